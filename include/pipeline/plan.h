@@ -78,8 +78,8 @@ enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
  * uses the second run's tensors. */
 typedef struct RunOffsets {
     int node;
-    /* inputs, output, gradient of the output, saved data, saved data of the fused activation of
-     * input 0, gradients of inputs; see OpRun */
+    /* inputs, output, gradient of the output, saved data of this node and of input 0's producer,
+     * gradients of inputs; see OpRun */
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
     /* place of each parameter's gradient. OFFSET_NONE: backward writes the gradient directly to the
      * gradient arena or, for a frozen parameter, writes none. A frozen parameter has a place if its

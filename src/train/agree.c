@@ -1,8 +1,7 @@
-/* Finds differences between ranks that the configuration does not show: another version of a
- * library on one node, an old copy of the data on another. With such differences sums would be
- * meaningless. Rank 0 broadcasts short texts that describe its environment, and each rank compares
- * them with its own texts: one broadcast and one reduction on any number of ranks, in constant
- * memory. */
+/* Finds differences between the ranks' environments that would make their sums meaningless: for
+ * example another version of a library on one node, or an old copy of the data on another. Rank 0
+ * broadcasts short texts that describe its environment, and each rank compares them with its own
+ * texts: this needs one broadcast, one reduction and constant memory for any number of ranks. */
 #include "agree.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include <gnu/libc-version.h>
 #endif
 
-/* size of the text of one fact */
+/* bytes of the text of one fact */
 enum { TEXT_BYTES = 320 };
 
 /* ---- facts that are compared ---- */
@@ -71,8 +70,8 @@ static void describe_schedule(const Trainer *t, char *out)
     if (path && t->shape.pp > 1) file_describe(path, out, TEXT_BYTES);
 }
 
-/* Returns true if this rank reads data files: rank 0, and the stages with the first or the last
- * chunk. */
+/* Returns true if this rank reads data files: if it is rank 0 or its stage has the first or the
+ * last chunk. */
 static bool reads_data(const Trainer *t)
 {
     int stage = t->world->rank / t->shape.tp / t->shape.dp;
@@ -101,10 +100,11 @@ static void describe_processor(const Trainer *t, char *out)
 typedef struct Fact {
     /* beginning of the message */
     const char *name;
-    /* Writes the fact; "" if this rank does not use it, and then it is not compared. */
+    /* Writes the fact as text. "": this rank does not use the fact, so it is not compared. */
     void (*describe)(const Trainer *t, char *out);
+    /* end of the message */
     const char *advice;
-    /* a difference is only logged */
+    /* true: a difference is only logged */
     bool warn_only;
 } Fact;
 static const Fact facts[] = {
@@ -146,7 +146,7 @@ static void describe(const Trainer *t, Description *local)
     for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
-/* Returns the first fact that differs, among those with this warn_only; FACTS: none. */
+/* Returns the index of the first fact with this warn_only that differs; FACTS: there is none. */
 static int first_difference(const Description *mine, const Description *first, bool warn_only)
 {
     int i = 0;
@@ -195,7 +195,7 @@ Status agree_on_bits(const Trainer *t)
 
 /* ---- the run's folder ---- */
 
-/* time that a slow file system may need until another node sees a new file */
+/* longest time that a slow file system may need until another node sees a new file */
 static const double LEASE_VISIBLE_S = 5;
 
 /* Waits until the folder has rank 0's lease; returns false if it does not appear. */

@@ -1,23 +1,23 @@
 /* The record of algorithms of a run on GPUs.
  *
- *     train.cuda_tune   record                                   shapes that it lacks
+ *     train.cuda_tune   record                                   shapes that are not in it
  *     off               none                                     the libraries' first choice
  *     time              that of the newest checkpoint, if the    are timed
  *                       run resumes; else a new one
  *     FILE              that of the file                         the libraries' first choice
  *
- * Shapes that the record lacks are added to it. A rank plans all shapes of the model, whatever its
- * stage, so rank 0 has the shapes of all ranks, except those of slices in a tensor-parallel
- * group. */
+ * Shapes that are not in the record are added to it. Every rank plans all shapes of the model, also
+ * those of other stages. Rank 0 therefore has the shapes of all ranks, except for slices of other
+ * ranks of its tensor-parallel group. */
 #include "algorithms.h"
 
 #include "run/rundir.h"
 
 #include <string.h>
 
-/* largest size of a record, which fits in an HDF5 attribute */
+/* most bytes of a record; it must fit into an HDF5 attribute */
 enum { RECORD_BYTES = 60000 };
-/* size of the text of library versions */
+/* bytes of the text of library versions */
 enum { LIBRARIES_TEXT = 320 };
 
 static bool tune_is_time(const Trainer *t)
@@ -31,13 +31,13 @@ static bool keeps_bits(const Trainer *t)
     return t->config->train.reproducible == REPRODUCIBLE_ANY_GRID;
 }
 
-/* The record that a run begins with. */
+/* The record with which a run begins. */
 typedef struct Source {
     /* text of the record; NULL: there is none; owned */
     char *text;
     /* path of the file from which it was read; owned */
     char *from;
-    /* the record comes from this run's own checkpoint */
+    /* true: the record is from this run's own checkpoint */
     bool of_this_run;
 } Source;
 
@@ -55,8 +55,8 @@ static Status read_checkpoint_record(const char *path, Source *s)
     return OK;
 }
 
-/* Reads the record of the run's newest checkpoint, or of the one that the run begins from. Errors
- * in these files are reported when they are loaded. */
+/* Reads the record of the run's newest checkpoint, or of the checkpoint from which the run begins.
+ * Ignores errors in these files, which are reported when they are loaded. */
 static void read_run_record(const Trainer *t, Source *s)
 {
     const Config *c = t->config;
@@ -105,7 +105,7 @@ static Status fail_machine(const Trainer *t, const AlgorithmRecord *r, const cha
 }
 
 /* Keeps the record if it was made for this GPU model and these libraries. Otherwise drops it, or
- * refuses it if the run's bits depend on it. */
+ * returns ERR_CONFIG if the run's bits depend on it. */
 static Status check_machine(Trainer *t, const Source *s, const char *libraries)
 {
     const AlgorithmRecord *r = t->algorithms;
@@ -127,13 +127,13 @@ static Status check_machine(Trainer *t, const Source *s, const char *libraries)
     return OK;
 }
 
-/* Sets the trainer's record from the source, or to an empty one if algorithms may be timed. */
+/* Sets the trainer's record from the source, or to an empty record if algorithms may be timed. */
 static Status set_record(Trainer *t, const Source *s, bool dry)
 {
     char libraries[LIBRARIES_TEXT];
     backend_libraries(t->backend, libraries, sizeof libraries);
     if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->from));
-    /* a dry run without a GPU only shows the record */
+    /* a dry run without a GPU only prints the record */
     if (t->backend->options.device < 0) return OK;
     if (t->algorithms) TRY(check_machine(t, s, libraries));
     t->recorded = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
@@ -216,8 +216,8 @@ Status algorithms_plan(Trainer *t)
     if (!t->algorithms || t->backend->options.device < 0) return graph_plan(t->graph, t->backend);
     const World *world = t->world;
     const double begun = clock_s();
-    /* Each rank of a tensor-parallel group has shapes of its own, which it plans in its turn. A dry
-     * run has one rank, whatever its grid. */
+    /* Each rank of a tensor-parallel group has its own shapes, so the ranks of the first group plan
+     * one after the other and share their records. A dry run has one rank for every grid. */
     int turns = world->size < t->shape.tp ? world->size : t->shape.tp;
     t->backend->options.record = t->algorithms;
     t->backend->options.times_algorithms = tune_is_time(t) && t->tunes;

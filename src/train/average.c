@@ -1,5 +1,5 @@
-/* train.ema in a run: which models can have it, and the use of the average for an evaluation. The
- * optimizer moves it (src/optim/average.c). */
+/* train.ema in a run: refuses models that cannot have an average, and exchanges parameters and
+ * average for an evaluation. The optimizer updates the average (src/optim/average.c). */
 #include "average.h"
 
 Status average_check(const Trainer *t)
@@ -10,8 +10,8 @@ Status average_check(const Trainer *t)
                            "remove it");
 }
 
-/* Replicas that share the memory of their parameters wait for each other first, because another
- * one may still copy them to a checkpoint. */
+/* Replicas that share the memory of parameters wait for each other first, because one of them may
+ * still be copying the parameters for a checkpoint. */
 void average_swap(Trainer *t)
 {
     if (t->config->train.ema == 0) return;

@@ -4,7 +4,7 @@
 
 #include "trainer.h"
 
-/* ERR_CONFIG if the configuration asks for an average that this model cannot have. */
+/* Returns ERR_CONFIG if train.ema is set and the model cannot have an average. */
 Status average_check(const Trainer *t);
 /* Exchanges the parameters and their average, in place; a second call restores both to the bit.
  * Does nothing without train.ema. Collective. */

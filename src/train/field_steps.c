@@ -1,15 +1,16 @@
-/* Joins the steps of a rollout of fields. All fields are normalised: an input is (value - m) / s, a
- * target z is (value - m') / s', or (change - m') / s' where the change is counted from the last
- * input of the data. So a step that reads a target of an earlier one reads
+/* Connects the steps of a rollout of fields in training. All fields are normalised: an input x is
+ * (value - m) / s. A target z is (value - m') / s' or, if the target is a change since the last
+ * input of the data, (change - m') / s'. A step that reads a target z of an earlier step therefore
+ * reads
  *
- *     z s' / s + (m' - m) / s         of a value
- *     x + z s' / s + m' / s           of a change, x: the last input of the data
+ *     z s' / s + (m' - m) / s         if z is a value
+ *     x + z s' / s + m' / s           if z is a change; x: the last input of the data
  *
- * and as the model of a step gives the change in that step alone, y, its z is z of the step before
- * plus y + m' / s'. */
+ * The model's output y in a step is the change in this step only, so z of this step is z of the
+ * step before + y + m' / s'. */
 #include "field_steps.h"
 
-/* Mean and deviation of a channel. */
+/* Mean and standard deviation of a channel. */
 typedef struct Scale {
     double mean, deviation;
 } Scale;
@@ -20,7 +21,7 @@ static Scale scale_of(const DataSet *set, const float *mean, const float *deviat
     return (Scale){(double)mean[channel], (double)deviation[channel]};
 }
 
-/* The sum that step `step` reads as input `channel`. */
+/* Returns the sum of channels that step `step` reads as input `channel`. */
 static ChannelSum state_of(const DataSet *set, int step, int channel)
 {
     const FieldSet *f = &set->field_set;
@@ -38,7 +39,8 @@ static ChannelSum state_of(const DataSet *set, int step, int channel)
     return sum;
 }
 
-/* z of a step but the first, from the step's output and z of the step before. */
+/* Returns z of a later step than the first, as a sum of the step's output and z of the step
+ * before. */
 static ChannelSum output_of(const DataSet *set, int target)
 {
     const FieldSet *f = &set->field_set;

@@ -1,4 +1,5 @@
-/* Checks whether the plan fits in the memory that a rank may use. */
+/* Checks that the plan fits into the memory that a rank may use; turns recomputation on if it does
+ * not fit without. */
 #include "fit.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
@@ -9,7 +10,8 @@
 /* Host memory that this rank may use. */
 typedef struct HostShare {
     double bytes;
-    /* the limit, if it is not the machine's memory, in the form " (...)"; else "" */
+    /* for messages: the reason of the limit, as " (...)"; "" if the limit is the machine's
+     * memory */
     char why[640];
 } HostShare;
 
@@ -22,8 +24,8 @@ static void limit_by(HostShare *share, int resource, const char *what)
     snprintf(share->why, sizeof share->why, " (%s)", what);
 }
 
-/* Divides the memory of the machine, or of the control group of the batch system or container,
- * among the ranks of the node, and applies the limits of each process (ulimit). */
+/* Divides the memory of the machine, or that of the control group of a batch system or container,
+ * among the ranks of the node, and applies the limits of a process (ulimit). */
 static HostShare share_of_host(const Trainer *t)
 {
     MemoryLimit limit = memory_limit("");
@@ -40,7 +42,7 @@ static HostShare share_of_host(const Trainer *t)
     return share;
 }
 
-/* Checks the pinned host memory of a rank with a GPU: batches, slices and messages. */
+/* Checks the host memory of a rank with a GPU: batches, slices and messages. */
 static Status check_host_memory(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
@@ -63,7 +65,7 @@ static double memory_of_rank(const Trainer *t)
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Memory of the stage that needs most, in bytes. */
+/* Memory of the stage that needs the most, in bytes. */
 typedef struct Need {
     /* device memory of a rank with a device, else host memory */
     double bytes;
@@ -75,11 +77,12 @@ typedef struct Need {
     double rows;
     /* part of `bytes` that is kept free on a device */
     double reserved;
-    /* the same as `bytes` and `host`, with the copy from which checkpoints are written */
+    /* `bytes` and `host` with the copy from which checkpoints are written */
     double bytes_with_copy, host_with_copy;
 } Need;
-/* Raises need to that of this plan. The limit of a device is its free memory, which excludes memory
- * that libraries use already (b.program); the limit of a host covers everything. */
+/* Raises *need to the needs of this plan. The limit of a device is its free memory, from which
+ * memory that libraries have already allocated (b.program) is excluded; the limit of a host
+ * includes all memory. */
 static void raise_need(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);

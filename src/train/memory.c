@@ -1,6 +1,6 @@
-/* Planned and measured memory of a run, which its summary shows together. The plan counts arenas,
- * the loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned, but
- * they have allocated all of it by the time the graph is planned, and the same amount on every
+/* Planned and measured memory of a run, which its summary shows together. Planned are arenas, the
+ * loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned. These
+ * libraries have allocated all of it when the graph has been planned, and the same amount on every
  * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
  * time, before the first arena is allocated. */
 #include "data/field_read.h"
@@ -10,11 +10,11 @@
 #include <malloc.h>
 #include <string.h>
 
-/* GPU memory that stays free for allocations after the plan was checked: for CUDA graphs, and for
- * kernels that the driver loads at their first call. Measured: at most 18 MB on an H200 (gpt2,
- * resnet50, lenet, micro-batches up to 354). */
+/* GPU memory, 256 MB, that is left free for allocations after the check of the plan: CUDA graphs,
+ * and kernels that the driver loads at their first call. Measured were at most 18 MB on an H200
+ * (gpt2, resnet50, lenet, micro-batches up to 354). */
 static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28;
-/* The same with NCCL, whose buffers have not been measured. */
+/* ALONE_RESERVE_BYTES for runs with NCCL, 1.5 GB. NCCL's buffers have not been measured. */
 static const size_t NCCL_RESERVE_BYTES = (size_t)3 << 29;
 
 int train_data_slots(const Trainer *t, const Plan *plan)
@@ -42,7 +42,8 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* Bytes of the labels of a set of boxes, which the loader keeps: they place pictures, too. */
+/* Bytes of the labels of a set of boxes. The loader keeps all of them, because they also determine
+ * how pictures are placed. */
 static size_t label_bytes(const Trainer *t, const Plan *plan)
 {
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
@@ -55,7 +56,7 @@ static size_t chunk_bytes(const Trainer *t, const Plan *plan)
     return data_fields_kept_bytes(&t->train_set) + data_fields_kept_bytes(&t->test_set);
 }
 
-/* Bytes that the loader's threads need to resize pictures; 0 if none are resized. */
+/* Bytes that the loader's threads need to resize pictures; 0 if pictures are not resized. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
@@ -108,16 +109,16 @@ const char *train_reserved_for(const Trainer *t)
 
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
-    /* A device stores the micro-batches in use and those being copied; the loader's are in host
-     * memory. */
+    /* A device stores the micro-batches in use and those being copied; the loader's micro-batches
+     * are in host memory. */
     bool device = t->backend->table->memory;
     size_t batch = batch_bytes(t, plan);
     size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan) +
                     label_bytes(t, plan) + chunk_bytes(t, plan);
     size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
-    /* With shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender
-     * does, too. */
+    /* In shared memory only the receiver has a channel's slots; with MPI and NCCL the sender has
+     * slots, too. */
     bool sender_stores =
         t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
     size_t messages =
@@ -147,7 +148,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 MemoryUse memory_use(void)
 {
     malloc_trim(0);
-    /* For each read of this file the kernel walks through all pages. */
+    /* Slow: for each read of this file the kernel visits all pages of the process. */
     double process_bytes = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
     return (MemoryUse){.own_bytes = process_bytes,
                        .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};

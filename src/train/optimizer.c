@@ -1,7 +1,7 @@
 /* Sets up the optimizer of a run: the rule of each parameter, the memory that the plan must reserve
- * for its update, and the assembly of a tensor that a rule needs whole from a tensor-parallel
- * group. ZeRO never shards such a tensor (src/pipeline/plan/whole.c), so its assembly needs no
- * message between replicas.
+ * for its update, and the assembly of whole tensors from the slices of a tensor-parallel group, for
+ * rules that need whole tensors. ZeRO never shards such a tensor (src/pipeline/plan/whole.c), so
+ * its assembly needs no message between replicas.
  *
  * Terms: a range is one tensor in this rank's arenas. With tensor parallelism it is a slice of the
  * model's tensor. A piece is the part of a range that this rank updates: all of it, or with ZeRO a
@@ -15,8 +15,8 @@
 
 /* ---- rules of parameters ---- */
 
-/* Role of a parameter of the whole model. A tied parameter has the role of the one that it is tied
- * to. */
+/* Role of a parameter of the whole model. A tied parameter has the role of the parameter to which
+ * it is tied. */
 static ParamRole role_of(const Graph *g, int param)
 {
     int source = g->param[param].tied >= 0 ? g->param[param].tied : param;
@@ -42,7 +42,7 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     return count;
 }
 
-/* Lists the sparse tables, which come after the parameters. */
+/* Lists the sparse tables; they follow the parameters in the list. */
 static void list_tables(const Graph *g, OptimTensor *tensor)
 {
     for (int i = 0; i < g->table_count; ++i) {
@@ -63,8 +63,8 @@ static size_t slices_bytes(const Graph *g, int param)
     return (size_t)(g->ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
 }
 
-/* Fills rule, updates and lr_scale of each parameter. tensor, param, rule: those of list_tensors,
- * and their rules. */
+/* Fills t->rule, t->updates and t->lr_scale for each parameter. tensor, param: as list_tensors
+ * fills them; rule: the rule of each tensor. */
 static void fill_per_parameter(Trainer *t, const OptimTensor *tensor, const int *param, int count,
                                const int *rule)
 {
@@ -102,8 +102,8 @@ static Status check_slim(const Trainer *t, const Graph *g)
                            "needs a batch norm that is trained, and the model has none");
 }
 
-/* A rule for all parameters together needs the same gradient whenever the parameters are the same:
- * that of the whole training set. */
+/* Refuses options with which gradients at the same parameters differ. A rule that updates all
+ * parameters together needs the gradient of the whole training set in each step. */
 static Status check_same_gradient(const Trainer *t, const char *word)
 {
     const Config *c = t->config;
@@ -126,7 +126,7 @@ static Status check_same_gradient(const Trainer *t, const char *word)
                            word, (long long)t->train_set.samples);
 }
 
-/* Such a rule needs all parameters on each rank, too. */
+/* Refuses options that such a rule excludes; it needs all parameters on each rank. */
 static Status check_together(const Trainer *t)
 {
     const Config *c = t->config;
@@ -174,8 +174,8 @@ Status train_assign_rules(Trainer *t)
 
 /* ---- whole tensors ---- */
 
-/* Assembles a whole tensor in plain order; if it is sliced, from the slices of the tensor-parallel
- * group. */
+/* Assembles a whole tensor in plain order. If it is sliced, gathers the slices of the
+ * tensor-parallel group. */
 static void gather_whole_tensor(void *user, int range, const float *stored, float *plain)
 {
     const Trainer *t = user;
@@ -194,7 +194,8 @@ static void gather_whole_tensor(void *user, int range, const float *stored, floa
     for (int r = 0; r < g->ranks; ++r) param_slice_put(g, param, r, all + (size_t)r * count, plain);
 }
 
-/* Stores a whole tensor in plain order; if it is sliced, this rank's slice of it. */
+/* Stores a whole tensor that is given in plain order; if it is sliced, stores only this rank's
+ * slice. */
 static void scatter_whole_tensor(void *user, int range, const float *plain, float *stored)
 {
     const Trainer *t = user;
@@ -217,7 +218,8 @@ static bool is_bias(const Param *p)
     return p->shape.ndim == 1 && strcmp(dot ? dot + 1 : p->name, "bias") == 0;
 }
 
-/* True if results must not depend on the number of ranks in a tensor group. */
+/* True if sums are cut into slices, so that results do not depend on the number of ranks in a
+ * tensor-parallel group. */
 static bool cuts_sums(const Graph *g)
 {
     for (int i = 0; i < g->node_count; ++i)
@@ -225,8 +227,8 @@ static bool cuts_sums(const Graph *g)
     return false;
 }
 
-/* Lists the trained parameters of this rank (statistics: the running statistics that move, of which
- * train.ema has averages), from range `count` on. Returns the number of ranges. */
+/* Lists the trained parameters of this rank from range `count` on; with statistics = true, the
+ * running statistics that training updates and train.ema averages. Returns the number of ranges. */
 static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
     const Graph *g = t->graph, *whole = graph_whole(t->graph);
@@ -271,8 +273,9 @@ static void make_slices(Trainer *t)
     if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
 }
 
-/* Whether the optimizer can clip without waiting for the host: all gradients of the model are in
- * this rank's arena, and no loss scale (fp16) makes the host look for an overflow first. */
+/* True if the optimizer can clip without a wait of the host: all gradients of the model are in this
+ * rank's arena, and there is no loss scale (fp16), with which the host checks for overflow
+ * first. */
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;

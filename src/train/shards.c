@@ -1,6 +1,6 @@
 /* Implements OptimShard: the elements of each range that this rank updates, and the exchange of
- * partial norms. Exactly one rank computes the partial norm of each chunk and all others set it to
- * zero, so the merged array is complete on all ranks. */
+ * partial norms. Exactly one rank computes the partial norm of each chunk of FLAT_CHUNK elements,
+ * and the others set it to zero, so world_merge gives all ranks the complete array. */
 #include "shards.h"
 
 #include <string.h>
@@ -8,16 +8,16 @@
 struct Shards {
     /* borrowed */
     const Trainer *trainer;
-    /* number of ranges that are trained; those of running statistics come after them and have no
+    /* number of ranges that are trained; ranges of running statistics follow them and have no
      * norms */
     int count;
     /* for each range, this rank's first element and number of elements; owned */
     int64_t *first, *elements;
-    /* offset of that first element's value in the arena of parameters, for each range; owned */
+    /* for each range, offset of this first element's value in the arena of parameters; owned */
     int64_t *value;
-    /* offset of its gradient in the arena of gradients; owned */
+    /* for each range, offset of this element's gradient in the arena of gradients; owned */
     int64_t *gradient;
-    /* index of its chunk among the chunks of all ranges; owned */
+    /* for each range, index of this element's chunk among the chunks of all ranges; owned */
     int64_t *chunk;
     /* number of chunks of all ranges */
     int64_t chunks;
@@ -65,7 +65,7 @@ void shards_free(Shards **shards)
     mem_free(shards);
 }
 
-/* Sets the partial norms of other ranks' chunks to zero, in one set of norms. */
+/* Sets the partial norms of other ranks' chunks to zero. chunk: one set of partial norms. */
 static void clear_others(const Shards *s, double *chunk)
 {
     int64_t end = 0;
@@ -76,7 +76,8 @@ static void clear_others(const Shards *s, double *chunk)
     memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
-/* Completes the chunks' partial norms. Without sharding every replica already has all of them. */
+/* Completes the partial norms of all chunks over the replicas. Without sharding every replica
+ * already has all of them. */
 static void gather(void *user, double *chunk, int sets)
 {
     const Shards *s = user;
@@ -85,8 +86,8 @@ static void gather(void *user, double *chunk, int sets)
     world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
-/* Adds the sums of the tensor-parallel group's ranks, in the order of ranks. For a parameter that
- * is not sliced, every rank already has the whole sum. */
+/* Adds the squares of the tensor-parallel group's ranks, in the order of ranks. For a parameter
+ * that is not sliced, every rank already has the whole sum. */
 static void join(void *user, double *squares, int sets)
 {
     const Shards *s = user;
@@ -114,8 +115,8 @@ OptimShard shards_mine(Shards *s)
                         .user = s};
 }
 
-/* Adds the exact sums of all ranks of `world`; sliced: only those of parameters that the
- * tensor-parallel group divides. */
+/* Adds the exact sums of all ranks of `world`. sliced: only the sums of parameters that are sliced
+ * over the tensor-parallel group. */
 static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int sets, bool sliced)
 {
     const int ranges = t->optim->range_count, count = ranges * sets;

@@ -1,5 +1,5 @@
-/* The shard of the optimizer's ranges that this rank updates, and the exchange of partial norms:
- * with ZeRO among replicas, with tensor parallelism among the ranks of a group. */
+/* The shards of the optimizer's ranges that this rank updates, and the exchange of partial norms:
+ * among replicas with ZeRO, and among the ranks of a group with tensor parallelism. */
 #ifndef WEFT_TRAIN_SHARDS_H
 #define WEFT_TRAIN_SHARDS_H
 
@@ -13,7 +13,8 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count);
 void shards_free(Shards **shards);
 /* Returns this rank's shard; borrowed from shards, which must live as long as the optimizer. */
 OptimShard shards_mine(Shards *shards);
-/* Returns the exchange of exact sums for t->optim; no function if this rank has whole tensors. */
+/* Returns the exchange of exact sums for t->optim; its function is NULL if this rank has whole
+ * tensors. */
 OptimMerge shards_merge(Trainer *t);
 
 #endif

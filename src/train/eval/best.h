@@ -1,24 +1,24 @@
-/* The metric by which a run judges its evaluations, and early stopping when it has not improved for
- * too long. */
+/* The metric by which a run compares its evaluations (checkpoint.best_metric), and early stopping
+ * when this metric does not improve. */
 #ifndef WEFT_TRAIN_BEST_H
 #define WEFT_TRAIN_BEST_H
 
 #include "train.h"
 
-/* Which values of a metric are better. */
+/* BETTER_LARGE: larger values of a metric are better; BETTER_SMALL: smaller ones. */
 typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
 /* Requirement of a metric on the loss. */
 typedef enum MetricNeeds {
     NEEDS_UNSET,
     NEEDS_NOTHING,
-    /* loss_top_k of at least 1, or of 5 */
+    /* a loss with loss_top_k of at least 1 (NEEDS_TOP1) or 5 (NEEDS_TOP5) */
     NEEDS_TOP1,
     NEEDS_TOP5,
-    /* LOSS_COLUMNS_LOGIT */
+    /* a loss with LOSS_COLUMNS_LOGIT */
     NEEDS_LOGIT,
-    /* LOSS_READS_BOXES */
+    /* a loss with LOSS_READS_BOXES */
     NEEDS_BOXES,
-    /* data.variables with targets that are numbers, or labels */
+    /* data.variables with targets that are numbers (NEEDS_FIELDS) or labels (NEEDS_LABELS) */
     NEEDS_FIELDS,
     NEEDS_LABELS,
 } MetricNeeds;
@@ -27,31 +27,33 @@ typedef struct BestMetric {
     ConfigWord word;
     Better better;
     MetricNeeds needs;
-    /* NULL: the first row only, auto, which stands for another metric */
+    /* The metric's value in an evaluation. NULL only in the first row, auto, which is replaced by
+     * another metric. */
     double (*value)(const EvalLine *line);
 } BestMetric;
 ConfigWord best_metric_word(int i);
-/* Returns ERR_BUG, naming the row, if a metric's row lacks something. */
+/* Returns ERR_BUG, with the row's name, if a metric's row is incomplete. */
 Status best_metric_check(const BestMetric *metric);
 /* Checks all rows. */
 Status best_metrics_check(void);
-/* Returns the configured metric; auto is resolved by the loss and the kind of labels. */
+/* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
+ * tokens: the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
 /* Returns ERR_CONFIG if the metric does not suit the loss, or if train.early_stop or the learning
  * rate's curve needs evaluations and there is no test set. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
-/* State of early stopping. Plain bytes, so that it can be stored and broadcast. */
+/* State of early stopping. Contains no pointers, so it is stored and broadcast as bytes. */
 typedef struct EarlyStop {
-    /* NaN: no evaluation yet */
+    /* best value so far; NaN: no evaluation yet */
     double best;
     /* consecutive evaluations that were not better */
     int64_t bad;
 } EarlyStop;
 EarlyStop early_stop(void);
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
-/* Returns true if the metric has not improved for train.early_stop evaluations, so the run must
- * end. */
+/* Returns true if the run must end, because the metric has not improved for train.early_stop
+ * evaluations. */
 bool early_stop_over(const Config *config, const EarlyStop *stop);
 
 #endif

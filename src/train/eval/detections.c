@@ -17,7 +17,7 @@ void detections_loss_parts(double loss, const double column[2], double part[LOSS
     const double rest = loss - column[0] - column[1];
     part[LOSS_PART_BOX] = column[0];
     part[LOSS_PART_OBJECT] = column[1];
-    /* the loss of a single class has no class part: the rest is then an error of rounding */
+    /* with a single class the loss has no class part, and the rest is only a rounding error */
     part[LOSS_PART_CLASS] = rest < 1e-6 * loss ? 0 : rest;
 }
 
@@ -106,8 +106,8 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Adds the matches of all ranks on rank 0 and computes the numbers; those of each class go to *each
- * unless it is NULL. */
+/* Adds the matches of all ranks on rank 0 and computes COCO's numbers. *each gets the numbers of
+ * each class; it may be NULL. */
 static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;
@@ -139,7 +139,8 @@ static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoRe
     return OK;
 }
 
-/* Returns the boxes in the order of pictures; those of a picture keep theirs. Owner: the caller. */
+/* Returns the boxes sorted by picture; boxes of the same picture keep their order. Owner: the
+ * caller. */
 static DetectedBox *sort_by_picture(const DetectedBox *box, int64_t count, int64_t pictures)
 {
     DetectedBox *sorted = mem_new((size_t)(count + 1) * sizeof *sorted);
@@ -151,7 +152,7 @@ static DetectedBox *sort_by_picture(const DetectedBox *box, int64_t count, int64
     return sorted;
 }
 
-/* Writes the boxes of all ranks, picture after picture, by falling score. */
+/* Writes the boxes of all ranks, picture after picture, in order of descending score. */
 static Status write_results(const Detections *d, const Trainer *t, const char *path)
 {
     size_t bytes = (size_t)d->kept_count * sizeof *d->kept;

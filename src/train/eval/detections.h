@@ -6,14 +6,20 @@
 
 #include "detect.h"
 
-/* This rank's part; eval NULL: another rank collects, or the model finds no boxes. Owned. */
+/* Boxes of the pictures that this rank evaluates. eval is NULL if this rank has no loss or the
+ * model finds no boxes. Pointers without another comment are owned. */
 typedef struct Detections {
+    /* borrowed */
     const Trainer *trainer;
+    /* borrowed */
     const DataSet *set;
+    /* matches of found boxes with truths */
     CocoEval *eval;
+    /* truths of the set */
     DataBoxes boxes;
+    /* boxes found in a picture */
     DetectorBoxes *found;
-    /* boxes of all pictures, in their pixels, for a file of results */
+    /* true: the boxes of all pictures are kept, in pixels of the pictures, for a file of results */
     bool keeps;
     DetectedBox *kept;
     int64_t kept_count, kept_room;
@@ -25,13 +31,14 @@ typedef struct Detections {
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's columns 1 and 2. */
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
-/* keeps: the boxes are written to a file later. Reads the set's labels. */
+/* Reads the truths of the set. keeps: the boxes will be written to a file. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
 /* Adds the micro-batch that the executor has just evaluated. */
 void detections_add(Detections *detections, const Batch *batch);
-/* Fills in the numbers over all ranks' pictures, on every rank, and what `extras` ask for, on rank
- * 0. Collective on the trainer's world; all ranks return the same Status. */
+/* Sets COCO's numbers over all ranks' pictures in *line on every rank, and the results that
+ * `extras` requests on rank 0. Collective on the trainer's world; all ranks return the same
+ * Status. */
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
                        const EvalExtras *extras);
 

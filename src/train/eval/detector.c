@@ -7,7 +7,7 @@ struct DetectorBoxes {
     const Trainer *trainer;
     int levels;
     BoxGrid grid[BOX_LEVELS];
-    /* owned */
+    /* boxes of one picture, [room]; owned */
     DetectedBox *box;
     int64_t count, room;
 };
@@ -37,12 +37,13 @@ static void add_box(DetectorBoxes *d, const double box[4], double score, int64_t
         .box = {box[0], box[1], box[2], box[3]}, .score = score, .category = (int32_t) class};
 }
 
-/* One cell of one anchor. logit: of channel 0; `stride` floats separate channels. */
+/* One cell of one anchor. logit: address of the logit of channel 0; channel c is at logit[c *
+ * stride]. */
 typedef struct Cell {
     const BoxGrid *grid;
     const float *logit;
     int64_t stride, classes;
-    /* pixels of a cell's sides */
+    /* size of a cell in pixels of the model's input */
     double width, height;
     int anchor, column, row;
 } Cell;
@@ -59,7 +60,7 @@ static void decode_box(const Cell *c, double box[4])
     box[1] = (cells[1] + c->row) * c->height - box[3] / 2;
 }
 
-/* Adds the boxes of a cell: one for each class, or for the best class alone. */
+/* Adds the boxes of a cell: one for each class, or only the box of the best class. */
 static void add_cell(DetectorBoxes *d, const Cell *c, const DetectOptions *o)
 {
     const float *class = c->logit + BOX_CHANNELS * c->stride;

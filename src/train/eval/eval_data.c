@@ -1,8 +1,9 @@
-/* Provides the micro-batches of an evaluation, even if one cannot be read. During a pass other
- * ranks may wait for this one: later stages, its tensor-parallel group, replicas that gather
- * parameters or rows of tables. Therefore it must reach the end of the pass: after an error it
- * provides substitutes, micro-batches of zeros with the right number of rows, and reports the error
- * when all ranks have reached the end. If no rank waits, the error ends the pass at once. */
+/* Provides the micro-batches of an evaluation, even if one of them cannot be read. During a pass
+ * over the set other ranks may wait for this rank: later stages, its tensor-parallel group,
+ * replicas that gather parameters or rows of tables. It must then reach the end of the pass: after
+ * an error it provides substitutes, micro-batches of zeros with the right number of rows, and the
+ * error is reported when all ranks have reached the end. If no other rank waits, an error ends the
+ * pass at once. */
 #include "eval_data.h"
 
 #include "../mode/sparse.h"
@@ -27,7 +28,8 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
-/* Allocates the zeros that all arrays of substitutes point to, as large as the largest array. */
+/* Allocates the zeros that all arrays of substitutes share; the memory is as large as the largest
+ * array. */
 static void substitutes_init(EvalData *data)
 {
     const DataSet *set = data->set;
@@ -36,9 +38,9 @@ static void substitutes_init(EvalData *data)
     if (values < context) values = context;
     if (values < width) values = width;
     if (values < data_labels_per_sample(set)) values = data_labels_per_sample(set);
-    /* an array of 64-bit sample numbers */
+    /* the array of sample numbers has 64 bits, two floats, for each sample */
     if (values < 2) values = 2;
-    /* an array of the bounds of each field's ids, all of which are empty */
+    /* the array of bounds of ids has an entry for each field and one more; the fields are empty */
     if (values <= set->fields) values = set->fields + 1;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
@@ -100,8 +102,8 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     return OK;
 }
 
-/* Micro-batches return in the order in which they were provided: those of the loader before the
- * substitutes, which need no release. */
+/* Micro-batches are released in the order in which they were provided: first those of the loader,
+ * then the substitutes, for which nothing must be released. */
 static void release(void *user)
 {
     EvalData *data = user;

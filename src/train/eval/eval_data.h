@@ -1,4 +1,4 @@
-/* Interface of eval_data.c. */
+/* Micro-batches of an evaluation, with substitutes after an error of the data (eval_data.c). */
 #ifndef WEFT_TRAIN_EVAL_DATA_H
 #define WEFT_TRAIN_EVAL_DATA_H
 
@@ -11,8 +11,9 @@ typedef struct EvalData {
     /* borrowed */
     const DataSet *set;
     LoaderPlan plan;
+    /* owned */
     Loader *loader;
-    /* number of micro-batches taken from the loader, and number returned to it */
+    /* number of micro-batches taken from the loader, and number released to it */
     int64_t read, returned;
     /* Status of the first micro-batch that could not be read */
     Status status;
@@ -31,11 +32,11 @@ typedef struct EvalData {
 Status eval_data_init(EvalData *data, const Trainer *trainer, const DataSet *set);
 /* The source borrows from data. */
 BatchSource eval_data_source(EvalData *data);
-/* Call after the last micro-batch was returned: releases data and returns this rank's Status of the
- * pass. Not collective. */
+/* Call it after the last micro-batch has been released. Releases data and returns this rank's
+ * Status of the pass. Not collective. */
 Status eval_data_fini(EvalData *data);
-/* Runs the model on samples without labels: they get labels and targets 0 and no boxes, because the
- * loss is computed, too. *logits: as in executor_logits. Requires one rank and a batch of one
+/* Runs the model on samples without labels. The loss is computed as well, so the samples get labels
+ * and targets 0 and no boxes. *logits: as in executor_logits. Requires one rank and a batch of one
  * micro-batch. */
 Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits);
 

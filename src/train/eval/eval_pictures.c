@@ -1,6 +1,6 @@
 /* Draws the first sample of a test set of fields in evaluations. The rank that has the model's
- * outputs for it reads its inputs and its truth once more, draws, and sends the pictures to rank 0,
- * which writes TensorBoard's events. */
+ * outputs for this sample reads the sample's inputs and truth again, draws the pictures, and sends
+ * them to rank 0, which writes TensorBoard's events. */
 #include "eval_pictures.h"
 
 #include "data/field_picture.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A picture's head in a message, which the bytes of its PNG follow. */
+/* The head of a picture in a message. The bytes of the picture's PNG follow it. */
 typedef struct PictureHead {
     char tag[sizeof((EvalPicture *)0)->tag];
     int32_t width, height;
@@ -40,7 +40,7 @@ void eval_pictures_fini(PictureMaking *making)
     mem_free(&making->bytes);
 }
 
-/* Draws a target and appends it to the message. */
+/* Draws a picture and appends it to the message. */
 static void put_picture(PictureMaking *m, const FieldPicture *picture, const char *tag)
 {
     Image image = {0};
@@ -78,7 +78,7 @@ static void draw_numbers(PictureMaking *m, const float *x, const float *truth, f
     }
 }
 
-/* Converts classes to numbers as pictures have them; -1, no label, becomes NaN. */
+/* Converts classes to floats for a picture; -1, which means no label, becomes NaN. */
 static void to_numbers(const int32_t *class, int64_t pixels, float *to)
 {
     for (int64_t i = 0; i < pixels; ++i) to[i] = class[i] < 0 ? NAN : (float)class[i];
@@ -111,7 +111,7 @@ static void draw_labels(PictureMaking *m, const float *x, const int32_t *label, 
     mem_free(&predicted);
 }
 
-/* Draws the sample in a row of the micro-batch. */
+/* Draws the sample in row `row` of the micro-batch. */
 static Status draw_row(PictureMaking *m, const Batch *batch, int row)
 {
     const DataSet *set = m->set;

@@ -6,9 +6,9 @@
 
 #include "observe.h"
 
-/* Pictures of the last evaluation; owned by the trainer. Rank 0 has them. */
+/* Pictures of the last evaluation, on rank 0; owned by the trainer. */
 struct EvalPictures {
-    /* [count]; owned */
+    /* the pictures, [count]; owned */
     EvalPicture *picture;
     int count;
 };
@@ -19,23 +19,24 @@ void eval_pictures_free(EvalPictures **pictures);
 typedef struct PictureMaking {
     /* borrowed */
     const DataSet *set;
-    /* this evaluation makes pictures */
+    /* true: this evaluation makes pictures */
     bool wanted;
-    /* borrowed; NULL: this rank draws none */
+    /* borrowed; NULL: this rank draws no pictures */
     const Trainer *trainer;
     /* owned */
     FieldReader *reader;
+    /* first error of eval_pictures_init or eval_pictures_add */
     Status status;
-    /* pictures as they are sent to rank 0, each a PictureHead and the bytes of a PNG; owned */
+    /* message to rank 0: for each picture a PictureHead and the bytes of its PNG, [count]; owned */
     char *bytes;
     size_t count;
 } PictureMaking;
-/* Prepares an evaluation. Only ranks with the model's outputs draw. making->status is the error of
- * this function and of eval_pictures_add: ERR_IO, ERR_DATA: the set cannot be read. */
+/* Prepares an evaluation. Only ranks with the model's outputs draw. If the set cannot be read, this
+ * function and eval_pictures_add set making->status to ERR_IO or ERR_DATA. */
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted);
 void eval_pictures_fini(PictureMaking *making);
-/* Draws the first sample of the set if the micro-batch that the executor has just evaluated has it:
- * its first train.eval_pictures targets. */
+/* Draws the first train.eval_pictures targets of the set's first sample, if the micro-batch that
+ * the executor has just evaluated contains this sample. */
 void eval_pictures_add(PictureMaking *making, const Batch *batch);
 /* Sets line->picture to the pictures, on rank 0. Collective. */
 void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line);

@@ -1,4 +1,5 @@
-/* Evaluates a data set in one pass. */
+/* Evaluates a data set in one pass: runs forward on all of its micro-batches, and computes an
+ * EvalLine from the results with the files of this folder. */
 #include "../average.h"
 #include "../run/data_watch.h"
 #include "eval_data.h"
@@ -11,11 +12,12 @@
 
 #include <math.h>
 
-/* Sums over the samples of one micro-batch. Losses are added within a micro-batch, and then in the
- * order of micro-batches, so the bits do not depend on the number of ranks. */
+/* Sums over the samples of one micro-batch. First the losses of a micro-batch are added, then these
+ * sums in the order of micro-batches, so the bits do not depend on the number of ranks. */
 typedef struct EvalSums {
     double loss, column[2];
-    /* rows; those that have a label; those whose label is the best, or among the best 5 */
+    /* number of rows; of rows with a label; of rows whose label is the likeliest class; of rows
+     * whose label is among the five likeliest */
     int64_t rows, labelled, top1, top5;
 } EvalSums;
 
@@ -61,8 +63,8 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     eval_pictures_add(&e->pictures, batch);
 }
 
-/* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
- * replica. all: [dp][local]. */
+/* Adds the sums of all replicas' micro-batches in the order of the data set: step by step, and
+ * within a step replica by replica. all: [dp][local]. */
 static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, int64_t steps)
 {
     EvalSums sum = {.rows = 0};
@@ -111,16 +113,16 @@ static void fill_line(const Trainer *t, const DataSet *set, EvalSums sum, EvalLi
 }
 
 typedef struct StopCheck {
-    /* clock at the begin of the pass */
+    /* time (clock_s) at which the pass began */
     double begin_s;
-    /* number of steps after which ranks next check together whether the pass must end early */
+    /* number of finished steps at which the ranks make their next common check */
     int64_t next;
 } StopCheck;
 
 /* Returns true if the pass must end after `done` steps, because of a stop request (*stop) or an
- * error on a rank. Ranks check together about every INTERVAL_S seconds by rank 0's clock, and at
- * first after 1, 2, 4, ... steps: a rank may only queue work, so its clock says how far it is only
- * after it has waited for the others. Collective. */
+ * error on a rank. The ranks make a common check about every INTERVAL_S seconds by rank 0's clock.
+ * The first checks are after 1, 2, 4, ... steps: on a device a step only queues work, so the clock
+ * shows real progress only after a check, which waits for the other ranks. Collective. */
 static bool pass_ends(const Trainer *t, StopCheck *check, int64_t done, Status st, bool *stop)
 {
     static const double INTERVAL_S = 0.2;
@@ -166,7 +168,8 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     if (st == OK) st = evaluation.pictures.status;
     if (st == OK && read == OK && stop)
         read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
-    /* after this no rank reads the parameters */
+    /* after this call no rank reads the parameters of the evaluation, so they can be exchanged
+     * back */
     st = status_agree(t->world, st == OK ? read : st);
     average_swap(t);
     if (st == OK) {

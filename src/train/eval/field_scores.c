@@ -1,9 +1,9 @@
 /* Computes metrics of predicted fields. A rank that has the model's outputs makes a record of each
- * of its samples: for each target SUMS weighted sums over its pixels, in double precision. Rank 0
- * gathers the records, sorts them by sample and adds them in that order, so that the bits depend
- * neither on the grid nor on the number of threads. Climatology and persistence do not depend on
- * the model: they are computed once, from BLOCKS parts of the set, which are added in their order.
- * Missing values are left out, and pixels whose mask (data.mask) is 0. */
+ * of its samples: for each target, SUMS weighted sums over its pixels in double precision. Rank 0
+ * gathers the records and adds them in the order of samples, so the bits depend neither on the grid
+ * nor on the number of threads. Climatology and persistence do not depend on the model: they are
+ * computed once, from BLOCKS parts of the set, whose sums are added in order. Missing values and
+ * pixels whose mask (data.mask) is 0 are left out. */
 #include "field_scores.h"
 
 #include "scores.h"
@@ -13,11 +13,12 @@
 
 enum {
     BLOCKS = 16,
-    /* most bytes of the sums of a part of the targets, unless one target has more */
+    /* Climatology and persistence are computed for as many targets at a time as have sums of this
+     * size; at least for one target. */
     PART_BYTES = 64 << 20
 };
-/* Sums of a target of a sample. P and T: prediction and truth, minus the target's mean; A and B:
- * their differences from the climatology. */
+/* Sums of a target of a sample. P and T: prediction and truth minus the target's mean; A and B:
+ * prediction and truth minus the climatology. */
 enum {
     SUM_VALUES,
     SUM_WEIGHT,
@@ -35,7 +36,7 @@ enum {
     SUMS
 };
 
-/* Are the set's targets fields of numbers? */
+/* True if the set's targets are fields of numbers. */
 static bool is_scored(const Trainer *t, const DataSet *set)
 {
     return data_kind(set)->has_fields && loss_info(t->config)->reads == LOSS_READS_TARGETS;
@@ -68,7 +69,8 @@ static void add_to(double *sum, const double *part, int64_t n)
     for (int64_t i = 0; i < n; ++i) sum[i] += part[i];
 }
 
-/* Adds block `block` of the set to `sum` on every rank. part: buffer. Collective. */
+/* Adds the sums of block `block` of the set to *sum on every rank. One rank reads the block.
+ * Collective. */
 static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *set,
                         FieldReader *reader, int block, FieldBaselines *sum)
 {
@@ -95,7 +97,7 @@ static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *
     return st;
 }
 
-/* Keeps what evaluations need of the sums. */
+/* Computes persistence and climatology of some targets from their sums. */
 static void take_baselines(FieldScoring *s, const FieldBaselines *sum)
 {
     const int64_t values = sum->targets * sum->pixels;
@@ -125,13 +127,14 @@ static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, Fie
     return st;
 }
 
-/* Reads the set once. Collective; all ranks return the same Status. */
+/* Makes t->field_scoring: reads the set once and computes climatology and persistence. Collective;
+ * all ranks return the same Status. */
 static Status scoring_make(Trainer *t, const DataSet *tiles)
 {
     FieldScoring *s = mem_new(sizeof *s);
     FieldReader *reader = NULL;
     const double begun = clock_s();
-    /* borrows what the set has */
+    /* a copy without tiles, which borrows the arrays of the set */
     DataSet *set = mem_new(sizeof *set);
     *set = *tiles;
     data_set_drop_patch(set);
@@ -248,8 +251,8 @@ static void add_target(const FieldScores *s, int64_t sample, int target, double 
     }
 }
 
-/* Converts the inputs of a sample to the variables' units; missing ones become the mean, and a
- * change from it has no truth. */
+/* Converts the inputs of a sample to the variables' units. A missing input becomes the mean; the
+ * truth of a change from such an input is missing, too. */
 static void restore_inputs(const FieldScores *s, const float *x)
 {
     const DataSet *set = s->set;
@@ -289,7 +292,7 @@ void field_scores_add(FieldScores *s, const Batch *batch)
 
 /* ---- metrics ---- */
 
-/* Fills in the metrics of a target from its sums over all samples. */
+/* Computes the metrics of a target from its sums over all samples. */
 static void fill_target(const FieldScoring *s, int target, const double *sum,
                         FieldTargetMetrics *out)
 {
@@ -306,7 +309,7 @@ static void fill_target(const FieldScoring *s, int target, const double *sum,
     m[FIELD_ANOMALY_CORRELATION] = sum[SUM_AB] / sqrt(sum[SUM_AA] * sum[SUM_BB]);
     m[FIELD_SKILL_PERSISTENCE] = 1 - rmse / s->persistence[target];
     m[FIELD_SKILL_CLIMATOLOGY] = 1 - rmse / sqrt(sum[SUM_BB] / w);
-    /* a forecast without error, of a field that does not change */
+    /* a metric is infinite if persistence or climatology has no error; it is undefined then */
     for (int i = 0; i < FIELD_METRICS; ++i)
         if (isinf(m[i])) m[i] = NAN;
 }

@@ -5,17 +5,17 @@
 #include "../trainer.h"
 #include "data/field_read.h"
 
-/* Forecasts of the test set that need no model, computed before the first evaluation; and the
+/* Climatology and persistence of the test set, computed before the first evaluation, and the
  * metrics of the last evaluation. Owned by the trainer. */
 struct FieldScoring {
-    /* owned */
+    /* weights of pixels; owned */
     FieldWeights weights;
     /* columns and pixels of whole fields of targets */
     int64_t columns, pixels;
-    /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; only on
-     * ranks that collect; owned */
+    /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; NULL on
+     * ranks without the model's outputs; owned */
     float *climatology;
-    /* [targets]: RMSE of persistence, NaN: not defined */
+    /* RMSE of persistence, [targets]; NaN: not defined */
     double persistence[FIELD_CHANNELS];
     FieldMetrics metrics;
 };
@@ -24,30 +24,33 @@ void field_scoring_free(FieldScoring **scoring);
 
 /* Sums of one evaluation. */
 typedef struct FieldScores {
-    /* borrowed; NULL: the targets are no fields of numbers */
+    /* borrowed; NULL: the set's targets are not fields of numbers */
     FieldScoring *scoring;
     const Trainer *trainer;
     const DataSet *set;
+    /* field_scores_collect of this rank */
     bool collects;
     /* error of reading the weights of a sample */
     Status status;
-    /* owned: reads weights that vary, else NULL; weights of pixels at each offset of the targets */
+    /* reader: reads weights of pixels that vary in time. pixel: these weights at each offset of the
+     * targets. Owned; NULL if weights do not vary. */
     FieldReader *reader;
     double *pixel;
-    /* number of samples that this rank has collected; records of them, [samples][record doubles],
-     * which begin with the sample's number; fields of one sample; owned */
+    /* record: records of this rank's `samples` samples, [room][record_doubles]; each begins with
+     * the number of its sample. x, predicted, truth: fields of one sample. Arrays are owned. */
     int64_t samples, room;
     double *record;
     float *x, *predicted, *truth;
 } FieldScores;
-/* Prepares an evaluation; the first one reads the set. Collective; all ranks return the same
+/* Prepares an evaluation. The first call reads the set. Collective; all ranks return the same
  * Status. */
 Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set);
 void field_scores_fini(FieldScores *scores);
-/* Does this rank collect; and does it need the inputs of samples for that? */
+/* field_scores_collect: true if this rank has the model's outputs and adds them up.
+ * field_scores_read_inputs: true if it needs the inputs of samples for that. */
 bool field_scores_collect(const Trainer *t, const DataSet *set);
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
-/* Adds the micro-batch that the executor has just evaluated. scores->status is its error. */
+/* Adds the micro-batch that the executor has just evaluated. Sets scores->status after an error. */
 void field_scores_add(FieldScores *scores, const Batch *batch);
 /* Sets line->fields to the metrics over all ranks' samples, on every rank. Collective. */
 void field_scores_line(FieldScores *scores, EvalLine *line);

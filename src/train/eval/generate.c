@@ -1,6 +1,6 @@
 /* Generates text with a trained model of tokens. For each new token the whole model runs forward on
- * the last model.context tokens, and the new token is drawn from the logits of the last of them.
- * The rest of the sample is padding, which a causal model ignores. */
+ * the last model.context tokens, and the new token is drawn from the logits of the last position. A
+ * causal model ignores the padding after it. */
 #include "../trainer.h"
 
 #include <math.h>
@@ -16,10 +16,11 @@ typedef struct Generator {
     const Sampling *sampling;
     Trainer *trainer;
     RngKey key;
+    /* tokens of a sample, and number of different tokens */
     int64_t context, vocab;
     /* one sample; its arrays are owned */
     Batch batch;
-    /* tokens in the sample */
+    /* number of tokens in the sample; padding follows them */
     int64_t filled;
     /* all tokens with their logits, Candidate[vocab]; owned */
     Candidate *candidate;
@@ -48,7 +49,7 @@ static void generator_fini(Generator *g)
     mem_free(&g->candidate);
 }
 
-/* Appends a token; a full window drops its oldest one. */
+/* Appends a token. If the sample is full, its oldest token is dropped. */
 static void append(Generator *g, int32_t token)
 {
     int32_t *window = g->batch.tokens;
@@ -108,7 +109,7 @@ static Status generate(Generator *g)
     return OK;
 }
 
-/* Checks the conditions that the caller must ensure. */
+/* Checks the requirements of train_generate, for which the caller is responsible. */
 static Status check(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = t->graph->classes;

@@ -52,7 +52,7 @@ void label_scores_add(LabelScores *s, const Batch *batch)
     }
 }
 
-/* Names the classes: by the names of the model's classes, else by number. */
+/* Sets the names of the classes in the metrics: the model's names or, if it has none, numbers. */
 static void name_classes(const Trainer *t, LabelMetrics *m)
 {
     ClassNames names;
@@ -74,6 +74,6 @@ void label_scores_line(LabelScores *s, EvalLine *line)
     label_metrics_fill(t->label_metrics, (int)s->set->classes, s->confusion);
     name_classes(t, t->label_metrics);
     line->labels = t->label_metrics;
-    /* accuracy says the same for every loss */
+    /* top1 and top5 are not shown: LabelMetrics has the accuracy, for every loss */
     line->top1 = line->top5 = NAN;
 }

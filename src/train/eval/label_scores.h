@@ -9,13 +9,14 @@ typedef struct LabelScores {
     /* borrowed; NULL: the set has no label fields */
     Trainer *trainer;
     const DataSet *set;
-    /* this rank has the model's outputs, and counts them */
+    /* true: this rank has the model's outputs and counts their classes */
     bool collects;
-    /* pixels of this rank, (label, predicted class), int64[classes][classes]; owned */
+    /* number of this rank's pixels with each (label, predicted class), [classes][classes]; owned */
     int64_t *confusion;
     /* predicted classes of one sample; owned */
     int32_t *predicted;
-    /* a copy of this rank's counts goes there; borrowed; NULL: nobody asked */
+    /* label_scores_line writes a copy of this rank's counts here, [classes][classes]; borrowed; may
+     * be NULL */
     int64_t *asked;
 } LabelScores;
 void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked);
@@ -24,8 +25,8 @@ void label_scores_fini(LabelScores *scores);
 void label_scores_add(LabelScores *scores, const Batch *batch);
 /* Sets line->labels to the metrics over all ranks' pixels, on every rank. Collective. */
 void label_scores_line(LabelScores *scores, EvalLine *line);
-/* Writes the class with the largest output of each pixel, the first of equal ones. output:
- * (classes, pixels). */
+/* Sets predicted[pixels] to the class with the largest output of each pixel; of equal outputs, the
+ * lowest class. output: (classes, pixels). */
 void label_fields_choose(const float *output, int64_t classes, int64_t pixels, int threads,
                          int32_t *predicted);
 

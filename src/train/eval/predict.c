@@ -1,11 +1,11 @@
-/* Predictions of a trained model for single samples: the softmax of its outputs, the sigmoid of a
- * single logit, or the outputs in which a detector's boxes are found. */
+/* Predictions of a trained model for samples without labels: the softmax of its outputs, the
+ * sigmoid of a single logit, or a detector's outputs, in which detector.c finds boxes. */
 #include "../mode/sparse.h"
 #include "eval_data.h"
 
 #include <math.h>
 
-/* BatchSource.next for the only batch, to which user points. */
+/* BatchSource.next that always provides the same batch. user: address of a pointer to it. */
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
 {
     (void)wait_s;
@@ -37,7 +37,7 @@ Status logits_check(const float *logits, int64_t count)
     return OK;
 }
 
-/* Subtracts the largest logit first, so that no exponential overflows. */
+/* Computes the softmax. The largest logit is subtracted first, so that no exponential overflows. */
 static void softmax(const float *logit, int64_t classes, double *probability)
 {
     double largest = -INFINITY, sum = 0;
@@ -46,7 +46,8 @@ static void softmax(const float *logit, int64_t classes, double *probability)
     for (int64_t c = 0; c < classes; ++c) probability[c] /= sum;
 }
 
-/* Probabilities of 0 and of 1, each computed directly, because 1 - p loses precision. */
+/* Computes the probabilities of class 0 and class 1, each directly, because 1 - p loses
+ * precision. */
 static void sigmoid(double logit, double probability[2])
 {
     probability[0] = 1 / (1 + exp(logit));

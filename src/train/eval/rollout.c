@@ -1,5 +1,5 @@
-/* Forecasts of fields. The state of a forecast is what has been predicted so far; inputs of the
- * next step come from it, or from the set:
+/* Forecasts of fields. Inputs of a step are fields that earlier steps have predicted, or fields
+ * that are read from the set:
  *
  *     frames      -1   0 |  1    2    3        window {inputs: [-1, 0], targets: [1]}
  *     step 0       x   x -> p
@@ -19,17 +19,18 @@ struct Rollout {
     /* borrowed */
     Trainer *trainer;
     const DataSet *set;
+    /* owned */
     FieldReader *reader;
     int64_t steps;
-    /* number of targets at one lead */
+    /* number of targets at one time */
     int channels;
     /* frames of the set from one step to the next */
     int advance;
-    /* frame of each lead, from the start, [leads]; owned */
+    /* frame of each time of a forecast, counted from the start, [leads]; owned */
     int64_t *lead_frame;
     /* index, below channels, of the target that predicts an input; -1: it is read from the set */
     int target_of_input[FIELD_CHANNELS];
-    /* normalised inputs of the model, (batch,C,H,W); owned */
+    /* the model's inputs: batch.x is normalised, (batch,C,H,W); owned */
     Batch batch;
     /* the same inputs in the variables' units, (batch,C,H,W); owned */
     float *units;
@@ -54,7 +55,7 @@ int rollout_channels(const Rollout *r)
 
 /* ---- set-up ---- */
 
-/* Finds the target that predicts an input; -1: none. */
+/* Returns the index of the target that predicts an input; -1: there is none. */
 static int find_target(const Rollout *r, const FieldChannel *a)
 {
     const FieldSet *f = &r->set->field_set;
@@ -63,8 +64,8 @@ static int find_target(const Rollout *r, const FieldChannel *a)
     return -1;
 }
 
-/* Returns the index of the lead at which a frame, relative to the start, is predicted; -1: it is
- * not. */
+/* Returns the index of the forecast's time at which a frame, counted from the start, is predicted;
+ * -1: the frame is not predicted. */
 static int find_lead(const Rollout *r, int64_t frame)
 {
     for (int i = 0; i < rollout_leads(r); ++i)
@@ -72,7 +73,7 @@ static int find_lead(const Rollout *r, int64_t frame)
     return -1;
 }
 
-/* Checks that each step finds its inputs. */
+/* Checks that the inputs of each step are in the set or predicted by an earlier step. */
 static Status check_window(const Rollout *r)
 {
     const FieldSet *f = &r->set->field_set;
@@ -161,8 +162,9 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     return most;
 }
 
-/* Fills input channel i of a forecast at a step: writes x, normalised, and units, in the variable's
- * units, (H,W) each. predicted: (leads, channels, pixels) of this forecast. */
+/* Fills input channel i of a forecast at a step: x with normalised values and units with values in
+ * the variable's units, (H,W) each. frame: frame of the forecast's start. predicted: (leads,
+ * channels, pixels) of this forecast. */
 static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const float *predicted,
                            float *x, float *units)
 {
@@ -182,7 +184,7 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     const bool already_read = before && before->variable == c->variable &&
                               before->offset == c->offset &&
                               !(r->target_of_input[i - 1] >= 0 && step > 0 && ahead > 0);
-    /* levels of one variable and offset are read together */
+    /* all levels of a variable at one time are read together */
     if (!fed && !already_read)
         TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
     for (int64_t k = 0; k < pixels; ++k) {
@@ -193,7 +195,7 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     return OK;
 }
 
-/* Writes the classes with the largest outputs of `count` samples. */
+/* Writes to `predicted`, for each pixel of `count` samples, the class with the largest output. */
 static Status choose_classes(const Rollout *r, const float *output, int count, float *predicted)
 {
     const int64_t classes = r->set->classes, pixels = data_labels_per_sample(r->set);
@@ -208,8 +210,8 @@ static Status choose_classes(const Rollout *r, const float *output, int count, f
     return st;
 }
 
-/* Fails because values of a step are not finite. Those of step 0 are due to the model's training,
- * later ones to the rollout. */
+/* Reports that values of a step are not finite. In step 0 the cause is the model's training, in
+ * later steps the rollout. */
 static Status fail_diverged(int64_t sample, int64_t step)
 {
     return fail(ERR_DATA, "the forecast from sample %lld is NaN or infinite at step %lld: %s",
@@ -219,8 +221,8 @@ static Status fail_diverged(int64_t sample, int64_t step)
                             "more (train.rollout)");
 }
 
-/* Converts a step's outputs to the variables' units. ERR_DATA: a value is not finite, before or
- * after the conversion. x: the forecast's inputs, in units. */
+/* Converts a step's outputs to the variables' units. ERR_DATA: a value is not finite before the
+ * conversion or infinite after it. x: the forecast's inputs in the variables' units. */
 static Status restore_outputs(const Rollout *r, const float *x, float *output, int64_t sample,
                               int64_t step)
 {
@@ -228,7 +230,7 @@ static Status restore_outputs(const Rollout *r, const float *x, float *output, i
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(output[i])) return fail_diverged(sample, step);
     field_restore(r->set, x, output);
-    /* NaN: the input to which a change is added is missing */
+    /* NaN is allowed here: the input to which a change is added may be missing */
     for (int64_t i = 0; i < count; ++i)
         if (isinf(output[i])) return fail_diverged(sample, step);
     return OK;

@@ -1,5 +1,5 @@
 /* Collects the logits and labels of an evaluation. They stay on the ranks with the loss until the
- * pass is over. Then the counters of all ranks are added, and for the exact AUC rank 0 gathers all
+ * end of the pass. Then the counters of all ranks are added; for the exact AUC, rank 0 gathers all
  * logits. Counters are integers and logits are sorted, so the result does not depend on the number
  * or order of ranks. */
 #include "scores.h"
@@ -75,7 +75,7 @@ static BinarySums add_sums(const World *world, const BinarySums *mine)
 
 static double auc_of_all(const World *world, const Scores *scores)
 {
-    /* a label is as large as a logit */
+    /* a label has as many bytes as a logit */
     size_t bytes = (size_t)scores->count * sizeof *scores->logit, label_bytes = bytes;
     float *logit = gather_arrays(world, scores->logit, &bytes);
     int32_t *label = gather_arrays(world, scores->label, &label_bytes);

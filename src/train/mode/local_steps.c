@@ -1,9 +1,10 @@
-/* Steps that each rank makes alone, in modes geo and async. */
+/* Steps that each replica makes without the others, in modes geo and async. */
 #include "local_steps.h"
 
 #include "sparse.h"
 
-/* width of an example row */
+/* width of an example row, for which the state of a rule is examined; no rule has another state of
+ * 7 floats */
 enum { WIDTH = 7 };
 
 bool local_rows_are_stateless(const OptimRule *rule)

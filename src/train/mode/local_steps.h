@@ -1,5 +1,5 @@
-/* Functions that modes geo and async share. In both each rank makes its steps alone, on its share
- * of each batch, over a communicator of one rank. */
+/* Functions that modes geo and async share. In both modes each rank makes its steps without the
+ * others, on its share of each batch; its sums of gradients use a communicator of one rank. */
 #ifndef WEFT_TRAIN_LOCAL_STEPS_H
 #define WEFT_TRAIN_LOCAL_STEPS_H
 

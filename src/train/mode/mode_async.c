@@ -31,7 +31,7 @@ static char *bits_limit(const Trainer *t)
                     "requests, which run.order_log records");
 }
 
-/* Describes where this rank stores parameters and optimizer state, to copy them to and from
+/* Describes the memory of this rank's parameters and optimizer state, which are copied to and from
  * servers. The caller frees .at. */
 static TableDenseState dense_state(Trainer *t)
 {
@@ -60,7 +60,8 @@ static void begin(Trainer *t)
     sync_point_announce(t);
 }
 
-/* A rank whose share of the batch has no samples sends no gradients. */
+/* Sends this rank's gradients to the servers; if its share of the batch has no samples, sends
+ * nothing. */
 static void update(Trainer *t, UpdateArgs args)
 {
     optim_begin(t->optim, &args.rates, args.scale);

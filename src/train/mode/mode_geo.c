@@ -1,6 +1,7 @@
 /* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets
- * new = old + (sum of all ranks' changes since the last sync point) / ranks, added along the tree
- * of ranks. Tables do the same with the rows that changed (table/geo.c). */
+ * new = old + (sum of all ranks' changes since the last sync point) / ranks, where the tree of
+ * ranks fixes the order of additions. Tables do the same with the rows that have changed
+ * (table/geo.c). */
 #include "local_steps.h"
 #include "sync_points.h"
 

@@ -1,6 +1,6 @@
-/* Mode stale: an update is made grid.staleness steps after its gradients were summed, so step t
- * uses the parameters as they are after the update of step t - 1 - staleness. Tables defer updates
- * of rows in the same way. At a sync point all deferred updates are made. */
+/* Mode stale: an update is made grid.staleness steps after its gradients have been summed. Step t
+ * therefore uses the parameters after the update of step t - 1 - staleness. Tables defer updates of
+ * rows in the same way. At a sync point all deferred updates are made. */
 #include "sparse.h"
 #include "step_mode.h"
 #include "sync_points.h"
@@ -10,7 +10,8 @@
 struct DeferredUpdates {
     /* floats of the gradient arena */
     int64_t elements;
-    /* Ring of deferred updates: number of entries, index of the oldest one, and entries in use. */
+    /* Ring of deferred updates: number of entries, index of the oldest entry in use, and number of
+     * entries in use. */
     int depth, oldest, count;
     /* gradients of each entry, float[depth][elements]; owned */
     float **gradient;

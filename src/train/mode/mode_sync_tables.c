@@ -2,7 +2,7 @@
 #include "sparse.h"
 #include "step_mode.h"
 
-/* A stage without tables has parameters only. */
+/* Updates the rows and the parameters of this rank's stage; a stage may have no tables. */
 static void update(Trainer *t, UpdateArgs args)
 {
     if (t->tables) tables_update(t->tables, args.rates.lr, args.scale);

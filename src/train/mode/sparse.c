@@ -1,5 +1,5 @@
 /* Sparse tables of a trainer: set-up, memory, servers and report. The rows of a table are divided
- * among the servers, or, without servers, among the replicas of its stage. */
+ * among the servers or, if there are none, among the replicas of the table's stage. */
 #include "sparse.h"
 
 #include "../state/resume.h"
@@ -133,7 +133,7 @@ void sparse_make(Trainer *t)
 void sparse_free(Trainer *t)
 {
     tables_free(&t->tables);
-    /* split off only if there are servers */
+    /* this world is made only if there are servers */
     if (t->table_world.size > 0) world_part_fini(&t->table_world);
 }
 
@@ -152,7 +152,7 @@ TrainTable train_table(const Trainer *t, int table)
     RowState state = sparse_state(t, table);
     TrainTable view = {.table = sparse, .rule = rule.table, .width = sparse->width};
     for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
-    /* 12 bytes for each entry of an index that is 35 to 70 % full */
+    /* an entry of the index has 12 bytes, and the index is 35 to 70 % full */
     double row = (double)(view.width + view.state) * sizeof(float);
     view.row_least = row + 12 / 0.7;
     view.row_most = row + 12 / 0.35;
@@ -305,8 +305,9 @@ Status sparse_serve(const Config *config, const World *job)
     return st;
 }
 
-/* Tells the servers that the watchdog starts or ends, which is a collective call on all ranks of
- * the job. The barrier ensures that no worker still waits for a server when servers enter it. */
+/* Tells the servers that the watchdog starts or ends; these calls are collective on all ranks of
+ * the job. The barrier ensures that no worker still waits for a server when the servers enter the
+ * call. */
 static void announce_watchdog(Trainer *t)
 {
     if (t->servers == 0) return;
@@ -338,7 +339,7 @@ StepBatch sparse_forward_backward_batch(Trainer *t)
     return sparse_forward_backward(t, position_batch_samples(t, t->step));
 }
 
-/* A stage contributes the sums of its own tables, and zeros for the others. */
+/* A stage contributes the sums of its own tables and zeros for the tables of other stages. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;

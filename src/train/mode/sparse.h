@@ -1,4 +1,5 @@
-/* The trainer's functions for sparse tables. */
+/* The trainer's functions for sparse tables: checks, set-up, memory, servers, and their part of a
+ * step. */
 #ifndef WEFT_TRAIN_SPARSE_H
 #define WEFT_TRAIN_SPARSE_H
 
@@ -13,24 +14,26 @@ Status sparse_check_servers(const Trainer *t);
 /* Creates t->tables for the tables of this rank's stage, or leaves it NULL if the stage has none.
  * Collective; with servers on t->job. */
 void sparse_make(Trainer *t);
-/* Call before the first step, after parameters are loaded and resume_know_data: servers open the
- * order of requests if one is written or replayed. Collective; all ranks return the same Status. */
+/* Call it before the first step, after parameters are loaded and after resume_know_data. If the
+ * order of requests is written or replayed, servers open its files. Collective; all ranks return
+ * the same Status. */
 Status sparse_begin(Trainer *t);
 void sparse_free(Trainer *t);
-/* Runs a server until the workers have finished, or have failed before they began. Collective on
+/* Runs a server until the workers have finished, or have failed during set-up. Collective on
  * job. */
 Status sparse_serve(const Config *config, const World *job);
-/* Most bytes of rows that a server may store, given its share of the host's memory. */
+/* Most bytes of rows that a server may store. share_bytes: its share of the host's memory. */
 double sparse_server_limit(const Config *config, double share_bytes);
 /* Starts and ends the watchdog of all ranks of the job, including servers. Owner: the caller. Both
  * are collective. */
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
 void sparse_watch_end(Trainer *t, Watchdog **watchdog);
-/* Returns ERR_CONFIG with the message that all ranks would be servers. */
+/* Returns ERR_CONFIG with a message that all ranks would be servers. */
 Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
 TableMode sparse_mode(const Trainer *t);
-/* Splits off the ranks of the job that use tables. Collective on job. */
+/* Makes *world of the ranks of the job that use tables, and another world of the others. Collective
+ * on job. */
 void sparse_split(World *world, const World *job, bool has_tables);
 /* Micro-batches that tables use at the same time, which the loader must provide in addition to
  * data.prefetch. */
@@ -39,15 +42,15 @@ int sparse_batches_out(const Trainer *t, const Plan *plan);
 RowState sparse_state(const Trainer *t, int table);
 /* Bytes of the tables' buffers on a rank of the plan's stage. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
-/* Bytes of the rows that such a rank owns, for tables with a known number of rows. 0: servers own
- * them. */
+/* Bytes of the rows that a rank of the plan's stage owns, for tables with a known number of rows; 0
+ * if servers own the rows. */
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 /* Logs the number of rows and requests. Collective. */
 void sparse_report(Trainer *t);
-/* step_forward_backward, and the sums of the gradients of rows. */
+/* Calls step_forward_backward and sums the gradients of rows. */
 StepBatch sparse_forward_backward(Trainer *t, int64_t samples);
-/* The same with all samples of the next batch: StepMode.forward_backward of modes in which ranks
- * share a batch. */
+/* sparse_forward_backward with all samples of the next batch: StepMode.forward_backward of modes in
+ * which the ranks share a batch. */
 StepBatch sparse_forward_backward_batch(Trainer *t);
 /* Sum over all tables and ranks of the squares of gradients, added in the order of tables.
  * Collective. */

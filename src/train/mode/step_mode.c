@@ -1,4 +1,4 @@
-/* The table of modes, and the options that they exclude. */
+/* The table of modes, and checks of the options that they exclude. */
 #include "step_mode.h"
 
 #include "local_steps.h"
@@ -18,7 +18,7 @@ const StepMode *step_mode(const Config *config, bool tables)
 
 /* An option that a mode other than sync excludes. */
 typedef struct ExcludedOption {
-    /* the configuration sets it */
+    /* true: the configuration sets the option */
     bool is_set;
     const char *key, *why;
 } ExcludedOption;

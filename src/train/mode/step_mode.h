@@ -1,6 +1,6 @@
 /* The modes of grid.mode. A mode is a constant table of functions, which train_step calls. In mode
- * sync all ranks have the same state after each step, in the other modes only at sync points
- * (sync_points.h). A new mode is one file, its row in step_mode.c and its word in table.h. */
+ * sync all ranks have the same state after each step; in the other modes, only at sync points
+ * (sync_points.h). To add a mode, add one file, its row in step_mode.c and its word in table.h. */
 #ifndef WEFT_TRAIN_STEP_MODE_H
 #define WEFT_TRAIN_STEP_MODE_H
 
@@ -14,10 +14,10 @@ typedef struct UpdateArgs {
     int micros;
 } UpdateArgs;
 
-/* A function that is NULL does nothing; only those that say so may be NULL. */
+/* A function may be NULL only if its comment says so. */
 typedef struct StepMode {
-    /* Each rank makes its steps alone: it reads its share of a batch, and its loss, metrics and
-     * gradients are those of that share. */
+    /* True: each rank makes its steps without the others. It reads its share of a batch, and its
+     * loss, metrics and gradients are those of this share. */
     bool local;
     /* Checks options and optimizer rules that the mode excludes: ERR_CONFIG. Not collective. May be
      * NULL. */
@@ -29,20 +29,21 @@ typedef struct StepMode {
     Status (*make)(Trainer *t);
     /* Frees the state of the mode, if there is one. May be NULL. */
     void (*free)(Trainer *t);
-    /* Copies the current parameters where the mode needs them. Called before the first step, and
-     * before the first one after a load. May be NULL. */
+    /* Copies the current parameters to the places where the mode needs them. Called before the
+     * first step, and before the first step after a load. May be NULL. */
     void (*start)(Trainer *t);
     /* Called before the forward pass of a step. May be NULL. */
     void (*begin)(Trainer *t);
     /* Runs the forward and backward passes of the step after t->step and sums the gradients.
-     * Returns which micro-batches the step had. */
+     * Returns the step's values that later parts of the step need. */
     StepBatch (*forward_backward)(Trainer *t);
     /* Returns the sum of squares of the gradients that are not in the gradient arena: those of
-     * rows of sparse tables. Collective. NULL: there are none, or the mode never clips. */
+     * rows of sparse tables. Collective. NULL: there are no such gradients, or the mode never
+     * clips. */
     double (*row_grad_squares)(Trainer *t);
     /* Applies the gradients. Not called for a skipped step. */
     void (*update)(Trainer *t, UpdateArgs args);
-    /* Called after the update, also of a skipped step: at a sync point, gives all ranks the same
+    /* Called after the update, also in a skipped step. At a sync point, gives all ranks the same
      * state. NULL: all ranks have the same state after each step. */
     void (*after_update)(Trainer *t, StepResult *result);
 } StepMode;

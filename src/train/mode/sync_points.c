@@ -1,4 +1,4 @@
-/* Sync points of the modes geo, async and stale. */
+/* Sync points of the modes geo, async and stale: their steps, and requests that wait for them. */
 #include "sync_points.h"
 
 #include "../step/position.h"

@@ -1,8 +1,8 @@
 /* Watches the files of data sets during a run. If a file's size, time or inode has changed, the
- * fingerprint of its contents decides whether the data have changed. A removed file does no harm,
- * because the loader has it open; it is compared once it exists again. The same data at other
- * offsets in the file are a change, too: readers and HDF5 remember the offsets in an open file, so
- * they have read other bytes since. */
+ * fingerprint of its content shows whether the data have changed. A removed file is only logged,
+ * because the loader has it open; if it exists again later, it is compared. The same data at other
+ * offsets in the file are also a change: readers and HDF5 remember the offsets of an open file, so
+ * they have read wrong bytes since. */
 #include "data_watch.h"
 
 #include <errno.h>
@@ -15,18 +15,17 @@ typedef struct Watched {
     struct stat before;
     /* hash of the offsets of its arrays (data_set_hash_layout) */
     uint64_t layout;
-    /* errno that was last reported because there is no regular file of this name; 0: there is
-     * one */
+    /* errno of the last check if there was no regular file of this name; 0: there was one */
     int missing;
 } Watched;
 
 typedef struct WatchedSet {
-    /* borrowed */
+    /* the set and its fingerprint; borrowed */
     const DataSet *set;
     const char *fingerprint;
     /* files of the set: index of the first one in DataWatch.file, and their number */
     int first, count;
-    /* the test set, which is opened again for each evaluation */
+    /* true: the test set, which is opened again for each evaluation */
     bool is_test_set;
 } WatchedSet;
 
@@ -58,7 +57,7 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
     if (!opened) {
         DataSet *copy = mem_new(sizeof *copy);
         *copy = *set;
-        /* a file whose layout cannot be read cannot be read by the loader, which reports it */
+        /* An error is ignored here: the loader cannot read such a file either, and reports it. */
         if (world->rank == 0 && data_set_hash_layout(copy, layout) != OK) memset(layout, 0, bytes);
         mem_free(&copy);
         world_bcast(world, layout, bytes, 0);
@@ -94,8 +93,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Describes the difference between a file's former and present state; returns NULL if they are
- * equal. */
+/* Describes the difference between a file's recorded and current state in `text` and returns it;
+ * NULL if there is none. */
 static const char *difference(const struct stat *before, const struct stat *now, char text[128])
 {
     if (now->st_size != before->st_size)
@@ -112,8 +111,8 @@ static const char *difference(const struct stat *before, const struct stat *now,
     return text;
 }
 
-/* Returns true if the file exists and differs from its former state. Logs a removed file once, and
- * once more if a folder or device has taken its name since. */
+/* Returns true if the file exists and differs from its recorded state. Logs a removed file once,
+ * and again if a folder or device gets its name. */
 static bool file_changed(Watched *f, bool is_test_set, struct stat *now, char text[128])
 {
     int error = read_stat(f->path, now);
@@ -126,8 +125,8 @@ static bool file_changed(Watched *f, bool is_test_set, struct stat *now, char te
     return !error && difference(&f->before, now, text) != NULL;
 }
 
-/* Fails with the message that the data have changed. file_change: how the file differs;
- * data_change: how the data differ, freed here. */
+/* Reports that the data have changed. file_change: how the file differs; data_change: how the data
+ * differ, freed here. */
 static Status fail_changed(const DataWatch *w, const WatchedSet *s, const Watched *f,
                            const char *file_change, char *data_change)
 {
@@ -146,8 +145,8 @@ static Status fail_changed(const DataWatch *w, const WatchedSet *s, const Watche
     return st;
 }
 
-/* Records the new state of the set's files, which contain the same data. ERR_DATA: a file that is
- * open, or will be opened again, has them at other offsets. */
+/* Records the new state of the set's files, which contain the same data. ERR_DATA: the data are at
+ * other offsets in a file that is open or will be opened again. */
 static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *now,
                      const uint64_t *layout)
 {
@@ -166,7 +165,8 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *now,
     return OK;
 }
 
-/* now, layout: memory for the files of the set */
+/* Compares the files of a set with their recorded state. now, layout: memory for an entry per
+ * file. */
 static Status compare_set(DataWatch *w, const WatchedSet *s, struct stat *now, uint64_t *layout)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];
@@ -180,7 +180,7 @@ static Status compare_set(DataWatch *w, const WatchedSet *s, struct stat *now, u
     Status st = data_set_fingerprint_anew(s->set, text, layout);
     const Watched *f = &w->file[s->first + found];
     if (st == ERR_IO) return st;
-    /* a file that has been removed meanwhile is reported by the next check */
+    /* a file was removed after the check above; the next check reports it */
     for (int i = 0; st == ERR_NOINPUT && i < s->count; ++i)
         if (read_stat(w->file[s->first + i].path, &now[i]) != 0) return OK;
     if (st != OK)

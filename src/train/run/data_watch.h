@@ -1,4 +1,4 @@
-/* Notices that files of the data sets are changed while a run trains on them. */
+/* Notices changes of the data sets' files while a run trains on them. */
 #ifndef WEFT_TRAIN_DATA_WATCH_H
 #define WEFT_TRAIN_DATA_WATCH_H
 
@@ -6,19 +6,19 @@
 
 typedef struct DataWatch DataWatch;
 
-/* Records size, times and inode of all files, and the offsets of their arrays. Call before their
+/* Records size, times and inode of all files, and the offsets of their arrays. Call it before the
  * fingerprints are computed. checkpoints: the folder of the run's checkpoints, borrowed, for
  * messages. Collective. Owner: the caller. */
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints);
 void data_watch_free(DataWatch **watch);
 /* Compares the files with their recorded state. A file that was touched, replaced or removed is
- * logged once, and the run continues as long as the set's fingerprint is the same. ERR_DATA that
- * names the file and what changed: the set holds other data, or the same data at other offsets of
- * a file that is open. Not collective. */
+ * logged once, and the run continues as long as the set's fingerprint is the same. ERR_DATA, with a
+ * message that names the file and the change: the set has other data, or the same data are at other
+ * offsets of an open file. Not collective. */
 Status data_watch_check(DataWatch *watch);
 /* Ends the job because a batch cannot be read, with this status and the message of the last fail().
- * If the data have changed since the start, reports that instead. watch NULL: the data are not
- * watched. */
+ * If the data have changed since the start of the run, the message reports this change instead.
+ * watch NULL: the data are not watched. */
 _Noreturn void data_watch_die(DataWatch *watch, Status status);
 
 #endif

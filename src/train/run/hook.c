@@ -1,8 +1,8 @@
-/* Runs the commands of run.hook. A command reads its line from an unnamed file (memfd), so that no
- * pipe can fill up, and answers into a pipe that is read between steps. It has its own process
- * group, which is killed when the command has ended, has taken too long or has written too much. A
- * command that hangs in a file system may survive SIGKILL: the run does not wait for it, but starts
- * no other one before it has ended. */
+/* Runs the commands of run.hook. A command reads its input line from an unnamed file (memfd),
+ * because a pipe could fill up, and writes its answer to a pipe, which is read between steps. It
+ * has its own process group, which is killed when the command has ended, has run too long or has
+ * written too much. A command that hangs in a file system may survive SIGKILL: the run does not
+ * wait for its end, but starts no other command before. */
 #include "hook.h"
 
 #include <errno.h>
@@ -28,9 +28,9 @@ typedef struct Queued {
 } Queued;
 
 struct Hook {
-    /* borrowed */
+    /* shell command of run.hook; borrowed */
     const char *command;
-    /* longest time of a command */
+    /* time limit of a command */
     double limit_s;
     /* newest queued notification of each event */
     Queued queued[HOOK_EVENTS];
@@ -42,7 +42,7 @@ struct Hook {
     int answer;
     /* the running command has been killed, but has not ended yet */
     bool killed;
-    /* clock when it was started, and when it was killed */
+    /* times (clock_s) at which the running command was started, and was killed */
     double began_s, killed_s;
     /* event and step of the running command */
     HookEvent event;
@@ -71,7 +71,8 @@ static void warn(const Hook *h, const char *why)
 
 /* ---- starting ---- */
 
-/* Returns a descriptor of a file that contains the line, or -1 and errno. */
+/* Returns a descriptor of an unnamed file that contains the line; -1, with errno set, after an
+ * error. */
 static int line_file(const char *line)
 {
     size_t bytes = strlen(line);
@@ -84,7 +85,7 @@ static int line_file(const char *line)
     return -1;
 }
 
-/* Starts the command with this input. Returns 0 or errno. */
+/* Starts the command with the line as its input. Returns 0 or errno. */
 static int open_child(Hook *h, const char *line)
 {
     int ends[2], input = line_file(line);
@@ -143,7 +144,8 @@ static void kill_group(Hook *h)
     kill(-h->child, SIGKILL);
 }
 
-/* Reads the answer so far. Returns false if it is longer than ANSWER_BYTES bytes. */
+/* Reads what the command has written so far. Returns false if the answer has reached ANSWER_BYTES
+ * bytes, which is too long. */
 static bool read_answer(Hook *h)
 {
     ssize_t got;
@@ -155,8 +157,8 @@ static bool read_answer(Hook *h)
     return h->length < ANSWER_BYTES;
 }
 
-/* Evaluates a command that has ended by itself, with its whole answer. The process group is killed
- * before waitpid, while its number cannot be reused. */
+/* Handles the exit state and the whole answer of a command that has ended by itself. Its process
+ * group is killed before waitpid, because its number may be reused afterwards. */
 static void handle_end(Hook *h)
 {
     char why[96];
@@ -187,8 +189,8 @@ static void kill_and_warn(Hook *h, const char *why)
     warn(h, why);
 }
 
-/* Checks the running command. Its end is checked before its answer is read, so that an ended
- * command's answer is complete. */
+/* Checks the running command. Whether it has ended is checked before its answer is read, so the
+ * answer of an ended command is complete. */
 static void check_child(Hook *h)
 {
     char why[96];

@@ -1,5 +1,5 @@
-/* Runs the command of run.hook in the background, one process at a time. While one runs, the newest
- * notification of each event is queued. Only rank 0 uses this. No error of a command stops
+/* Runs the command of run.hook in the background, one process at a time. While a process runs, the
+ * newest notification of each event is queued. Used only on rank 0. Errors of a command do not stop
  * training. */
 #ifndef WEFT_TRAIN_HOOK_H
 #define WEFT_TRAIN_HOOK_H
@@ -8,18 +8,18 @@
 #include "hook_request.h"
 
 typedef struct Hook Hook;
-/* command: borrowed. limit_s: longest time of one run of it. Owner: the caller. */
+/* command: borrowed. limit_s: time limit of one process. Owner: the caller. */
 Hook *hook_new(const char *command, double limit_s);
 /* Kills the running command with all processes that it has started. */
 void hook_free(Hook **hook);
-/* Runs the command with that line as its input, at once or after those that are queued. step: for
- * messages. */
+/* Runs the command with `line` as its input, at once or after the notifications that are queued.
+ * step: for messages. */
 void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
-/* Checks for an answer, the command's end or its time limit; then starts the next one. Does not
- * wait. Errors become warnings. */
+/* Reads the running command's answer and checks its end and its time limit; if none runs, starts
+ * the next queued one. Does not wait. Errors become warnings. */
 void hook_poll(Hook *hook);
-/* Waits until no command runs or is queued. If one had to be killed, the queued ones are
- * dropped. */
+/* Waits until no command runs or is queued. If a command has to be killed, the queued notifications
+ * are dropped. */
 void hook_wait(Hook *hook);
 /* Sets *request to all requests since the last call; returns true if there is one. */
 bool hook_take_request(Hook *hook, HookRequest *request);

@@ -25,8 +25,8 @@ void hook_request_merge(HookRequest *request, const HookRequest *later)
 
 enum { QUOTED_MAX = 200 };
 
-/* Writes at most QUOTED_MAX characters of text to out, on one line and in ASCII, and "..." if there
- * are more. */
+/* Writes at most QUOTED_MAX characters of text to out, on one line and in ASCII, followed by "..."
+ * if text has more. */
 static void quote(char out[QUOTED_MAX + 4], const char *text)
 {
     size_t length, count = 0;
@@ -39,7 +39,7 @@ static void quote(char out[QUOTED_MAX + 4], const char *text)
     snprintf(out + count, 4, "%s", count < length ? "..." : "");
 }
 
-/* Fails with "it printed 'ANSWER': REASON". */
+/* Returns ERR_DATA with the message "it printed 'ANSWER': REASON". */
 BASE_PRINTF(2, 3) static Status fail_answer(const char *answer, const char *reason, ...)
 {
     char text[2 * QUOTED_MAX], quoted[QUOTED_MAX + 4];

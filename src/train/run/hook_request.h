@@ -1,10 +1,10 @@
-/* A request of a hook to the run: one JSON object on its standard output, or nothing. */
+/* A request of a hook's command to the run: the command prints one JSON object, or nothing. */
 #ifndef WEFT_TRAIN_HOOK_REQUEST_H
 #define WEFT_TRAIN_HOOK_REQUEST_H
 
 #include "base.h"
 
-/* Has no pointers, so that it can be broadcast. */
+/* Contains no pointers, because it is broadcast as bytes. */
 typedef struct HookRequest {
     /* 1: end the run as complete */
     int stop;
@@ -17,8 +17,9 @@ typedef struct HookRequest {
 bool hook_request_is_set(const HookRequest *request);
 /* Merges a later request into the first one. */
 void hook_request_merge(HookRequest *request, const HookRequest *later);
-/* Parses {"stop": true, "save": true, "lr": 0.01}: any of the keys, each at most once; blank text
- * is no request. ERR_DATA for any other text; the message quotes it, without line and column. */
+/* Parses {"stop": true, "save": true, "lr": 0.01}: each key is optional and may occur once. Blank
+ * text has no request. ERR_DATA for any other text; the message quotes it, without line and
+ * column. */
 Status hook_request_parse(HookRequest *request, const char *text);
 
 #endif

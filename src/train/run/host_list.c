@@ -1,11 +1,11 @@
 /* Lists the hosts of a run for its first log lines, each with its ranks and their cores or GPUs. A
- * core that several ranks may use counts once. */
+ * core that several ranks may use is counted once. */
 #include "host_list.h"
 
 #include <math.h>
 #include <string.h>
 
-/* number of hosts that are listed; further ones are only counted */
+/* number of hosts that are listed; of further hosts only the number is given */
 enum { HOSTS_SHOWN = 8 };
 
 typedef struct RankHost {

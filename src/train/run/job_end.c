@@ -1,8 +1,8 @@
-/* Queries Slurm how long the job may still run. SLURM_JOB_END_TIME, which older versions do not
- * set, is the end as it was when the job started. squeue knows the current end, which an
- * administrator may change (scontrol update). It is queried for the remaining time, so that time
- * zones and differences between clocks do not matter. squeue runs in the background and is killed
- * if it does not answer in time, so a busy controller delays no step. */
+/* Queries Slurm for the time that the job may still run. SLURM_JOB_END_TIME, which older versions
+ * do not set, is the end at the time when the job started. squeue reports the current end, which an
+ * administrator may change (scontrol update). It is queried for the remaining time, which does not
+ * depend on time zones or differences between clocks. squeue runs in the background and is killed
+ * if it does not answer in time, so a busy controller does not delay steps. */
 #include "job_end.h"
 
 #include <math.h>
@@ -14,12 +14,14 @@
 
 /* longest time for squeue to answer */
 static const double ANSWER_S = 10;
-/* shortest and longest time between two queries, and the time while the end is not known */
+/* shortest and longest time between two queries, and time between queries while the end is not
+ * known */
 static const double INTERVAL_MIN_S = 10, INTERVAL_MAX_S = 1800, INTERVAL_UNKNOWN_S = 60;
 
 /* ---- squeue's answer ---- */
 
-/* Parses a duration, in which "5:03" means minutes and seconds. word: at most 63 characters. */
+/* Parses a duration as squeue prints it: "5:03" means minutes and seconds. word: at most 63
+ * characters. */
 static bool read_left(const char *word, double *left_s)
 {
     if (!strcmp(word, "UNLIMITED")) {
@@ -47,7 +49,7 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 
 /* ---- queries ---- */
 
-/* Logs once that squeue has not answered, and why. */
+/* Logs that squeue has not given the end, and why; only the first time. */
 static void warn_once(JobEnd *e, const char *why)
 {
     if (e->warned) return;
@@ -84,8 +86,8 @@ static void log_end(const JobEnd *e)
              text, left);
 }
 
-/* Stores the end, and logs it if it is new or has moved by more than clocks and rounding
- * explain. */
+/* Stores the end. Logs it if it is new, or differs from the previous one by more than MOVED_S,
+ * which is more than rounding explains. */
 static void set_end(JobEnd *e, double end_s)
 {
     enum { MOVED_S = 30 };
@@ -100,7 +102,8 @@ static void set_end(JobEnd *e, double end_s)
         log_info("job %s has no end any more", e->job);
 }
 
-/* Reaps squeue without waiting, because it may survive SIGKILL if it hangs in a file system. */
+/* Reaps squeue if it has ended. Does not wait, because squeue may survive SIGKILL if it hangs in a
+ * file system. */
 static void reap(JobEnd *e)
 {
     int state;

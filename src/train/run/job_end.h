@@ -8,43 +8,43 @@
 #include <sys/types.h>
 
 typedef struct JobEnd {
-    /* Slurm's job number, borrowed from the environment; NULL: there is no job, and no query is
-     * sent */
+    /* Slurm's job number, borrowed from the environment; NULL: the process is in no job, and no
+     * query is sent */
     const char *job;
-    /* end of the job, by the monotonic clock; INFINITY: no end, or not known */
+    /* end of the job, by the monotonic clock; INFINITY: the job has no end, or it is not known */
     double end_s;
-    /* Slurm has reported when the job ends, or that it has no end */
+    /* true: Slurm has reported the end of the job, or that it has none */
     bool known;
     /* time of the next query, by the monotonic clock */
     double next_s;
-    /* process of squeue; 0: none */
+    /* process id of squeue; 0: it does not run */
     pid_t child;
-    /* pipe with its answer; -1: no query is open */
+    /* read end of the pipe with squeue's answer; -1: no query is open */
     int answer;
-    /* clock when the query was sent */
+    /* time (clock_s) at which the query was sent */
     double query_s;
-    /* the answer so far, and the length of it */
+    /* the answer so far, and its length */
     char text[512];
     size_t length;
-    /* a missing answer has been logged */
+    /* true: a missing answer has been logged */
     bool warned;
 } JobEnd;
 
 /* Reads the environment and sends the first query. Release with job_end_fini. */
 void job_end_init(JobEnd *end);
 void job_end_fini(JobEnd *end);
-/* Reads squeue's answer if it has arrived, and sends the next query when it is due: more often as
- * the end of the job approaches. margin_s: seconds that the run needs before the end. Does not
- * wait. */
+/* Reads squeue's answer if it has arrived, and sends the next query when it is due; queries become
+ * more frequent as the end of the job approaches. margin_s: seconds that the run needs before the
+ * end. Does not wait. */
 void job_end_poll(JobEnd *end, double margin_s);
-/* Returns true if less than margin_s seconds are left. Returns false while a query is open,
- * because the job may have got more time. */
+/* Returns true if less than margin_s seconds are left. Returns false while a query is open, because
+ * the answer may be a later end. */
 bool job_end_near(const JobEnd *end, double margin_s);
 
 /* ---- for tests ---- */
 
 /* Parses the output of squeue --format '%A %L': sets *left_s to the job's remaining seconds,
- * INFINITY without a limit. Returns false if the job is not in it. */
+ * INFINITY without a limit. Returns false if the output does not contain the job. */
 bool job_end_read(const char *text, const char *job, double *left_s);
 
 #endif

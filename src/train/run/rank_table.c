@@ -1,11 +1,11 @@
-/* run.map: logs where the ranks of a run are, a line for each rank, or with many ranks one for each
- * host:
+/* run.map: logs a table of the ranks of a run, with a line for each rank or, if they are many, for
+ * each host:
  *
  *     rank  dp  pp  tp  host   CPUs  GPU
  *     0     0   0   0   node1  0-7   NVIDIA H200 0000:17:00.0
  *
- * Columns of several ranks have ranges of numbers. The CPUs are those to which a rank is bound once
- * it is set up. */
+ * In a line for several ranks, a cell has ranges of numbers. The CPUs are those to which a rank is
+ * bound after its set-up. */
 #include "../trainer.h"
 
 #include "topo.h"
@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* more ranks have a line for each host; ranges that a cell lists */
+/* LINES_MAX: with more ranks the table has a line for each host. RANGES_MAX: number of ranges that
+ * a cell lists. CPUS_MAX: CPUs from this number on are not listed. */
 enum { LINES_MAX = 64, RANGES_MAX = 8, CPUS_MAX = 8192 };
 
 typedef enum Column { RANK, DP, PP, TP, HOST, CPUS, GPU, COLUMN_COUNT } Column;
 static const char *const titles[COLUMN_COUNT] = {"rank", "dp", "pp", "tp", "host", "CPUs", "GPU"};
 
-/* The GPU of a rank; "": it computes on CPUs. */
+/* Model and bus address of a rank's GPU; "": the rank computes on CPUs. */
 typedef struct RankGpu {
     char model[64], bus[32];
 } RankGpu;
@@ -29,7 +30,7 @@ typedef struct Line {
     char *cell[COLUMN_COUNT];
 } Line;
 
-/* The ranks that the table is about, with a GPU for each. */
+/* The ranks of the table: hosts and CPUs, grid, and GPUs, [ranks]. All borrowed. */
 typedef struct Ranks {
     const Topology *topo;
     GridShape shape;
@@ -50,7 +51,8 @@ static RankGpu *gather_gpus(const Trainer *t)
     return all;
 }
 
-/* The numbers of a set as ranges, "0-3, 8"; the caller owns the text. */
+/* Returns the numbers i < count with set[i] as ranges, for example "0-3, 8". The caller owns the
+ * text. */
 static char *ranges_text(const bool *set, int count)
 {
     TextList list;
@@ -67,7 +69,7 @@ static char *ranges_text(const bool *set, int count)
     return text_list_end(&list);
 }
 
-/* Coordinate of a rank in a column of the grid. */
+/* Returns a rank's coordinate along the axis of a column, or its number for RANK. */
 static int coordinate(GridShape shape, Column column, int rank)
 {
     switch (column) {
@@ -91,8 +93,8 @@ static char *numbers_text(const Ranks *all, Column column, const int *rank, int 
     return text;
 }
 
-/* Adds the CPUs of a list such as "0-3,8,...", whose last word says that it is not complete.
- * Returns false for such a list. */
+/* Adds to set the CPUs of a list such as "0-3,8". Returns false if the list ends with "...", which
+ * means that it is incomplete. */
 static bool add_cpus(bool *set, const char *list)
 {
     int first, last, used;
@@ -105,7 +107,7 @@ static bool add_cpus(bool *set, const char *list)
     return *list == 0;
 }
 
-/* The CPUs that any of the ranks may use. */
+/* Returns the CPUs that at least one of the ranks may use, as text. */
 static char *cpus_text(const Ranks *all, const int *rank, int count)
 {
     bool *set = mem_new(CPUS_MAX * sizeof *set), complete = true;
@@ -117,7 +119,8 @@ static char *cpus_text(const Ranks *all, const int *rank, int count)
     return text;
 }
 
-/* The GPU of the ranks, or the number of different ones; "" without. */
+/* Returns the GPU of the ranks as text; if they have several, the model and their number; "" on
+ * CPUs. */
 static char *gpus_text(const Ranks *all, const int *rank, int count)
 {
     const RankGpu *gpu = all->gpu, *first = &gpu[rank[0]];
@@ -132,7 +135,7 @@ static char *gpus_text(const Ranks *all, const int *rank, int count)
                          : mem_format("%s %s", first->model, first->bus);
 }
 
-/* The line of some ranks of one host. */
+/* Makes the line of `count` ranks of one host. */
 static Line line_of(const Ranks *all, const int *rank, int count)
 {
     Line line = {{0}};

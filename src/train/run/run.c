@@ -1,7 +1,7 @@
-/* A whole run: folder, resume, first lines of the log, steps, summary. Every decision that rank 0
- * makes alone reaches all ranks: results of reading files are broadcast, and requests of one rank
- * during the run (to stop, because of a signal or the time; to save, because of the clock) are
- * added up with the step's sums. */
+/* A whole run: folder, resume, first lines of the log, steps, summary. All ranks get every decision
+ * that one rank makes: results of reading files are broadcast, and requests of a rank during the
+ * run (to stop after a signal or at a time limit, to save at a time) are summed with the metrics of
+ * the step. */
 #include "run.h"
 
 #include "../agree.h"
@@ -90,8 +90,8 @@ static void log_description(const Run *r)
     mem_free(&limit);
 }
 
-/* Resumes, opens the logs and makes all steps. A run that was complete is evaluated again, to print
- * its result. */
+/* Resumes, opens the logs and makes all steps. A run that was already complete is only evaluated
+ * again, to print its result. */
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
@@ -102,7 +102,7 @@ static Status run_all(Run *r)
     if (!done) TRY(stop_before_steps(r->world));
     if (!done) TRY(sparse_begin(t));
     bool first = r->world->rank == 0;
-    /* checked now, because the trace is written after the last step */
+    /* checked before the first step, because the trace is written only after the last */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && first) st = ledger_file_check(r->dir.path);
     if (first) r->earlier = metrics_end(r->dir.path);
@@ -143,9 +143,9 @@ static Status run_all(Run *r)
     return st;
 }
 
-/* Finds the rank whose memory has grown most since before its trainer was made. Called while memory
- * is still allocated. A run without steps has not touched its memory, so it is not measured.
- * Collective. */
+/* Finds the rank whose memory has grown most since before its trainer was made. Called while the
+ * trainer's memory is still allocated. A run without steps is not measured, because it has not
+ * touched its memory. Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -215,8 +215,8 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-/* Describes nodes and ranks, unless they are too many for a file. Called before threads are bound
- * to cores. Collective. */
+/* Describes nodes and ranks if there are at most TOPO_RANKS_MAX ranks. Called before threads are
+ * bound to cores. Collective. */
 static void describe_nodes(Run *r)
 {
     if (r->world->size > TOPO_RANKS_MAX) return;
@@ -226,7 +226,8 @@ static void describe_nodes(Run *r)
         log_warn("topo.json does not describe the nodes: %s", fail_message());
 }
 
-/* Makes the trainer. If the run will resume, fields keep the statistics of its checkpoint. */
+/* Makes the trainer. If the run will resume, passes its checkpoint, whose statistics of fields are
+ * used again. */
 static Status new_trainer(Run *r, const World *job)
 {
     const Config *c = r->config;
@@ -242,7 +243,8 @@ static Status new_trainer(Run *r, const World *job)
     return st;
 }
 
-/* Runs the ranks that train. world: these ranks; job: all ranks with servers, or NULL. */
+/* The run on a rank that trains. world: the ranks that train; job: all ranks including servers,
+ * NULL without servers. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world};
@@ -260,7 +262,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     else if (job)
         st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);
-    /* before the run's folder is made, so that a refused run leaves none */
+    /* checked before the run's folder is made, so that a refused run leaves no folder */
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_forecast(&r) : OK);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
@@ -309,7 +311,7 @@ Status train_run(const Config *config, const World *world)
 {
     int servers = (int)config->grid.servers;
     World part;
-    /* servers with grid.rank_map are refused there */
+    /* train_in_places refuses servers with grid.rank_map */
     if (servers == 0 || *config->grid.rank_map)
         return train_in_places(config, world, run_without_servers, NULL);
     if (servers >= world->size) return sparse_no_workers(config, world->size);

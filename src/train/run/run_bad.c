@@ -1,7 +1,7 @@
-/* Handles bad steps (train.on_bad): ends the run and explains the fault; or skips the step; or
- * rolls back to the newest checkpoint and repeats the steps after it. If the repetition gives the
- * same bits, the data or the model is at fault; otherwise the machine is. All decisions use numbers
- * that all ranks have. */
+/* Handles bad steps (train.on_bad): ends the run and explains the fault, skips the step, or rolls
+ * back to the newest checkpoint and repeats the steps after it. If the repeated steps give the same
+ * bits, the data or the model is at fault, otherwise the machine. All ranks make the same decision,
+ * because they have the same numbers. */
 #include "run.h"
 
 #include "../step/explain.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* a run ends if more than this number of consecutive steps are bad */
+/* the run ends if more than this number of consecutive steps are bad */
 enum { SKIPS_IN_A_ROW = 10 };
 
 Status run_bad_advice(Status st)
@@ -37,8 +37,8 @@ void run_bad_end(Run *r)
 
 /* ---- results of steps ---- */
 
-/* Stores the result of a step, and drops the results up to step last_step, the newest checkpoint's,
- * because no rollback will repeat them. */
+/* Stores the result of a step. Drops the results up to last_step, the step of the newest
+ * checkpoint, because no rollback repeats these steps. */
 static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 {
     int64_t old = last_step - b->first;
@@ -55,13 +55,14 @@ static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 }
 
 typedef struct Differs {
-    /* gradients that this rank contributes differ, not only the loss, which is a sum over ranks */
+    /* true: the gradients that this rank contributes differ; false: at most the loss differs, which
+     * is a sum over ranks */
     bool hash;
     char host[HOST_BYTES];
 } Differs;
 
-/* Logs the ranks whose gradients have other bits than the first time. If only the loss differs, the
- * fault may be on any rank. */
+/* Logs the ranks whose gradients have other bits than in the first computation. If only the loss
+ * differs, the fault may be on any rank. */
 static void log_differing_ranks(const Run *r, const Differs *all)
 {
     char ranks[512] = "";
@@ -77,7 +78,8 @@ static void log_differing_ranks(const Run *r, const Differs *all)
              named > 1 ? "these nodes" : "the node");
 }
 
-/* Compares a repeated step with its first result, which the new one replaces. */
+/* Compares the result of a repeated step with its first result, and stores it in place of the
+ * first. */
 static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
@@ -109,8 +111,8 @@ static void mark_step(Run *r, const StepResult *result)
 
 /* ---- finding faults ---- */
 
-/* Checks the trainer's state, if that is due. If the state is bad before an evaluation or a save,
- * checks the gradient too, because a gradient that is not finite would explain it. */
+/* Checks the trainer's state if a check is due. If the state is bad before an evaluation or a save,
+ * also checks the gradient: a gradient that is not finite would be the cause. */
 static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 {
     Trainer *t = r->trainer;
@@ -129,9 +131,9 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
     return st;
 }
 
-/* Returns OK, or ERR_DATA with a message about the fault: in the step's numbers, or in the state
- * after the step. The state is checked even after a skipped step, because all replicas must have
- * the same state before a save; a fault in the state cannot be skipped. */
+/* Returns OK, or ERR_DATA with a message about a fault in the step's numbers or in the state after
+ * the step. The state is also checked after a skipped step, because all replicas must have the same
+ * state before a save. A fault in the state cannot be skipped. */
 static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
     bool checks_state = !result->bad || result->skipped;
@@ -180,7 +182,7 @@ static Status skip(Run *r, const StepResult *result, const char *fault)
     return OK;
 }
 
-/* Loads the newest checkpoint, or starts again without one. */
+/* Loads the newest checkpoint or, if there is none, sets the trainer back to step 0. */
 static Status load_newest(Run *r)
 {
     Trainer *t = r->trainer;
@@ -199,8 +201,8 @@ static Status load_newest(Run *r)
     return OK;
 }
 
-/* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of that save is
- * not reported, because it has found the same fault. */
+/* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of this save is
+ * not reported, because the save has found the same fault. */
 static Status roll_back(Run *r, const StepResult *result, const char *fault)
 {
     RunBad *b = &r->bad;
@@ -224,7 +226,7 @@ static Status roll_back(Run *r, const StepResult *result, const char *fault)
     return OK;
 }
 
-/* Ends the repetition: all steps up to the bad one have been repeated, and none is bad. */
+/* Ends the repetition after all steps up to the bad one have been repeated without a fault. */
 static void end_repetition(Run *r)
 {
     RunBad *b = &r->bad;

@@ -54,7 +54,7 @@ static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *l
     observer_decision(r->observer, &event);
 }
 
-/* Handles an evaluation that failed: marks it as due, so that the next start repeats it. */
+/* Handles a failed evaluation: marks it as due, so that the next start of the run repeats it. */
 static Status fail_evaluation(Run *r, Status st, bool counts)
 {
     Trainer *t = r->trainer;

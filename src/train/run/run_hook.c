@@ -1,6 +1,6 @@
-/* The hook of a run: notifies it of events, and carries out its requests. Only rank 0 receives a
- * request. A flag in the step's sums says that there is one; then, between two steps, rank 0
- * broadcasts it, so that all ranks carry it out after the same step. */
+/* The hook of a run: notifies it of events, and carries out its requests. Only rank 0 receives
+ * requests. A flag in the metrics of a step tells all ranks that there is a request. Rank 0 then
+ * broadcasts it between two steps, so that all ranks carry it out after the same step. */
 #include "../step/position.h"
 #include "run.h"
 
@@ -155,8 +155,8 @@ void run_hook_carry_out(Run *r)
         t->hook_stop = true;
         run_end_early(r, "run.hook requested it after step %lld", (long long)t->step);
     }
-    /* Saves even if only the learning rate changes, because steps that are repeated after this
-     * checkpoint must use the new rate. */
+    /* A checkpoint is saved even if only the learning rate changes: if steps after this one are
+     * repeated, they must begin with the new rate. */
     r->save_requested = true;
 }
 

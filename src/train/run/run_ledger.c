@@ -1,4 +1,5 @@
-/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end. */
+/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end, computes the
+ * run's times by activity, and writes them to ledger.jsonl. */
 #include "run_waits.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static RankTimes times_of_rank(const Run *r)
     return mine;
 }
 
-/* Adds up the ledger of the run from those of the ranks. */
+/* Computes the ledger of the run, the mean over the ranks, from those of the ranks. */
 static void add_ranks(Ledger *ledger, const RankTimes *all)
 {
     int ranks = ledger->ranks;
@@ -46,8 +47,8 @@ static void add_ranks(Ledger *ledger, const RankTimes *all)
     }
 }
 
-/* Fills the ledger from the times of all ranks. On a device the host's times are not those of the
- * work, so the waiting is not divided there. */
+/* Fills the ledger from the times of all ranks. On a device the host's times are not the times of
+ * the work, so waiting is not divided by cause there. */
 static void fill_ledger(Run *r, const RankTimes *all, const ChunkTime *time)
 {
     int ranks = r->world->size;
@@ -102,7 +103,8 @@ void run_ledger_end(Run *r)
     mem_free(&all);
 }
 
-/* The history needs more than one start to say anything. */
+/* Sets the run's goodput if it has more than one start; goodput is a property of a run with several
+ * starts. */
 static Status find_goodput(Run *r)
 {
     LedgerHistory history;

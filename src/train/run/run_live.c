@@ -1,5 +1,6 @@
-/* Where the time of the last steps went, the mean over the ranks, for the line of a logged step.
- * The ranks' times are added up with the sums of that step, so they are those before it. */
+/* The time of the last steps by activity, the mean over the ranks, for the line of a logged step.
+ * The ranks' times are summed with the metrics of the logged step, so they are the times before
+ * this step. */
 #include "run.h"
 
 void run_live_send(Run *r)

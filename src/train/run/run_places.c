@@ -1,11 +1,12 @@
-/* grid.rank_map: gives the processes of a run other ranks than the launcher did. */
+/* grid.rank_map: gives the processes of a run other ranks than those of the launcher. */
 #include "run.h"
 
 #include "topo.h"
 
 #include <string.h>
 
-/* Computes the map on every rank: process map[r] plays rank r. Collective. */
+/* Computes the map on every rank: process map[r] gets rank r. The caller owns the map.
+ * Collective. */
 static Status make_map(const Config *config, const World *world, int **map)
 {
     const char *path = config->grid.rank_map;
@@ -43,7 +44,7 @@ static void log_map(const int *map, int ranks, const char *from)
     mem_free(&text);
 }
 
-/* Makes the world of the map. Release with world_part_fini. Collective. */
+/* Makes a world in which ranks are those of the map. Release with world_part_fini. Collective. */
 static Status make_places(World *placed, const Config *config, const World *world)
 {
     int *map, rank = 0;

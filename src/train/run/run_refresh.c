@@ -1,6 +1,6 @@
-/* Lets the training set grow while a run goes on (data.refresh): at the start of an epoch rank 0
- * looks for files that have appeared, and all ranks take them. Checkpoints record the files, so
- * that a resumed run finishes its epoch with the same ones. */
+/* Extends the training set during a run (data.refresh): at the start of an epoch rank 0 looks for
+ * new files, and all ranks add them to the set. Checkpoints record the files, so that a resumed run
+ * finishes its epoch with the same files. */
 #include "../step/position.h"
 #include "run.h"
 
@@ -25,8 +25,8 @@ Status run_refresh_begin(Run *r)
     return OK;
 }
 
-/* Looks for new files on rank 0. Files that do not fit are named in the log, and the run goes on
- * without them. */
+/* Looks for new files on rank 0. Returns their number; *next is the extended set. Files that do not
+ * fit are named in the log and left out. */
 static int find_files(const Run *r, DataSet *next)
 {
     int added;
@@ -48,7 +48,7 @@ Status run_refresh(Run *r)
     world_bcast(r->world, &added, sizeof added, 0);
     Status st = added > 0 ? trainer_extend_data(t, next) : OK;
     if (st == OK && added > 0) {
-        /* the former set, whose files were watched, is gone */
+        /* trainer_extend_data has freed the former set, from which the watch borrows */
         data_watch_free(&r->data);
         r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
         mem_free(&t->data_files);

@@ -1,5 +1,5 @@
-/* Chooses where a run begins: at step 0, at its newest checkpoint, or at the checkpoint that
- * checkpoint.resume names. It deletes no file of an earlier start. */
+/* Chooses the beginning of a run: step 0, its newest checkpoint, or the checkpoint that
+ * checkpoint.resume names. Never deletes a file of an earlier start. */
 #include "run.h"
 
 #include "../state/resume.h"
@@ -16,7 +16,7 @@ static Status nothing_changed(Status st)
                 fail_message());
 }
 
-/* Sets *exists to whether the file exists; ERR_IO if that cannot be found out. */
+/* *exists: true if the file exists. ERR_IO if this cannot be determined. */
 static Status find_file(const char *path, bool *exists)
 {
     *exists = access(path, F_OK) == 0;
@@ -24,8 +24,8 @@ static Status find_file(const char *path, bool *exists)
     return fail(ERR_IO, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
-/* Returns true if Slurm has requeued this job, or weft run or a script has restarted it; then the
- * files in the folder are its own. */
+/* Returns true if Slurm has requeued this job, or weft run or a script has restarted it. Then the
+ * files in the folder are those of this run. */
 static bool is_restarted(const Run *r)
 {
     return lease_follows_same_run(r->dir.lease);
@@ -36,9 +36,9 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* On rank 0: chooses where to begin if the run has no checkpoint. Its folder may contain files of a
- * run that died before its first checkpoint. They stay. An old best.h5 must have this run's
- * configuration, because a better one may replace it. */
+/* On rank 0: chooses the beginning of a run that has no checkpoint; *path is unchanged for step 0.
+ * The folder may contain files of a run that died before its first checkpoint; they are kept. An
+ * old best.h5 must have this run's configuration, because a better one may replace it. */
 static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
@@ -59,10 +59,10 @@ static Status begin_without_checkpoint(const Run *r, char **path)
     return st;
 }
 
-/* On rank 0: chooses the checkpoint to resume from; *path is NULL for none. The run's own come
- * first, so the same command continues after a stop even if the run began from a file.
- * newest_failed: the newest one failed to load, so each candidate is verified before it is
- * chosen. */
+/* On rank 0: chooses the checkpoint to resume from; *path is NULL for step 0. The run's own
+ * checkpoints have precedence, so the same command continues after a stop even if the run began
+ * from a file. newest_failed: the newest checkpoint could not be loaded, so each candidate is
+ * verified before it is chosen. */
 static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;
@@ -82,8 +82,8 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
     return resume_check(r->trainer, *path);
 }
 
-/* On rank 0: reads the metric of best.h5; NaN for none. A file that is not comparable is moved
- * aside. */
+/* On rank 0: reads the metric of best.h5; NaN if there is no file. A file whose metric cannot be
+ * compared with this run's is moved aside. */
 static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
@@ -92,7 +92,7 @@ static Status read_best(const Run *r, double *metric)
     *metric = NAN;
     TRY(find_file(r->dir.best, &exists));
     if (!exists) return OK;
-    /* it may be another name of the checkpoint that has just been loaded */
+    /* best.h5 may be another name of the checkpoint that has just been loaded */
     bool known = known_files_have(r->verified, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
@@ -141,8 +141,8 @@ Status run_load(Run *r, const char *path)
     return OK;
 }
 
-/* On rank 0: refuses run.fresh if the file to begin from does not exist, or lies in the folder that
- * would be moved aside. */
+/* On rank 0: refuses run.fresh if a file from which the run begins does not exist, or is in the
+ * folder that would be moved aside. */
 static Status check_beginning(const Run *r)
 {
     const Config *c = r->config;

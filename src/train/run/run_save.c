@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Turns ERR_IO into OK, so that training continues and the caller tries again later. Logs the first
- * failure, and the first success after failures. Returns other errors unchanged. */
+/* Replaces ERR_IO by OK, so that training continues and the caller tries again later. Logs the
+ * first failure, and the first success after failures. Returns other errors unchanged. */
 static Status tolerate(Status st, bool *failing, const char *what)
 {
     if (st == ERR_IO && !*failing)
@@ -15,9 +15,9 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Called before a file is created or renamed: ends the run if its folder belongs to another run
- * now, and syncs the metrics, because their lines up to the checkpoint's step must be on disk
- * first. */
+/* Called before a file is created or renamed: ends the run if its folder now belongs to another
+ * run. Syncs the metrics, because their lines up to the checkpoint's step must be on disk before
+ * the checkpoint. */
 static void before_file(void *user)
 {
     Run *r = user;
@@ -41,7 +41,7 @@ static void after_checkpoint(void *user)
 
 static Status save_begin(Run *r, char *path, bool best, bool last);
 
-/* best: best.h5 was saved, not a checkpoint. */
+/* tolerate for a save. best: the save was of best.h5, not of a checkpoint. */
 static Status tolerate_save(Run *r, Status st, bool best)
 {
     return best ? tolerate(st, &r->best_failing, "saving best.h5")
@@ -59,7 +59,8 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* Ends a save that has returned status st: reports a failure, and records the checkpoint. */
+/* Ends a save with status st: reports a failure, or records the checkpoint. last: it was the last
+ * save of the run. */
 static Status save_ended(Run *r, Status st, bool last)
 {
     bool written = st == OK, both = r->saving_both;
@@ -72,8 +73,8 @@ static Status save_ended(Run *r, Status st, bool last)
     /* the message of the checkpoint module names the file that failed */
     bool best_failed = r->saving_best || (both && !written && strstr(fail_message(), r->dir.best));
     if (both && last && st == ERR_IO) {
-        /* the run's last save could not create both names: saves again at once under the
-         * checkpoint's name alone */
+        /* the run's last save could not create both names: saves again at once, only under the
+         * checkpoint's name */
         char *path = r->saving;
         (void)tolerate_save(r, st, true);
         r->saving = NULL;
@@ -117,23 +118,23 @@ Status run_save_wait(Run *r)
     return save_wait(r, false);
 }
 
-/* A stage in which ranks collect tensors continues after each step. Another stage continues when a
- * step that began after it has reported that no rank is busy with it. */
+/* A stage of the save in which ranks collect tensors continues after each step. Any other stage
+ * continues when a step that began after the stage has reported that no rank is busy with it. */
 Status run_save_continue(Run *r, const StepResult *result)
 {
     bool all_idle = r->trainer->known > r->stage_step && !result->saving;
     return r->save && (all_idle || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
-/* Begins a save to path, which it will free. Waits for the save if there is no copy to save
- * from. */
+/* Begins a save to path; takes ownership of path. Waits for the save if it is the last, or if there
+ * is no memory for a copy. */
 static Status save_begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before_file, after_checkpoint};
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    /* flushed here, because here a failure is logged */
+    /* flushes here, because a failure of this call is logged */
     (void)observer_flush(r->observer);
     lease_require(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);
@@ -159,7 +160,7 @@ Status run_save(Run *r, bool last)
     return save_begin(r, path, false, last);
 }
 
-/* Writes best.h5 with its own metric, even if a better one was seen but could not be saved. */
+/* best.h5 gets its own metric, even if there was a better evaluation that could not be saved. */
 Status run_save_best(Run *r, double metric, bool checkpoint_due)
 {
     Trainer *t = r->trainer;

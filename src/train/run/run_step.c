@@ -18,7 +18,8 @@ bool run_eval_due(const Run *r, int64_t step)
            (every > 0 && epoch_end && position_after(t, step).epoch % every == 0);
 }
 
-/* Returns true if a checkpoint is due by rank 0's clock. */
+/* Returns true on rank 0 if a checkpoint is due by the clock (checkpoint.every, or the next attempt
+ * after a failed save). */
 static bool save_wanted(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
@@ -33,19 +34,20 @@ static void report(Run *r, const StepResult *result)
     const int64_t counted = result->rows / t->rows_per_sample * t->counted_per_sample;
     const bool pixels = data_has_label_fields(&t->train_set);
     double rate = (double)counted / (spent > 0 ? spent : 1e-9);
-    /* a result without rows: the device has only queued the step, and its time counts with the
-     * next */
+    /* Without rows the device has only queued the step; its time is counted with that of the next
+     * step. */
     if (result->rows > 0) {
         r->tick_s = now;
         run_time_step(r, spent);
-        /* the first step includes warm-up, so it is left out */
+        /* the first step is left out, because it includes warm-up */
         if (r->rate > 0) {
             r->steady_rows += (double)counted;
             r->steady_s += spent;
         }
         r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
     }
-    /* rows of pixels count those without a label, too */
+    /* With label fields top1 and top5 are not shown: their rows would include pixels without a
+     * label. */
     const int top = pixels ? 0 : loss_top_k(loss_info(r->config));
     TrainLine line = {.step = t->step,
                       .steps = t->steps,
@@ -95,14 +97,15 @@ static bool notifies_of_epoch(const Run *r)
     return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
 }
 
-/* Returns true if the hook runs after an evaluation; without a test set there is none. */
+/* Returns true if the hook runs after an evaluation; without a test set there are no
+ * evaluations. */
 static bool notifies_of_evaluation(const Run *r)
 {
     return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
 }
 
-/* Evaluates and notifies the hook, before a checkpoint of this step is saved, so that the
- * checkpoint contains the results. */
+/* Evaluates, and notifies the hook of the epoch and the evaluation. Called before the step's
+ * checkpoint is saved, so that the checkpoint contains the results. */
 static Status evaluate_and_notify(Run *r, RunDue due, double *better)
 {
     bool epoch = notifies_of_epoch(r);
@@ -124,13 +127,15 @@ static Status between_steps(Run *r, StepResult *result)
     RunDue due = {.evaluation = run_eval_due(r, t->step),
                   .save = requested || save_due(r, result),
                   .hook = r->config->run.hook_wait && notifies_of_epoch(r)};
-    /* losses of an epoch are read before its end, because files that join begin a new window */
+    /* Waits for the losses of the epoch before the training set grows, because new files begin a
+     * new window of losses. */
     const bool grows = epoch_end && r->config->data.refresh != REFRESH_NEVER;
     if (due.evaluation || due.save || grows) train_step_stats(t, result);
-    /* the next save needs the copy of the running one */
+    /* the next save uses the same memory for its copy as the running one */
     if (due.save) TRY(run_save_wait(r));
 
-    /* rank 0 checks the data files first, because a changed file may have caused a bad step */
+    /* The data files are checked before the step, because a changed file may be the cause of a bad
+     * step. */
     if (result->bad || due.evaluation || due.save || epoch_end)
         TRY(status_agree(r->world,
                          r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
@@ -140,7 +145,7 @@ static Status between_steps(Run *r, StepResult *result)
     run_hook_carry_out(r);
     TRY(run_save_continue(r, result));
 
-    /* if an evaluation or best.h5 fails, the step is saved before the run ends */
+    /* If the evaluation or the save of best.h5 fails, the step is saved before the run ends. */
     double better = NAN;
     Status evaluated = evaluate_and_notify(r, due, &better);
     r->stopped = r->stopped || (result->stop_requested && !end && !r->ended);

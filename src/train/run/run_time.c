@@ -1,18 +1,18 @@
-/* Decides when a run stops by itself: run.max_time has passed, or its batch job is about to end.
- * Then it saves as after a signal. Between the decision and the end of the program come steps,
- * perhaps an evaluation, and saves; they are assumed to take as long as before, and the sum is the
- * margin before the job's end. Rank 0 decides, and the decision reaches the other ranks as a flag
- * in the step's metrics. */
+/* Stops a run when run.max_time has passed, or before its batch job ends. The run then saves as
+ * after a signal. Between the decision and the end of the program there are still some steps,
+ * perhaps an evaluation, and saves. Each is assumed to take as long as before; the sum of these
+ * times is the margin before the job's end. Rank 0 decides, and the other ranks get the decision as
+ * a flag in the step's metrics. */
 #include "run.h"
 
 #include <math.h>
 
-/* time for squeue to answer, for the program to end, and for the rest of the job's script */
+/* seconds for squeue's answer, the end of the program, and the rest of the job's script */
 static const double END_S = 20;
-/* assumed speed of the first save, bytes/s written and read back on a slow disk */
+/* assumed speed of the first save in bytes/s, which are written and read back on a slow disk */
 static const double SAVE_RATE = 50e6;
-/* Steps that may still run after a check that says "go on": one until the next check, one until its
- * decision reaches all ranks, and one more on a device. */
+/* Number of steps that may still run after a check that does not stop the run: one until the next
+ * check, one until all ranks have its decision, and one more on a device. */
 enum { STEPS_TO_STOP = 3 };
 
 void run_time_init(Run *r)
@@ -25,8 +25,8 @@ void run_time_fini(Run *r)
     if (r->world->rank == 0) job_end_fini(&r->time.job);
 }
 
-/* step_s is a maximum that falls by 2 % a step, so a single slow step is forgotten within about a
- * hundred. */
+/* step_s is a maximum that decreases by 2 % per step, so that a single slow step has no effect
+ * after about a hundred steps. */
 void run_time_step(Run *r, double seconds)
 {
     r->time.step_s = fmax(seconds, 0.98 * r->time.step_s);
@@ -42,7 +42,8 @@ void run_time_evaluation(Run *r, double seconds)
     r->time.eval_s = fmax(r->time.eval_s, seconds);
 }
 
-/* Time of a pass over the test set; before the first one, estimated by the speed of training. */
+/* Seconds of a pass over the test set; before the first pass, estimated from the speed of
+ * training. */
 static double test_pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -50,7 +51,7 @@ static double test_pass_s(const Run *r)
     return (double)(t->test_set.samples * t->counted_per_sample) / r->rate;
 }
 
-/* Time of a save; before the first one, estimated from its size. */
+/* Seconds of a save; before the first save, estimated from its size. */
 static double save_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -60,8 +61,8 @@ static double save_s(const Run *r)
     return values * kinds * sizeof(float) / SAVE_RATE;
 }
 
-/* Time of the hook: at its end the run waits for the running command, for one queued command of
- * each event, and for the command of the last event. */
+/* Seconds for the hook: before it ends, the run waits for the running command, for one queued
+ * command of each event, and for the command of the last event. */
 static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
@@ -71,15 +72,15 @@ static double hooks_s(const Run *r)
     return (last + (queued > 0 ? queued + 1 : 0)) * r->config->run.hook_s;
 }
 
-/* Time of an evaluation and of saving best.h5 after it. */
+/* Seconds of an evaluation and of the save of best.h5 after it. */
 static double evaluation_s(const Run *r)
 {
     bool saves = r->config->checkpoint.best && r->trainer->test_set.samples > 0;
     return test_pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* Time that a stop may need. It has two saves: one that is running when the run stops must end
- * before the last one begins. */
+/* Seconds that a stop may need. They include two saves: a save that is running when the run stops
+ * must end before the last one begins. */
 static double stop_margin_s(const Run *r)
 {
     bool evaluates = false;
@@ -89,7 +90,7 @@ static double stop_margin_s(const Run *r)
            (evaluates ? evaluation_s(r) : 0);
 }
 
-/* Returns true if the run must stop now, and logs why. */
+/* Returns true if the run must stop now, and logs the reason. */
 static bool must_stop(Run *r)
 {
     JobEnd *job = &r->time.job;

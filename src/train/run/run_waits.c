@@ -1,5 +1,6 @@
-/* The causes of a rank's waiting: the simulated schedule with the measured times of the chunks says
- * how long a stage is idle, and the ranks' times say which replica began a sum last. */
+/* The causes of a rank's waiting. A simulation of the schedule with the measured times of the
+ * chunks shows how long each stage is idle; the ranks' times show which replica began a sum
+ * last. */
 #include "run_waits.h"
 
 #include <math.h>
@@ -10,13 +11,14 @@ double rank_busy_s(const RankTimes *t)
            t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
 }
 
-/* Time until a rank waits in sums. */
+/* Seconds in which a rank does not wait in sums. */
 static double before_sums_s(const RankTimes *t)
 {
     return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES] + t->phase_s[PHASE_EXCHANGE];
 }
 
-/* Moves up to `seconds` from one part of the ledger to another. Returns what is left over. */
+/* Moves at most `seconds` from one line of the ledger to another. Returns the seconds that could
+ * not be moved. */
 static double move(double *line_s, LedgerLine from, LedgerLine to, double seconds)
 {
     double moved = fmax(fmin(seconds, line_s[from]), 0);
@@ -25,8 +27,8 @@ static double move(double *line_s, LedgerLine from, LedgerLine to, double second
     return seconds - moved;
 }
 
-/* Without replicas the end of a step, which waits for its statistics, is a message between stages,
- * or, on one rank, bookkeeping. */
+/* Without replicas there are no sums: the wait for the statistics at the end of a step then belongs
+ * to the messages between stages or, on one rank, to other work. */
 static void name_sums(const Run *r, double *line_s)
 {
     if (r->trainer->shape.dp > 1) return;
@@ -47,8 +49,8 @@ void run_lines_of(const Run *r, const double phase_s[PHASE_COUNT], double line_s
     name_sums(r, line_s);
 }
 
-/* Computes the mean cost of each chunk over its replicas. time: of all ranks, [ranks][chunks of a
- * stage]. Returns false if a chunk has not run. */
+/* Computes the mean cost of each chunk over its replicas. time: times of all ranks, [ranks][chunks
+ * of a stage]. Returns false if a chunk has not run. */
 static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *time, TaskCost *cost)
 {
     const Schedule *s = trainer_schedule(r->trainer);
@@ -83,9 +85,10 @@ static double stage_work_s(const Schedule *s, const TaskCost *cost, int stage)
     return work_s * s->shape.micros;
 }
 
-/* Moves the waiting that the schedule explains out of the waiting for messages and, as the end of a
- * step is a sum over all ranks, for sums. Bubble and imbalance are divided among the stages by the
- * time in which they are idle. */
+/* Moves the waiting that the schedule explains from messages and sums to bubble and imbalance.
+ * Waiting in sums is included, because a step ends with a sum over all ranks. A stage gets bubble
+ * and imbalance in proportion to the time in which it is idle. stage_s: seconds of its work in a
+ * step. */
 static void divide_waiting(double *line_s, const ScheduleWaits *waits, double stage_s,
                            int64_t step_count)
 {
@@ -97,9 +100,8 @@ static void divide_waiting(double *line_s, const ScheduleWaits *waits, double st
     move(line_s, LEDGER_SUMS, LEDGER_IMBALANCE, left_s);
 }
 
-/* Moves the time that a rank waits in sums because another replica of its stage begins them later:
- * by the means over all steps. Returns its mean over
- * the ranks. */
+/* Moves the time that a rank waits in sums because another replica of its stage begins them later,
+ * computed from the totals over all steps. Returns the mean of the moved time over the ranks. */
 static double move_late_replicas(const RankTimes *all, int ranks, int stages, RankLedger *rank)
 {
     double *last_s = mem_new((size_t)stages * sizeof *last_s), late_s = 0;
@@ -114,8 +116,8 @@ static double move_late_replicas(const RankTimes *all, int ranks, int stages, Ra
     return late_s;
 }
 
-/* Fills the work of the stages on the critical path. It is scaled to the time of a rank, so that
- * the path adds up to that, too. */
+/* Sets ledger->path_s, the work of each stage on the critical path. It is scaled so that the path
+ * adds up to the mean time of a rank. */
 static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
 {
     SchedulePath path;

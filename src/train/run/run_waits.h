@@ -1,17 +1,17 @@
-/* The times of the ranks, by the ledger's parts. */
+/* Times of the ranks, and the division of their waiting by cause. */
 #ifndef WEFT_TRAIN_RUN_WAITS_H
 #define WEFT_TRAIN_RUN_WAITS_H
 
 #include "run.h"
 
-/* Times of a rank since the first step. */
+/* Times of a rank since the first step of this start. */
 typedef struct RankTimes {
     double phase_s[PHASE_COUNT];
     int64_t steps;
     int stage;
 } RankTimes;
 
-/* Time that a rank does not spend waiting for other ranks. */
+/* Seconds in which a rank does not wait for other ranks. */
 double rank_busy_s(const RankTimes *times);
 /* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
  * [ranks]; time: [ranks][chunks of a stage]. */

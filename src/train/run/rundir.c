@@ -1,5 +1,6 @@
-/* A run's folder, which belongs to rank 0 through a lease (base/lease.h). Refuses a folder that
- * another run is using. */
+/* A run's folder: its paths, its files that are written at the start, and the move of an earlier
+ * run. Rank 0 owns the folder through a lease (base/lease.h). Refuses a folder that another run is
+ * using. */
 #include "rundir.h"
 
 #include <dirent.h>
@@ -65,8 +66,8 @@ static bool is_run_file(const char *name)
     return false;
 }
 
-/* Returns the next name in a folder, or NULL at its end; *error: errno if it could not be read
- * completely. */
+/* Returns the next name in a folder, or NULL at its end. *error: errno if the folder could not be
+ * read completely, else 0. */
 static const char *next_name(DIR *stream, int *error)
 {
     errno = 0;

@@ -1,5 +1,5 @@
 /* A run's folder: runs/NAME with config.yaml, metrics.jsonl, events, checkpoints/. Only one process
- * at a time may own it. */
+ * at a time may own the folder. */
 #ifndef WEFT_TRAIN_RUNDIR_H
 #define WEFT_TRAIN_RUNDIR_H
 
@@ -10,7 +10,7 @@
 typedef struct RunDir {
     /* paths of runs/NAME, runs/NAME/checkpoints, .../best.h5 and runs/NAME/trace.json; owned */
     char *path, *checkpoints, *best, *trace;
-    /* NULL: the folder does not belong to this process; owned */
+    /* lease on the folder; NULL: this process does not own the folder; owned */
     Lease *lease;
 } RunDir;
 
@@ -25,14 +25,14 @@ Status run_dir_earlier(const RunDir *dir, char **path);
 /* Moves the files of an earlier run to its subfolder earlier-1 (or the next free number). Deletes
  * nothing. Returns ERR_IO. */
 Status run_dir_set_aside(const RunDir *dir);
-/* Writes the resolved configuration, through a temporary file. */
+/* Writes the resolved configuration to config.yaml, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
-/* Writes the record of algorithms (train.cuda_tune) to algorithms.txt, in the same way. */
+/* Writes the record of algorithms (train.cuda_tune) to algorithms.txt, through a temporary file. */
 Status run_dir_write_algorithms(const RunDir *dir, const AlgorithmRecord *record);
-/* Writes the nodes and ranks of the run to topo.json, in the same way. */
+/* Writes the nodes and ranks of the run to topo.json, through a temporary file. */
 Status run_dir_write_topology(const RunDir *dir, const Topology *topo);
-/* Creates the folder of checkpoints again if it was removed or moved away. Other problems with it
- * are reported when files are written. */
+/* Creates the folder of checkpoints again if it was removed or moved away. Other problems with the
+ * folder are reported when files are written. */
 void run_dir_mend(const RunDir *dir);
 void run_dir_fini(RunDir *dir);
 /* Returns runs/NAME/checkpoints/step-00001200.h5; owned by the caller. */

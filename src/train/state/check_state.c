@@ -1,7 +1,7 @@
-/* Checks whether parameters, running statistics and optimizer state are finite, and the same on all
- * replicas that have their own memory. Each rank reads its tensors once, hashes them, and compares
- * the hashes with those of its replicas. If they differ, the message names the first tensor that
- * does and the ranks that are in the minority. */
+/* Checks that parameters, running statistics and optimizer state are finite, and the same on all
+ * replicas that store their own copies. Each rank reads its tensors once, hashes them, and compares
+ * the hashes with those of its replicas. If hashes differ, the message names the first such tensor
+ * and the ranks that are in the minority. */
 #include "save_copy.h"
 #include "../transport.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* floats of a device's tensor that are copied to the host at a time: a whole number of chunks */
+/* floats of a device's tensor that are copied to the host at a time; a multiple of FLAT_CHUNK */
 enum { PART = 16 * FLAT_CHUNK };
 /* size of a message */
 enum { TEXT_BYTES = 512 };
@@ -23,19 +23,19 @@ typedef struct StateTensor {
     /* address in the backend's memory, and number of floats */
     float *at;
     int64_t count;
-    /* every replica has the same values, in its own memory */
+    /* true: every replica has the same values, in its own memory */
     bool same;
 } StateTensor;
 
 typedef struct StateCheck {
     const Trainer *trainer;
-    /* number of tensors; the first `compared` are the same on all replicas */
+    /* number of tensors; the first `compared` must be the same on all replicas */
     int count, compared;
-    /* owned */
+    /* the tensors of this rank; owned */
     StateTensor *tensor;
     /* hash of each tensor; owned */
     uint64_t *hash;
-    /* first tensor that is not finite; -1: none */
+    /* index of the first tensor that is not finite; -1: all are finite */
     int not_finite;
 } StateCheck;
 
@@ -92,19 +92,21 @@ static void add_averages(StateCheck *state, bool same)
 
 /* ---- checking one tensor ---- */
 
-/* Arguments of the threads that check the chunks of a range. */
+/* Arguments of the threads that check the chunks of a tensor. */
 typedef struct ChunkCheck {
+    /* first float of the memory that is checked */
     const float *base;
-    /* index of the range's first chunk */
+    /* number of the first chunk in the tensor */
     uint64_t first;
-    /* sum of hashes; NULL: no hash */
+    /* sum of the chunks' hashes; NULL: the tensor is not hashed */
     _Atomic uint64_t *sum;
+    /* set if a value is not finite */
     atomic_bool *bad;
 } ChunkCheck;
 
 /* Checks, hashes and copies one chunk at a time, while it is in the cache; without a hash the whole
- * range is one chunk. The hash of each chunk is seeded with its index and the hashes are added, so
- * the order of threads does not matter. */
+ * range is one chunk. The hash of each chunk is seeded with the chunk's number, and the hashes are
+ * added, so the sum does not depend on the order of threads. */
 static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const ChunkCheck *c = args;
@@ -120,8 +122,8 @@ static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int6
     if (c->sum) atomic_fetch_add_explicit(c->sum, sum, memory_order_relaxed);
 }
 
-/* Checks one tensor; a device's is copied to `part` piece by piece. to: address of its copy, or
- * NULL. Returns true if it is finite. */
+/* Checks one tensor; a tensor of a device is first copied to `part`, piece by piece. to: memory for
+ * a copy of the tensor, or NULL. Returns true if all values are finite. */
 static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *part, float *to,
                          uint64_t *hash)
 {
@@ -196,7 +198,7 @@ static double bad_value(const StateCheck *state, int i)
 
 /* ---- reporting ---- */
 
-/* Fails on all ranks with the text of rank `from`. */
+/* Returns ERR_DATA on all ranks, with the text of rank `from` as message. Collective. */
 static Status fail_all(const Trainer *t, int from, char *text)
 {
     world_bcast(t->world, text, TEXT_BYTES, from);
@@ -222,7 +224,7 @@ static Status check_finite(const StateCheck *state)
     return fail_all(t, from, text);
 }
 
-/* One replica's hash of the first tensor that differs. */
+/* A replica's hash of the first tensor that differs, and its rank and host. */
 typedef struct Side {
     uint64_t hash;
     int rank;
@@ -257,7 +259,8 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
                        : ": the memory or the processor of one of them is at fault");
 }
 
-/* Returns the first tensor that differs among this rank's replicas, or `compared`. */
+/* Returns the index of the first tensor that differs among this rank's replicas; `compared` if none
+ * does. */
 static int first_difference(const StateCheck *state)
 {
     const World *dp = &state->trainer->grid.dp_world;

@@ -1,5 +1,5 @@
-/* Maps labels to classes: those of the checkpoint that will be loaded, in its order, else those of
- * the training set. Labels of the training and test sets are matched by the names of classes; a
+/* Maps labels to classes: those of the checkpoint that will be loaded, in its order, or else those
+ * of the training set. Labels of the training and test sets are matched by the names of classes; a
  * checkpoint's names are compared again when it is loaded. */
 #include "classes.h"
 
@@ -13,13 +13,14 @@ typedef struct Lists {
     ClassNames train, test, model;
     /* path of the file from which `model` was read; borrowed */
     const char *whose;
-    /* path of the checkpoint (owned), or NULL; begins: only initial parameters are read from it */
+    /* source: path of the checkpoint, or NULL; owned. begins: true if only initial parameters are
+     * read from it (model.init_from). */
     char *source;
     bool begins;
 } Lists;
 
-/* Path of the checkpoint that this trainer is going to load, as far as can be known before the
- * trainer is made. *begins: only the parameters begin with it. Owner: the caller. */
+/* Returns the path of the checkpoint that this trainer will probably load; the trainer is not made
+ * yet. *begins: true if the checkpoint only gives initial parameters. Owner: the caller. */
 static char *find_source(const Trainer *t, bool *begins)
 {
     const Config *c = t->config;
@@ -36,7 +37,8 @@ static char *find_source(const Trainer *t, bool *begins)
     return *begins ? mem_text(init) : NULL;
 }
 
-/* Reads the checkpoint's names of classes. An unreadable file is reported when it is loaded. */
+/* Reads the checkpoint's names of classes. Returns false without a checkpoint or if it cannot be
+ * read; such a file is reported when it is loaded. */
 static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
@@ -53,7 +55,7 @@ static void say(char **line)
     mem_free(line);
 }
 
-/* Returns the first class whose names differ; -1: none. */
+/* Returns the number of the first class whose names differ; -1: there is none. */
 static int64_t first_difference(const ClassNames *a, const ClassNames *b)
 {
     for (int64_t i = 0; i < a->count && i < b->count; ++i)
@@ -61,9 +63,9 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
     return -1;
 }
 
-/* Matches classes with those of the checkpoint in model.init_from, which may differ: with another
- * number of classes the classifier gets new initial values, and with the same number the difference
- * is logged. Data without names of classes do not get the checkpoint's. */
+/* Matches classes with those of the checkpoint in model.init_from, which may differ. With another
+ * number of classes the classifier gets new initial values; with the same number the difference is
+ * logged. Data without names of classes do not get the checkpoint's names. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
@@ -104,7 +106,7 @@ static Status choose_names(Trainer *t, Lists *l)
         st = take_beginning(t, l, classes, &line);
     else if (read && !l->begins)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, &line);
-    /* without data.train this is the test set, for which the line follows */
+    /* without data.train t->train_set is the test set, for which fit_names logs the line */
     if (!t->config->data.train) mem_free(&line);
     say(&line);
     l->whose = l->model.count > 0 ? l->source : t->train_set.path;
@@ -112,8 +114,7 @@ static Status choose_names(Trainer *t, Lists *l)
     return st;
 }
 
-/* Adds the classes that only the test set has to the outputs, if model.classes has room for
- * them. */
+/* Adds the classes that only the test set has to the outputs, if model.classes is large enough. */
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};
@@ -156,7 +157,7 @@ Status classes_fit(Trainer *t)
 
 /* ---- odd labels ---- */
 
-/* Returns the first class of which only the test set has samples; -1: none. */
+/* Returns the first class of which only the test set has samples; -1: there is none. */
 static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
 {
     for (int i = 0; i < DATA_CLASSES_SEEN / 64; ++i) {
@@ -170,7 +171,8 @@ static Status warn_of_labels(const Trainer *t, const LabelUse *train, const Labe
 {
     char *line;
     const bool tested = t->test_set.samples > 0;
-    /* a test set may lack classes; it is checked only if it has more than the training set */
+    /* A test set need not have all classes, so its labels are checked only if it has more classes
+     * than the training set. */
     bool more = tested && t->test_set.classes > t->train_set.classes;
     char *odd = data_set_label_warning(&t->train_set, t->config, train);
     if (!odd && more) odd = data_set_label_warning(&t->test_set, t->config, test);
@@ -202,8 +204,8 @@ Status classes_check_labels(Trainer *t)
 
 /* ---- checking a loaded checkpoint ---- */
 
-/* Compares the names of classes, which were matched before if this is the file that was expected
- * then. */
+/* Compares the names of classes with the loaded checkpoint's. They were already matched if this is
+ * the file that find_source returned. */
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     ClassNames now, then;

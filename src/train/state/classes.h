@@ -1,4 +1,5 @@
-/* Functions of classes.c. All run on rank 0. */
+/* Classes of labels: maps labels to the classes of the model or a checkpoint, and checks labels.
+ * All functions run on rank 0 only. */
 #ifndef WEFT_TRAIN_CLASSES_H
 #define WEFT_TRAIN_CLASSES_H
 
@@ -7,8 +8,8 @@
 /* Maps the labels of both sets to the model's classes, by name, and sets t->classes. Returns
  * ERR_DATA if names do not match. */
 Status classes_fit(Trainer *t);
-/* Reads all labels: returns ERR_DATA if one is outside the model's classes, and warns of suspicious
- * ones. */
+/* Reads all labels: returns ERR_DATA if a label is outside the model's classes, and warns of
+ * suspicious labels. */
 Status classes_check_labels(Trainer *t);
 /* Returns ERR_DATA if a checkpoint has other names of classes; the message names the first
  * difference. */

@@ -1,4 +1,4 @@
-/* Mean and deviation of fields, measured on all ranks: each reads a part of the frames. */
+/* Measures mean and deviation of fields on all ranks: each rank reads a part of the frames. */
 #include "train.h"
 
 Status train_measure_fields(const World *world, const DataSet *set, FieldStats *stats, int threads)

@@ -1,8 +1,8 @@
 /* Matches the tensors of model.init_from with the model's by name: "/params/NAME", "/buffers/NAME"
  * and blocks of "/tables/NAME". Prefixes of the file's names are first replaced according to
  * model.init_rename. Tensors that model.init_fresh names get new initial values, and the file's
- * tensors with such names are ignored. Without init_fresh this is done for the last layer with
- * parameters if its size differs, as that of a classifier for other classes does. */
+ * tensors with these names are ignored. Without init_fresh the last layer with parameters gets new
+ * initial values if its size differs, for example a classifier for other classes. */
 #include "init_from.h"
 
 #include <string.h>
@@ -13,23 +13,23 @@ enum { LISTED_MAX = 32 };
 typedef struct Match {
     const Config *config;
     const CheckpointIo *io;
-    /* tensors of the file, [count] */
+    /* tensors of the file, [count]; borrowed */
     const CheckpointStored *stored;
     int count;
-    /* result: for each tensor of the model, index in stored, or -1 */
+    /* result: for each tensor of the model, its index in stored, or -1; borrowed */
     int *from;
-    /* names of the file's tensors, renamed; NULL for an optimizer's; char *[count], owned */
+    /* renamed paths of the file's tensors, [count]; NULL for tensors of the optimizer; owned */
     char **name;
-    /* the tensor is used; bool[count], owned */
+    /* true for tensors of the file that are used, [count]; owned */
     bool *used;
-    /* layer that gets new initial values because its size differs: the first last_chars characters
-     * of a tensor's name such as "fc.weight"; NULL: none */
+    /* layer that gets new initial values because its size differs: its name is the first last_chars
+     * characters of `last`, a tensor's name such as "fc.weight"; NULL: there is no such layer */
     const char *last;
     int last_chars;
 } Match;
 
 /* Returns the name in a path: "conv1.weight", or for a sparse table "embedding/rows#0000"; NULL for
- * an optimizer's. */
+ * a tensor of the optimizer. */
 static const char *leaf_of(const char *path)
 {
     const char *leaf = checkpoint_leaf(path);
@@ -61,7 +61,7 @@ static bool is_fresh(const Match *m, const char *path)
     return m->last && of_layer(path, m->last, m->last_chars);
 }
 
-/* Returns the path with the prefix that model.init_rename replaces. Owner: the caller. */
+/* Returns the path after model.init_rename has replaced a prefix of the name. Owner: the caller. */
 static char *renamed(const Config *config, const char *path)
 {
     const char *leaf = leaf_of(path);
@@ -76,7 +76,7 @@ static char *renamed(const Config *config, const char *path)
     return name ? name : mem_text(path);
 }
 
-/* Returns the file's tensor with that name after renaming, or -1. */
+/* Returns the index of the file's tensor that has this path after renaming, or -1. */
 static int find(const Match *m, const char *path)
 {
     for (int k = 0; k < m->count; ++k)
@@ -84,7 +84,7 @@ static int find(const Match *m, const char *path)
     return -1;
 }
 
-/* Finds the last layer with parameters, if the file has it in another size. */
+/* Sets m->last to the last layer with parameters, if it has another size in the file. */
 static void find_last(Match *m)
 {
     int last = -1;
@@ -104,8 +104,8 @@ static void find_last(Match *m)
     }
 }
 
-/* Finds the file's tensor for each tensor of the model, and lists those that have none, another
- * size, or new initial values. */
+/* Finds the file's tensor for each tensor of the model. Lists the model's tensors that are missing
+ * in the file, have another size there, or get new initial values. */
 static void match_tensors(Match *m, TextList *missing, TextList *sizes, TextList *anew)
 {
     for (int i = 0; i < m->io->count; ++i) {
@@ -151,7 +151,8 @@ static Status check_patterns(const Match *m)
     return st;
 }
 
-/* Warns of prefixes with which no name begins, because they may be meant for another file. */
+/* Warns of prefixes with which no name begins. It is not an error, because they may be meant for
+ * another file. */
 static void warn_of_prefixes(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_rename), *rest = copy, *item;

@@ -1,11 +1,11 @@
-/* Reads and writes a trainer's tensors in place, for a load, and for a save that training waits
- * for: converts them to plain order and back, assembles them from shards and slices, and appends
- * the rows of sparse tables. */
+/* Reads and writes a trainer's tensors in place, for loads and for saves during which training
+ * waits. Converts tensors to plain order and back, assembles them from shards and slices, and
+ * appends the rows of sparse tables. */
 #include "live.h"
 
 #include <string.h>
 
-/* floats of a page of memory */
+/* floats in a page of memory, 4 KiB */
 enum { PAGE_FLOATS = 4096 / sizeof(float) };
 
 /* CheckpointIo.wants: returns true if a load must give tensor i to this rank. */
@@ -34,8 +34,8 @@ static size_t bytes_of(const Live *live, int param)
     return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
 }
 
-/* Waits for all transfers. A rank first waits for the tensors that it collects itself, because no
- * wait of another rank depends on them. */
+/* Waits for all transfers. A rank first waits for the tensors that it collects itself, as
+ * world_collect_begin requires. */
 static void collects_wait(void *user)
 {
     Live *live = user;
@@ -46,8 +46,8 @@ static void collects_wait(void *user)
     live->collects = 0;
 }
 
-/* Begins to send the replicas' shards of a tensor to replica `writer`, where they lie in the order
- * of ranks. Waits for the transfer if the next tensor needs its buffer. */
+/* Begins to send the replicas' shards of a tensor to replica `writer`, which stores them in the
+ * order of ranks. Waits for the transfer if the next tensor needs the same buffer. */
 static void collect_shards(Live *live, int i, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -149,8 +149,8 @@ static void copy_range(const void *args, float *const array[FLAT_ARRAYS], int64_
     memcpy(array[1], array[0], (size_t)n * sizeof(float));
 }
 
-/* Packs a parameter; a plain copy uses all threads, because memory may be touched for the first
- * time. */
+/* Packs a parameter. If its stored form is plain order, all threads copy, because the memory may be
+ * touched for the first time here. */
 static void pack(const Trainer *t, int param, const float *plain, float *stored)
 {
     const Param *p = &t->graph->param[param];
@@ -163,8 +163,8 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
         op_pack(op, p->slot, plain, stored);
 }
 
-/* Touches memory with the threads that will compute on it, so that the kernel places it near
- * them. */
+/* Writes to each page of a range. Called by the threads that will compute on the range, so that the
+ * kernel places its pages near them. */
 static void touch_range(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)args;

@@ -13,23 +13,24 @@ typedef struct Live {
     float *whole;
     /* buffer for a slice that is assembled from shards; NULL without sharding or without slices */
     float *column;
-    /* transfers in progress, and the number of them; owned */
+    /* transfers in progress, [collects]; owned */
     WorldCollect **collect;
     int collects;
     /* this rank's slice of a tensor in plain order; NULL without tensor parallelism */
     float *slice;
-    /* all slices of its group in plain order; NULL without tensor parallelism */
+    /* all slices of the tensor-parallel group in plain order; NULL without tensor parallelism */
     float *slices;
-    /* rows of sparse tables, which come after the list's tensors; NULL: there are none; owned */
+    /* rows of sparse tables, which follow the list's tensors; NULL: there are no tables; owned */
     SparseIo *sparse;
-    /* all tensors, if there are rows; owned */
+    /* descriptions of the list's tensors and of the rows; NULL without tables; owned */
     CheckpointTensor *tensor;
 } Live;
 
 /* Allocates buffers. The caller sets .sparse if there are rows of tables. */
 void live_init(Live *live, Trainer *t, bool params_only);
 void live_fini(Live *live);
-/* The result borrows from live. */
+/* Returns the interface through which the checkpoint module accesses the tensors. It borrows from
+ * live. */
 CheckpointIo live_io(Live *live);
 
 #endif
