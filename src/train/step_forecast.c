@@ -17,7 +17,8 @@ char *train_setup(const Config *c)
     return whole;
 }
 
-/* ERR_CONFIG: the step has parts of which there are no times. */
+/* Returns ERR_CONFIG if the step has parts for which a machine's file has no times. path: of the
+ * machine's file. */
 static Status check(const Trainer *t, const char *path)
 {
     const Config *c = t->config;
@@ -47,7 +48,7 @@ void train_plans_free(const Trainer *t, Plan ***plan)
     mem_free(plan);
 }
 
-/* Describes the run to machine_forecast. setup: of the configuration. */
+/* Describes the run for machine_forecast. setup: the result of train_setup. */
 static ForecastOf forecast_of(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
                               const char *setup)
 {
@@ -72,7 +73,7 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     return st;
 }
 
-/* Sets the times of the parts of an operation that an action runs. */
+/* Sets the seconds of those parts of an operation that an action runs. */
 static Status action_part_times(const ForecastOf *of, const Machine *machine,
                                 const ChunkPlan *chunk, const Action *a, PartSeconds *seconds)
 {

@@ -1,4 +1,5 @@
-/* Values of train's keys that are words, and registration of the words of all modules. */
+/* The words that are values of this module's configuration keys; registers the words, and checks
+ * the tables, of all modules. */
 #include "eval/best.h"
 
 #include "observe/binary.h"

@@ -1,5 +1,6 @@
-/* Compares the meaning of data for the model in a checkpoint and for this run. Parameters of equal
- * shapes do not show these differences, so each is a row of a table. */
+/* Compares the meaning of data for the model in a checkpoint with their meaning for this run. The
+ * shapes of parameters do not show such differences, so each kind of difference is a row of a
+ * table. */
 #include "meaning.h"
 
 #include "base/escape.h"
@@ -9,7 +10,7 @@
 enum { FACT_TEXT = 256 };
 /* Facts about the data on which a checkpoint's model was trained, or about this run's data. */
 typedef struct Facts {
-    /* NULL: not known; borrowed */
+    /* configuration; NULL: not known; borrowed */
     const Config *config;
     /* hash of the tokenizer; borrowed */
     const char *tokenizer;
@@ -17,25 +18,26 @@ typedef struct Facts {
     const char *path;
     /* DataKind; -1: not known */
     int kind;
-    /* shape of a sample as the model reads it; a table has only channels */
+    /* shape of a sample as the model reads it; for a table, height and width are not used */
     int64_t channels, height, width;
     DataColumns columns;
     bool has_labels;
-    /* the facts that these are compared with; borrowed */
+    /* the other side of the comparison; borrowed */
     const struct Facts *other;
 } Facts;
 /* A fact that is compared. */
 typedef struct Meaning {
-    /* parts of the message "FILE: SUBJECT <now>, but <then> for the training of CHECKPOINT:
-     * ADVICE" */
+    /* parts of the message "FILE: SUBJECT now, but then for the training of CHECKPOINT: ADVICE", in
+     * which now and then are the texts of the fact */
     const char *subject, *advice;
     /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
     /* Returns true if the difference is acceptable; NULL: it never is. */
     bool (*allowed)(const Facts *then, const Facts *now);
-    /* a difference is refused for model.init_from, too, if all parameters come from the file */
+    /* true: a difference is also refused for model.init_from, if all parameters are read from the
+     * file */
     bool refuses_init_from;
-    /* a difference is logged, never refused */
+    /* true: a difference is only logged */
     bool warn_only;
 } Meaning;
 
@@ -45,7 +47,7 @@ static void base_text(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "%lld", (long long)f->config->data.label_base);
 }
 
-/* The layout matters only if channels, height and width are equal. Otherwise another layout gives
+/* Writes the layout, if channels, height and width are equal. Otherwise another layout gives
  * another shape, which shape_words compares. */
 static void layout_text(const Facts *f, char text[FACT_TEXT])
 {
@@ -71,16 +73,16 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "rows of %lld columns", c);
 }
 
-/* Pictures may have another size, because models may accept any size. But the same number of values
- * in another shape means that the values are in another order. */
+/* Pictures of another size are acceptable, because models may accept any size. The same number of
+ * values in another shape is not: the values are then in another order. */
 static bool shape_allowed(const Facts *then, const Facts *now)
 {
     return then->kind == now->kind &&
            then->channels * then->height * then->width != now->channels * now->height * now->width;
 }
 
-/* Returns data.variables without weights, which losses use and channels do not have; the caller
- * owns the text. */
+/* Returns the text of data.variables without weights, because weights affect the loss and not the
+ * channels. The caller owns the text. */
 static char *variables_text(const Config *config)
 {
     Config plain = *config;
@@ -94,7 +96,7 @@ static char *variables_text(const Config *config)
     return text;
 }
 
-/* Writes the keys that give channels of fields their meaning; of a long text the beginning and a
+/* Writes the keys that define the channels of fields. Of a long text, writes the beginning and a
  * hash. */
 static void channels_text(const Facts *f, char text[FACT_TEXT])
 {
@@ -128,8 +130,8 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
-/* Writes the first column name that differs. If it cannot be found, because the names of one side
- * are known by their hash only, writes this run's names. */
+/* Writes the first column name that differs. If it cannot be found, because only the hash of one
+ * side's names is known, writes this run's names. */
 static void names_text(const Facts *f, char text[FACT_TEXT])
 {
     const char *a = f->columns.lines, *b = f->other->columns.lines;
@@ -205,7 +207,8 @@ static const Meaning meanings[] = {
      .refuses_init_from = true},
 };
 
-/* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
+/* Sets the kind and shape of a checkpoint's samples. The shape of a table is only in the
+ * fingerprint of the data. */
 static void find_shape(Facts *f, const CheckpointMeta *meta, int kind_now)
 {
     long long rows = 0, columns = 0;
@@ -240,7 +243,8 @@ static Facts facts_now(const Trainer *t)
                    .has_labels = set->classes > 0 && !data_kind(set)->next_token};
 }
 
-/* Refuses the difference in one row, or logs it where a run begins with the file's parameters. */
+/* Compares one row. Returns ERR_DATA for a difference; with begins = true, or for a row that only
+ * warns, logs it instead. begins: the run begins with the file's parameters. */
 static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
                       bool begins)
 {
@@ -256,8 +260,8 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
     return OK;
 }
 
-/* Says that tokenizers cannot be compared, except for the very data that the checkpoint, of an
- * earlier version, was trained on. */
+/* Logs that tokenizers cannot be compared. Logs nothing if a checkpoint of an earlier version was
+ * trained on the same data. */
 static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Facts *now,
                                   const CheckpointMeta *meta, const char *path)
 {
@@ -275,8 +279,8 @@ static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Fac
     mem_free(&b);
 }
 
-/* Says that the names of a table's columns are known on one side only, except for the very data
- * that the checkpoint was trained on. */
+/* Logs that the names of a table's columns are known on one side only. Logs nothing if the
+ * checkpoint was trained on the same data. */
 static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts *now,
                                 const CheckpointMeta *meta, const char *path)
 {
@@ -289,7 +293,7 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
-/* Says which units of fields are known on one side only. */
+/* Logs which units of fields are known on one side only. */
 static void log_unknown_units(const Facts *then, const Facts *now, const char *path)
 {
     if (then->kind != DATA_FIELDS || now->kind != DATA_FIELDS) return;
@@ -298,8 +302,8 @@ static void log_unknown_units(const Facts *then, const Facts *now, const char *p
     mem_free(&other);
 }
 
-/* Logs that only the set or only the checkpoint has the hash of a table's vocabularies, unless the
- * set is the one that the checkpoint was trained on. */
+/* Logs that only the set or only the checkpoint has the hash of a table's vocabularies. Logs
+ * nothing if the checkpoint was trained on the same data. */
 static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     const DataSet *set = &t->train_set;

@@ -1,6 +1,6 @@
 /* Checks whether this run may resume from a checkpoint. Everything that affects results must be the
- * same: the configuration, except keys that only say where and how to run, and the contents of the
- * training set, wherever its file is now. */
+ * same: the configuration, except keys that only affect where and how the run executes, and the
+ * content of the training set, whose file may be at another path. */
 #include "../algorithms.h"
 #include "resume.h"
 
@@ -40,8 +40,8 @@ static bool tunes_differently(const Config *a, const Config *b)
 }
 
 /* Copies from now to c the keys that do not affect results: where and how a run executes, what it
- * logs, and how it handles bad steps; also those of evaluations, unless the learning rate depends
- * on them. */
+ * logs, and how it handles bad steps. If the learning rate does not depend on evaluations, also
+ * copies the keys of evaluations. */
 static void copy_neutral_keys(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;
@@ -84,7 +84,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     c->data.workers = now->data.workers;
 }
 
-/* Copies the keys of data files, which do not affect results if the fingerprint of the data is
+/* Copies the keys of data files. They do not affect results if the fingerprint of the data is
  * known. */
 static void copy_data_keys(Config *c, const Config *now)
 {
@@ -114,8 +114,8 @@ static Status check_config(const Config *old, const Config *config, bool data_kn
         path, a, b, path);
 }
 
-/* Names the training set: its file, or the pattern or the list of its files, of which the
- * fingerprint does not say which one has changed. Owner: the caller. */
+/* Names the training set for messages: its file, or the pattern or list of its files, because the
+ * fingerprint does not show which file has changed. Owner: the caller. */
 static char *set_text(const Trainer *t)
 {
     const int files = data_set_files(&t->train_set);

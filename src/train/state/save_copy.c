@@ -1,7 +1,7 @@
 /* Makes the copy from which a checkpoint is written. After one step each rank copies its tensors,
- * or its shards and slices of them, as they are stored. After later steps ranks exchange these in
- * rounds, a piece in each round, until the rank that writes a tensor has all of it, and a
- * background thread converts it to plain order.
+ * or its shards and slices of them, in their stored form. After later steps ranks exchange the
+ * copies in rounds, a piece in each round, until the rank that writes a tensor has all of it. A
+ * background thread converts tensors to plain order.
  *
  *       copy       rounds          thread        rounds        thread
  *       parts  ->  replicas    ->  slices   ->   groups    ->  get
@@ -13,23 +13,25 @@
 
 #include <string.h>
 
-/* A rank's messages of a round, as a fraction of its messages of gradient sums in a step. A round
- * may make a step 3 % longer, and ranks also wait for each other. */
+/* A rank's messages of a round, as a fraction of its messages of gradient sums in a step. Together
+ * with the time in which ranks wait for each other, a round makes a step at most 3 % longer. */
 static const double ROUND_SHARE = 0.02;
 /* smallest piece, in floats */
 enum { PIECE_FLOATS_MIN = 1024 };
 
-/* Ranges of the copy that are sent to each rank of a group and received from it. */
+/* Ranges of the copy that this rank sends to each rank of a group, and receives from it. */
 typedef struct Swap {
     const World *world;
     /* offsets and lengths of the ranges for each rank, in floats, [size]; owned */
     int64_t *to, *to_count, *from, *from_count;
     /* floats of a range that move in one round */
     int64_t piece;
+    /* number of rounds, the same on all ranks */
     int rounds;
 } Swap;
 
 struct SaveCopy {
+    /* tensors of a checkpoint; owned */
     Tensors list;
     /* replica and tensor-group rank for which the copy is planned */
     int dp_rank, tp_rank;
@@ -42,11 +44,12 @@ struct SaveCopy {
      * NULL for other tensors; [count][dp]; owned */
     int64_t **shard;
     /* for each tensor that this rank assembles from slices, or whose slice it sends, the offset of
-     * each slice in plain order; -1: not here; [count][tp]; owned */
+     * each slice in plain order; -1: this rank does not have the slice; [count][tp]; owned */
     int64_t *slice;
-    /* true once a tensor lies in plain order in the copy, [count]; owned */
+    /* true for tensors that are in plain order in the copy, [count]; owned */
     bool *plain;
     Swap swap[SAVE_COPY_LEVELS];
+    /* number of floats of the copy */
     int64_t floats;
     /* the copy, float[floats]; owned */
     float *copy;
@@ -54,10 +57,9 @@ struct SaveCopy {
     float *whole;
 };
 
-/* ---- which rank stores and which rank writes ---- */
+/* ---- the rank that copies a tensor and the rank that writes it ---- */
 
-/* Bytes of the buffer `whole`, which is needed for tensors that are sharded or not stored in plain
- * order. */
+/* Bytes of the buffer `whole`. Tensors that are sharded, or not stored in plain order, need it. */
 static size_t scratch_bytes(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -91,8 +93,8 @@ static int writer_tp(const SaveCopy *c, int i)
     return (c->owner[i] - c->list.tensor[i].rank_first) % tp_of(c);
 }
 
-/* Returns true if this rank's column of replicas (the same rank of each tensor-parallel group)
- * copies the tensor, or its slice of it, for one of the replicas. */
+/* Returns true if a rank of this rank's column of replicas (the same rank of each tensor-parallel
+ * group) copies the tensor or a part of it. */
 static bool is_copied(const SaveCopy *c, int i)
 {
     const Tensors *list = &c->list;
@@ -101,8 +103,8 @@ static bool is_copied(const SaveCopy *c, int i)
     return tensors_sliced(list, i) || writer_tp(c, i) == c->tp_rank;
 }
 
-/* Floats of the copy for the part of tensor i that replica r contributes. For a tensor that is
- * neither sharded nor sliced they suffice for its plain order, too. */
+/* Floats of the copy for replica r's part of tensor i. A tensor that is neither sharded nor sliced
+ * gets enough floats for its plain order as well. */
 static int64_t part_floats(const SaveCopy *c, int i, int r)
 {
     const Tensors *list = &c->list;
@@ -132,7 +134,8 @@ static void swap_fini(Swap *s)
 }
 
 /* Assigns offsets, from c->floats on, to the shards that replica `from` sends to replica `to`, and
- * to the tensors that `to` keeps for itself; this rank is one of the two. Returns their length. */
+ * to the tensors that `to` keeps for itself; this rank is `from` or `to`. Returns the number of
+ * floats. */
 static int64_t place_shards(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -146,8 +149,8 @@ static int64_t place_shards(SaveCopy *c, int from, int to)
     return c->floats - begin;
 }
 
-/* Assigns offsets in the same way to the slices that rank `from` of the tensor-parallel group sends
- * to rank `to`. */
+/* place_shards for slices: assigns offsets to the slices that rank `from` of the tensor-parallel
+ * group sends to rank `to`. Returns the number of floats. */
 static int64_t place_slices(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -212,8 +215,7 @@ static void copy_fini(SaveCopy *c)
     tensors_fini(&c->list);
 }
 
-/* Adds to floats[replica][column] the floats that the ranks of column q of the tensor-parallel
- * groups need for tensor i. */
+/* Adds the floats that ranks need for slice q of tensor i to floats, [dp][tp]. */
 static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
 {
     const Tensors *list = &c->list;
@@ -230,8 +232,8 @@ static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
     if (q != writer_tp(c, i)) floats[writer * tp + writer_tp(c, i)] += slice;
 }
 
-/* Counts the same floats as copy_init, but for all ranks of a stage at once, because there may be
- * thousands. */
+/* Computes the same numbers of floats as copy_init, but for all ranks of a stage in one pass,
+ * because there may be thousands of ranks. */
 size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 {
     SaveCopy c = {0};
@@ -256,8 +258,8 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 
 /* ---- rounds ---- */
 
-/* Chooses the size of pieces from the whole model's size, so that sender and receiver choose the
- * same, and the number of rounds, the same on all ranks. */
+/* Chooses the size of pieces and the number of rounds. The size depends only on the whole model, so
+ * sender and receiver choose the same; the number is the maximum over all ranks. Collective. */
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
@@ -385,7 +387,8 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
     op_unpack(g->node[p->node].op, p->slot, stored, plain);
 }
 
-/* Returns the tensor with the shards of all replicas one after another. */
+/* Returns a tensor in stored form; the shards of a sharded tensor are copied to c->whole, one after
+ * another. */
 static const float *join_shards(const SaveCopy *c, int i)
 {
     const int64_t *at = c->shard[i];

@@ -15,7 +15,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Describes the samples, for programs that use the checkpoint without a data set. */
+/* Writes a description of the samples to the metadata, for programs that use the checkpoint without
+ * a data set. */
 static void describe_input(const DataSet *set, CheckpointMeta *meta)
 {
     CheckpointInput *input = &meta->input;
@@ -40,7 +41,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     memcpy(input->target_std, set->field_set.target_std, sizeof input->target_std);
 }
 
-/* Writes the trainer's state besides its tensors to the metadata. */
+/* Writes the trainer's state, except for its tensors, to the metadata. */
 static void fill_meta(const Trainer *t, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.step = t->step,
@@ -82,20 +83,20 @@ struct TrainSave {
     CheckpointIo io;
     /* path of the checkpoint; owned */
     char *path;
-    /* second name of the file; NULL: none; owned */
+    /* second name of the file; NULL: it has one name; owned */
     char *also;
-    /* the trainer's tensors, if training waits for the save */
+    /* access to the trainer's tensors in place, if training waits for the save */
     Live live;
     /* level and number of the next round of the copy */
     int level, round;
     /* writes the file after the last round; NULL before; owned */
     CheckpointSave *save;
-    /* a thread that unpacks slices has been started and not joined */
+    /* true: a thread that unpacks slices has been started and not joined */
     bool threaded;
     pthread_t thread;
-    /* that thread has not finished */
+    /* true: this thread has not finished */
     atomic_bool busy;
-    /* time of the thread and of the rounds */
+    /* seconds of this thread and of the rounds */
     double seconds;
 };
 
@@ -109,8 +110,8 @@ static void *unpack_slices(void *user)
     return NULL;
 }
 
-/* Goes on to the next level if no round of this one is left. Between the levels a thread unpacks
- * slices; after the last level the file is written. */
+/* Begins the next level if no round of the current one is left. Between the levels a thread unpacks
+ * slices; after the last level, begins to write the file. */
 static void advance(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
@@ -223,8 +224,9 @@ Status train_save(Trainer *t, const char *path)
 
 /* ---- loading ---- */
 
-/* Restores the state of evaluations. With another metric or other test data old values are not
- * comparable, but the learning rate's curve has used them, so that state stays. */
+/* Restores the state of evaluations. With another metric or other test data the old metrics are not
+ * comparable and are dropped. The state of the learning rate's curve is always restored, because
+ * the curve has already used them. */
 static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
 {
     bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
@@ -251,8 +253,9 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
         (unsigned long long)meta->data_ids.rows);
 }
 
-/* On rank 0: checks that data and model have the same meaning as for the checkpoint, which its
- * tensors do not show. A run that resumes has compared the whole configuration already. */
+/* On rank 0: checks that data and model have the same meaning as in the checkpoint's training; the
+ * shapes of tensors do not show this. A run that resumes has already compared the whole
+ * configuration. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -267,8 +270,8 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
     return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
 }
 
-/* Ends a load: says which averages were used, and begins with the parameters where the run has an
- * average and the file has none. */
+/* Ends a load: logs the use of averages. If the run has an average that the file does not have,
+ * begins it with the parameters. */
 static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *path, TrainLoad what)
 {
     const bool averages = t->config->train.ema > 0;
@@ -284,8 +287,8 @@ static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *pa
         log_info("%s has an EMA of the parameters, which ends here, because train.ema is 0", path);
 }
 
-/* Takes the losses with which later ones are compared. If files have joined the training set since
- * the checkpoint, they begin anew, because losses on new files may be higher. */
+/* Restores the window of losses with which later losses are compared. If the training set has grown
+ * since the checkpoint, begins a new window, because losses on new files may be higher. */
 static void take_losses(Trainer *t, const CheckpointMeta *meta)
 {
     const bool grown =
@@ -311,7 +314,7 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
         st = checkpoint_load(t->world, path, &meta, &io);
         sparse_io_set_end(live.sparse);
     }
-    /* the file must fit the data and the model beyond its tensors */
+    /* checks facts that the shapes of tensors do not show */
     if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
     const bool first = t->world->rank == 0;
     if (st == OK)
@@ -343,7 +346,8 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
     return st;
 }
 
-/* Matches tensors for model.init_from, and describes the source for this run's checkpoints. */
+/* CheckpointIo.match for model.init_from: matches tensors by name, and sets t->init_from, the
+ * description of the source in this run's checkpoints. */
 static Status match_init(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                          int count, int *from)
 {
@@ -354,8 +358,8 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     const char *path = t->config->model.init_from;
     char *anew = NULL;
     TRY(init_match(t->config, &io, stored, count, from, &anew));
-    /* training may continue with a model that was changed on purpose: longer contexts, another
-     * activation */
+    /* Only a warning: the model may have been changed on purpose, for example to longer contexts or
+     * another activation. */
     if (checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph)) != OK)
         log_warn("%s; training continues with the model as it is here", fail_message());
     scaling_log_difference(t, meta, path);

@@ -1,21 +1,22 @@
-/* Compares how raw values become the model's input, (value * factor - mean) / deviation, for the
- * model in a checkpoint and for this run. Equal factors mean equal inputs only for equal ranges of
- * values: uint8 is 0 to 255, and the range of other types is in the checkpoint, except in one of an
- * earlier version. */
+/* Compares the scaling of raw values to the model's input, (value * factor - mean) / deviation, in
+ * a checkpoint's training and in this run. Equal factors give equal inputs only if the ranges of
+ * values are equal. The range of uint8 is 0 to 255; ranges of other types are in the checkpoint,
+ * unless an earlier version wrote it. */
 #include "scaling.h"
 #include "meaning.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Scaling of a checkpoint's samples; factor 0: not known. */
+/* Scaling of a checkpoint's samples. factor 0: not known. type: element type, if type_known. */
 typedef struct Scaling {
     float factor;
     bool type_known;
     ElementType type;
 } Scaling;
 
-/* Returns the factor; a checkpoint trained on tables has it in its configuration only. */
+/* Returns the factor, 0 if it is not known. For a model of tables it is only in the configuration
+ * of the training. */
 static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
 {
     if (meta->input.channels > 0) return meta->input.scale;
@@ -53,8 +54,8 @@ static Status factor_fail(const DataSet *set, const Scaling *then, const char *p
                 then->type_known ? element_name(then->type) : "");
 }
 
-/* The model was trained on uint8, and the samples are of another type with a factor from
- * data.scale: checks that their scaled range is similar. */
+/* Called if the model was trained on uint8 and the samples have another type with a factor from
+ * data.scale. Checks that their scaled range is similar to that of the training. */
 static Status check_range(const DataSet *set, const Scaling *then, const char *path)
 {
     DataRange range;
@@ -74,8 +75,10 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
     return OK;
 }
 
-/* Values other than uint8 may differ between files, so that each needs its own factor; but the same
- * file needs the same factor. Where ranges are known, their comparison shows if it is right. */
+/* Called if this run's factor differs from the training's for the same type. Values other than
+ * uint8 may have different ranges in different files, so that each file needs its own factor; for
+ * uint8 or the same data another factor is ERR_DATA. If the checkpoint has no ranges to compare,
+ * logs a warning. */
 static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
                            const char *path)
 {
@@ -91,15 +94,16 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
     return OK;
 }
 
-/* Finds whether the model is known to take values of one range here and in its training. Their ends
- * are compared more closely than where types are equal, because types imply other scales. */
+/* *alike: true if the ranges of values are known and similar in this run and in the training. The
+ * ends of the ranges are compared more strictly than for equal types, because different types
+ * suggest different scales. */
 static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
 {
     DataRange range = t->ranges.inputs;
     DataRanges now;
     *alike = false;
     if (then->values == 0 || t->samples) return OK;
-    /* an evaluation has not measured them before */
+    /* in an evaluation the ranges have not been measured before */
     if (range.values == 0) {
         TRY(data_set_measure(&t->train_set, &now));
         range = now.inputs;
@@ -159,7 +163,7 @@ void train_share_stats(DataSet *set, const DataSet *train)
     memcpy(f->target_std, train->field_set.target_std, sizeof f->target_std);
 }
 
-/* Gives a set the mean and deviation that a checkpoint describes. */
+/* Sets the set's mean and deviation to those in a checkpoint. */
 static void use_stats(DataSet *set, const CheckpointInput *is)
 {
     set->stats_count = is->stats;
@@ -189,7 +193,8 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
                  now, path, then);
         return;
     }
-    /* files of fields have no mean and deviation of their own */
+    /* no message if files of fields have no mean and deviation: they always use those of the
+     * training */
     if (set->stats_count > 0 || !fields)
         log_info("%s: samples are normalised %s, as those that %s was trained on, not %s",
                  set->path, then, path, now);
@@ -234,18 +239,20 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
-/* A table has no channels in a checkpoint, but mean and deviation where its training used them. */
+/* Sets the mean and deviation of a table to those in a checkpoint. A checkpoint of a table has no
+ * channels; it has mean and deviation if its training used them. */
 static void take_table_stats(const Config *config, const CheckpointInput *is, DataSet *train)
 {
     const bool table = train->kind == DATA_TABLE && is->channels == 0;
     if (!table || !config->data.normalize || config->data.mean.count > 0) return;
-    /* a checkpoint of an earlier version says neither */
+    /* a checkpoint of an earlier version contains neither classes nor mean and deviation */
     if (is->classes == 0 && is->stats == 0) return;
     if (is->stats > 1 && is->stats != train->channels) return;
     use_stats(train, is);
 }
 
-/* Gives an evaluation without data.train the scale and the number of classes of the training. */
+/* In an evaluation without data.train, sets the scale, the number of classes, and a table's mean
+ * and deviation to those of the checkpoint's training. */
 static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet *train)
 {
     const Scaling then = scaling_of(meta, t->checkpoint);
@@ -261,7 +268,7 @@ static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet 
         train->path, t->checkpoint);
 }
 
-/* An unreadable file is reported when it is loaded. */
+/* Ignores a file that cannot be read; the error is reported when the file is loaded. */
 void scaling_take(Trainer *t)
 {
     CheckpointMeta meta = {0};
@@ -276,8 +283,8 @@ void scaling_take(Trainer *t)
     train_share_stats(test, train);
 }
 
-/* Compares the ranges of the test set with those of the training of the checkpoint that an
- * evaluation loads. */
+/* In an evaluation of a checkpoint, compares the ranges of the test set with those of the
+ * checkpoint's training. */
 static Status compare_checkpoint(const Trainer *t)
 {
     CheckpointMeta meta = {0};

@@ -1,7 +1,7 @@
 /* Moves blocks of rows between tables and checkpoints. The number of blocks of a table is the
- * smallest power of two with which no block has more than BLOCK_ROWS rows on average, so that each
- * block is a whole number of shards and the file is the same on every grid. The rows of a block are
- * on one owner or several; the rank that writes it collects them.
+ * smallest power of two with which blocks have at most BLOCK_ROWS rows on average. Each block
+ * therefore is a whole number of shards, and the file is the same on every grid. One or several
+ * owners have the rows of a block; the rank that writes the block collects them.
  *
  *     /tables/NAME/ids    (N)            block after block, each sorted by (shard, id)
  *     /tables/NAME/rows   (N, width)
@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum { BLOCK_ROWS = 1 << 16 };
-/* Parts of a table, each an array of the file: ids, rows, and from 0 on the slots of state. */
+/* Parts of a table; each is an array of the file: ids, rows, and slots of optimizer state, which
+ * are numbered from 0. */
 enum { PART_IDS = -2, PART_ROWS = -1 };
 
 /* A block that is being loaded. */
@@ -30,26 +31,29 @@ typedef struct Arrival {
 struct SparseIo {
     /* borrowed */
     Trainer *trainer;
+    /* number of tensors */
     int count;
-    /* for each tensor: its table, its part (PART_IDS, PART_ROWS, or a slot of state), its block
-     * within the table, and its index in arrivals; owned */
+    /* arrays with an entry for each tensor: its description, its table, its part (PART_IDS,
+     * PART_ROWS, or a slot of state), its block within the table, and its index in arrivals;
+     * owned */
     CheckpointTensor *tensor;
     int *table, *part, *block, *arrival;
     /* number of blocks of each table; owned */
     int *blocks;
-    /* for loading, the tensor with the ids of each table's first block; owned */
+    /* for loading, index of the tensor with the ids of each table's first block; owned */
     int *ids;
     /* for saving, number of rows of each shard, [table][shard]; owned */
     int64_t *shard_rows;
     /* for saving, buffer for a whole block; owned */
     void *whole;
-    /* for loading: optimizer state is left out */
+    /* for loading; true: optimizer state is left out */
     bool params_only;
     /* for loading: blocks of all tables; owned */
     Arrival *arrivals;
     int arrival_count;
 };
 
+/* Number of floats of a part in a row; an id has the size of two floats. */
 static int part_floats(const Trainer *t, int table, int part)
 {
     if (part == PART_IDS) return 2;
@@ -141,8 +145,8 @@ static int first_rank(const Trainer *t, int table)
     return tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
 }
 
-/* Counts the rows of each shard; the stage that has the table broadcasts them. Sets the number of
- * blocks. */
+/* Counts the rows of each shard on the stage that has the table, broadcasts the numbers, and sets
+ * the number of blocks. */
 static void count_rows(SparseIo *io, int table)
 {
     Trainer *t = io->trainer;
@@ -224,8 +228,9 @@ static Status fail_blocks(const char *file, const char *path)
                 file, path);
 }
 
-/* Adds a tensor for each block of a part that the file has. If it has none, adds one, which the
- * loader then reports as missing. All parts must have as many blocks as the ids. */
+/* Adds a tensor for each block of a part that the file has. If the file has no block, adds one
+ * tensor, which the loader then reports as missing. All parts must have the same number of blocks
+ * as the ids. */
 static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
                        const char *file)
 {
@@ -305,8 +310,8 @@ Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseI
     return OK;
 }
 
-/* Returns true if this rank sets the tensor: it owns rows of the block, or, with servers, it is
- * this worker's turn. */
+/* Returns true if this rank sets the tensor: it owns rows of the block or, with servers, it is the
+ * worker to which the block is assigned. */
 bool sparse_io_wants(const SparseIo *io, int i)
 {
     const Trainer *t = io->trainer;
@@ -331,8 +336,8 @@ static void check_ids(const SparseTable *table, const uint64_t *id, int64_t coun
                    table->name, (unsigned long long)id[k], (unsigned long long)table->rows);
 }
 
-/* Stores one part of a block. Parts arrive in any order; when all have, the rows go to the
- * table. */
+/* Stores one part of a block. Parts arrive in any order; when all parts of a block have arrived,
+ * its rows are added to the table. */
 void sparse_io_set(SparseIo *io, int i, const float *plain)
 {
     Trainer *t = io->trainer;

@@ -1,5 +1,5 @@
-/* Lists a checkpoint's tensors, and finds where their values are stored. The list needs no arenas,
- * so a dry run can make it. */
+/* Lists a checkpoint's tensors, and finds the memory of their values. The list does not need the
+ * memory, so it can be made in a dry run. */
 #include "tensors.h"
 
 int tensors_param(const Tensors *list, int i)

@@ -1,49 +1,49 @@
-/* The tensors of a trainer's checkpoint, and where this rank stores them. A tensor may be cut in
- * two ways: grid.zero divides it into shards among the replicas, tensor parallelism into slices
- * among the ranks of a group. */
+/* The tensors of a trainer's checkpoint, and their memory on this rank. A tensor may be cut in two
+ * ways: grid.zero divides it into shards among the replicas, tensor parallelism into slices among
+ * the ranks of a group. */
 #ifndef WEFT_TRAIN_TENSORS_H
 #define WEFT_TRAIN_TENSORS_H
 
 #include "../trainer.h"
 
-/* Values of Tensors.slot besides the optimizer's slots: the value of the parameter, and its average
- * (train.ema). */
+/* Values of Tensors.slot that are not slots of the optimizer: the value of the parameter, and its
+ * average (train.ema). */
 enum { TENSOR_VALUE = -1, TENSOR_AVERAGE = OPTIM_SLOTS };
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones, then the
- * averages of those that are trained or move. A tied parameter is in the file under the name of the
- * one that it is tied to. */
+/* The list of tensors: parameters and running statistics, then each optimizer slot of the trained
+ * parameters, then the averages of all parameters and running statistics that are not frozen. A
+ * tied parameter is stored under the name of the parameter to which it is tied. */
 typedef struct Tensors {
     Trainer *trainer;
     /* plan of the trainer's stage, or of a dry run's; borrowed */
     const Plan *plan;
-    /* count tensors; all arrays are owned */
+    /* the tensors, [count]; this and the following arrays are owned */
     CheckpointTensor *tensor;
     /* for each tensor, index of its parameter in the graph */
     int *param;
-    /* for each tensor, its optimizer slot, or one of the values above */
+    /* for each tensor, its optimizer slot, TENSOR_VALUE or TENSOR_AVERAGE */
     int *slot;
     int count;
 } Tensors;
 
-/* params_only: without optimizer slots and averages. */
+/* Makes the list. params_only: without optimizer slots and averages. Release with tensors_fini. */
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only);
 void tensors_fini(Tensors *list);
 /* Path in checkpoints of a parameter's value, optimizer slot or average. Owner: the caller. */
 char *tensor_path(const Trainer *t, int param, int slot);
-/* Returns the optimizer's piece of a trained parameter, or of a running statistic that has an
- * average. */
+/* Returns the index of the optimizer's piece of a trained parameter, or of a running statistic that
+ * has an average. */
 int tensor_piece(const Trainer *t, int param);
-/* Returns the parameter in which this rank stores tensor i: its own, or one that is tied to it; -1:
- * this rank does not store the tensor. */
+/* Returns the parameter in which this rank stores tensor i: the tensor's parameter, or one that is
+ * tied to it; -1: this rank does not store the tensor. */
 int tensors_param(const Tensors *list, int i);
 /* Returns true if each replica stores only a shard of tensor i: optimizer state and averages with
  * grid.zero, or a parameter with grid.zero 3. */
 bool tensors_sharded(const Tensors *list, int i);
 /* Returns true if each rank of the tensor-parallel group stores only a slice of tensor i. */
 bool tensors_sliced(const Tensors *list, int i);
-/* Returns true for optimizer state that this configuration does not use, such as that of SGD
- * without momentum: it is zeros in the file and not in memory. */
+/* Returns true for optimizer state that this configuration does not use, for example that of SGD
+ * without momentum. It is stored as zeros in the file and has no memory. */
 bool tensors_zero(const Tensors *list, int i);
 /* Returns the number of floats of tensor i that replica dp_rank stores. The tensor must belong to
  * this stage. */
@@ -52,9 +52,9 @@ int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank);
 float *tensors_memory(const Tensors *list, int i);
 /* Returns the stage that has the node. */
 int tensors_stage(const Trainer *t, int node);
-/* Size of the largest parameter of this rank's graph. */
+/* Bytes of the largest parameter of this rank's graph. */
 size_t tensors_largest_bytes(const Trainer *t);
-/* Size of the largest parameter of the model before it is sliced. */
+/* Bytes of the largest parameter of the model before it is sliced. */
 size_t tensors_largest_whole_bytes(const Trainer *t);
 
 #endif

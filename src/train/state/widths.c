@@ -1,5 +1,5 @@
-/* Copies the widths of pruned layers (model.widths) from the configuration in a checkpoint to that
- * of a run or program that uses the checkpoint. */
+/* Copies the widths of pruned layers (model.widths) from the configuration in a checkpoint to the
+ * configuration of a run or program that uses the checkpoint. */
 #include "../trainer.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ static char *find_source(const Config *c)
     return path;
 }
 
-/* On rank 0: returns the configuration in that file if it has widths, else NULL. Owner: the
- * caller. */
+/* On rank 0: returns the text of the configuration in a checkpoint if it has widths, else NULL.
+ * Owner: the caller. */
 static char *read_config_with_widths(const char *path)
 {
     CheckpointMeta meta = {0};

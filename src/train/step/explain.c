@@ -1,5 +1,6 @@
-/* Explains a bad step. Names a parameter that is not finite; if all are finite, repeats the step to
- * find the first layer whose output or gradient is not finite, and its samples. */
+/* Explains a bad step. Names a parameter that is not finite; if all parameters are finite, repeats
+ * the step to find the first layer whose output or gradient is not finite, and the samples for
+ * which it is not. */
 #include "explain.h"
 
 #include "position.h"
@@ -27,7 +28,7 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
     return count > shown ? put(text, used, " and %d more", count - shown) : used;
 }
 
-/* Appends the samples of a micro-batch of the last step. */
+/* Appends the samples of micro-batch `micro` of the last step to text. Returns the new length. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
     int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;

@@ -1,20 +1,21 @@
-/* Estimates the squared norm of the true gradient G and the trace of the covariance of a sample's
- * gradient from the mean squared norm of the gradients of micro-batches, of b samples, and that of
- * the whole batch, of B samples:
+/* Estimates the squared norm of the true gradient G and the trace tr of the covariance of a
+ * sample's gradient. They follow from the mean squared norm of the gradients g_b of micro-batches
+ * with b samples and the squared norm of the gradient g_B of the batch with B samples:
  *
  *     E |g_b|^2 = |G|^2 + tr / b,  E |g_B|^2 = |G|^2 + tr / B
  *
- * A gradient that backward writes is divided by the rows of the batch, so g_b is B / b times it.
- * The sums go over micro-batches in their order, and parameters in theirs, so that the bits do not
- * depend on the grid. Both estimates are averaged over steps before they are divided, for the
- * quotient of one step is biased. */
+ * Backward divides gradients by the rows of the batch, so g_b is B / b times the gradient that it
+ * writes. Sums are in the order of micro-batches and parameters, so the bits do not depend on the
+ * grid. Both estimates are averaged over steps before they are divided, because the quotient of one
+ * step is biased. */
 #include "grad_noise.h"
 
 #include "../mode/step_mode.h"
 
 #include <math.h>
 
-/* Returns the number of parameters that are measured, or that are trained and not. */
+/* Returns the number of trained parameters that are measured or, with measured = false, that are
+ * not. */
 static int count_params(const Graph *g, bool measured)
 {
     int count = 0;
@@ -58,8 +59,8 @@ void grad_noise_start(Trainer *t)
         log_info("train.grad_noise leaves out %d tensors that have several uses", left_out);
 }
 
-/* Sets square[m] to the squared norm of the gradient of this replica's micro-batch m, as it was
- * written. Collective on the stages. */
+/* Sets square[m] to the squared norm, over all stages, of the gradient of this replica's
+ * micro-batch m as backward wrote it. Collective on the stages. */
 static void join_stages(const Trainer *t, double *square)
 {
     const int params = t->graph->param_count, stages = t->shape.pp;
@@ -67,7 +68,7 @@ static void join_stages(const Trainer *t, double *square)
     double *all = mem_new((size_t)(each * stages) * sizeof *all);
     world_gather(&t->grid.pp_world, executor_micro_squares(t->executor), (size_t)each * sizeof *all,
                  all);
-    /* a parameter is on one stage, the others add 0 */
+    /* the values of a parameter are 0 except on its own stage */
     for (int m = 0; m < t->micros_local; ++m) {
         square[m] = 0;
         for (int i = 0; i < params; ++i)

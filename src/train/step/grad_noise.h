@@ -5,16 +5,16 @@
 
 #include "../trainer.h"
 
-/* ERR_CONFIG: train.grad_noise is set, and this run cannot measure it. Call before the executor is
- * made. Not collective. */
+/* Returns ERR_CONFIG if train.grad_noise is set and this run cannot measure it. Call it before the
+ * executor is made. Not collective. */
 Status grad_noise_check(const Trainer *t);
-/* Begins to measure if train.grad_noise is set. Call after the executor is made. */
+/* Begins the measurement if train.grad_noise is set. Call it after the executor is made. */
 void grad_noise_start(Trainer *t);
-/* Adds the step whose gradients have been summed, unless its batch is short. Call before anything
- * is added to the gradients. Collective. */
+/* Adds the estimates of the step whose gradients have been summed; skips a step with a short batch.
+ * Call it before decay or other terms are added to the gradients. Collective. */
 void grad_noise_add(Trainer *t, int64_t samples);
-/* Returns the estimates from the steps since the last call: all NaN if there were none. The same on
- * all ranks. */
+/* Returns the means of the estimates over the steps since the last call; all are NaN if there were
+ * no steps. The same on all ranks. */
 GradNoise grad_noise_take(Trainer *t);
 
 #endif

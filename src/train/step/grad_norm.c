@@ -1,4 +1,5 @@
-/* The norm of the gradient of the whole model, or of its parameters with one use. */
+/* The norm of the gradient of the whole model, and its square, also for parameters with only one
+ * use. */
 #include "../mode/step_mode.h"
 
 #include <math.h>
@@ -19,7 +20,8 @@ static void add_slices(const Trainer *t, double *mine)
     mem_free(&all);
 }
 
-/* The sums of squares are added tensor by tensor, in the same order on every grid. */
+/* Adds the sums of squares tensor by tensor, in the same order on every grid. one_use: only
+ * parameters with one use (graph_has_one_use). */
 double train_grad_squares(Trainer *t, bool one_use)
 {
     int params = t->graph->param_count, stages = t->shape.pp;

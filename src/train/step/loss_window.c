@@ -1,7 +1,8 @@
-/* Detects loss spikes. A loss is a spike if it is a given number of standard deviations above the
- * mean of the window's losses, and its logarithm as many above the mean of their logarithms,
- * because losses near zero grow by large factors without being bad. The deviation of the losses
- * counts as at least 1/64 of their mean, because they may have been nearly constant. */
+/* Detects loss spikes. A loss is a spike if two conditions hold: it is more than `deviations`
+ * standard deviations above the mean of the window's losses, and its logarithm is as far above the
+ * mean of their logarithms. The second condition is needed because losses near zero may grow by
+ * large factors without a fault. The deviation of the losses is taken as at least 1/64 of their
+ * mean, because they may be nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>
@@ -33,8 +34,8 @@ void loss_window_add(LossWindow *w, double loss)
     w->loss[w->count++ % CHECKPOINT_LOSSES] = (float)loss;
 }
 
-/* Returns the mean plus `deviations` standard deviations. Adds in the order of the array, because
- * the order decides the bits of the sums. */
+/* Returns the mean plus `deviations` standard deviations. Adds in the order of the array, so that
+ * the bits of the sums are always the same. */
 static double spike_limit(const double *x, double deviations, double deviation_min)
 {
     double sum = 0, squares = 0;
@@ -45,7 +46,7 @@ static double spike_limit(const double *x, double deviations, double deviation_m
     return mean + deviations * fmax(deviation, fabs(mean) * deviation_min);
 }
 
-/* Logarithms are computed only for a loss that exceeds the first limit. */
+/* Computes logarithms only for a loss that exceeds the limit of the first condition. */
 bool loss_window_spike(const LossWindow *w, double deviations, double loss, double *most)
 {
     float kept[CHECKPOINT_LOSSES];

@@ -3,13 +3,14 @@
  *     epoch 3:  |--5--|--5--|--5--|---10---|---10---|-5-|      train.batch 5, then 10
  *                           begin ^
  *
- * A trainer knows where the steps of its batch size begin: at the first sample of epoch 0, or at
- * the position of the checkpoint that it has loaded. All later positions follow from that.
+ * Trainer.begin is the position at which the steps of the current batch size begin: the first
+ * sample of epoch 0, or the position of the loaded checkpoint. All later positions are computed
+ * from it.
  *
- * The learning rate's curve and warm-up count in steps of the batch size with which the run began
- * (schedule_batch). A position inside such a step is a fraction of it, so the rate is continuous
- * when the batch size changes. With train.steps the run's length counts steps of any size, and so
- * does the curve; only milestones, which are epochs, follow the data. */
+ * The learning rate's curve and warm-up are functions of the number of steps of the batch size with
+ * which the run began (schedule_batch). This number may be a fraction, so the rate is continuous
+ * when the batch size changes. With train.steps, the run's length and the curve count steps of any
+ * size; only milestones, which are epochs, depend on the position in the data. */
 #include "position.h"
 
 /* Computes the numbers of steps from the position in t->begin. */
@@ -111,8 +112,8 @@ void position_show(Trainer *t, const CheckpointMeta *meta)
     count_steps(t);
 }
 
-/* Computes the position of an old checkpoint that does not count samples. All steps of such a
- * checkpoint had one batch size. */
+/* Computes the position of an old checkpoint without a number of samples. All steps of such a
+ * checkpoint had the same batch size. */
 static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, const Config *old,
                                 Position *p, int64_t *batch)
 {
@@ -127,7 +128,8 @@ static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, co
     return OK;
 }
 
-/* Returns why the samples of the current epoch or their order have changed, or NULL. */
+/* Returns the reason for which the samples of the current epoch or their order have changed, or
+ * NULL if they have not. */
 static const char *order_changed(const Trainer *t, const CheckpointMeta *meta, const Config *old)
 {
     const Config *c = t->config;

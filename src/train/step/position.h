@@ -8,30 +8,30 @@
 /* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
  * collective. */
 void position_init(Trainer *t);
-/* Continues from a position after the present step, with the samples of a new training set. */
+/* Makes the next step continue at position `at`, with the samples of a new training set. */
 void position_move(Trainer *t, Position at);
-/* Returns the position after step number `steps` of the run, which must not be before the loaded
- * checkpoint's. */
+/* Returns the position after step number `steps` of the run. The step must not be before that of
+ * the loaded checkpoint. */
 Position position_after(const Trainer *t, int64_t steps);
-/* Returns true if an epoch ends with that step. */
+/* Returns true if an epoch ends with step number `steps`. */
 bool position_ends_epoch(const Trainer *t, int64_t steps);
-/* Returns the 1-based epoch of the last of `steps` steps; 0 if there was none. */
+/* Returns the epoch, counted from 1, of step number `steps`; 0 if steps is 0. */
 int64_t position_last_epoch(const Trainer *t, int64_t steps);
-/* Returns the number of samples of the step that follows `steps` steps. The last batch of an epoch
- * may be short. */
+/* Returns the number of samples of step number steps + 1. The last batch of an epoch may be
+ * short. */
 int64_t position_batch_samples(const Trainer *t, int64_t steps);
-/* Returns the next step's position on the learning rate's curve, with the length that config
- * sets. */
+/* Returns the next step's position on the learning rate's curve. config gives the length of the
+ * curve. */
 LrSteps position_lr(const Trainer *t, const Config *config);
 
 /* Writes the position to a checkpoint's metadata. */
 void position_put(const Trainer *t, CheckpointMeta *meta);
 /* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An
  * epoch that began with other data, or with samples in another order, starts again. Returns
- * ERR_CONFIG if the checkpoint does not say how many samples were done. All ranks compute the
- * same. */
+ * ERR_CONFIG if the checkpoint does not give the number of samples done. All ranks compute the same
+ * position. */
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Sets step and epoch to a checkpoint's, for an evaluation that only reports them. */
+/* Sets the trainer to a checkpoint's step and epoch, for an evaluation, which only reports them. */
 void position_show(Trainer *t, const CheckpointMeta *meta);
 /* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);

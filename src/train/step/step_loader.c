@@ -1,4 +1,4 @@
-/* Opens and closes the loader that a trainer's steps read from, and prepares the first step. */
+/* Opens and closes the loader from which a trainer's steps read, and prepares the first step. */
 #include "step_loader.h"
 
 #include "position.h"
@@ -6,8 +6,8 @@
 #include "../mode/step_mode.h"
 
 /* The loader reads the micro-batches whose gradients this replica adds. With synchronised batch
- * norms the replicas read in turn, whatever the order of sums, so that the micro-batches over which
- * a batch norm averages do not depend on grid.zero. */
+ * norms micro-batches are dealt to the replicas in turns for every order of sums, so that the
+ * micro-batches over which a batch norm averages do not depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
     Deal deal = t->config->train.sync_batch_norm ? DEAL_TURNS : t->plan->deal;
@@ -39,7 +39,7 @@ Status step_loader_open(Trainer *t)
     TRY(status_agree(t->world, open_loader(t)));
     t->known = t->step;
     t->source = loader_source(t->loader);
-    /* with sparse tables a micro-batch comes with the rows of its ids */
+    /* with sparse tables the source also fetches the rows of a micro-batch's ids */
     if (t->tables) t->source = tables_source(t->tables, &t->source);
     return OK;
 }

@@ -1,4 +1,4 @@
-/* The loader that a trainer's steps read from. */
+/* The loader from which a trainer's steps read. */
 #ifndef WEFT_TRAIN_STEP_LOADER_H
 #define WEFT_TRAIN_STEP_LOADER_H
 
@@ -6,7 +6,7 @@
 
 /* Opens the loader at the step after t->step. Collective; all ranks return the same Status. */
 Status step_loader_open(Trainer *t);
-/* Closes the loader, if it is open; its micro-batches become invalid. Collective with sparse
+/* Closes the loader if it is open; its micro-batches become invalid. Collective with sparse
  * tables. */
 void step_loader_close(Trainer *t);
 

@@ -1,6 +1,6 @@
 /* One optimizer step, and the functions of mode sync (grid.mode) for models without sparse tables.
- * Start reading at train_step, at the end. Other modes replace these functions by those in their
- * rows (step_mode.h). */
+ * Start reading at train_step, at the end. Other modes have other functions in their rows
+ * (step_mode.h). */
 #include "../run/data_watch.h"
 #include "grad_noise.h"
 #include "loss_scale.h"
@@ -32,7 +32,7 @@ static StepBatch forward_backward(Trainer *t)
 
 /* ---- checks of a step ---- */
 
-/* Records a fault, unless an earlier one is recorded. */
+/* Records a fault if none is recorded yet. */
 static void record_bad(StepResult *result, Bad bad, int64_t step)
 {
     if (result->bad) return;
@@ -62,7 +62,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
     const bool local = t->mode->local;
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
-        /* in a short batch, this rank's local step may have no samples */
+        /* in a local mode, this rank's share of a short batch may have no samples */
         bool empty = local && metrics[METRIC_ROWS] < 1;
         if (!empty)
             t->step_stats = (StepStats){
@@ -79,7 +79,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         for (int p = 0; p < PHASE_COUNT; ++p)
             result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
         result->timed += (int)metrics[METRIC_TIMED];
-        /* metrics of a local step count this rank's rows only */
+        /* in a local mode the metrics count only this rank's rows */
         result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
         if (!empty) check_loss(t, result);
@@ -122,7 +122,7 @@ static void update_work(void *user)
 
 void step_update_params(Trainer *t, UpdateArgs args)
 {
-    /* A capture cannot contain the all-gather of shards that ends an update with grid.zero. */
+    /* With grid.zero the update is not captured, because it ends with an all-gather of shards. */
     optim_begin(t->optim, &args.rates, args.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
         capture_run(&t->update, t->backend, update_work, t);
@@ -152,13 +152,14 @@ Status train_step(Trainer *t, StepResult *result)
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
-    /* otherwise a device reports this step's statistics after the next one, so the host need not
-     * wait */
+    /* If they are not read now, the statistics of this step are read after the next step, so that
+     * the host need not wait for the device. */
     bool reads_now =
         result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);
 
-    /* with fp16's loss scale a step whose gradients overflow is skipped; otherwise it is bad */
+    /* A step whose gradients overflow is skipped with fp16's loss scale; without it the step is
+     * bad. */
     const bool overflow = executor_overflowed(t->executor);
     if (overflow && !t->scale.dynamic) record_bad(result, BAD_GRADIENT, number);
     bool bad = result->bad_step == number;
