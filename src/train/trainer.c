@@ -1,6 +1,6 @@
-/* Sets up a run, up to just before its first step, in the order data set -> model -> plan -> memory
- * -> parameters. All errors in the input are found here, and all ranks know of them before anything
- * is written. */
+/* Sets up a trainer in the order data set -> model -> plan -> memory -> parameters, and frees it.
+ * train_step.c makes the steps. Set-up finds all errors in the input, and reports them to all ranks
+ * before any rank writes a file. */
 #include "agree.h"
 #include "algorithms.h"
 #include "average.h"
@@ -29,10 +29,10 @@ static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micros)
     return 0;
 }
 
-/* Returns the largest divisor of the batch up to 32. It does not depend on the grid, because the
- * micro-batch affects results, and they must be the same on every grid. In modes geo and async
- * results depend on the grid anyway, so there each rank gets at least one micro-batch if the batch
- * has enough samples. */
+/* Returns the largest divisor of the batch up to 32. The divisor does not depend on the grid: the
+ * micro-batch affects results, and results must be the same on every grid. In modes geo and async,
+ * however, results depend on the grid in any case; there the divisor is small enough to give each
+ * rank a micro-batch, if the batch has enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
     int replicas = t->mode->local ? t->shape.dp : 1;
@@ -55,8 +55,8 @@ static void set_batch_sizes(Trainer *t)
 }
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
- * depend on which rank adds. No limit is needed if train.cpu sets none on any rank and all
- * processors have the same features. All compute portably if one rank is limited to that. */
+ * depend on which rank adds. If train.cpu limits no rank and all processors have the same features,
+ * sets no limit. If train.cpu limits a rank to portable, limits all ranks to portable. */
 static Status agree_on_cpu_set(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
@@ -71,8 +71,8 @@ static Status agree_on_cpu_set(const Trainer *t)
     }
     CpuSet best_here = set == CPU_AUTO ? cpu_best() : set;
     CpuSet best_everywhere = (CpuSet)world_least(t->world, (int)best_here);
-    /* 31 bits of a hash of the processor's instructions, negative on a rank that train.cpu limits,
-     * so that it never equals that of a rank without a limit */
+    /* 31 bits of a hash of the processor's instructions; made negative on a rank that train.cpu
+     * limits, so that it differs from the hash of every rank without a limit */
     int features = (int)(cpu_features() >> 1);
     if (set != CPU_AUTO) features = -1 - features;
     bool all_equal = world_least(t->world, features) == -world_least(t->world, -features);
@@ -144,7 +144,7 @@ static Status fail_schedule(const Trainer *t, Status status)
 }
 
 /* Makes the pipeline schedule and simulates it. With one stage there is one chunk, because more
- * would have no use. */
+ * chunks would have no use. */
 static Status make_schedule(Trainer *t)
 {
     const Config *c = t->config;
@@ -156,7 +156,7 @@ static Status make_schedule(Trainer *t)
     /* checked first, because the schedule's length grows with the square of the stages */
     if (kind != SCHEDULE_FILE) TRY(graph_check_cut(t->graph, c, shape.stages * shape.chunks));
     Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
-    /* the message already names the file and line */
+    /* the message about a schedule file already names the file and line */
     if (st != OK && kind == SCHEDULE_FILE) return st;
     if (st == OK) st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return fail_schedule(t, st);
@@ -174,9 +174,11 @@ static Status cut_graph(Trainer *t)
     return OK;
 }
 
-/* Blocks take one sum over the replicas, subtrees up to log2 of a replica's micro-batches, and only
- * with subtrees results do not depend on the number of replicas. They do anyway where each replica
- * makes steps alone, and with statistics over all replicas. */
+/* Chooses how micro-batches are dealt to replicas. DEAL_BLOCKS needs one sum over the replicas in a
+ * step; DEAL_SUBTREES needs up to log2(micro-batches of a replica) sums, but makes results
+ * independent of the number of replicas. Where each replica makes steps alone, and with
+ * train.sync_batch_norm, results depend on that number with either deal, so the cheaper DEAL_BLOCKS
+ * is chosen. */
 static Deal choose_deal(const Trainer *t)
 {
     const Config *c = t->config;
@@ -225,8 +227,8 @@ bool train_sets_params(const Trainer *t)
     return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
-/* Sets initial values. A parameter that is tied to one of another stage gets the value of that
- * one. */
+/* Sets initial values. A parameter that is tied to a parameter of another stage gets the same value
+ * as it. */
 static void fill_params(Trainer *t)
 {
     const Graph *g = t->graph;
@@ -278,8 +280,8 @@ void train_restart(Trainer *t)
 }
 
 /* Checks that batch norms average over more than one number in each channel. With one number the
- * output is the bias, whatever the input, and no layer before it is trained. Only the short
- * micro-batch at the end of an epoch may have one. */
+ * output is the bias, whatever the input is, so that no layer before the batch norm is trained.
+ * Only in the short micro-batch at the end of an epoch may a channel have one number. */
 static Status check_batch_norms(const Trainer *t)
 {
     const Config *c = t->config;
@@ -309,8 +311,8 @@ static Status check_batch_norms(const Trainer *t)
     return OK;
 }
 
-/* Makes all decisions of set-up that need no arenas, for `ranks` ranks, except recomputation and
- * the memory plan. only: the dry run, or NULL. */
+/* Makes the decisions of set-up that need no arenas, for `ranks` ranks; memory_fit decides on
+ * recomputation later. only: the dry run; NULL: this is no dry run. */
 static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
     double before = memory_use().own_bytes;
@@ -338,9 +340,9 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Makes decisions the same on all ranks, which ranks with different slices or on different machines
- * might make differently: rank 0 decides the cut and the blocks; all recompute if one does; all
- * copy checkpoints only if each has memory for it. Collective. */
+/* Makes decisions equal on all ranks, because ranks with different slices or on different machines
+ * might decide differently. Rank 0 decides the cut and the blocks. All ranks recompute if one rank
+ * needs to; all ranks copy checkpoints only if each rank has memory for the copy. Collective. */
 static Status agree_on_plan(Trainer *t)
 {
     const World *world = t->world;
@@ -385,7 +387,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->trains = trains;
     t->config = config;
     t->world = world;
-    /* until the graph shows whether the model has sparse tables */
+    /* preliminary; set again when the graph shows whether the model has sparse tables */
     t->mode = step_mode(config, false);
     t->best_metric = NAN;
     t->lr = lr_state();
@@ -399,7 +401,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
 static Status trainer_make(Trainer **out, Trainer *t)
 {
     Status st = setup_ranks(t);
-    /* servers wait for the result of set-up */
+    /* tells the servers, which wait for it, the result of set-up */
     if (t->servers > 0) st = status_agree(t->job, st);
     if (st == OK) sparse_make(t);
     t->samples = NULL;

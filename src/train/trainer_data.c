@@ -1,4 +1,5 @@
-/* The data sets of a trainer, and the numbers of outputs that they require of its model. */
+/* Opens the data sets of a trainer and checks that they fit together; makes the model's graph with
+ * the number of outputs that the data sets require. */
 #include "field_steps.h"
 #include "state/classes.h"
 #include "state/resume.h"
@@ -28,8 +29,8 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
     return st;
 }
 
-/* Checks that set is compatible with the training set, and gives it the training set's mean and
- * deviation, because a set is never normalised with its own. */
+/* Checks that `set` is compatible with the training set, and gives it the training set's mean and
+ * deviation, because every set is normalised with the training set's values. */
 Status train_take_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
@@ -99,8 +100,8 @@ static Status open_set(const Config *config, const char *path, bool test, DataSe
     return data_set_check_size(set, config);
 }
 
-/* Measures mean and deviation of a set of fields that has none, on all ranks, or reads them from
- * data.stats. The sets of rank 0 count. Collective. */
+/* If a training set of fields has no mean and deviation, measures them on all ranks, or reads them
+ * from data.stats. Changes the sets of rank 0; the caller broadcasts them. Collective. */
 static Status find_field_stats(Trainer *t)
 {
     DataSet *train = &t->train_set, *test = &t->test_set;
@@ -133,8 +134,8 @@ static Status find_field_stats(Trainer *t)
     return OK;
 }
 
-/* Returns the paths of the files that a checkpoint of this run had in its training set, which
- * grows; NULL: it has no list. Owner: the caller. */
+/* Returns the paths of the training set's files when the checkpoint `earlier` was written, if the
+ * training set grows (data.refresh); NULL: there is no list. Owner: the caller. */
 static char *recorded_files(const Trainer *t)
 {
     CheckpointMeta meta = {0};
@@ -159,12 +160,12 @@ Status trainer_extend_data(Trainer *t, DataSet *next)
     t->train_set = *next;
     *next = (DataSet){0};
     position_move(t, at);
-    /* losses on new files may be higher, which is no spike */
+    /* losses on new files may be higher; a higher loss is then no spike */
     loss_window_init(&t->losses, NULL, 0);
     return resume_know_data(t);
 }
 
-/* Opens the training and test sets. Only rank 0 calls it, and compare_sets. */
+/* Opens the training and test sets. Only rank 0 calls this function. */
 static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;
@@ -184,7 +185,8 @@ static Status open_sets(Trainer *t)
     return OK;
 }
 
-/* Compares the sets, and matches their classes. */
+/* Compares the sets' scaling with each other, and matches their classes. Only rank 0 calls this
+ * function. */
 static Status compare_sets(Trainer *t)
 {
     TRY(scaling_compare_sets(t));
@@ -212,7 +214,8 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     return OK;
 }
 
-/* Number of outputs for a loss that fixes it, such as one logit for two classes. */
+/* Sets *outputs for a loss that requires a fixed number of outputs, such as one logit for two
+ * classes. */
 static Status count_fixed(const Config *c, const DataSet *set, const DataSet *test,
                           int64_t *outputs)
 {
@@ -229,8 +232,8 @@ static Status count_fixed(const Config *c, const DataSet *set, const DataSet *te
                 larger->path, (long long)larger->classes, loss_name(c));
 }
 
-/* Fails with the reason why the set has no class labels: another form of labels, or targets that
- * are numbers, with the losses for these. */
+/* Fails with a message that tells what the set has in place of class labels: labels in another
+ * form, or numbers as targets; for numbers, the message lists the losses that read them. */
 static Status fail_no_labels(const Config *c, const DataSet *set)
 {
     char *line = data_set_label_warning(set, c, NULL);
@@ -263,7 +266,7 @@ static Status fail_no_labels(const Config *c, const DataSet *set)
     return st;
 }
 
-/* Number of outputs of the model: one for each class or target number. */
+/* Sets *outputs to the model's number of outputs: one for each class or target number. */
 static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
                             int64_t *outputs)
 {
@@ -304,8 +307,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     return OK;
 }
 
-/* Number of outputs for tokens: the vocabulary's size, from model.vocab, model.size or the data
- * set. */
+/* Sets *outputs for tokens: the vocabulary's size, from model.vocab, model.size or the data set. */
 static Status count_tokens(const Config *c, const DataSet *set, const DataSet *test,
                            int64_t *outputs)
 {
@@ -322,7 +324,8 @@ static Status count_tokens(const Config *c, const DataSet *set, const DataSet *t
     return OK;
 }
 
-/* ERR_CONFIG: the model's outputs have not the shape of the targets, or of the pixels' classes. */
+/* Returns ERR_CONFIG if the shape of the model's outputs differs from that of the targets, or of
+ * the pixels' classes. */
 static Status check_targets(const Graph *graph, const Config *config, const DataSet *set)
 {
     char y[64], needed[64];
@@ -339,12 +342,12 @@ static Status check_targets(const Graph *graph, const Config *config, const Data
                            pixels ? "need" : "are", shape_text(needs, needed));
 }
 
-/* ERR_CONFIG: the loss needs another number of labels than a sample has. */
+/* Returns ERR_CONFIG if the loss needs another number of labels than a sample has. */
 static Status check_labels(const Graph *graph, const Config *config, const DataSet *set)
 {
     char y[64];
     const OpSpec *loss = &graph->node[graph->loss_node].spec;
-    /* the loader says what a set of boxes needs */
+    /* sets with boxes are not checked here, because the loader checks them */
     if (op_info(loss->kind)->reads != READS_LABELS || data_kind(set)->has_boxes) return OK;
     const int64_t needed = loss_labels(loss) / loss->x[0].shape.dim[0];
     const int64_t given = data_labels_per_sample(set);

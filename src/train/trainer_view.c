@@ -1,4 +1,5 @@
-/* Accessors to a trainer for the verbs of the program. */
+/* Functions with which other modules read a trainer: accessors, and texts for the log about equal
+ * bits and padding. Some functions at the end of the accessors serve measurements. */
 #include "trainer.h"
 #include "mode/step_mode.h"
 
@@ -160,7 +161,7 @@ char *train_bits_limit(const Trainer *t)
                           "these bits hold for tp=%d only; they do not depend on it with "
                           "train.reproducible: any_grid and train.sum_slices: 8",
                           t->shape.tp);
-    /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
+    /* with grid.zero 2 and 3, micro-batches are added in another order than with 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
                                                         : " with grid.zero 0 or 1";

@@ -1,6 +1,6 @@
-/* The transports that the configuration allows, known before ranks start, for plans and runs.
- * Limits of the machine (ranks that share a GPU, several nodes) are found when communicators are
- * made. */
+/* Checks which transports the configuration allows, both for a dry run and for a run, before
+ * communicators are made. Limits of the machine, such as ranks that share a GPU or several nodes,
+ * are found only when communicators are made. */
 #include "transport.h"
 
 Status transport_check(const Trainer *t)
