@@ -102,8 +102,8 @@ typedef struct StepResult {
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 /* trainer_new without initial parameters: call train_load or train_init_params next. samples:
  * describes the samples of a caller that has no data sets; NULL: data sets are opened. checkpoint:
- * the file that train_load will get; the names of the classes in it give labels their numbers. Both
- * are borrowed for the call. */
+ * the file that train_load will load; the names of the classes in it give labels their numbers.
+ * Both are borrowed for the call. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint);
 /* Collective. */
@@ -246,7 +246,7 @@ typedef struct TrainTable {
     double row_least, row_most;
 } TrainTable;
 TrainTable train_table(const Trainer *trainer, int table);
-/* Number of ranks that own rows, and number of ranks that request rows. */
+/* Number of ranks that own rows of the tables, and number of ranks that request rows. */
 int train_table_owners(const Trainer *trainer);
 int train_table_workers(const Trainer *trainer);
 /* Most bytes of rows that an owner may store, including tables that grow. */
@@ -256,8 +256,8 @@ double train_table_limit(const Trainer *trainer);
 void train_table_dense(const Trainer *trainer, int64_t *values, int64_t *states);
 /* Returns true if the sums over replicas use MPI messages. */
 bool train_sums_by_mpi(const Trainer *trainer);
-/* Returns true if NCCL connects the ranks' GPUs. Before this is decided, returns true if it would
- * connect them if each rank had a GPU. */
+/* Returns true if NCCL connects the ranks' GPUs. Before set-up has decided this, returns true if
+ * NCCL would connect them, provided that each rank has a GPU. */
 bool train_joined(const Trainer *trainer);
 /* Number of micro-batches in the loader of a rank that runs this plan. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
@@ -265,10 +265,10 @@ int train_data_slots(const Trainer *trainer, const Plan *plan);
 int train_workers(const Trainer *trainer, const DataSet *set);
 /* Writes the grids of the inputs of a loss for boxes, and returns their number; 0: another loss. */
 int train_box_grids(const Trainer *trainer, BoxGrid grid[BOX_LEVELS]);
-/* own_bytes: memory of this process without file mappings; shared memory is divided by the number
- * of processes that map it. peak_bytes: largest resident size so far, including libraries and
- * shared pages. -1 if the kernel does not report it. memory_use returns free heap memory to the
- * system first. */
+/* Memory of this process, in bytes. own_bytes: without file mappings; shared memory is divided by
+ * the number of processes that map it. peak_bytes: largest resident size so far, including
+ * libraries and shared pages. -1 if the kernel does not report it. memory_use returns free heap
+ * memory to the system first. */
 typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
@@ -320,7 +320,7 @@ void train_restart(Trainer *trainer);
 /* Completes result with the statistics of the last step if they have not arrived yet; waits for
  * them. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
-/* Describes which work is captured and replayed, or why none is. */
+/* Describes which work is captured in CUDA graphs and replayed, or why no work is. */
 const char *train_captures(const Trainer *trainer);
 /* Algorithms that train.cuda_tune has chosen or read; NULL if train.cuda_tune is off, on CPUs, and
  * in a plan without a GPU. Borrowed. */
@@ -405,8 +405,8 @@ Status train_take_test_set(DataSet *test, DataSet *train);
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
                       const char *path);
 /* train_save and train_load save and load like checkpoint_save and checkpoint_load. After an error
- * of train_load, load another file or free the trainer. After a load the next step is the one that
- * follows the checkpoint's. Collective; all ranks return the same Status. */
+ * of train_load, load another file or free the trainer. After a load, the next step is the step
+ * after the checkpoint's. Collective; all ranks return the same Status. */
 Status train_save(Trainer *trainer, const char *path);
 /* A save in the background, like checkpoint_save_begin, from a copy of the values if there is
  * memory for it. Only one save may run at a time. Owner: the caller, who frees it before the

@@ -38,7 +38,7 @@ void channels_progress(Channels *channels);
 /* Tells the watchdog that this rank now waits for the channel's other end. what: the content of its
  * messages, for the report, for example "a message". */
 void channel_mark(const Channels *channels, int channel, const char *what);
-/* True if the slots lie in the GPU's memory. Their content is then produced and consumed by work
+/* True if the slots are in the GPU's memory. Their content is then produced and consumed by work
  * queued on the compute stream, and messages move only in channels_move. */
 bool channels_on_device(const Channels *channels);
 /* Moves the next message of each given channel; this rank is the sender or the receiver of each.

@@ -9,8 +9,8 @@
 
 /* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 are added, an odd last one
  * moves up a level (docs/determinism.md). The bits of a sum depend on the tree alone and not on the
- * transport. Several operations may be in flight; all ranks begin them in the same order, and they
- * progress in comm_progress and comm_wait. */
+ * transport. Several operations may be in flight. All ranks begin operations in the same order;
+ * comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
 /* Destination of the whole sum of a tree of pushes: level[0] of each shard's owner, the range of
@@ -48,7 +48,7 @@ struct Comm {
     /* the memory in which sums are computed, float[arena_elements] of the backend; owned */
     float *arena;
     int64_t arena_elements;
-    /* backend in whose memory the partial sums of pushes lie; borrowed */
+    /* backend whose memory has the partial sums of pushes; borrowed */
     Backend *partial_backend;
     /* parameters, float[param_elements] of the backend; owned; NULL before comm_params_new */
     float *params;
@@ -88,7 +88,8 @@ int comm_transport(int transport, bool one_node, bool host_memory);
  * of two that divides the number of ranks of every node and the rank with which it begins. 1 if
  * the transport is not auto or world is on one node. Collective. */
 int comm_group_width(const World *world, int transport);
-/* Sets the way (grid.sums) of all communicators made from now on; way is the same on all ranks. */
+/* Sets the way (grid.sums) of all communicators that are made afterwards. All ranks must set the
+ * same way. */
 void comm_set_way(CommWay way);
 /* Bytes of the staging memory in which comm_mpi and comm_nodes receive messages, in addition to the
  * arena of `elements` floats. */

@@ -1,4 +1,4 @@
-/* Sends one rank's bytes to some others, along a binary tree.
+/* Sends one rank's bytes to some other ranks, along a binary tree.
  *
  *     nodes   a a a  b b b b  c c         0 sends to 1 and 3: the ranks after it are cut in two at
  *     ranks   0 1 2  3 4 5 6  7 8         the change of node that is nearest to their middle
@@ -25,8 +25,8 @@ typedef struct MulticastPlace {
 int *world_nodes(const World *world);
 /* The parent and children of `rank`, one of the members, in the tree. member: ranks of the world,
  * the root first, then the other ranks of its node, then the rest node by node. node: the first
- * rank of each rank's node, as world_nodes returns it. A pure function. At most about 2 log2(count)
- * hops lie between the root and the last member. */
+ * rank of each rank's node, as world_nodes returns it. A pure function. The last member is at most
+ * about 2 log2(count) hops away from the root. */
 MulticastPlace multicast_place(const int *member, int count, const int *node, int rank);
 enum { MULTICAST_PIECES = 4 };
 typedef struct Multicast {

@@ -28,7 +28,8 @@ typedef struct SumShape {
      * then stops at groups whose sums are nodes, and the groups exchange these sums all to all;
      * with an odd number of ranks halving is impossible. */
     bool push;
-    /* elements of the longest shard, where the range is cut at given bounds; 0: it is cut evenly */
+    /* elements of the longest shard, if the range is cut at given bounds; 0: the range is cut
+     * evenly */
     int64_t longest;
 } SumShape;
 
@@ -83,9 +84,9 @@ typedef struct SumCost {
 /* way: not COMM_BY_RULE. */
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
 /* The rule of COMM_BY_RULE: the smallest number of pieces with which halving costs less than all
- * to all between the ranks of a rail. It holds for any link, since both ways send the same mean
- * number of bytes. INT64_MAX: halving never costs less. The number is lower where halving moves in
- * fewer pieces than all to all. */
+ * to all between the ranks of a rail. The number is the same for every link, because both ways send
+ * the same mean number of bytes. INT64_MAX: halving never costs less. The number is lower where
+ * halving moves in fewer pieces than all to all. */
 int64_t sum_halving_from(int rail);
 /* Returns the way of a sum if `requested` is configured: `requested` itself or, for COMM_BY_RULE,
  * the way that the rule chooses. Returns all to all where halving is impossible, and for two

@@ -24,7 +24,7 @@ typedef struct World {
 
 /* A world of this process alone, whatever launched it; needs no world_fini. */
 World world_alone(void);
-/* True if the environment shows that a launcher started this process. Call before MPI_Init.
+/* True if the environment shows that a launcher started this process. Call it before MPI_Init.
  * *local_size: the launcher's number of ranks on this node, 1 if unknown. */
 bool world_launched(int *local_size);
 /* Both are collective on all started processes. */
@@ -53,13 +53,14 @@ void world_barrier(const World *world);
 char *world_bcast_text(const World *world, char *mine);
 /* Gathers `bytes` bytes of each rank into out[rank * bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
-/* Gathers every rank's part, bytes[r] of rank r, one after the other into out on rank root; out is
- * untouched elsewhere. mine must not lie in out. Collective; counts above 2^31 work. */
+/* Gathers the parts of all ranks, bytes[r] bytes of rank r, one after the other into `out` on rank
+ * root; on other ranks `out` does not change. mine must not be inside `out`. Collective; counts
+ * above 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 /* world_collect in two halves; mine and out must not be touched until world_collect_wait returns.
  * Several collects may be in flight: all ranks begin them in the same order, and each rank is the
- * root of at most one of them and waits for that one first. The caller owns the result; world is
- * borrowed. */
+ * root of at most one collect, and waits for this collect before the others. The caller owns the
+ * result; world is borrowed. */
 typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
@@ -141,7 +142,8 @@ int *world_job_ranks(const World *world);
  * world_part_fini on part. */
 Status world_split(World *part, const World *world, int color);
 /* Makes a world of the same processes in another order: this process gets number `rank`. Release
- * with world_part_fini. Collective on both. */
+ * with world_part_fini. Both functions are collective: world_order on world, world_part_fini on the
+ * new world. */
 Status world_order(World *ordered, const World *world, int rank);
 /* Makes a world of the ranks of this rank's node. Release with world_part_fini. Collective on
  * world. */

@@ -6,8 +6,8 @@
 #include "pipeline/operation_times.h"
 #include "pipeline/plan.h"
 
-/* Number of micro-batches of data that are copied to a device in advance; it has memory for them in
- * addition to those in use. */
+/* Number of micro-batches of data that are copied to a device in advance. The device has memory for
+ * these in addition to the micro-batches in use. */
 enum { DATA_AHEAD = 1 };
 
 /* The memory that a plan runs in, and the loop over its tasks. */
@@ -59,11 +59,11 @@ typedef struct StepBatch {
     /* true: the last micro-batch with a sample contains only one sample */
     bool last_single;
 } StepBatch;
-/* Runs the schedule's tasks for one step: takes micro-batches from the source, runs forward and
+/* Runs the schedule's tasks for one step: gets micro-batches from the source, runs forward and
  * backward, and exchanges messages; each bucket's sum over the replicas begins when the bucket is
- * full. On a device all work is queued, and the host does not wait for it. There a micro-batch is
- * released to the source after it has been copied: when a later one is taken, or in
- * executor_settle. wait_s: as in loader_next. Returns the source's errors. Collective. */
+ * full. On a device all work is queued, and the host does not wait for it. In this case a
+ * micro-batch is released to the source after it has been copied: when a later one is fetched, or
+ * in executor_settle. wait_s: as in loader_next. Returns the source's errors. Collective. */
 Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepBatch *of,
                                  double *wait_s);
 /* Finishes the gradients of a step: waits for their sums over the replicas, then adds the partial
@@ -128,7 +128,8 @@ void executor_probe(Executor *executor, StepFault *fault);
 void executor_time_operations(Executor *executor, OperationTimes *times);
 /* From the next step on, the rank sleeps for seconds[node].s[part] instead of computing a part of
  * an operation, except for operations that exchange data with other ranks. Results are meaningless.
- * The backend must use host memory. NULL ends this. seconds is borrowed until then. */
+ * The backend must use host memory. A call with NULL ends this behaviour. seconds is borrowed until
+ * then. */
 void executor_pretend(Executor *executor, const PartSeconds *seconds);
 /* Seconds and number of a chunk's training tasks of each kind. Seconds are by the host's clock,
  * without waits inside tasks. */

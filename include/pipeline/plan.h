@@ -233,7 +233,7 @@ typedef struct PlanOptions {
     Deal deal;
     /* true: NCCL connects the ranks' GPUs; has no effect if operations use host memory */
     bool joined;
-    /* number of ranks that share one parameter arena; 0: each rank has its own */
+    /* number of ranks that share one parameter arena; 0 or 1: each rank has an arena of its own */
     int param_sharers;
     /* block of each node, as graph_blocks returns it. Activations inside a block are recomputed
      * before the block's backward. NULL: nothing is recomputed. Borrowed for the call. */
@@ -249,7 +249,7 @@ typedef struct Plan {
     int stage;
     /* borrowed */
     const Schedule *schedule;
-    /* chunks of this stage */
+    /* number of chunks of this stage */
     int chunk_count;
     /* nodes where the model's chunks begin, then the node count; owned */
     int *first;
@@ -288,6 +288,7 @@ typedef struct Plan {
     /* offset of each node's repacked weights in the cache arena, in bytes; size_t[node_count],
      * owned */
     size_t *cache;
+    /* slots of each channel between stages */
     int channel_depth;
     /* a Zero value; ZERO_NONE with one replica */
     int zero;
@@ -362,12 +363,13 @@ enum {
     /* floats that the metrics occupy in the gradient arena */
     METRIC_PAD = 32
 };
-/* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
- * (for running statistics, the batch values), METRIC_PAD floats of metrics, and the gradients of
- * tied parameters. All are summed by the same tree. deal_number gives the micro-batches of each
- * replica. With sharded gradients (zero 2) no rank stores the whole arena: backward writes each
- * bucket to its place in a ring, and a push adds it to the partial sums of the shards' owners. With
- * gathered parameters, a rank's shard of the parameters has the same layout as its sums. */
+/* The gradient arena contains the gradients of this stage's parameters at the offsets of their
+ * values (for running statistics, the batch values), METRIC_PAD floats of metrics, and the
+ * gradients of tied parameters. All are summed by the same tree. deal_number gives the
+ * micro-batches of each replica. With sharded gradients (zero 2) no rank stores the whole arena:
+ * backward writes each bucket to its place in a ring, and a push adds it to the partial sums of the
+ * shards' owners. With gathered parameters, a rank's shard of the parameters has the same layout as
+ * its sums. */
 
 /* Chooses the blocks to recompute. Chunk i has nodes first[i] .. first[i + 1] - 1. Returns for each
  * node the number of its block in its chunk, or -1. The choice depends on tensor sizes, so

@@ -74,7 +74,7 @@ static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
     comm_allreduce_begin(s->inner, offset, count);
 }
 
-/* The partial sums lie in host memory. The caller has waited for the previous push of this range,
+/* The partial sums are in host memory. The caller has waited for the previous push of this range,
  * so its leaf in the host's arena may be overwritten. */
 static void staged_push_begin(Comm *comm, const CommPush *push)
 {

@@ -7,7 +7,7 @@
 #include "trainer.h"
 
 /* Returns ERR_CONFIG if a rank would compute other bits or read other data than rank 0; the message
- * has the facts of the first such rank and of rank 0. Different processors are only logged. Call
+ * has the facts of the first such rank and of rank 0. Different processors are only logged. Call it
  * after the schedule is made. Collective; all ranks return the same Status. */
 Status agree_on_bits(const Trainer *trainer);
 /* Returns ERR_CONFIG if the run's path is another folder on some rank than on rank 0. Collective;

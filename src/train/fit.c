@@ -133,7 +133,7 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
         snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
     return config_fail_key(
         c, "train.memory",
-        "a rank needs %s%s, and may use %s%s: %s%smore stages (grid.pp)%s would do",
+        "a rank needs %s%s, but may use only %s%s: use %s%smore stages (grid.pp)%s",
         text_bytes(need.bytes, wanted), reserve, text_bytes(limit, have), where, fit,
         t->recompute ? "" : "grid.recompute=block, ",
         table->memory ? " or a GPU that no other process uses" : " or fewer ranks on a node");

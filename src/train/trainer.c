@@ -227,8 +227,8 @@ bool train_sets_params(const Trainer *t)
     return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
-/* Sets initial values. A parameter that is tied to a parameter of another stage gets the same value
- * as it. */
+/* Sets initial values. A parameter that is tied to a parameter of another stage gets the value of
+ * that parameter. */
 static void fill_params(Trainer *t)
 {
     const Graph *g = t->graph;

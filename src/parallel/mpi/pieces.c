@@ -10,7 +10,7 @@
  * that MPI guarantees */
 enum { TAG_PIECES = 1 << 13 };
 
-/* The part of a piece that lies in one rank's shard: position in the arena or the parameters, and
+/* The part of a piece that is in one rank's shard: position in the arena or the parameters, and
  * number of elements. */
 typedef struct Slice {
     int64_t at;

@@ -1,11 +1,12 @@
 /* comm_nccl: sums between GPUs. An ordered sum cuts a range into one shard per rank: shards are
- * sent to their rank by grouped sends, added there in the tree's order, and sent back. It sends as
- * many bytes as a ring, and its bits are those of the tree. If any order of additions is allowed,
- * NCCL's all-reduce is used instead. A reduce-scatter has only the first exchange, an all-gather
- * only the second; a push has the first and adds the received shards to the tree's partial sums.
- * Between many ranks both exchanges are rounds of halving (halving.h), each one group of sends. All
- * work is queued on the communicator's stream, which first waits for the compute stream. comm_wait
- * makes the compute stream wait for that stream; the host does not wait. */
+ * sent to their rank by grouped sends, added there in the tree's order, and sent back. A rank sends
+ * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
+ * additions is allowed, NCCL's all-reduce is used instead. A reduce-scatter has only the first
+ * exchange, an all-gather only the second; a push has the first and adds the received shards to the
+ * tree's partial sums. Between many ranks both exchanges are rounds of halving (halving.h), each
+ * one group of sends. All work is queued on the communicator's stream, which first waits for the
+ * compute stream. comm_wait makes the compute stream wait for that stream; the host does not
+ * wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -113,7 +114,7 @@ typedef struct Slice {
 } Slice;
 
 /* The slice of rank's shard in the piece that begins `done` elements into each shard. In an even
- * cut the order of the shards is free: they lie in the order of Halving.position. */
+ * cut the order of the shards is free; the order of Halving.position is used. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;

@@ -21,7 +21,7 @@ typedef struct Cut {
 Cut cut_at(const Bounds *bounds);
 /* First element of part `part` (0..parts) of the range; part == parts: the end of the range. */
 int64_t cut_bound(const Cut *cut, int parts, int part);
-/* Elements of the longest part. With given bounds: elements of the longest shard, also if it is
+/* Elements of the longest part. With given bounds: elements of the longest shard, even if it is
  * outside the range. */
 int64_t cut_longest(const Cut *cut, int parts);
 

@@ -144,7 +144,7 @@ static _Atomic uint32_t *exit_code_of(const ShmSegments *shared, int rank)
 }
 
 /* Bytes of the segments of all ranks of the node. If world has only some of the node's ranks, the
- * estimate assumes that each of the others needs as much as the mean. */
+ * estimate assumes that the other ranks of the node need the same as the mean of world's ranks. */
 static double node_bytes(const ShmSegments *shared, const World *world)
 {
     double sum = 0;

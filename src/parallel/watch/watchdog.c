@@ -79,9 +79,9 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add_part(words, text);
 }
 
-/* Adds the states of ranks in a step and of servers: with `waits` of those that wait, otherwise of
- * those that do not wait. Describes NAMED ranks and adds the number of further ones. Returns the
- * number of all. */
+/* Adds the states of those ranks in a step, and servers, that wait (`waits` is true) or do not wait
+ * (false). Describes NAMED ranks and adds the number of further ones. Returns the number of all
+ * these ranks. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;

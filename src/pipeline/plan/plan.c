@@ -158,8 +158,8 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     place_buckets(plan, &c->buckets, param, count, end);
     for (int i = 0; i < count; ++i) {
         if (!plan->zero || !plan_tied_across(plan, param[i])) continue;
-        /* A parameter that is tied to one of another stage gets a bucket of its own, so that both
-         * stages cut it into the same shards. */
+        /* A parameter that is tied to a parameter of another stage gets a separate bucket, so that
+         * both stages cut it into the same shards. */
         bucket_cut(&c->buckets, plan->param_offset[param[i]], param[i]);
         if (i + 1 < count) bucket_cut(&c->buckets, plan->param_offset[param[i + 1]], param[i + 1]);
     }
@@ -233,7 +233,7 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 
 /* ---- memory ---- */
 
-/* Bytes of optimizer state of the rank that has most. */
+/* Bytes of optimizer state of the rank with the most state. */
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
     bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
@@ -247,7 +247,7 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     return arenas * most * sizeof(float);
 }
 
-/* Bytes of the average (train.ema) of the rank that has most. */
+/* Bytes of the average (train.ema) of the rank with the largest part of it. */
 static size_t average_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t most = 0;

@@ -44,7 +44,7 @@ static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
     return chunk->shard ? &chunk->shard[bucket] : &chunk->even[bucket];
 }
 /* The run of micro-batches that contains micro-batch `micro`; the rank adds the gradients of a run
- * before other ranks' are added. */
+ * before other ranks' gradients are added. */
 static inline MicroRun plan_run(const Plan *plan, int micro)
 {
     return deal_run(plan->deal, micro, plan->schedule->shape.micros);
@@ -95,8 +95,8 @@ void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 /* Moves to the start of a schedule's list. The buckets in memory do not change. */
 void window_start(Window *window, const Schedule *schedule);
-/* Advances to the next use; returns NULL at the end. Sets gather[*count] to the buckets whose
- * gathering must begin now, for this use or later ones. */
+/* Advances to the next use and returns it; returns NULL at the end. Sets gather[*count] to the
+ * buckets whose gathering must begin now, for this use or later ones. */
 const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count);
 
 /* shards.c: cuts the buckets of all chunks among the replicas, after the buckets are planned. */
@@ -120,10 +120,12 @@ typedef struct BucketParams {
     /* the bucket's range in the gradient arena */
     int64_t begin, end;
 } BucketParams;
-/* Returns an offset in the gradient arena at which a shard of the bucket may begin: the one with
- * the weight before it nearest to `weight`. *below: the weight before it. */
+/* Returns an offset in the gradient arena at which a shard of the bucket may begin. Of all such
+ * offsets, chooses the offset for which the weight of the parameters before it is nearest to
+ * `weight`. *below: the weight before the chosen offset. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below);
-/* True if the parameter is tied to a parameter of another stage, or that one to it. */
+/* True if the parameter is tied to a parameter of another stage, or a parameter of another stage to
+ * it. */
 bool plan_tied_across(const Plan *plan, int param);
 /* True if the parameter shares the value of another parameter of this stage. */
 bool param_shares_memory(const Plan *plan, int param);
@@ -137,7 +139,7 @@ bool any_param_is_whole(const Plan *plan);
  * r's shard to load[r], the weight of its shards so far. Returns false, and does nothing, if the
  * bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
-/* Bytes of optimizer state of the rank that has most. */
+/* Bytes of optimizer state of the rank with the most state. */
 size_t whole_state_bytes(const Plan *plan);
 
 /* Returns true if operations use host memory. */
@@ -180,8 +182,8 @@ void replica_sums_memory(Plan *plan);
 /* links.c: the channels between the stages of a replica, the same list on all ranks. First, for
  * each boundary before chunk 1, 2, ... whose sides are on different stages: one channel for
  * activations, then one for gradients. Then, for each parameter that is tied to a parameter of
- * another stage, in order: one channel from the owner's stage, then one to it. Empty with one
- * stage. */
+ * another stage, in order: one channel from the owner's stage, then one to the owner's stage. The
+ * list is empty with one stage. */
 typedef struct Links {
     /* the channels, [count]; owned */
     ChannelSpec *spec;

@@ -77,7 +77,7 @@ void executor_move_statistics(Executor *e, const StepBatch *batch)
 Status executor_forward_backward(Executor *e, const BatchSource *source, const StepBatch *batch,
                                  double *wait_s)
 {
-    Playing p = {
+    TaskRun p = {
         .schedule = e->context.plan->schedule,
         .moves = &e->links.moves,
         .last_task = e->context.plan->last_task,
@@ -87,7 +87,7 @@ Status executor_forward_backward(Executor *e, const BatchSource *source, const S
             .training = true, .step = batch->step, .scale = batch->scale, .micros = batch->micros}};
     step_report_begin(&e->report, &p.values);
     e->gradients.hash = 0;
-    return tasks_play(e, &p);
+    return tasks_run(e, &p);
 }
 
 void executor_reduce(Executor *e)
@@ -105,14 +105,14 @@ Status executor_evaluate(Executor *e, const BatchSource *source,
                          void (*visit)(void *user, const Batch *batch, const float *columns),
                          void *user)
 {
-    Playing p = {.schedule = e->evaluation,
+    TaskRun p = {.schedule = e->evaluation,
                  .moves = &e->links.evaluation_moves,
                  .last_task = e->evaluation_last,
                  .source = source,
                  .visit = visit,
                  .user = user};
     input_settle(&e->input);
-    Status st = tasks_play(e, &p);
+    Status st = tasks_run(e, &p);
     input_settle(&e->input);
     return st;
 }

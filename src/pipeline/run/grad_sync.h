@@ -1,4 +1,4 @@
-/* Summation of gradients: the arenas of partial sums, and the buckets whose sums begin while
+/* Summation of gradients: the arenas of partial sums, and the buckets, whose sums begin while
  * backward still runs. */
 #ifndef WEFT_PIPELINE_GRAD_SYNC_H
 #define WEFT_PIPELINE_GRAD_SYNC_H

@@ -53,7 +53,7 @@ void input_ring_init(InputRing *ring, const Context *context, int size);
 void input_ring_fini(InputRing *ring);
 /* Starts a new list of tasks, whose micro-batches count from 0. */
 void input_restart(InputRing *ring);
-/* Takes micro-batches from the source up to number `micro`. Work that is queued afterwards may read
+/* Gets micro-batches from the source, up to number `micro`. Work that is queued afterwards may read
  * them. wait_s: as in loader_next. */
 Status input_take(InputRing *ring, const BatchSource *source, int micro, double *wait_s);
 /* Frees the places of the oldest micro-batches whose last task, last_task[micro], is before task

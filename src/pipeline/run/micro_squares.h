@@ -15,8 +15,9 @@ typedef struct MicroSquares {
 
 void micro_squares_init(MicroSquares *squares, const Context *context);
 void micro_squares_fini(MicroSquares *squares);
-/* Sums the squares of a micro-batch's gradients in a bucket, before they are added to other
- * micro-batches'. place: address of the bucket in the arena to which backward writes. */
+/* Sums the squares of a micro-batch's gradients in a bucket, before these gradients are added to
+ * those of other micro-batches. place: address of the bucket in the arena to which backward
+ * writes. */
 void micro_squares_add(const MicroSquares *squares, const Context *context, const ChunkPlan *chunk,
                        int bucket, int micro, const float *place);
 

@@ -19,7 +19,7 @@ static Status open_params(const Context *c)
     Status st = comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
                                                        : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
-        st = fail(ERR_BUG, "parameters are to be gathered, but lie in shared memory");
+        st = fail(ERR_BUG, "parameters are to be gathered, but are in shared memory");
     return status_agree(c->grid->world, st);
 }
 

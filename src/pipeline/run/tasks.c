@@ -19,14 +19,14 @@ static bool is_message(const Task *t)
     return t->kind >= TASK_SEND_FORWARD;
 }
 
-static Slot *slot_of(const Executor *e, const Playing *p, int chunk, int micro)
+static Slot *slot_of(const Executor *e, const TaskRun *p, int chunk, int micro)
 {
     int local = schedule_local(p->schedule, chunk);
     int at = local * p->schedule->shape.micros + micro;
     return &e->memory.chunk[local].slot[p->values.training ? e->context.plan->slot[at] : 0];
 }
 
-static BoundTask task_at(const Executor *e, const Playing *p, int number)
+static BoundTask task_at(const Executor *e, const TaskRun *p, int number)
 {
     const Plan *plan = e->context.plan;
     const Task *t = &p->schedule->task[plan->stage][number];
@@ -43,7 +43,7 @@ static BoundTask task_at(const Executor *e, const Playing *p, int number)
 
 /* Sets the addresses that the task's runs use: the data of its micro-batch, its slot in the
  * previous chunk, and the arena for its gradients. */
-static void task_bind(Executor *e, const Playing *p, int number)
+static void task_bind(Executor *e, const TaskRun *p, int number)
 {
     BoundTask at = task_at(e, p, number);
     /* the pass that writes gradients of parameters */
@@ -58,7 +58,7 @@ static void task_bind(Executor *e, const Playing *p, int number)
     if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
 }
 
-static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
+static void finish_forward(Executor *e, const TaskRun *p, const BoundTask *at)
 {
     const Batch *batch = input_of(&e->input, at->task->micro)->batch;
     if (p->values.training)
@@ -73,7 +73,7 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
 /* Copies between this chunk and the previous one if this stage has both: before the forward pass,
  * the activations that are not read in the previous chunk's slot; after the backward pass, the
  * gradients. */
-static void copy_previous_chunk(Executor *e, const Playing *p, const BoundTask *at)
+static void copy_previous_chunk(Executor *e, const TaskRun *p, const BoundTask *at)
 {
     int before = at->task->chunk - 1;
     if (!schedule_shares_stage(p->schedule, before)) return;
@@ -88,7 +88,7 @@ static void copy_previous_chunk(Executor *e, const Playing *p, const BoundTask *
 
 /* Runs actions from .. to - 1 of a task, or its message. from = 0 begins the task; its last action
  * ends it. */
-static void play_task(Executor *e, const Playing *p, int number, int from, int to)
+static void run_task(Executor *e, const TaskRun *p, int number, int from, int to)
 {
     BoundTask at = task_at(e, p, number);
     if (is_message(at.task)) {
@@ -123,13 +123,13 @@ typedef struct Position {
 /* The part of a list between two positions, which is run or captured as a unit. */
 typedef struct Section {
     Executor *e;
-    const Playing *p;
+    const TaskRun *p;
     Position from, to;
 } Section;
 
 /* Returns the first position at or after `place`, and before task `end`, whose action communicates
  * with other ranks; else the position of task `end`. */
-static Position next_boundary(const Executor *e, const Playing *p, Position place, int end)
+static Position next_boundary(const Executor *e, const TaskRun *p, Position place, int end)
 {
     for (; place.task < end; place = (Position){place.task + 1, 0}) {
         BoundTask at = task_at(e, p, place.task);
@@ -141,18 +141,18 @@ static Position next_boundary(const Executor *e, const Playing *p, Position plac
     return place;
 }
 
-static void play_section(void *user)
+static void run_section(void *user)
 {
     const Section *s = user;
     for (Position at = s->from; at.task < s->to.task; at = (Position){at.task + 1, 0})
-        play_task(s->e, s->p, at.task, at.action, task_at(s->e, s->p, at.task).actions);
+        run_task(s->e, s->p, at.task, at.action, task_at(s->e, s->p, at.task).actions);
     int begin = s->from.task == s->to.task ? s->from.action : 0;
-    if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
+    if (begin < s->to.action) run_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
 /* Runs tasks from .. end - 1 of one full micro-batch, whose work is the same at every step.
  * Sections that do not communicate are captured or replayed. */
-static void play_captures(Executor *e, const Playing *p, int from, int end)
+static void run_sections(Executor *e, const TaskRun *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
     int place = input_slot(&e->input, first->micro), number = 0;
@@ -162,10 +162,10 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
         bool any = section.from.task < section.to.task || section.from.action < section.to.action;
         Capture *capture = any ? capture_at(&e->captures, from, place, number) : NULL;
         if (capture) {
-            capture_run(capture, e->context.backend, play_section, &section);
+            capture_run(capture, e->context.backend, run_section, &section);
             ++number;
         } else {
-            play_section(&section);
+            run_section(&section);
         }
         if (section.to.task == end) return;
         /* the action that communicates runs outside of captures */
@@ -173,14 +173,14 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
         bool more = section.from.action + 1 < task_at(e, p, section.from.task).actions;
         section.to = more ? (Position){section.from.task, section.from.action + 1}
                           : (Position){section.from.task + 1, 0};
-        play_section(&section);
+        run_section(&section);
         section.from = section.to;
     }
 }
 
 /* With several stages each task runs separately, because messages move between tasks. With one
  * stage, consecutive tasks of a micro-batch run together. */
-Status tasks_play(Executor *e, const Playing *p)
+Status tasks_run(Executor *e, const TaskRun *p)
 {
     const Plan *plan = e->context.plan;
     const Schedule *s = p->schedule;
@@ -197,9 +197,9 @@ Status tasks_play(Executor *e, const Playing *p)
         bool full =
             input_of(&e->input, list[i].micro)->batch->rows == plan->graph->input.shape.dim[0];
         if (e->captures.list && p->values.training && !e->fault && full)
-            play_captures(e, p, i, end);
+            run_sections(e, p, i, end);
         else
-            play_section(&(Section){e, p, {i, 0}, {end, 0}});
+            run_section(&(Section){e, p, {i, 0}, {end, 0}});
         input_return(&e->input, p->source, p->last_task, end);
     }
     links_move(&e->links, p->moves, &moved, count);

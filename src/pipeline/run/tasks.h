@@ -4,8 +4,9 @@
 
 #include "executor.h"
 
-/* A list of tasks, and the arguments with which it runs. Pointers are borrowed. */
-typedef struct Playing {
+/* Arguments of tasks_run: a list of tasks, and the data and callbacks with which it runs. Pointers
+ * are borrowed. */
+typedef struct TaskRun {
     const Schedule *schedule;
     /* positions in the list at which messages move between GPUs */
     const Moves *moves;
@@ -19,9 +20,9 @@ typedef struct Playing {
      * read */
     void (*visit)(void *user, const Batch *batch, const float *columns);
     void *user;
-} Playing;
+} TaskRun;
 
 /* Runs all tasks of the list. Returns the source's errors. Collective on the grid. */
-Status tasks_play(Executor *e, const Playing *p);
+Status tasks_run(Executor *e, const TaskRun *p);
 
 #endif

@@ -19,7 +19,7 @@ struct TensorGroup {
     int64_t part_floats;
     /* this rank's floats to be added up, packed, [part_floats], in the backend's memory; owned */
     float *parts;
-    /* this rank's slice of their sums, in the backend's memory; owned */
+    /* this rank's slice of the sums of `parts`, in the backend's memory; owned */
     float *slice;
 };
 

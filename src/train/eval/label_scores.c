@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked)
+void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *copy)
 {
-    *scores = (LabelScores){.set = set, .asked = asked};
+    *scores = (LabelScores){.set = set, .copy = copy};
     if (!data_has_label_fields(set)) return;
     const size_t classes = (size_t)set->classes;
     scores->trainer = t;
@@ -69,7 +69,7 @@ void label_scores_line(LabelScores *s, EvalLine *line)
     if (!s->trainer) return;
     Trainer *t = s->trainer;
     const int64_t cells = s->set->classes * s->set->classes;
-    if (s->asked) memcpy(s->asked, s->confusion, (size_t)cells * sizeof *s->asked);
+    if (s->copy) memcpy(s->copy, s->confusion, (size_t)cells * sizeof *s->copy);
     world_add(t->world, s->confusion, (int)cells);
     label_metrics_fill(t->label_metrics, (int)s->set->classes, s->confusion);
     name_classes(t, t->label_metrics);

@@ -15,11 +15,11 @@ typedef struct LabelScores {
     int64_t *confusion;
     /* predicted classes of one sample; owned */
     int32_t *predicted;
-    /* label_scores_line writes a copy of this rank's counts here, [classes][classes]; borrowed; may
-     * be NULL */
-    int64_t *asked;
+    /* memory to which label_scores_line copies this rank's counts, [classes][classes]; borrowed;
+     * may be NULL */
+    int64_t *copy;
 } LabelScores;
-void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked);
+void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *copy);
 void label_scores_fini(LabelScores *scores);
 /* Adds the micro-batch that the executor has just evaluated. */
 void label_scores_add(LabelScores *scores, const Batch *batch);

@@ -51,10 +51,10 @@ typedef struct StepMode {
 /* mode_sync_tables: mode sync for models with sparse tables */
 extern const StepMode mode_sync, mode_sync_tables, mode_stale, mode_geo, mode_async;
 
-/* Returns the row of grid.mode; tables: the model has sparse tables. */
+/* Returns the functions of grid.mode. tables: true if the model has sparse tables. */
 const StepMode *step_mode(const Config *config, bool tables);
-/* Checks options that the trainer's mode excludes: ERR_CONFIG. Call after rules are assigned. Not
- * collective. */
+/* Checks options that the trainer's mode excludes: ERR_CONFIG. Call it after rules are assigned.
+ * Not collective. */
 Status step_mode_check(const Trainer *t);
 
 /* ---- train_step.c: parts of a step that modes share ---- */

@@ -50,7 +50,7 @@ static Status make_places(World *placed, const Config *config, const World *worl
     int *map, rank = 0;
     if (config->grid.servers > 0)
         return config_fail_key(config, "grid.rank_map",
-                               "there is no map of ranks with servers (grid.servers)");
+                               "cannot be used with servers (grid.servers)");
     TRY(make_map(config, world, &map));
     while (map[rank] != world->rank) ++rank;
     if (world->rank == 0) log_map(map, world->size, config->grid.rank_map);

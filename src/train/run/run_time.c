@@ -9,7 +9,8 @@
 
 /* seconds for squeue's answer, the end of the program, and the rest of the job's script */
 static const double END_S = 20;
-/* assumed speed of the first save in bytes/s, which are written and read back on a slow disk */
+/* assumed speed of the first save on a slow disk, in bytes/s; a save writes the bytes and reads
+ * them back */
 static const double SAVE_RATE = 50e6;
 /* Number of steps that may still run after a check that does not stop the run: one until the next
  * check, one until all ranks have its decision, and one more on a device. */

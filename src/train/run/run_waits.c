@@ -116,8 +116,8 @@ static double move_late_replicas(const RankTimes *all, int ranks, int stages, Ra
     return late_s;
 }
 
-/* Sets ledger->path_s, the work of each stage on the critical path. It is scaled so that the path
- * adds up to the mean time of a rank. */
+/* Sets ledger->path_s, the work of each stage on the critical path. The times are scaled so that
+ * their sum is the mean time of a rank. */
 static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
 {
     SchedulePath path;

@@ -84,8 +84,8 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
     if (st == ERR_DATA && i >= 0) {
         char *then, *here;
         text_escape_pair(l->model.name[i], l->train.name[i], &then, &here);
-        log_info("model.init_from: class %lld is '%.160s' in %s and '%.160s' in %s, which have as "
-                 "many classes: what was learnt for the one begins the other",
+        log_info("model.init_from: class %lld is '%.160s' in %s and '%.160s' in %s; both have the "
+                 "same number of classes, so the second begins with what was learnt for the first",
                  (long long)i, then, l->source, here, t->train_set.path);
         mem_free(&then);
         mem_free(&here);
@@ -219,8 +219,8 @@ Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const 
         text_escape_pair(now.name[i], then.name[i], &shown_now, &shown_then);
         st = fail(
             ERR_DATA,
-            "%s: class %lld is '%.160s' there, but '%.160s' by the labels of %s: name the data "
-            "that it was trained on",
+            "%s: class %lld is '%.160s' in this file, but '%.160s' in the labels of %s: name the "
+            "data that the model was trained on",
             path, (long long)i, shown_then, shown_now, t->train_set.path);
         mem_free(&shown_now);
         mem_free(&shown_then);

@@ -29,8 +29,8 @@ typedef struct Live {
 /* Allocates buffers. The caller sets .sparse if there are rows of tables. */
 void live_init(Live *live, Trainer *t, bool params_only);
 void live_fini(Live *live);
-/* Returns the interface through which the checkpoint module accesses the tensors. It borrows from
- * live. */
+/* Returns the interface through which the checkpoint module accesses the tensors. The interface
+ * borrows from live. */
 CheckpointIo live_io(Live *live);
 
 #endif

@@ -32,7 +32,7 @@ void save_copy_unpack(SaveCopy *copy);
  * copied. */
 void save_copy_begin(SaveCopy *copy);
 /* Returns the interface for the checkpoint module, whose thread calls its `get` after the last
- * round. It borrows from copy. */
+ * round. The interface borrows from copy. */
 CheckpointIo save_copy_io(SaveCopy *copy);
 
 #endif

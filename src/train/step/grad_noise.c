@@ -34,8 +34,8 @@ Status grad_noise_check(const Trainer *t)
         return config_fail_key(c, key, "is measured on CPUs only: remove it");
     if (t->shape.tp > 1)
         return config_fail_key(c, key,
-                               "needs grid.tp: 1, for ranks of a tensor group have parts of the "
-                               "gradients of micro-batches");
+                               "needs grid.tp: 1, because each rank of a tensor group has only "
+                               "parts of the gradients of micro-batches");
     if (t->mode != &mode_sync)
         return config_fail_key(c, key, "needs grid.mode: sync and a model without sparse tables");
     if (t->micros < 2)
