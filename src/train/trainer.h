@@ -32,7 +32,7 @@ typedef struct Position {
     int64_t epoch, step, sample;
 } Position;
 
-/* Everything that belongs to one run. */
+/* Everything that belongs to one run. Pointers whose comment names no owner are owned. */
 struct Trainer {
     /* borrowed */
     const Config *config;
@@ -81,7 +81,7 @@ struct Trainer {
     /* connects the replicas (grid.dp_world); in modes geo and async, contains this rank only */
     Comm *comm;
     Executor *executor;
-    /* thread that watches the files of the data; borrowed from the run; NULL: there is no run */
+    /* watches the files of the data; borrowed from the run; NULL: there is no run */
     struct DataWatch *data_watch;
     Optim *optim;
     /* rule of each parameter, see optim_assign; [param_count]; owned */
@@ -112,7 +112,7 @@ struct Trainer {
     World table_world;
     /* most bytes that the rows of tables may occupy on this rank */
     double table_limit;
-    /* functions of grid.mode; constant */
+    /* functions of grid.mode; borrowed */
     const struct StepMode *mode;
     /* climatology, persistence and metrics of fields; NULL: not made yet, or the data set has no
      * fields; owned */
@@ -121,7 +121,7 @@ struct Trainer {
     struct LabelMetrics *label_metrics;
     /* pictures of the last evaluation of fields; NULL: no pictures were drawn; owned */
     struct EvalPictures *eval_pictures;
-    /* state of modes geo and stale; NULL in other modes; owned */
+    /* state of mode geo, and state of mode stale; NULL in other modes; owned */
     struct GeoSteps *geo;
     struct DeferredUpdates *deferred;
     /* world of this rank alone; in modes whose ranks make steps alone, the steps sum over it */

@@ -12,7 +12,8 @@ typedef struct StepValues {
     int micros;
 } StepValues;
 
-/* One place of the ring, for a micro-batch of data that has been acquired from its source. */
+/* One place of the ring, for a micro-batch of data that has been acquired from its source. batch is
+ * borrowed from the source. */
 typedef struct Input {
     const Batch *batch;
     /* Copies of the batch's arrays in the backend's memory; owned. The copies and the events are

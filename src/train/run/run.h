@@ -56,17 +56,21 @@ typedef struct RunBad {
 } RunBad;
 
 typedef struct Run {
+    /* owned */
     Trainer *trainer;
+    /* borrowed */
     const Config *config;
+    /* the ranks that train; borrowed */
     const World *world;
     RunDir dir;
     /* nodes and ranks of this start of the run; times of links are not filled in; owned */
     Topology topo;
-    /* on rank 0; NULL on other ranks */
+    /* on rank 0; NULL on other ranks; owned */
     Observer *observer;
+    /* watches the files of the data; owned */
     DataWatch *data;
     RunSummary summary;
-    /* checkpoints that this process has verified; on rank 0; owned */
+    /* on rank 0, checkpoints that this process has verified; owned */
     KnownFiles *verified;
     /* path of the run's newest checkpoint; NULL: there is none; owned */
     char *last;
