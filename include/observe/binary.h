@@ -11,40 +11,41 @@
 typedef enum Auc { AUC_WORDS(LIST_CONSTANT) } Auc;
 const char *auc_word(int auc);
 
-/* Returns the share of pairs of a positive and a negative sample in which the positive one has the
- * higher score; equal scores count half. This is the Mann-Whitney statistic / (P N), a quotient of
- * integers, so the order of samples does not matter. NaN: there are no positive or no negative
- * samples, or a score is NaN. Needs 8 bytes a sample and two radix sorts. */
+/* Returns the fraction of (positive, negative) pairs of samples in which the positive sample has
+ * the higher score; a pair of equal scores counts half. This is the Mann-Whitney statistic / (P N),
+ * a quotient of integers, so the order of samples does not matter. NaN: there are no positive or no
+ * negative samples, or a score is NaN. Needs 8 bytes a sample and two radix sorts. */
 double auc_exact(const float *score, const int32_t *label, int64_t count);
 
-/* Counters over samples, an array of BINARY_COUNTERS of int64_t. They are integers, so samples and
- * ranks may be added in any order. All zero: no samples. */
+/* Counters over samples. The struct is an array of BINARY_COUNTERS int64_t that ranks can sum;
+ * integers may be added in any order. All counters are 0 if there are no samples. */
 enum { AUC_BUCKETS = 4096 };
 typedef struct BinarySums {
-    /* samples by floor(p AUC_BUCKETS), where p = 1 / (1 + exp(-logit)) */
+    /* number of samples in each bucket floor(p * AUC_BUCKETS), where p = 1 / (1 + exp(-logit)) is
+     * the predicted probability */
     int64_t positive[AUC_BUCKETS + 1], negative[AUC_BUCKETS + 1];
     /* number of samples for which p >= 0.5 agrees with the label */
     int64_t right;
-    /* sum of p in units of 2^-32; sum of losses, each at most BINARY_LOSS_MOST, in units of 2^-24:
-     * room for 5e8 samples of the largest loss */
+    /* sum of p in units of 2^-32; sum of losses, each at most BINARY_LOSS_MOST, in units of 2^-24.
+     * 5e8 samples of the largest loss do not overflow. */
     int64_t p, loss;
-    /* number of logits that are NaN, which no other counter includes */
+    /* number of logits that are NaN; the other counters leave them out */
     int64_t bad;
 } BinarySums;
 enum { BINARY_COUNTERS = sizeof(BinarySums) / sizeof(int64_t), BINARY_LOSS_MOST = 1 << 10 };
 void binary_add(BinarySums *sums, const float *logit, const int32_t *label, int64_t count);
 
-/* A figure is NaN where it is not defined: there are no samples, or none of one label. If a logit
- * was NaN, all are. */
+/* A figure is NaN if it is not defined, because there are no samples or one of the two labels does
+ * not occur. If any logit is NaN, all figures from `auc` on are NaN. */
 typedef struct BinaryFigures {
     int64_t samples, positives;
-    /* area under the curve from buckets: lower than the exact one while scores are still close
+    /* area under the curve from buckets; lower than auc_exact while scores are still close
      * together */
     double auc;
     /* log_loss: mean of -ln(probability of the label). normalized_entropy: log_loss divided by the
-     * loss of a model that always predicts the share of positives (He et al. 2014) */
+     * loss of a model that always predicts the fraction of positives (He et al. 2014) */
     double log_loss, normalized_entropy;
-    /* mean p / mean label */
+    /* mean predicted probability / fraction of positives */
     double calibration;
     double accuracy;
 } BinaryFigures;

@@ -1,15 +1,16 @@
-/* Metrics of predicted fields: a row for each target, which is a variable at a level and an offset
- * in time, in the variable's units. */
+/* Metrics of predicted fields: a row for each target. A target is a variable at a level and an
+ * offset in time. */
 #ifndef WEFT_OBSERVE_FIELD_METRICS_H
 #define WEFT_OBSERVE_FIELD_METRICS_H
 
 #include "data/field_read.h"
 
-/* RMSE, mean absolute error and mean error (prediction - truth), in the variable's units.
- * Correlation (Pearson's, over all values). Correlation of the anomalies, which are differences
- * from the climatology: sum (p - c)(t - c) / sqrt(sum (p - c)^2 sum (t - c)^2). Skill: 1 - RMSE
- * / RMSE of another forecast: persistence, which is the last input of the same variable and
- * level, and climatology. Climatology is the mean of each pixel over the evaluated set. */
+/* The metrics, with p the prediction, t the truth, and c the climatology, which is the mean of each
+ * pixel over the evaluated set: rmse, mae, bias      root mean square, mean absolute and mean of p
+ * - t, in the variable's units correlation          Pearson's, over all values anomaly_correlation
+ * sum (p - c)(t - c) / sqrt(sum (p - c)^2 sum (t - c)^2) skill_persistence    1 - RMSE / RMSE of
+ * the last input of the same variable and level skill_climatology    1 - RMSE / RMSE of the
+ * climatology */
 #define FIELD_METRIC_LIST(M)                                                                       \
     M(FIELD_RMSE, "rmse")                                                                          \
     M(FIELD_MAE, "mae")                                                                            \
@@ -24,16 +25,17 @@ const char *field_metric_name(FieldMetric metric);
 
 typedef struct FieldTargetMetrics {
     FieldLabel label;
-    /* number of values that are not missing; NaN: not defined */
+    /* number of values that are not missing; the metrics follow, NaN: not defined */
     int64_t values;
     double metric[FIELD_METRICS];
 } FieldTargetMetrics;
 typedef struct FieldMetrics {
     int targets;
-    /* rows were weighted by the cosine of their latitude */
+    /* true: rows of pixels were weighted by the cosine of their latitude */
     bool latitude;
-    /* Means over the targets: of the skill against persistence, or against climatology for a target
-     * without persistence; and of RMSE / deviation of the truth. NaN: not defined for a target. */
+    /* Means over the targets. skill: the skill against persistence, or against climatology for a
+     * target without persistence. rmse: RMSE / standard deviation of the truth. NaN: not defined
+     * for some target. */
     double skill, rmse;
     FieldTargetMetrics target[FIELD_CHANNELS];
 } FieldMetrics;

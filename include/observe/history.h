@@ -1,12 +1,13 @@
-/* The history of a run in ledger.jsonl. Each start appends a line before its first step and one at
- * its end; a start that is killed has no second line. Rank 0 writes; anyone may read. */
+/* The history of a run in ledger.jsonl. Each start appends a line before its first step and a
+ * second line at its end; a start that is killed has no second line. Rank 0 writes the file; any
+ * process may read it. */
 #ifndef WEFT_OBSERVE_HISTORY_H
 #define WEFT_OBSERVE_HISTORY_H
 
 #include "observe/ledger.h"
 
 /* The end of metrics.jsonl: the step of its last whole line, and when the file was last changed, in
- * seconds since 1970; 0 and 0: there is none. */
+ * seconds since 1970; both 0: there is no file. */
 typedef struct MetricsEnd {
     int64_t step;
     double changed;
@@ -21,56 +22,60 @@ typedef struct LedgerBegin {
     int64_t step;
     /* seconds since its process began */
     double startup_s;
-    /* metrics_end before this start changed the file */
+    /* result of metrics_end before this start changed the file */
     MetricsEnd earlier;
-    /* lines of train_print_versions; borrowed */
+    /* the lines that train_print_versions prints; borrowed */
     const char *versions;
 } LedgerBegin;
-/* Memory of the rank that uses most, in bytes: as planned, as measured (0: not known), and the peak
- * of the process with libraries. */
+/* Memory of the rank that uses most, in bytes: planned, measured (0: not known), and the peak of
+ * the whole process, libraries included. */
 typedef struct LedgerMemory {
     int rank;
     double planned, measured, peak;
 } LedgerMemory;
-/* Append the line of a start that begins, and of one that ends after `step`. ERR_IO. */
+/* ledger_write_start appends the line of a start that begins, ledger_write_end that of a start that
+ * ends after `step`. ERR_IO. */
 Status ledger_write_start(const char *folder, const LedgerBegin *begin);
 Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
                         const LedgerMemory *memory);
 
 /* One start of a run. */
 typedef struct LedgerStart {
-    /* time of day when its process began, and when it ended, in seconds since 1970; 0: not known */
+    /* times at which its process began and ended, in seconds since 1970; 0: not known */
     double began, ended;
     double startup_s;
     /* the last step before this start, and its last step */
     int64_t from, to;
-    /* whether the start has a last line. Without one it was killed or still runs, and `ended` and
-     * `to` come from metrics.jsonl. */
+    /* true: the start has written its second line. Otherwise it was killed or still runs, and
+     * `ended` and `to` are taken from metrics.jsonl. */
     bool complete;
-    /* seconds of steps, evaluations and saves; unless complete, all are in steps_s */
+    /* seconds of steps, evaluations and saves. If `complete` is false, all of them are in
+     * steps_s. */
     double steps_s, eval_s, checkpoint_s;
     /* steps that a later start made again */
     int64_t repeated;
 } LedgerStart;
-/* A part of a step's time, or of the critical path. */
+/* A part of a step's time, or of the critical path, in seconds of a step. */
 typedef struct LedgerPart {
     /* owned */
     char *name;
     double measured_s, forecast_s;
     bool has_forecast;
 } LedgerPart;
-/* Numbers of one rank: its number, stage, and seconds of a step by part. */
+/* Numbers of one rank by their key in ledger.jsonl: rank, stage, and seconds of each part of a
+ * step. */
 typedef struct LedgerRank {
     /* owned */
     LedgerPart *value;
     int count;
 } LedgerRank;
-/* The schedule of a step, with the measured cost of each chunk: three numbers, as TaskCost. */
+/* The schedule of a step, with the measured cost of each chunk: seconds of forward, backward by
+ * inputs and backward by weights. */
 typedef struct LedgerSchedule {
     /* owned; NULL: not known */
     char *name;
     ScheduleShape shape;
-    /* [costs]; owned */
+    /* [costs], where costs is 3 * chunks of the model; owned */
     double *cost;
     int costs;
 } LedgerSchedule;
@@ -78,24 +83,26 @@ typedef struct LedgerHistory {
     /* in the order in which they began; owned */
     LedgerStart *start;
     int starts;
-    /* the last line of a start that ended: its parts, ranks and steps, the parts of its critical
-     * path, and single ranks; owned */
+    /* from the newest second line of a start: parts of a step, parts of the critical path, and
+     * numbers of single ranks; owned. Then their counts, the number of all ranks, and of steps */
     LedgerPart *part, *path;
     LedgerRank *rank;
     int parts, path_parts, rank_count;
     double ranks, steps;
-    /* the parts have a forecast */
+    /* true: the parts have a forecast */
     bool has_forecast;
     /* schedule and memory of the same line */
     LedgerSchedule schedule;
     LedgerMemory memory;
-    /* versions of the last start; owned; NULL: not known */
+    /* versions of the programs and libraries of the last start, a text of lines; owned; NULL: not
+     * known */
     char *versions;
-    /* a torn line was left out */
+    /* true: a torn line was left out */
     bool torn;
 } LedgerHistory;
 /* Reads ledger.jsonl; without it the history is empty. Lines that a crash has torn are left out.
- * ERR_IO; ERR_DATA: a line is not as expected. Release with ledger_history_fini. */
+ * ERR_IO: the file cannot be read. ERR_DATA: a line has other content than the run writes. Release
+ * with ledger_history_fini. */
 Status ledger_read(const char *folder, LedgerHistory *history);
 void ledger_history_fini(LedgerHistory *history);
 
@@ -112,12 +119,13 @@ void ledger_history_fini(LedgerHistory *history);
     W(GOODPUT_OTHER, "other")
 typedef enum GoodputPart { GOODPUT_PARTS(LIST_CONSTANT) GOODPUT_PART_COUNT } GoodputPart;
 extern const char *const goodput_names[GOODPUT_PART_COUNT];
-/* Where the time of a run went, over all its starts. */
+/* The time of a run over all its starts, divided into parts. */
 typedef struct Goodput {
     int starts, killed;
-    /* the parts add up to wall_s */
+    /* wall_s is the sum of the parts */
     double wall_s, part_s[GOODPUT_PART_COUNT];
-    /* steps that were made again; of starts that were killed, those up to their last line */
+    /* steps that were made again, because they were lost with a start. Of a start that was killed,
+     * only the steps up to its last line in metrics.jsonl are counted. */
     int64_t repeated;
 } Goodput;
 Goodput goodput_of(const LedgerHistory *history);

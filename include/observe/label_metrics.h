@@ -5,25 +5,25 @@
 #include "data/fields.h"
 
 typedef struct LabelClassMetrics {
-    /* name, or number of the class */
+    /* name of the class, or its number if it has no name */
     char name[FIELD_CLASS_NAME];
-    /* pixels that have this label, and pixels that were predicted as this class */
+    /* number of pixels that have this label, and of pixels that were predicted as this class */
     int64_t pixels, predicted;
-    /* With n of them in both: n / (pixels + predicted - n), and 2 n / (pixels + predicted); NaN:
-     * the class is neither in the truth nor in the prediction. */
+    /* With n the number of pixels of both kinds: iou = n / (pixels + predicted - n), dice = 2 n /
+     * (pixels + predicted). NaN: the class is neither in the truth nor in the prediction. */
     double iou, dice;
 } LabelClassMetrics;
 typedef struct LabelMetrics {
     int classes;
-    /* pixels that have a label */
+    /* number of pixels that have a label */
     int64_t pixels;
-    /* Fraction of those pixels whose class is predicted; means over the classes that are not
-     * NaN. NaN: no pixel has a label. */
+    /* accuracy: fraction of those pixels whose class is predicted correctly. iou, dice: means over
+     * the classes in which they are defined. NaN: no pixel has a label. */
     double accuracy, iou, dice;
     LabelClassMetrics item[FIELD_CLASSES];
 } LabelMetrics;
-/* Fills in all but the names. confusion: pixels, (label, predicted class), int64[classes][classes].
- */
+/* Computes all fields except the names. confusion[label][predicted class]: number of pixels,
+ * [classes][classes]. */
 void label_metrics_fill(LabelMetrics *metrics, int classes, const int64_t *confusion);
 
 #endif

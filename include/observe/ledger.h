@@ -1,4 +1,4 @@
-/* The ledger of a run: where the ranks' time went, in parts that add up to it. */
+/* The ledger of a run: the time of the ranks, divided into parts that add up to it. */
 #ifndef WEFT_OBSERVE_LEDGER_H
 #define WEFT_OBSERVE_LEDGER_H
 
@@ -11,15 +11,15 @@
 #define LEDGER_LINES(W)                                                                            \
     /* operations forward and backward */                                                          \
     W(LEDGER_COMPUTE, "compute")                                                                   \
-    /* waiting that the schedule would have if all chunks took the same time and messages none */  \
+    /* waiting that would remain if all chunks took the same time and messages took no time */     \
     W(LEDGER_BUBBLE, "bubble")                                                                     \
     /* waiting because chunks take different times, and for replicas that begin a sum later */     \
     W(LEDGER_IMBALANCE, "imbalance")                                                               \
-    /* the other waiting for messages between stages, and copying them */                          \
+    /* all other waiting for messages between stages, and copying the messages */                  \
     W(LEDGER_MESSAGES, "messages")                                                                 \
     /* exchanges of slices within tensor groups */                                                 \
     W(LEDGER_EXCHANGES, "exchanges")                                                               \
-    /* the other waiting for sums over replicas, and work on them outside of operations */         \
+    /* all other waiting for sums over replicas, and work on sums outside of operations */         \
     W(LEDGER_SUMS, "sums")                                                                         \
     W(LEDGER_UPDATE, "update")                                                                     \
     /* waiting for the loader */                                                                   \
@@ -31,7 +31,7 @@
 typedef enum LedgerLine { LEDGER_LINES(LIST_CONSTANT) LEDGER_LINE_COUNT } LedgerLine;
 extern const char *const ledger_names[LEDGER_LINE_COUNT];
 
-/* Where the time of one rank went. */
+/* The time of one rank. */
 typedef struct RankLedger {
     /* stage of the pipeline */
     int stage;
@@ -42,25 +42,26 @@ typedef struct RankLedger {
 /* The time from the first step to the end of the last one. */
 typedef struct Ledger {
     int ranks;
-    /* seconds of each part, the mean over the ranks; their sum is the time of a rank */
+    /* seconds of each part, the mean over the ranks; the parts add up to the time of a rank */
     double line_s[LEDGER_LINE_COUNT];
     /* the parts of each rank, [ranks]; owned */
     RankLedger *rank;
-    /* the rank that waits least for others, its seconds of work of its own (compute, update, data
-     * and other), and the mean of all ranks */
+    /* the rank that waits least for other ranks. busiest_s: seconds of its own work (compute,
+     * update, data and other); busy_s: the mean of this work over all ranks */
     int busiest;
     double busiest_s, busy_s;
-    /* steps made; forecast seconds of each part of a step, if there is a forecast */
+    /* number of steps made; then the forecast: seconds of each part of a step, set if
+     * has_forecast */
     int64_t steps;
     bool has_forecast;
     double forecast_s[LEDGER_LINE_COUNT];
-    /* The rest is not known on devices. Schedule of a step, borrowed; NULL: not known. The mean
-     * measured cost of each chunk of the model; owned. */
+    /* Schedule of a step, borrowed, and mean measured cost of each chunk of the model, owned. NULL:
+     * not known, as on GPUs; then the fields below are not known either. */
     const Schedule *schedule;
     TaskCost *cost;
-    /* The critical path, which adds up to the time of a rank: work of each stage in the longest
-     * chain of the schedule, [stages]; owned; then waiting for replicas that begin a sum later; and
-     * all parts but compute, bubble and imbalance. */
+    /* The critical path. path_s: seconds of work of each stage in the longest chain of the
+     * schedule, [stages]; owned. late_s: seconds of waiting for replicas that begin a sum later.
+     * These and all parts except compute, bubble and imbalance add up to the time of a rank. */
     double *path_s, late_s;
 } Ledger;
 void ledger_fini(Ledger *ledger);

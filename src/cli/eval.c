@@ -231,10 +231,10 @@ static void print_text(const Eval *e, FILE *out)
 {
     fprintf(out, "checkpoint  %s%s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
             e->ema ? ", the EMA of the parameters" : "", e->set->path, (long long)e->line.samples,
-            rows_name(e->line.tokens), text_unsigned_nan(e->line.loss));
+            row_unit(e->line.tokens), text_unsigned_nan(e->line.loss));
     print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
-            (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
+            (double)e->line.samples / fmax(e->line.seconds, 1e-9), row_unit(e->line.tokens));
     if (e->coco.categories > 0) print_box_classes(e, out);
     if (!e->confusion) return;
     if (e->per_class) print_classes(e, out);
@@ -299,7 +299,7 @@ static void print_json(const Eval *e, FILE *out)
     json_text(&json, "checkpoint", e->checkpoint);
     json_bool(&json, "ema", e->ema);
     json_text(&json, "data", e->set->path);
-    json_int(&json, rows_name(e->line.tokens), e->line.samples);
+    json_int(&json, row_unit(e->line.tokens), e->line.samples);
     json_real(&json, "eval_loss", e->line.loss);
     json_real(&json, "top1", e->line.top1);
     json_real(&json, "top5", e->line.top5);

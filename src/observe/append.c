@@ -1,6 +1,6 @@
-/* A file that is only appended to, although other processes may remove, rename, replace or truncate
- * it meanwhile. Data that could not be written stays in memory. Therefore a full disk leaves no
- * gap: the next flush continues where the last one stopped, even inside a record. */
+/* A file that is only appended to. Other processes may remove, rename, replace or truncate it
+ * meanwhile. Data that could not be written stays in memory. Therefore a full disk leaves no gap:
+ * the next flush continues where the last one stopped, also in the middle of a record. */
 #include "observer.h"
 
 #include <errno.h>
@@ -69,8 +69,9 @@ int append_copy(int from, int to)
 
 enum { TAIL = 4096 };
 
-/* Makes a file of lines end with a whole line, since a torn one would join the next: completes a
- * last line that lacks only its newline, and removes a torn one. Returns 0 or errno. */
+/* Makes a file of lines end with a whole line, since the next line would be joined to a torn one.
+ * Adds the newline if the last line lacks only that, otherwise removes the torn line. Returns 0 or
+ * errno. */
 static int end_line(int fd, int64_t size)
 {
     char tail[TAIL];
@@ -103,8 +104,9 @@ static int64_t last_step(int fd)
     return step_of(line ? line + 1 : tail);
 }
 
-/* Appends lines of later steps to a file that has replaced this one: an edited copy lacks the lines
- * written while it was being edited. Returns 0 or errno. */
+/* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of later
+ * steps than the last one in `to`. An edited copy lacks the lines that were written while it was
+ * being edited. Returns 0 or errno. */
 static int append_later_lines(int from, int to)
 {
     char *line = NULL;
@@ -124,9 +126,9 @@ static int append_later_lines(int from, int to)
     return error;
 }
 
-/* Opens the path again. removed: it leads to no file, so the file is written again there; otherwise
- * it leads to another file, which is appended to. The number of the descriptor stays the same,
- * since another thread may be syncing it. */
+/* Opens the path again. removed true: the path leads to no file, so the whole file is written again
+ * there. removed false: the path leads to another file, to which later data is appended. The
+ * descriptor keeps its number, since another thread may be syncing the file. */
 static Status open_name(AppendFile *file, bool removed)
 {
     lease_require(file->lease);
@@ -172,7 +174,7 @@ static void drop_partial(AppendFile *file)
     file->partial = false;
 }
 
-/* Detects by its size that another process has truncated the file. */
+/* Detects that another process has truncated the file: it is shorter than after the last write. */
 static Status check_size(AppendFile *file)
 {
     int64_t size = size_of(file->fd);

@@ -1,12 +1,13 @@
-/* Quality of scores for two classes. AUC = (sum over positives of 2 * (negatives below) + (equal
- * negatives)) / (2 P N), with P positives and N negatives. auc_exact sorts positives and negatives
- * separately and merges them; binary_figures works on counts of scores per bucket. */
+/* Quality of scores for two classes. AUC = (sum over the positives of 2 * (number of negatives with
+ * a lower score) + (number of negatives with an equal score)) / (2 P N), with P positives and N
+ * negatives. auc_exact sorts positives and negatives separately and merges them; binary_figures
+ * uses the numbers of samples per bucket. */
 #include "observe/binary.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 2 P N and the numerator exceed 64 bits. */
+/* 128 bits, since 2 P N and the numerator may exceed 64 bits. */
 __extension__ typedef unsigned __int128 Wide;
 
 const char *auc_word(int auc)
@@ -15,19 +16,20 @@ const char *auc_word(int auc)
     return word[auc];
 }
 
-/* AUC from twice the number of pairs in which the positive scores higher; a pair of equal scores
- * counts half. */
+/* Returns the AUC. twice: twice the number of pairs in which the positive scores higher, where a
+ * pair of equal scores counts half. */
 static double auc_of_pairs(Wide twice, int64_t positives, int64_t negatives)
 {
     if (positives == 0 || negatives == 0) return NAN;
     return (double)twice / (double)(2 * (Wide)positives * (Wide)negatives);
 }
 
-/* ---- exactly ---- */
+/* ---- exact AUC ---- */
 
 enum { DIGIT_BITS = 11, DIGITS = 3, VALUES = 1 << DIGIT_BITS };
 
-/* Maps a float to an integer of the same order; both zeros give one number. */
+/* Maps a float to an integer so that integers have the order of the floats; 0 and -0 give the same
+ * integer. */
 static uint32_t key_of(float score)
 {
     uint32_t bits;
@@ -53,7 +55,8 @@ static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
     if (key != home) memcpy(home, key, (size_t)count * sizeof *key);
 }
 
-/* Twice the number of pairs in which the positive scores higher; both arrays are sorted. */
+/* Returns twice the number of pairs in which the positive scores higher; a pair of equal scores
+ * counts half. Both arrays are sorted. */
 static Wide twice_pairs(const uint32_t *positive, int64_t positives, const uint32_t *negative,
                         int64_t negatives)
 {
@@ -88,7 +91,7 @@ double auc_exact(const float *score, const int32_t *label, int64_t count)
     return bad ? NAN : auc_of_pairs(twice, positives, negatives);
 }
 
-/* ---- by counters ---- */
+/* ---- figures from counters ---- */
 
 void binary_add(BinarySums *sums, const float *logit, const int32_t *label, int64_t count)
 {

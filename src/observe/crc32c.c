@@ -1,5 +1,5 @@
 /* CRC-32C (Castagnoli polynomial 0x1EDC6F41, reflected; RFC 3720 appendix B.4), one byte at a time
- * through a table of 256 words that is filled at the first use. One thread only. */
+ * through a table of 256 words that is filled at the first use. Not thread-safe. */
 #include "observer.h"
 
 static const uint32_t polynomial = 0x82F63B78u;

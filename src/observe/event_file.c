@@ -1,14 +1,14 @@
-/* TensorBoard's event files, written by hand. A record is: length (uint64), masked CRC-32C of the
- * length, the data, masked CRC-32C of the data, all little-endian (TensorFlow's record_writer.h).
- * The data is one Event protocol buffer:
+/* Writes TensorBoard's event files without its library. A record is: length (uint64), masked
+ * CRC-32C of the length, the data, masked CRC-32C of the data, all little-endian (TensorFlow's
+ * record_writer.h). The data is one Event protocol buffer:
  *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
  *             SessionLog = 7 }
  *   Summary { repeated Value value = 1 }
  *   Value   { string tag = 1; float simple_value = 2; Image image = 4 }
  *   Image   { int32 height = 1; int32 width = 2; int32 colorspace = 3 (RGB: 3);
  *             bytes encoded_image_string = 4 }
- * The first record holds file_version "brain.Event:2". The name must contain "tfevents" and sorts
- * by time. */
+ * The first record holds file_version "brain.Event:2". The name of the file must contain
+ * "tfevents"; names sort by the time of their creation. */
 #include "observer.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static uint32_t masked_crc(const void *data, size_t bytes)
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* Frames the event as a record and releases it. */
+/* Appends the event as a record and releases the event. */
 static void put_record(AppendFile *events, Proto *event)
 {
     Proto record = {0};
@@ -38,8 +38,8 @@ static void put_record(AppendFile *events, Proto *event)
     proto_fini(event);
 }
 
-/* Opens a new name. If one process starts several runs within a second, the later ones take the
- * names of the following seconds. */
+/* Opens a file under a new name. The name has the time in seconds; if one process starts several
+ * runs within a second, the later runs use the names of the following seconds. */
 static Status open_new(AppendFile *events, const char *dir, const Lease *lease)
 {
     char host[256];
@@ -76,7 +76,7 @@ void event_file_session(AppendFile *events, int64_t first_step)
     put_record(events, &event);
 }
 
-/* Puts an event with a value, which is released. */
+/* Appends an event with one value, and releases the value. */
 static void put_value(AppendFile *events, int64_t step, double wall, Proto *value)
 {
     Proto summary = {0}, event = {0};

@@ -1,4 +1,4 @@
-/* Metrics of fields as text, JSON and TensorBoard's scalars. */
+/* Writes metrics of fields as text, JSON and TensorBoard's scalars. */
 #include "observer.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ void field_metrics_put(const FieldMetrics *fields, Json *json)
     json_end(json);
 }
 
-/* Returns the RMSE over all levels and leads of the variable of target `first`; NaN: `first` is not
- * its first target. */
+/* Returns the RMSE of a variable over all its levels and leads. first: the variable's first target;
+ * for any other target the result is NaN. */
 static double variable_rmse(const FieldMetrics *fields, int first)
 {
     const char *name = fields->target[first].label.variable;
@@ -67,7 +67,7 @@ void field_metrics_text(const FieldMetrics *fields, char *out, size_t room)
     }
 }
 
-/* NaN is not written. */
+/* Appends a scalar unless it is NaN. */
 static void scalar(AppendFile *events, const char *tag, int64_t step, double time_s, double value)
 {
     if (!isnan(value)) event_file_scalar(events, tag, step, time_s, (float)value);

@@ -1,10 +1,11 @@
-/* Where the time of a run went, over all its starts: how much of it made steps that were kept. */
+/* Divides the time of a run over all its starts: steps that were kept, steps that were lost,
+ * start-up, evaluations, saves, pauses. */
 #include "observe/history.h"
 
 const char *const goodput_names[GOODPUT_PART_COUNT] = {GOODPUT_PARTS(LIST_NAME)};
 
-/* Adds a start's parts. A start that is older than these lines has no known beginning: its steps,
- * evaluations and saves are all that counts. */
+/* Adds the parts of a start. If its beginning is not known (began 0), only its steps, evaluations
+ * and saves are counted. */
 static void add_start(Goodput *g, const LedgerStart *start)
 {
     int64_t steps = start->to - start->from;

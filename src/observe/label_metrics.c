@@ -1,4 +1,5 @@
-/* Metrics of label fields: from the confusion matrix, as text, JSON and TensorBoard's scalars. */
+/* Metrics of label fields: computes them from the confusion matrix, and writes them as text, JSON
+ * and TensorBoard's scalars. */
 #include "observer.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ void label_metrics_text(const LabelMetrics *labels, char *out, size_t room)
              100 * text_unsigned_nan(labels->accuracy));
 }
 
-/* NaN is not written. */
+/* Appends a scalar unless it is NaN. */
 static void scalar(AppendFile *events, const char *tag, int64_t step, double time_s, double value)
 {
     if (!isnan(value)) event_file_scalar(events, tag, step, time_s, (float)value);

@@ -1,5 +1,5 @@
 /* Writes ledger.jsonl: lines of JSON that are appended one at a time. A crash may leave the last
- * line torn; the next line does not join it. */
+ * line torn; then a newline is written before the next line. */
 #include "observer.h"
 
 #include "observe/history.h"
@@ -87,7 +87,7 @@ static void put_parts(Json *json, const double *line_s, double steps)
     for (int i = 0; i < LEDGER_LINE_COUNT; ++i) json_real(json, ledger_names[i], line_s[i] / steps);
 }
 
-/* Evaluations and saves are not forecast. */
+/* Writes the forecast of each part. Evaluations and saves have none. */
 static void put_forecast(Json *json, const Ledger *ledger)
 {
     json_object(json, "forecast");
@@ -97,7 +97,8 @@ static void put_forecast(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-/* Writes the schedule with the costs of its chunks: forward, backward by inputs and by weights. */
+/* Writes the schedule with three costs of each chunk: forward, backward by inputs, backward by
+ * weights. */
 static void put_schedule(Json *json, const Ledger *ledger)
 {
     const Schedule *s = ledger->schedule;
@@ -135,7 +136,7 @@ static void put_path(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-/* Writes the parts of at most RANKS_MAX ranks: evenly spread ones, and the busiest. */
+/* Writes the parts of at most RANKS_MAX ranks: evenly spread ranks, and the busiest one. */
 static void put_ranks(Json *json, const Ledger *ledger)
 {
     int every = (ledger->ranks + RANKS_MAX - 2) / (RANKS_MAX - 1);

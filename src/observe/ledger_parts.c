@@ -8,7 +8,7 @@ static const double SHAPE_MAX = 1 << 20;
 
 /* ---- parts ---- */
 
-/* Returns the part of this name, which is added if there is none. */
+/* Returns the part with this name. Adds it if there is none. */
 static LedgerPart *part_for(LedgerPart **part, int *count, const char *name)
 {
     for (int i = 0; i < *count; ++i)
@@ -86,8 +86,8 @@ static Status read_costs(JsonScan *scan, LedgerSchedule *schedule)
     return OK;
 }
 
-/* Reads an object: its numbers, and name and cost of the schedule, if that is not NULL. Other
- * values are skipped. */
+/* Reads an object: the numbers whose keys are in `number`, and, if `schedule` is not NULL, its name
+ * and costs. Other values are skipped. */
 static Status read_numbers(JsonScan *scan, const LedgerNumber *number, int count,
                            LedgerSchedule *schedule)
 {

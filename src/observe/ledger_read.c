@@ -1,4 +1,5 @@
-/* Reads ledger.jsonl. */
+/* Reads ledger.jsonl: the lines of all starts. ledger_parts.c reads the values of a start's second
+ * line. A torn line is left out; any other unexpected line is an error. */
 #include "ledger_read.h"
 
 #include <errno.h>
@@ -7,7 +8,8 @@
 
 static const size_t LEDGER_BYTES = (size_t)1 << 28;
 
-/* Numbers of a line. */
+/* Numbers of a line; 0: the line does not have the number. start -1: the line was written at a
+ * start's end. */
 typedef struct Line {
     double start, startup_s, step, steps, ranks, end, earlier_step, earlier_end;
     bool begins;
@@ -44,7 +46,7 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     return &h->start[h->starts++];
 }
 
-/* Ends a start that was killed at the last line that it has written to metrics.jsonl. */
+/* Sets the end of a start that was killed: the last line that it has written to metrics.jsonl. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;
@@ -104,7 +106,7 @@ static Status read_line(LedgerHistory *h, const char *path, const char *text, si
     return OK;
 }
 
-/* Returns true if the line is the beginning of an object only. */
+/* Returns true if the line begins an object and does not end it. */
 static bool is_torn(const char *line, size_t bytes)
 {
     return bytes > 0 && line[0] == '{' && line[bytes - 1] != '}';

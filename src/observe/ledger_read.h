@@ -1,4 +1,4 @@
-/* Reading ledger.jsonl: the values of the line at a start's end. */
+/* Reads the values of the line that a start writes to ledger.jsonl at its end. */
 #ifndef WEFT_OBSERVE_LEDGER_READ_H
 #define WEFT_OBSERVE_LEDGER_READ_H
 
@@ -7,13 +7,13 @@
 #include "base/json_scan.h"
 #include "observe/history.h"
 
-/* A key with a number, and where to put it. */
+/* A key of a number, and the variable that receives the number. */
 typedef struct LedgerNumber {
     const char *key;
     double *value;
 } LedgerNumber;
 
-/* Reads the value of a key; one that is not known is skipped. ERR_DATA. */
+/* Reads the value of a key; the value of an unknown key is skipped. ERR_DATA. */
 Status ledger_read_end(LedgerHistory *history, JsonScan *scan, const char *key);
 /* Frees what ledger_read_end has read. */
 void ledger_forget_end(LedgerHistory *history);

@@ -1,8 +1,9 @@
-/* log.txt in a run's folder: a copy of rank 0's messages, appended to those of earlier starts. Each
- * line is one write by the thread that logs it. The size is bounded: at LIMIT_BYTES the file is
- * renamed to log.txt.1, which replaces an older one. Lines that cannot be written, for instance on
- * a full disk, are counted, and the count is written once there is room. Before each line the path
- * and the size are checked: a file that has been removed or renamed is written again. */
+/* Writes log.txt in a run's folder: a copy of rank 0's messages, after the messages of earlier
+ * starts. Each line is one write(2) by the thread that logs it. The size is bounded: at LIMIT_BYTES
+ * the file is renamed to log.txt.1, which replaces an older one. Lines that cannot be written, for
+ * instance on a full disk, are counted, and the count is written once there is room. Before each
+ * line the path and the size are checked: a file that has been removed or renamed is written
+ * again. */
 #include "observer.h"
 
 #include <errno.h>
@@ -22,21 +23,21 @@ static struct {
     int fd;
     /* size of the file */
     int64_t bytes;
-    /* lines that could not be written */
+    /* number of lines that could not be written */
     int64_t lost;
     /* borrowed; NULL: no other process writes in the folder */
     const Lease *lease;
 } file = {.fd = -1};
 
-/* Changes of the file, kept for log_file_warn_of_changes, since nothing may be logged under the
- * lock. */
+/* Changes of the file that log_file_warn_of_changes has to report. They are kept, since no message
+ * may be logged under the lock. */
 typedef enum Change { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } Change;
 static _Atomic unsigned changes;
-/* the path is no longer checked (log_file_pin) */
+/* true: the path is no longer checked (log_file_pin) */
 static atomic_bool pinned;
 
-/* Opens the path for appending; with O_EXCL, copies the file that was open to the new one. Returns
- * 0 or errno; on an error the file that was open stays open. */
+/* Opens the path for appending, and closes the file that was open. With O_EXCL in `flags`, first
+ * copies the old file to the new one. Returns 0 or errno; on an error the old file stays open. */
 static int open_end(int flags)
 {
     struct stat st;
@@ -53,7 +54,7 @@ static int open_end(int flags)
     return 0;
 }
 
-/* Opens the path again, unless the folder now belongs to another run. */
+/* Opens the path again if the folder still belongs to this run. */
 static void open_again(bool unlinked)
 {
     if (!lease_is_held(file.lease)) return;
@@ -110,7 +111,7 @@ static void append_line(void *user, const char *text, size_t bytes)
     if (!put(text, bytes)) ++file.lost;
 }
 
-/* Closes the file. Called when log_copy no longer passes messages here. */
+/* Closes the file. Call it only when log_copy does not pass messages to append_line. */
 static void release(void)
 {
     if (file.fd >= 0) close(file.fd);
@@ -160,7 +161,7 @@ void log_file_warn_of_changes(void)
         {NOT_OPENED, "was removed, renamed or replaced, and cannot be opened again: later lines "
                      "are lost"},
     };
-    /* NOT_OPENED has been reported, and the file has not been opened since */
+    /* true: NOT_OPENED has been reported, and the file has not been opened since then */
     static bool unopened;
     unsigned now = atomic_exchange(&changes, 0);
     if (unopened) now &= ~(unsigned)NOT_OPENED;

@@ -1,9 +1,10 @@
 /* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or a decision,
  * in the order of steps. A run that resumes at step S first removes the lines of later steps, which
  * it will write again, and any line torn by a crash. Usually these are the last lines, and
- * truncating the file removes them without needing room on the disk. If lines to keep follow them,
- * or truncating fails, the lines to keep are written to metrics.jsonl.part, which is then renamed,
- * so that a crash loses nothing. A run that starts over renames an existing file. */
+ * truncating the file removes them without needing room on the disk. If lines to keep follow the
+ * lines to remove, or truncating fails, the lines to keep are written to metrics.jsonl.part, which
+ * then replaces the file, so that a crash loses nothing. A run that starts over renames an existing
+ * file. */
 #include "observer.h"
 
 #include "observe/history.h"
@@ -20,7 +21,7 @@ static Status fail_io(const char *what, const char *path)
     return fail(ERR_IO, "%s: %s failed: %s", path, what, file_error(errno));
 }
 
-/* True for a whole line whose step is at most keep_step. */
+/* Returns true for a whole line whose step is at most keep_step. */
 static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
 {
     if (bytes < 3 || strlen(line) != bytes || line[0] != '{' ||
@@ -33,9 +34,9 @@ static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep to `out`, or only counts lines if it is NULL. Returns the number of
- * lines to drop, -1 on an error. *end: file offset at which the lines to keep end if all others
- * follow them, else -1. */
+/* Copies the lines to keep to `out`; if `out` is NULL, only counts lines. Returns the number of
+ * lines to drop, -1 on an error. *end: file offset at which the lines to keep end if all lines to
+ * drop follow them, else -1. */
 static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
@@ -77,7 +78,7 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
-/* Truncates the file to `end` bytes. Returns false if that fails. */
+/* Truncates the file to `end` bytes. Returns false on failure. */
 static bool truncate_file(const char *path, off_t end)
 {
     int file = file_open(path, O_WRONLY | O_NOFOLLOW);
@@ -89,8 +90,7 @@ static bool truncate_file(const char *path, off_t end)
 static Status remove_later_lines(const char *path, const char *part, int64_t keep_step)
 {
     off_t end;
-    /* O_NOFOLLOW: the file is going to be rewritten, which must not happen to the target of a
-     * link. */
+    /* O_NOFOLLOW: the file may be rewritten next, and the target of a symbolic link must not be. */
     int file = file_open(path, O_RDONLY | O_NOFOLLOW);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
     if (!in) return errno == ENOENT ? OK : fail_io("reading", path);
@@ -137,7 +137,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
                     bool resumed)
 {
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
-    /* left by a start that was killed while it rewrote the file */
+    /* removes the file that a start left when it was killed while rewriting */
     unlink(part);
     Status status = resumed ? remove_later_lines(path, part, step) : move_aside(path);
     mem_free(&part);
@@ -185,7 +185,7 @@ double line_time_s(const TrainLine *line)
     return all_s;
 }
 
-/* Writes the time since the line before, and the fraction of each part. */
+/* Writes the time since the previous line, and the fraction of each part of this time. */
 static void put_times(Json *json, const TrainLine *line)
 {
     double all_s = line_time_s(line);
@@ -243,7 +243,7 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
 {
     Line text;
     line_begin(&text, line->step, line->epoch);
-    json_int(&text.json, rows_name(line->tokens), line->samples);
+    json_int(&text.json, row_unit(line->tokens), line->samples);
     json_real(&text.json, "eval_loss", line->loss);
     if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);

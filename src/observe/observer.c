@@ -1,7 +1,7 @@
-/* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Lines are
- * written at once, so that none is lost if the process is killed. Once a second, and at every
- * evaluation, append_flush also checks whether the paths of the files still lead to them;
- * append_write does not. */
+/* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Each line
+ * is written to its file at once (append_write), so that no line is lost if the process is killed.
+ * Once a second, and at every evaluation, append_flush also checks whether the paths still lead to
+ * the open files. */
 #include "observer.h"
 
 #include <math.h>
@@ -16,11 +16,12 @@ struct Observer {
     char *dir;
     /* borrowed */
     const Lease *lease;
-    /* step of the newest line of metrics, and of the newest one that is in the file */
+    /* step of the newest line of metrics, and of the newest line that has been written to the
+     * file */
     int64_t step, written;
     /* time of the last observer_flush, clock_s */
     double flushed_s;
-    /* the last flush could not write, and a warning has been printed */
+    /* true: the last flush could not write, and a warning has been printed */
     bool failing;
 };
 
@@ -72,7 +73,8 @@ static void scalar(Observer *observer, const char *tag, int64_t step, double val
     if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
-/* Continues in a new events file after one was cut short, since readers stop at a torn record. */
+/* If the events file was cut short, continues in a new file, since readers stop at a torn
+ * record. */
 static Status renew_events(Observer *observer)
 {
     AppendFile next, *events = &observer->events;
@@ -120,7 +122,8 @@ static void warn_of_changes(Observer *observer)
 static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
 {
     Status events = write(&observer->events);
-    /* after the events, so that the error message of metrics.jsonl replaces theirs */
+    /* metrics.jsonl is written after the events: if both fail, its error message is the one that
+     * remains */
     Status metrics = write(&observer->metrics);
     warn_of_changes(observer);
     if (metrics == OK) observer->written = observer->step;
@@ -144,7 +147,7 @@ Status observer_sync(Observer *observer)
     return metrics != OK ? metrics : events;
 }
 
-/* Flushes; warns when writing begins to fail and reports when it works again. */
+/* Flushes. Warns when writing begins to fail, and reports when it works again. */
 static void flush_and_warn(Observer *observer)
 {
     bool failed = observer_flush(observer) != OK;
@@ -245,7 +248,7 @@ void observer_decision(Observer *observer, const DecisionLine *line)
     flush_and_warn(observer);
 }
 
-void observer_break(Observer *observer)
+void observer_end_line(Observer *observer)
 {
     if (observer) progress_end_line(&observer->progress);
 }

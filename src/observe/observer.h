@@ -1,5 +1,5 @@
 /* The observe module's private header: the parts of an Observer. Each part reports its own errors.
- * All run on rank 0, on one thread. */
+ * All functions run on rank 0, on one thread. */
 #ifndef WEFT_OBSERVE_OBSERVER_H
 #define WEFT_OBSERVE_OBSERVER_H
 
@@ -13,42 +13,43 @@ typedef struct AppendFile {
     /* owned; NULL: the file is closed */
     char *path;
     int fd;
-    /* checked before the path is opened again; borrowed; NULL: no other process writes there */
+    /* checked before the path is opened again; borrowed; NULL: no other process writes in the
+     * folder */
     const Lease *lease;
     /* data that has not been written yet, [bytes]; owned */
     char *data;
     size_t bytes;
     /* true: data begins inside a record whose beginning is in the file already */
     bool partial;
-    /* true: each record is a line of text; false: a record of bytes */
+    /* true: each record is a line of text; false: records are binary */
     bool lines;
     /* size of the file after the last write, in bytes */
     int64_t size;
     /* Changes by other processes that the observer has not reported yet. */
-    /* the path led to no file, so the whole file was written again at it */
+    /* true: the path led to no file, so the whole file was written again at this path */
     bool rewritten;
-    /* the path leads to another file, which is appended to from now on */
+    /* true: the path leads to another file, to which later data is appended */
     bool replaced;
-    /* bytes that were cut off the end of the file, and its size before */
+    /* bytes that were cut off the end of the file, and the size of the file before the cut */
     int64_t lost, lost_of;
 } AppendFile;
-/* Opens a file for appending. flags: flags of open(2), in addition to those for appending. If it
- * fails there is nothing to close, and errno gives the reason. All append_ functions that return a
- * Status fail with ERR_IO; data that could not be written stays in memory. */
+/* Opens a file for appending. flags: flags of open(2), in addition to those for appending. If the
+ * call fails, there is nothing to close, and errno gives the reason. All append_ functions that
+ * return a Status fail with ERR_IO; data that could not be written stays in memory. */
 Status append_open(AppendFile *file, const char *path, int flags, const Lease *lease);
-/* Adds data to what the next append_write writes. */
+/* Adds data that the next append_write writes. */
 void append_put(AppendFile *file, const void *data, size_t bytes);
-/* Writes the data in memory. Once a file whose records are not lines has been cut short, nothing is
- * written to it any more, since its readers stop at the torn record. */
+/* Writes the data in memory. A binary file that has been cut short gets no more data, since its
+ * readers stop at the torn record. */
 Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes like append_write. A file that has
  * been removed or renamed is written again at its path, from its first byte. */
 Status append_flush(AppendFile *file);
 /* Syncs what has been flushed to the disk. Any thread may call it. */
 Status append_sync(AppendFile *file);
-/* Flushes and closes; what cannot be written now is lost. */
+/* Flushes and closes the file. Data that cannot be written now is lost. */
 Status append_close(AppendFile *file);
-/* Whether the path of an open file leads to that file, to nothing, or to another file. */
+/* The path of an open file leads to that file, to no file, or to another file. */
 typedef enum NameState { NAME_SAME, NAME_UNLINKED, NAME_OTHER } NameState;
 /* Compares the path with the open file, whose fstat is `opened`. Returns NAME_SAME also if the path
  * cannot be read. */
@@ -69,20 +70,20 @@ void metrics_decision(AppendFile *metrics, const DecisionLine *line);
 
 /* The progress line on stdout. */
 typedef struct Progress {
-    /* stdout is a terminal, on which one line is rewritten; else plain lines are printed */
+    /* true: stdout is a terminal, on which one line is rewritten; false: plain lines are printed */
     bool terminal;
-    /* the terminal shows a line without its newline */
+    /* true: the terminal shows a line without its newline */
     bool shown;
-    /* time at which the line was last drawn; -1: it is drawn at the next report */
+    /* time at which the line was last drawn (clock_s); -1: the next report draws it */
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);
-/* Redraws the line on a terminal; elsewhere prints a line if log_now is set: this step is due for
- * train.log_every. */
+/* Redraws the line on a terminal; elsewhere prints a line if log_now is set. log_now: this step is
+ * logged, by train.log_every. */
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 /* Prints the result of an evaluation on a line of its own. */
 void progress_eval(Progress *progress, const EvalLine *line);
-/* Ends the line that a terminal shows, so that what is printed next begins a new one. */
+/* Ends the line that a terminal shows, so that other text begins on a new line. */
 void progress_end_line(Progress *progress);
 /* Writes the text of the progress line to out, PROGRESS_CHARS bytes. It is at most `width` columns
  * wide, not counting colour codes: the least important fields are left out first. */
@@ -95,16 +96,17 @@ Status event_file_open(AppendFile *events, const char *dir, const Lease *lease);
 /* Records that this file continues at first_step: TensorBoard then hides the events of older files
  * from that step on. */
 void event_file_session(AppendFile *events, int64_t first_step);
-/* tag: at most 200 characters. */
+/* Append one value or one picture. tag: at most 200 characters. wall_s: time of day in seconds
+ * since 1970. */
 void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall_s,
                        float value);
 void event_file_picture(AppendFile *events, const EvalPicture *picture, int64_t step,
                         double wall_s);
 uint32_t crc32c(const void *data, size_t bytes);
 
-/* Returns the sum of time_s. */
+/* Returns the sum of line->time_s. */
 double line_time_s(const TrainLine *line);
-/* Returns false for parts that are known at the end of a run only. */
+/* Returns false for a part that is known only at the end of a run: bubble and imbalance. */
 bool ledger_is_live(LedgerLine line);
 
 /* A part of the critical path that is not the work of a stage. */
@@ -112,23 +114,24 @@ typedef struct LedgerPathPart {
     const char *name;
     double seconds;
 } LedgerPathPart;
-/* Fills part[LEDGER_LINE_COUNT + 1] with those that are not 0, and returns their number. */
+/* Fills part[LEDGER_LINE_COUNT + 1] with the parts that are not 0, and returns their number. */
 int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part);
 
 /* Writes "1,234,567" to out, at least 32 chars, and returns out. */
 char *text_count(int64_t value, char *out);
-/* Writes the defined figures of an evaluation besides its loss: ", top-1 91.00 %, top-5 99.70 %".
- * out: EVAL_CHARS bytes, returned. */
+/* Writes the figures of an evaluation without its loss: ", top-1 91.00 %, top-5 99.70 %". Figures
+ * that are not defined are left out. out: EVAL_CHARS bytes, returned. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
-/* Write metrics of fields: as keys of an open JSON object; as ", skill 0.91, RMSE t2m 1.2 K" for up
- * to four variables, each over its levels and leads; as TensorBoard's scalars. */
+/* Three ways to write metrics of fields: as keys of an open JSON object; as text, ", skill 0.91,
+ * RMSE t2m 1.2 K", with the RMSE of up to four variables, each over all its levels and leads; as
+ * TensorBoard's scalars. room: bytes of `out`. */
 void field_metrics_put(const FieldMetrics *fields, Json *json);
 void field_metrics_text(const FieldMetrics *fields, char *out, size_t room);
 void field_metrics_scalars(const FieldMetrics *fields, AppendFile *events, int64_t step,
                            double time_s);
-/* Write metrics of label fields: as keys of an open JSON object; as ", IoU 0.71 (sea 0.93, land
- * 0.49), accuracy 94.1 %" with up to four classes; as TensorBoard's scalars. */
+/* The same for metrics of label fields. The text is ", IoU 0.71 (sea 0.93, land 0.49), accuracy
+ * 94.1 %", with the IoU of up to four classes. */
 void label_metrics_put(const LabelMetrics *labels, Json *json);
 void label_metrics_text(const LabelMetrics *labels, char *out, size_t room);
 void label_metrics_scalars(const LabelMetrics *labels, AppendFile *events, int64_t step,

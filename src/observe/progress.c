@@ -1,6 +1,6 @@
 /* Prints the progress line. On a terminal it is one line, rewritten at most ten times a second and
- * never wider than the window; otherwise each report is a plain line. If stdout cannot be written
- * (a closed pipe), the run goes on: the figures are in metrics.jsonl. */
+ * never wider than the window; elsewhere each report is a plain line. If stdout cannot be written
+ * (a closed pipe), the run continues: metrics.jsonl has the same figures. */
 #include "observer.h"
 
 #include <math.h>
@@ -24,22 +24,22 @@ enum {
     FIELD_WAITS
 };
 
-/* A kind of waiting is shown if it takes at least this fraction of the time. */
+/* A cause of waiting is shown if it makes up at least this fraction of the time. */
 static const double WAIT_SHOWN_MIN = 0.05;
 
-const char *rows_name(bool tokens)
+const char *row_unit(bool tokens)
 {
     return tokens ? "tokens" : "samples";
 }
 
-/* Adds a figure of an evaluation, unless it is not defined. */
+/* Appends a figure of an evaluation to `out` if the figure is defined. */
 static void add_figure(char *out, const char *format, double value)
 {
     size_t at = strlen(out);
     if (!isnan(value)) snprintf(out + at, EVAL_CHARS - at, format, value);
 }
 
-/* A number of COCO's that is not defined is "-". */
+/* Appends one of COCO's numbers to `out`; "-" if it is not defined. */
 static void add_coco(char *out, const EvalLine *line, CocoNumber number)
 {
     const size_t at = strlen(out);
@@ -97,7 +97,7 @@ static void text_rate(double rate, char *out)
         snprintf(out, 32, "%.3g", rate);
 }
 
-/* Writes "waits: sums 12 %, data 6 %": the kinds of waiting that take much of the time. */
+/* Writes the causes of waiting that make up much of the time: "waits: sums 12 %, data 6 %". */
 static void text_waits(const TrainLine *line, char *out)
 {
     static const LedgerLine wait[] = {LEDGER_DATA, LEDGER_MESSAGES, LEDGER_EXCHANGES, LEDGER_SUMS};
@@ -124,15 +124,15 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
              text_count(line->steps, b));
     snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", text_unsigned_nan(line->loss));
     if (!isnan(line->top1))
-        snprintf(field[FIELD_TOP1], FIELD_CHARS, "%s %.1f %%", line->logits ? "accuracy" : "top-1",
-                 100 * line->top1);
+        snprintf(field[FIELD_TOP1], FIELD_CHARS, "%s %.1f %%",
+                 line->has_one_logit ? "accuracy" : "top-1", 100 * line->top1);
     if (!isnan(line->top5))
         snprintf(field[FIELD_TOP5], FIELD_CHARS, "top-5 %.1f %%", 100 * line->top5);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
     if (line->grad_noise && !isnan(line->noise_scale))
         snprintf(field[FIELD_NOISE], FIELD_CHARS, "noise scale %.3g", line->noise_scale);
     text_rate(line->samples_per_s, a);
-    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, rows_name(line->tokens));
+    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, row_unit(line->tokens));
     if (!isnan(line->left_s))
         snprintf(field[FIELD_LEFT], FIELD_CHARS, "%.31s left", text_seconds(line->left_s, a));
     text_waits(line, field[FIELD_WAITS]);
@@ -140,7 +140,7 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
 
 static int fields_width(char field[FIELDS][FIELD_CHARS])
 {
-    /* two blanks before each field but the first */
+    /* two blanks are printed before each field except the first */
     int width = -2;
     for (int i = 0; i < FIELDS; ++i)
         if (field[i][0]) width += (int)strlen(field[i]) + 2;
@@ -222,7 +222,7 @@ void progress_eval(Progress *progress, const EvalLine *line)
     char *text =
         mem_format("evaluation after step %lld: loss %.4f%s (%s %s, %.1f s)\n",
                    (long long)line->step, text_unsigned_nan(line->loss), text_eval(line, figures),
-                   text_count(line->samples, count), rows_name(line->tokens), line->seconds);
+                   text_count(line->samples, count), row_unit(line->tokens), line->seconds);
     fputs(text, stdout);
     fflush(stdout);
     log_copy(text);

@@ -1,5 +1,5 @@
-/* The summary at the end of a run: last evaluation, time and memory used, and where the files
- * are. */
+/* Prints the summary at the end of a run: last evaluation, time and memory used, and paths of the
+ * files. */
 #include "observer.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
     const char *text = text_eval(eval, figures);
     fprintf(out, "  test         %s%sloss %.4f on %s %s\n", *text ? text + 2 : text,
             *text ? ", " : "", text_unsigned_nan(eval->loss), text_count(eval->samples, count),
-            rows_name(eval->tokens));
+            row_unit(eval->tokens));
 }
 
 const char *const ledger_names[LEDGER_LINE_COUNT] = {LEDGER_LINES(LIST_NAME)};
@@ -41,8 +41,8 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
     return count;
 }
 
-/* Prints the longest chain of work and messages if there are several stages: those that have most
- * of it, and the messages and sums in it. */
+/* If there are several stages, prints the longest chain of work and messages: the stages with the
+ * most work in it, and its messages and sums. */
 static void print_path(const Ledger *ledger, double total_s, FILE *out)
 {
     enum { STAGES = 3 };
@@ -72,7 +72,7 @@ static void print_path(const Ledger *ledger, double total_s, FILE *out)
     fputc('\n', out);
 }
 
-/* The rank that waits least is named if its work exceeds the mean by this fraction. */
+/* The busiest rank is named if its work exceeds the mean by at least this fraction. */
 static const double BUSIEST_FROM = 0.02;
 
 static void print_ledger(const Ledger *ledger, FILE *out)
@@ -97,7 +97,7 @@ static void print_ledger(const Ledger *ledger, FILE *out)
     print_path(ledger, total_s, out);
 }
 
-/* Prints where the time of all starts went. */
+/* Prints the parts of the time of all starts. */
 static void print_goodput(const Goodput *g, FILE *out)
 {
     char wall[32], killed[48] = "", lost[48] = "";
@@ -162,7 +162,7 @@ static void print_all(const RunSummary *summary, FILE *out)
     fprintf(out, "%s after %.1f s", summary->stopped ? "stopped early" : "done", summary->seconds);
     if (summary->seconds >= 60) fprintf(out, " (%s)", text_seconds(summary->seconds, time));
     fprintf(out, ", %s %s/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate),
-            rows_name(summary->tokens));
+            row_unit(summary->tokens));
     if (summary->ended) fprintf(out, "  ended        %s\n", summary->ended);
     print_accuracy(&summary->eval, out);
     print_ledger(&summary->ledger, out);

@@ -355,7 +355,7 @@ static void test_null(void)
     observer_train(observer, &line, true);
     observer_eval(observer, &eval);
     CHECK_OK(observer_flush(observer));
-    observer_break(observer);
+    observer_end_line(observer);
     observer_free(&observer);
 }
 

@@ -193,7 +193,7 @@ static Status finish(Run *r, Status st)
     Status saved = run_save_wait(r);
     st = st == OK ? saved : fail(st, "%s", why);
     mem_free(&why);
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     st = status_agree(r->world, st == OK ? flush_lines(r) : st);
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);

@@ -71,7 +71,7 @@ static void log_differing_ranks(const Run *r, const Differs *all)
         if (all[i].hash)
             used += snprintf(ranks + used, sizeof ranks - (size_t)used, "%srank %d on %s",
                              named++ ? ", " : "", i, all[i].host);
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_warn("step %lld: its repetition gave other bits on %s%s: memory or a processor is at fault "
              "there; remove %s from the job",
              (long long)r->trainer->step, named ? "" : "an unknown rank", ranks,
@@ -177,7 +177,7 @@ static Status skip(Run *r, const StepResult *result, const char *fault)
         return stop(r, result, fault, "");
     if (++r->bad.in_a_row > SKIPS_IN_A_ROW)
         return stop(r, result, fault, "; the 10 steps before it were bad and skipped, too");
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_warn("%s: skipped (%lld so far)", fault, (long long)t->skipped);
     return OK;
 }
@@ -214,7 +214,7 @@ static Status roll_back(Run *r, const StepResult *result, const char *fault)
     if (again)
         return stop(r, result, fault,
                     "; and the run has already rolled back to its newest checkpoint once");
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_warn("%s: going back to step %lld%s%s, and repeating the steps after it", fault,
              (long long)to, r->last ? ", " : "", r->last ? r->last : "");
     TRY(load_newest(r));
@@ -230,7 +230,7 @@ static Status roll_back(Run *r, const StepResult *result, const char *fault)
 static void end_repetition(Run *r)
 {
     RunBad *b = &r->bad;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     if (b->differed)
         log_warn("step %lld is good this time: the run goes on", (long long)b->repeat_until);
     else

@@ -21,7 +21,7 @@ void run_end_early(Run *r, const char *fmt, ...)
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
     r->ended = mem_text(why);
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_info("the run ends early: %s", why);
 }
 
@@ -71,7 +71,7 @@ static Status interrupt_evaluation(Run *r, bool counts)
     Trainer *t = r->trainer;
     r->stopped = true;
     t->evaluation_due = counts;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_info("step %lld: a stop request interrupts the evaluation: the next start repeats it",
              (long long)t->step);
     return OK;

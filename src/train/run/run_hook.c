@@ -91,7 +91,7 @@ void run_hook_notify(Run *r, HookEvent event)
 {
     if (!r->hook || !run_hook_wants(r, event)) return;
     char *line = event_line(r, event);
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     hook_notify(r->hook, event, r->trainer->step, line);
     free(line);
 }
@@ -138,7 +138,7 @@ void run_hook_carry_out(Run *r)
     bool new_lr = changes_lr(r, &request);
     r->request = (HookRequest){0};
     if (!has_effect(r, &request)) return;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     DecisionLine line = {.step = t->step,
                          .epoch = position_after(t, t->step).epoch,
                          .event = "hook",
@@ -171,7 +171,7 @@ void run_hook_end(Run *r)
 {
     HookRequest request;
     if (!r->hook) return;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     hook_wait(r->hook);
     run_hook_notify(r, HOOK_END);
     hook_wait(r->hook);

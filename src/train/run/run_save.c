@@ -153,7 +153,7 @@ Status run_save(Run *r, bool last)
         mem_free(&path);
         return st;
     }
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     r->saved_s = clock_s();
     r->saving_both = r->best_in_next;
     r->best_in_next = false;
@@ -166,7 +166,7 @@ Status run_save_best(Run *r, double metric, bool checkpoint_due)
     Trainer *t = r->trainer;
     TRY(save_wait(r, false));
     double best = t->best_metric;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     r->best_before = r->best_saved;
     r->best_saved = metric;
     r->best_in_next = checkpoint_due && !r->best_failing && metric == best;

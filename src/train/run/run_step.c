@@ -67,7 +67,7 @@ static void report(Run *r, const StepResult *result)
                                 r->rate,
                       .skipped = t->skipped,
                       .boxes = loss_info(r->config)->columns == LOSS_COLUMNS_PARTS,
-                      .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
+                      .has_one_logit = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
                       .tokens = data_kind(&t->train_set)->next_token};
     detections_loss_parts(result->loss, result->column, line.part);
     run_live_take(r, result);

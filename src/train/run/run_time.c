@@ -97,14 +97,14 @@ static bool must_stop(Run *r)
     JobEnd *job = &r->time.job;
     double limit = r->config->run.max_time, now = clock_s(), need = stop_margin_s(r);
     if (limit > 0 && now - clock_begin_s() >= limit) {
-        observer_break(r->observer);
+        observer_end_line(r->observer);
         log_info("run.max_time: the program has run for %.0f s, so this run stops here",
                  now - clock_begin_s());
         return true;
     }
     job_end_poll(job, need);
     if (!job_end_near(job, need)) return false;
-    observer_break(r->observer);
+    observer_end_line(r->observer);
     log_info("job %s ends in %.0f s, of which a stop may need %.0f: this run stops here", job->job,
              job->end_s - now, need);
     return true;
