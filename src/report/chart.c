@@ -1,10 +1,10 @@
-/* Charts as SVG in the page, each with a table of its values. */
+/* Writes charts as SVG into the page, each with a table of its values. */
 #include "private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sizes in pixels. Points of a line are reduced to the least and greatest value of each column. */
+/* Sizes in pixels. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
@@ -24,7 +24,8 @@ static double place_y(const Axes *a, double y)
     return TOP + PLOT_HEIGHT * (1 - (y - a->y0) / (a->y1 - a->y0));
 }
 
-/* The distance of ticks, 1, 2 or 5 times a power of ten, for about TICKS of them. */
+/* Returns the distance of ticks: 1, 2 or 5 times a power of ten, such that there are about TICKS
+ * ticks. */
 static double tick_step(double range)
 {
     double raw = range / TICKS, power = pow(10, floor(log10(raw))), part = raw / power;
@@ -63,8 +64,8 @@ static void put_grid(FILE *out, const Axes *a)
                 place_x(a, x), HEIGHT - 8, x);
 }
 
-/* Writes the points of a line; of those in one column only the first, the least, the greatest and
- * the last. */
+/* Writes the points of a line. Of all points in one column of pixels it writes only the first, the
+ * least, the greatest and the last. */
 static void put_points(FILE *out, const Axes *a, const Series *s)
 {
     for (int i = 0; i < s->count;) {
@@ -82,7 +83,7 @@ static void put_points(FILE *out, const Axes *a, const Series *s)
     }
 }
 
-/* Marks the points of a line that has few. */
+/* Marks the points of a line that has at most MARKS_MAX. */
 static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
 {
     for (int i = 0; i < s->count && s->count <= MARKS_MAX; ++i)
@@ -104,7 +105,8 @@ static void put_legend(FILE *out, const ChartLine *line, int count)
     fputs("</p>\n", out);
 }
 
-/* Writes at most TABLE_ROWS evenly spread values, among them the first and the last. */
+/* Writes a table of each line: at most TABLE_ROWS evenly spread values, including the first and the
+ * last. */
 static void put_table(FILE *out, const ChartLine *line, int count)
 {
     fputs("<details><summary>values</summary>", out);

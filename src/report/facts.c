@@ -1,4 +1,4 @@
-/* The last sections of a report: memory, versions, configuration and log. */
+/* Writes the last sections of a report: memory, versions, configuration and log. */
 #include "private.h"
 
 #include <string.h>
@@ -75,8 +75,8 @@ static void settings_extend(Settings *s, const char *text, int length)
     *value = longer;
 }
 
-/* Reads config.yaml as a run writes it: sections, keys with two blanks before them, and further
- * lines of their values with more. */
+/* Reads config.yaml as a run writes it: a section has no indentation, a key two blanks, and further
+ * lines of a value have more. */
 static Settings settings_of(const char *text)
 {
     Settings s = {0};
@@ -109,7 +109,8 @@ static const char *settings_value(const Settings *s, const char *key)
     return "-";
 }
 
-/* Writes a key if its values differ, unless an earlier run has it, too. */
+/* Writes a key of run `from` with its values in all runs if they differ. Writes nothing if an
+ * earlier run has the key, since it has been written then. */
 static void put_difference(FILE *out, const Settings *all, int runs, int from, const char *key)
 {
     bool differs = false;

@@ -1,5 +1,6 @@
-/* Draws a node as nested boxes: sockets, NUMA nodes, caches, cores with the ranks on them, network
- * cards, GPUs. Boxes fill rows from left to right.
+/* Draws a node as nested boxes: sockets, NUMA nodes, caches, cores with their ranks, network cards,
+ * GPUs. Boxes fill rows from left to right. With View.out NULL nothing is drawn, and only sizes are
+ * computed.
  *
  *     socket 0
  *       NUMA node 0, 64 GB
@@ -22,14 +23,14 @@ enum {
     NAME_WIDTH = 70,
     CORES_IN_ROW = 8
 };
-/* Ranks named in a picture, and letters of the ranks that a core has room for. */
+/* Most ranks in a list, most letters of the ranks in a core's box, and most nodes in a title. */
 enum { RANKS_LISTED = 64, RANKS_LETTERS = 9, NODES_LISTED = 8 };
 
 typedef struct Size {
     int width, height;
 } Size;
 
-/* A node that is drawn, or only measured if out is NULL. */
+/* The node of a picture. out NULL: the picture is only measured. */
 typedef struct View {
     FILE *out;
     const Topology *topo;
@@ -45,7 +46,7 @@ static void put_box(FILE *out, int x, int y, Size size, bool is_used)
             is_used ? " used" : "", x, y, size.width, size.height);
 }
 
-/* Returns the text above the content of a part. The caller owns it. */
+/* Returns the heading of a part's box. The caller owns it. */
 static char *part_header(const Hardware *h, int index)
 {
     const Part *part = &h->part[index];
@@ -87,7 +88,7 @@ static void put_core(const View *v, int index, int x, int y)
     mem_free(&ranks);
 }
 
-/* Draws a part with all that is inside it; returns its size. */
+/* Draws a part and all parts inside it; returns its size. room: width available, in pixels. */
 static Size put_part(const View *v, int index, int room, int x, int y)
 {
     int core;
@@ -118,7 +119,7 @@ static Size put_part(const View *v, int index, int room, int x, int y)
     return size;
 }
 
-/* Draws the parts inside `parent` in rows; returns the size of all. */
+/* Draws the parts inside `parent` in rows; returns the size of all rows together. */
 static Size flow(const View *v, int parent, int room, int x, int y)
 {
     Size all = {0, 0};
@@ -141,7 +142,8 @@ static Size flow(const View *v, int parent, int room, int x, int y)
     return all;
 }
 
-/* Draws the box of a device at *x, *y, or below if the row is full, and moves *x. */
+/* Draws the box of a device at *x, *y, or in the next row if this row is full. Moves *x past the
+ * box. */
 static void put_device(const View *v, const char *name, const char *detail, int *x, int *y)
 {
     size_t letters = strlen(name) > strlen(detail) ? strlen(name) : strlen(detail);
@@ -163,7 +165,7 @@ static char *numa_text(int numa)
     return numa < 0 ? mem_text("") : mem_format(", NUMA node %d", numa);
 }
 
-/* Draws cards and GPUs from y on; returns their height. */
+/* Draws network cards and GPUs from y on; returns their height. */
 static int put_devices(const View *v, int y)
 {
     const Hardware *h = v->hardware;
@@ -190,13 +192,15 @@ static int put_devices(const View *v, int y)
     return h->cards + h->gpus > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
 }
 
-/* Writes a word, or the name of a column, at text_y = row. */
+/* Writes a cell of the table of links: a word, or the name of a column. row: y of the text, in
+ * pixels. */
 static void put_word(FILE *out, int row, int column, const char *class, const char *word)
 {
     svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, row, word);
 }
 
-/* Draws the words of pairs of GPUs, and of GPUs and cards, from y on; returns the height. */
+/* Draws a table of links from y on: the word of each pair of GPUs, and of each GPU with each card
+ * (Gpu.link, Gpu.card). Returns its height. */
 static int put_words(const View *v, int y)
 {
     const Hardware *h = v->hardware;
@@ -213,8 +217,8 @@ static int put_words(const View *v, int y)
     return (h->gpus + h->cards + 1) * WORD_HEIGHT + GAP;
 }
 
-/* Returns the title: names of all nodes with this node's layout, processors, and, where there are
- * several nodes, the one with the ranks that are shown. The caller owns it. */
+/* Returns the title: names of all nodes with this node's layout, and processors; if several nodes
+ * have the layout, also the name of the node whose ranks are shown. The caller owns it. */
 static char *picture_title(const View *v)
 {
     const Topology *t = v->topo;
@@ -232,7 +236,7 @@ static char *picture_title(const View *v)
     return title;
 }
 
-/* Draws the lines above the boxes; returns their height. */
+/* Draws the lines of text above the boxes; returns their height. */
 static int put_title(const View *v, int y)
 {
     char *title = picture_title(v);

@@ -6,11 +6,11 @@
 
 /* Sizes in pixels. */
 enum { LEFT = 44, TITLE = 22, TOP = 20, CELL_WIDTH = 52, CELL_HEIGHT = 24, CELLS_WIDTH = 832 };
-/* Opacity of the least and of the greatest value: the text on them stays legible. */
+/* Opacity of the least and of the greatest value. A text on the greatest is still legible. */
 static const double PALE = 0.04, DARK = 0.45;
 enum { SHADES = 12 };
 
-/* The grid of cells. */
+/* The cells of a heat map: position and size in pixels; least and greatest value. */
 typedef struct Cells {
     int y;
     double width, height;

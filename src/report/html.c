@@ -1,5 +1,5 @@
-/* The frame of reports: a page in the form of XML, with its style. The first line of the head
- * forbids the browser to fetch anything. */
+/* The frame of a report: a page in well-formed XML with its CSS, and escaped text. The first line
+ * of the head forbids the browser to fetch anything. */
 #include "private.h"
 
 #include "base/utf8.h"

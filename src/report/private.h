@@ -7,7 +7,7 @@
 
 #include "observe/history.h"
 
-/* A value of each step at which metrics.jsonl has it. */
+/* The values of one key of metrics.jsonl, one for each step that has the key. */
 typedef struct Series {
     /* key in metrics.jsonl; owned */
     char *key;
@@ -20,13 +20,13 @@ typedef struct Series {
 typedef struct RunFiles {
     /* folder, as given; borrowed */
     const char *folder;
-    /* in the order of their first lines; owned */
+    /* one for each key, in the order of their first lines; owned */
     Series *series;
     int series_count;
     LedgerHistory ledger;
-    /* the last line of metrics.jsonl is torn, and left out */
+    /* true: the last line of metrics.jsonl is torn, and left out */
     bool metrics_torn;
-    /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */
+    /* content of config.yaml, and the last part of log.txt; "" if there is no such file; owned */
     char *config, *log;
     /* topo.json; ranks 0: there is none; owned */
     Topology topo;
@@ -37,30 +37,32 @@ void run_files_fini(RunFiles *run);
 /* Returns the series with this key, or NULL. Borrowed. */
 const Series *run_series(const RunFiles *run, const char *key);
 
-/* topology.c. Writes the pictures and tables of a topology into a page. of: what it belongs to, for
- * the headings; NULL: the page has one topology. */
+/* topology.c. Writes the pictures and tables of a topology into a page. of: name of the run that
+ * the topology belongs to, for the headings; NULL: the page has only one topology. */
 void topology_sections(FILE *out, const Topology *topo, const char *of);
-/* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns its
- * height. out NULL: nothing is drawn. */
+/* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns the
+ * height of the picture in pixels. out NULL: nothing is drawn. */
 enum { PICTURE_WIDTH = 900 };
 int hardware_picture(FILE *out, const Topology *topo, int node, int y);
-/* heat_map.c. A matrix of links as a heat map. */
+/* heat_map.c. A matrix of links that is drawn as a heat map. */
 typedef struct HeatMap {
     const char *title;
-    /* [ranks][ranks], and the unit in which it is written; borrowed */
+    /* [ranks][ranks], borrowed; numbers are written as value * scale */
     const double *matrix;
     double scale;
-    /* slow pairs are marked */
+    /* true: slow pairs are framed */
     bool marks;
 } HeatMap;
-/* Most ranks whose links are drawn, and those whose cells have numbers. */
+/* With more than HEAT_RANKS_MAX ranks no heat map is drawn, with more than HEAT_NUMBERS_MAX its
+ * cells have no numbers. */
 enum { HEAT_RANKS_MAX = 64, HEAT_NUMBERS_MAX = 16 };
-/* Draws it in the same way as hardware_picture. */
+/* Draws a heat map; y, out and the result are as in hardware_picture. */
 int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
 
-/* html.c. The style of a page, and of a picture that is a file. */
+/* html.c. The CSS of a page, and of a picture in a file of its own. */
 extern const char html_style[];
-/* Writes a text of a picture. class: words of the style; anchor: "start", "middle" or "end". */
+/* Writes a text in a picture. class: classes of html_style; anchor: "start", "middle" or "end" of
+ * the text is at x. */
 void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
 /* Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
  * characters. */
@@ -70,7 +72,7 @@ void html_end(FILE *out);
 /* Begins and ends a section with a heading. */
 void html_section(FILE *out, const char *heading);
 void html_section_end(FILE *out);
-/* Text in <details>, closed at first. */
+/* Writes a text in <details>, which the page shows closed at first. */
 void html_details(FILE *out, const char *summary, const char *text);
 
 /* chart.c. A line of a chart. */
@@ -79,16 +81,16 @@ typedef struct ChartLine {
     const char *name;
     const Series *series;
 } ChartLine;
-/* Number of colours; later lines use them again, with dashes. */
+/* Number of colours. Lines after the sixth use the same colours again, with dashes. */
 enum { CHART_COLOURS = 6 };
-/* Writes a figure: lines over the step, and their values in a table. lines[count], count > 0. */
+/* Writes a figure: lines over the step, and their values in a table. line[count], count > 0. */
 void chart_lines(FILE *out, const char *title, const ChartLine *line, int count);
-/* Writes a figure with one bar for each row: its values stacked, as fractions of the largest sum.
- * value: [rows][parts] */
+/* Writes a figure with one bar for each row: the row's values, stacked. The row with the largest
+ * sum has the full width. value: [rows][parts] */
 void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value);
 
-/* Sections of the page, which are left out if no run has anything for them. */
+/* Each writes a section of the page; a section is left out if no run has data for it. */
 void section_times(FILE *out, const RunFiles *run, int runs);
 void section_starts(FILE *out, const RunFiles *run, int runs);
 void section_schedules(FILE *out, const RunFiles *run, int runs);

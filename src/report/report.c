@@ -1,4 +1,4 @@
-/* The page of a report, and its first sections: outcome and curves. */
+/* Writes the page of a report, and its first sections: outcome and curves. */
 #include "private.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
-/* Returns the last step that is known. Steps after the last line of metrics.jsonl are known if the
- * last start ended by itself. */
+/* Returns the last known step: that of the last line of metrics.jsonl, or, if it is later, that of
+ * the last start in ledger.jsonl. */
 static double last_step(const RunFiles *run)
 {
     double last = 0;
@@ -95,8 +95,8 @@ static bool is_time(const char *key)
     return strncmp(key, TIME_PREFIX, sizeof TIME_PREFIX - 1) == 0;
 }
 
-/* Keys without a chart of their own: they say nothing as curves, or are fractions of the time,
- * which have one chart for each run. */
+/* Returns true if the key gets a chart of its own. Keys that show nothing as a curve get none, and
+ * the fractions of the time share one chart for each run. */
 static bool is_curve(const char *key)
 {
     static const char *const left_out[] = {"epoch", "samples", "tokens", "seconds"};
@@ -106,7 +106,8 @@ static bool is_curve(const char *key)
     return true;
 }
 
-/* Writes the chart of a key, unless an earlier run had it already. */
+/* Writes the chart of a key of run `from`. If an earlier run has the key, its chart has been
+ * written already. */
 static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const char *key)
 {
     ChartLine *line = mem_new((size_t)runs * sizeof *line);
@@ -127,8 +128,8 @@ static double largest(const Series *s)
     return most;
 }
 
-/* Writes one chart with the fractions of a run's time, of which those are left out that are always
- * small. */
+/* Writes one chart with the fractions of a run's time. A fraction that is always below
+ * FRACTION_FROM is left out. */
 static void put_time_curves(FILE *out, const RunFiles *run)
 {
     static const double FRACTION_FROM = 0.01;

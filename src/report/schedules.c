@@ -1,8 +1,8 @@
-/* The section about the schedule of a pipeline: its simulation with the measured times of the
- * chunks. */
+/* Writes the section about the schedule of a pipeline: its simulation with the measured times of
+ * the chunks. */
 #include "private.h"
 
-/* most boxes of a picture, and stages in it */
+/* most boxes and most stages of a picture */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)
@@ -11,7 +11,7 @@ static TaskCost cost_of(const LedgerSchedule *s, int chunk)
     return (TaskCost){.forward = cost[0], .backward_data = cost[1], .backward_weight = cost[2]};
 }
 
-/* Writes milliseconds of a micro-batch by chunk. */
+/* Writes a table of the milliseconds of a micro-batch in each chunk. */
 static void put_chunks(FILE *out, const Schedule *schedule, const LedgerSchedule *s)
 {
     fputs("<details><summary>milliseconds of a micro-batch by chunk</summary><table><tr>"
@@ -27,7 +27,7 @@ static void put_chunks(FILE *out, const Schedule *schedule, const LedgerSchedule
     fputs("</table></details>\n", out);
 }
 
-/* Draws a schedule. ERR_CONFIG: it cannot be made. */
+/* Draws a schedule of this kind and shape. ERR_CONFIG: kind and shape do not fit. */
 static Status put_picture(FILE *out, int kind, ScheduleShape shape, const LedgerSchedule *s)
 {
     Schedule *schedule;

@@ -1,6 +1,6 @@
-/* Reads the files of a run. Lines of metrics.jsonl are objects; each number in one is a value of
- * the series of its key at the line's step. A last line that is torn by a crash is left out, and
- * the page says so. */
+/* Reads the files of a run. Each line of metrics.jsonl is an object; each number in it becomes a
+ * value of the series of its key, at the line's step. A last line that a crash has torn is left
+ * out, and the page says so. */
 #include "private.h"
 
 #include "base/json_scan.h"
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
-/* the part of log.txt that is read */
+/* bytes that are read at the end of log.txt */
 enum { LOG_BYTES = 32 << 10 };
-/* larger steps are not those of a run */
+/* a larger step is an error */
 static const double STEP_MAX = 1e15;
 
 const Series *run_series(const RunFiles *run, const char *key)
@@ -50,7 +50,8 @@ static bool is_number(const JsonScan *scan)
     return scan->at < scan->end && (*scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9'));
 }
 
-/* Reads a value of a line of metrics.jsonl. *step: of the line, which its first key gives. */
+/* Reads a value of a line of metrics.jsonl. *step: step of the line; the line's first key sets
+ * it. */
 static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double *step)
 {
     double value;
@@ -104,7 +105,8 @@ static Status read_lines(RunFiles *run, const char *path)
     return st;
 }
 
-/* Reads the last `most` bytes of a text, from the beginning of a line; "" if it cannot be read. */
+/* Returns about the last `most` bytes of a text file, beginning with a whole line; "" if the file
+ * cannot be read. The caller owns the text. */
 static char *text_end(const char *folder, const char *name, size_t most)
 {
     char *path = mem_format("%s/%s", folder, name), *text = NULL;

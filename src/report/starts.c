@@ -1,9 +1,11 @@
-/* The section about the starts of a run: how far each came, and where the time of all went. */
+/* Writes the section about the starts of a run: the steps of each start, and the parts of the time
+ * of all starts. */
 #include "private.h"
 
 #include <time.h>
 
-/* Time of day in UTC, so that equal files give equal pages everywhere. */
+/* Writes a date and time in UTC, so that equal files give equal pages everywhere. seconds: since
+ * 1970. */
 static void put_date(FILE *out, double seconds)
 {
     char text[32] = "-";

@@ -1,12 +1,12 @@
-/* The section about time: parts of a step with their forecast, bars of ranks, and the critical
- * path. */
+/* Writes the section about time: parts of a step with their forecast, a bar for each rank, and the
+ * critical path. */
 #include "private.h"
 
 #include <string.h>
 
 /* ---- a step ---- */
 
-/* Writes the forecast and its error; "-" where there is none. */
+/* Writes the forecast of a part and its error; "-" if there is no forecast. */
 static void put_forecast(FILE *out, const LedgerPart *part)
 {
     if (part->has_forecast)
@@ -72,7 +72,7 @@ static void put_steps(FILE *out, const RunFiles *run)
 
 /* ---- ranks ---- */
 
-/* Returns a number of a rank; 0 if it has none of this name. */
+/* Returns a number of a rank by its name; 0 if the rank has no such number. */
 static double rank_value(const LedgerRank *rank, const char *name)
 {
     for (int i = 0; i < rank->count; ++i)
@@ -99,7 +99,7 @@ static void put_ranks_table(FILE *out, const LedgerHistory *h, char *const *row)
     fputs("</table></details>\n", out);
 }
 
-/* Writes a bar for each rank of the ledger. */
+/* Writes a bar for each rank that the ledger has, if there are at least two. */
 static void put_ranks(FILE *out, const RunFiles *run)
 {
     const LedgerHistory *h = &run->ledger;

@@ -1,14 +1,16 @@
-/* Pictures and tables of a topology: as a page, as sections of a page, and as one SVG file. */
+/* Writes the pictures and tables of a topology: as a page, as sections of a page, or as one SVG
+ * file. */
 #include "private.h"
 
 #include "topo/layout.h"
 
 #include <errno.h>
 
-/* Space between the pictures of a file, and around them, in pixels. */
+/* SPACE, MARGIN: pixels between the pictures of a file, and around them. SLOW_LISTED: most slow
+ * pairs in a table. */
 enum { SPACE = 28, MARGIN = 16, SLOW_LISTED = 50 };
 
-/* The heat maps of a topology, [MAPS]. */
+/* Fills in the heat maps of a topology. */
 enum { MAPS = 3 };
 static void heat_maps(const Topology *t, HeatMap map[MAPS])
 {
@@ -23,8 +25,8 @@ static bool draws_links(const Topology *t)
     return t->bytes_per_s && t->ranks > 1 && t->ranks <= HEAT_RANKS_MAX;
 }
 
-/* Calls for the first node of each layout that is described. Returns the height of what `draw`
- * drew. */
+/* Calls `draw` for the first node of each layout whose hardware is described. Returns the sum of
+ * the heights that `draw` returned. */
 static int each_picture(FILE *out, const Topology *t, int y,
                         int (*draw)(FILE *out, const Topology *t, int node, int y))
 {
