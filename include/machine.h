@@ -1,5 +1,5 @@
-/* machine: times measured on a machine, kept in a file, and the forecast of a training step from
- * them and a plan. Times never decide how a model is cut or what a step computes. Not
+/* machine: times measured on a machine and kept in a file, and the forecast of a training step from
+ * these times and a plan. Times never decide how a model is cut or what a step computes. Not
  * collective. */
 #ifndef WEFT_MACHINE_H
 #define WEFT_MACHINE_H
@@ -7,11 +7,11 @@
 #include "machine/times.h"
 #include "pipeline.h"
 
-/* Describes a planned operation: its kind, shapes, layouts and attributes that its time depends
- * on. Owner: the caller. */
+/* Returns a text that describes a planned operation: its kind, shapes, layouts, and the attributes
+ * that its time depends on. The caller owns it. */
 char *operation_key(const OpSpec *spec);
 
-/* Parts of a step's time. They add up to the time of the step, on the rank that ends last. */
+/* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
 #define FORECAST_LINES(W)                                                                          \
     /* operations, copies and additions: mean over the stages */                                   \
     W(FORECAST_COMPUTE, "compute")                                                                 \
@@ -29,11 +29,11 @@ typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } 
 extern const char *const forecast_names[FORECAST_LINE_COUNT];
 
 typedef struct Forecast {
-    /* seconds of a step; low and high: if all parts took their low or high times */
+    /* seconds of a step. low, high: the step if all parts took their low or high times */
     TimeRange step;
     /* seconds of each part, by median times */
     double line[FORECAST_LINE_COUNT];
-    /* times that were not measured follow from given rates */
+    /* true: times that were not measured are computed from the machine's rates */
     bool described;
 } Forecast;
 /* The run whose step is forecast. All fields are borrowed. */
@@ -42,24 +42,25 @@ typedef struct ForecastOf {
     /* plans of all stages, [schedule->shape.stages] */
     const Plan *const *plan;
     int threads;
-    /* settings on which times depend */
+    /* settings on which times depend (train_setup) */
     const char *setup;
-    /* grid.sums; micro-batches of a replica, which it computes itself */
+    /* grid.sums; number of micro-batches of one replica in a step */
     CommWay sums;
     int micros;
-    /* forecast by median times only, which takes a third of the time: step has three equal
-     * values */
+    /* true: forecast by median times only, in a third of the time; the three values of
+     * Forecast.step are then equal */
     bool median_only;
-    /* path of the machine's file, for messages */
+    /* path of the machine's file, for error messages */
     const char *from;
 } ForecastOf;
-/* Seconds of a part of a planned operation, by its median time. ERR_CONFIG: the file has no time of
- * it; the message says how to measure it. */
+/* Sets *seconds to the median time of a part of a planned operation. ERR_CONFIG: the file has no
+ * time of this part; the message says how to measure it. */
 Status machine_part_s(const Machine *machine, const ForecastOf *of, const Op *op,
                       OperationPart part, double *seconds);
 /* Forecasts a step of full micro-batches. The ranks fill one node after the other. ERR_CONFIG: the
- * file has no time of an operation, a message or a sum that the step needs, or other settings
- * or threads, or fewer ranks; the message says how to measure it. */
+ * file has no time of an operation, a message or a sum of the step, or it was measured with other
+ * settings, another number of threads or fewer ranks; the message says how to measure what is
+ * missing. */
 Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);
 
 #endif

@@ -1,11 +1,11 @@
-/* Times measured on a machine, and their file. Not collective. */
+/* Times measured on a machine: in memory, and in a file. Not collective. */
 #ifndef WEFT_MACHINE_TIMES_H
 #define WEFT_MACHINE_TIMES_H
 
 #include "parallel/sums.h"
 #include "pipeline/operation_times.h"
 
-/* Measured times of an operation. Operations with equal keys are taken to need equal times. */
+/* Measured times of an operation. Operations with equal keys are assumed to need equal times. */
 typedef struct OperationTime {
     /* description of the operation (operation_key); owned */
     char *key;
@@ -15,21 +15,21 @@ typedef struct OperationTime {
     TimeRange part[OPERATION_PART_COUNT];
 } OperationTime;
 
-/* Time of a sum over replicas on one node. */
+/* Time of a sum over replicas on one node: link.latency_s + bytes * link.s_per_byte. */
 typedef struct SumTime {
-    /* number of ranks that sum */
+    /* number of ranks whose values are summed */
     int ranks;
     Link link;
 } SumTime;
 
-/* Rates of one rank while all ranks of its node compute, given for a machine that was not
+/* Rates of one rank while all ranks of its node compute. They are given for a machine that was not
  * measured. */
 typedef struct Rates {
     /* floating-point operations per second; a multiply-add counts as two */
     double flops_per_s;
     /* bytes read and written per second */
     double bytes_per_s;
-    /* seconds that a call of an operation takes besides */
+    /* seconds of a call of an operation, in addition to its calculations and its memory traffic */
     double call_s;
 } Rates;
 
@@ -37,18 +37,18 @@ typedef struct Machine {
     /* name of the host, model of its processor, and time of the measurement in UTC; the last two
      * are NULL if nothing was measured; owned */
     char *host, *cpu, *measured;
-    /* settings of the run on which times depend (train_setup); NULL if nothing was measured;
-     * owned */
+    /* settings on which times depend (train_setup), as in the measured run; NULL if nothing was
+     * measured; owned */
     char *setup;
-    /* ranks of one node; they computed at the same time */
+    /* number of ranks of one node, which all computed during the measurement */
     int ranks;
-    /* threads of one rank; 0: nothing was measured */
+    /* number of threads of one rank; 0: nothing was measured */
     int threads;
     /* number of equal nodes, at least 1 */
     int nodes;
-    /* memory of one node; 0: not known */
+    /* memory of one node in bytes; 0: not known */
     double memory_bytes;
-    /* true: the times of operations that were not measured follow from rates */
+    /* true: the times of operations that were not measured are computed from `rates` */
     bool has_rates;
     Rates rates;
     /* operations in ascending order of their keys; owned */
@@ -56,11 +56,12 @@ typedef struct Machine {
     int operation_count;
     /* copies and additions between operations: seconds per byte read or written */
     double move_s_per_byte;
-    /* time between two actions of a pass */
+    /* time between two actions of a pass, in seconds */
     double action_s;
-    /* time of the optimizer's update per trained parameter of the rank */
+    /* seconds of the optimizer's update for each trained parameter of the rank */
     TimeRange update_s;
-    /* the rest of a step: bookkeeping, and taking micro-batches that the loader has ready */
+    /* seconds of the rest of a step: bookkeeping, and fetching micro-batches that the loader has
+     * ready */
     TimeRange rest_s;
     /* true: the time of a message between two ranks of a node is known */
     bool has_message;
@@ -74,17 +75,19 @@ typedef struct Machine {
     int sum_count;
 } Machine;
 
-/* Returns 0.8, 1 and 1.25 times `seconds`: forecasts from rates have errors of that size. */
+/* Returns the range 0.8, 1 and 1.25 times `seconds`, since forecasts from rates have errors of
+ * about that size. */
 TimeRange rates_range(double seconds);
 /* Returns the operation with this key, or NULL. Borrowed. */
 const OperationTime *machine_find(const Machine *machine, const char *key);
-/* Adds measured times of an operation. If its key is there already, the new times are combined with
- * the old ones: the mean of the medians, the least low and the greatest high (TimeRange). */
+/* Adds measured times of an operation. If the machine has the key already, the new times are
+ * combined with the old ones: the mean of the medians, the least low and the greatest high
+ * (TimeRange). */
 void machine_add(Machine *machine, const OperationTime *time);
-/* Reads a file that machine_write wrote. ERR_NOINPUT: there is no such file; ERR_CONFIG: file, line
- * and column of what is wrong. Release with machine_fini. */
+/* Reads a file that machine_write wrote. ERR_NOINPUT: there is no such file. ERR_CONFIG: the file
+ * is invalid; the message has line and column. Release with machine_fini. */
 Status machine_read(Machine *machine, const char *path);
-/* Writes a YAML file; replaces one of that name. ERR_IO. */
+/* Writes a YAML file; a file with this path is replaced. ERR_IO. */
 Status machine_write(const Machine *machine, const char *path);
 void machine_fini(Machine *machine);
 

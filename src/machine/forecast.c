@@ -1,6 +1,6 @@
-/* Forecasts a step: measured times of the operations in the plan's own lists of actions become
- * costs of chunks, with which the schedule is simulated (schedule_waits); sums, update and the rest
- * are added. */
+/* Forecasts a step. The measured times of the operations in the plan's lists of actions are added
+ * up to costs of chunks. The schedule is simulated with these costs (schedule_waits). Then sums,
+ * update and the rest are added. */
 #include "private.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@ const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAM
 
 /* ---- chunks ---- */
 
-/* Finds the time of a part of an operation. Without measured operations no key is made. */
+/* Finds the time of a part of an operation: a measured time, else one from rates. If no operation
+ * was measured, operation_key is not called, which saves time. */
 static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
                          TimeRange *range)
 {
@@ -38,7 +39,8 @@ Status machine_part_s(const Machine *m, const ForecastOf *of, const Op *op, Oper
     return OK;
 }
 
-/* Adds the time of a part of a run's operation to *cost. */
+/* Adds the time of a part of an operation to *cost. run: index of the operation in the chunk's
+ * list. */
 static Status add_part(const ChunkOf *c, int run, OperationPart part, double *cost)
 {
     TimeRange range;
@@ -62,7 +64,7 @@ Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double
     return OK;
 }
 
-/* Time in which the gradients of a micro-batch are added to the partial sums. */
+/* Returns the time in which the gradients of a micro-batch are added to the partial sums. */
 static double adding_s(const ChunkOf *c)
 {
     double micros = c->of->schedule->shape.micros, elements = 0;
@@ -71,7 +73,7 @@ static double adding_s(const ChunkOf *c)
     return bucket_moved_bytes(elements, micros) * c->machine->move_s_per_byte;
 }
 
-/* Cost of a message between chunk `chunk` of the model and the next one. */
+/* Computes the cost of a message between chunk number `chunk` of the model and the next chunk. */
 static Status message_cost(const ChunkOf *c, int chunk, const Message *message, MessageCost *cost)
 {
     const Schedule *s = c->of->schedule;

@@ -1,4 +1,5 @@
-/* Messages and sums between the ranks of a grid, on a node and between nodes. */
+/* Computes the times of messages and sums between the ranks of a grid, on a node and between
+ * nodes. */
 #include "private.h"
 
 static int least(int a, int b)
@@ -6,7 +7,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Cost of a message in shared memory: its sender and its receiver copy it. */
+/* Computes the cost of a message in shared memory, which its sender and its receiver copy. */
 static Status message_on_node(const Machine *m, const ForecastOf *of, double bytes,
                               MessageCost *cost)
 {
@@ -49,8 +50,9 @@ Link link_in_tensor_group(const Machine *m, const ForecastOf *of)
     return link;
 }
 
-/* Ranks of the largest power of two of neighbours that may form a group on a node, if `count`
- * replicas from number `first` on are there: the lowest bit set in either. */
+/* Returns the largest power of two of neighbouring replicas that can form a group on a node with
+ * the `count` replicas from number `first` on. It is the lowest bit that is set in `first` or
+ * `count`. */
 static int group_width(int first, int count)
 {
     int both = first | count;
@@ -94,7 +96,7 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
                     "%s: has no time of sums over %d ranks: measure it with weft bench machine -n "
                     "%d --save %s",
                     of->from, ranks, ranks, of->from);
-    /* a ring */
+    /* the sum is made in a ring */
     *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.s_per_byte);
     return OK;
 }

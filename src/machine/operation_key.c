@@ -1,4 +1,4 @@
-/* The key of an operation: two operations with the same key do the same work. */
+/* Makes the key of an operation. Two operations with the same key do the same work. */
 #include "machine.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void put_desc(FILE *out, const char *name, Desc d)
     if (d.flat) fprintf(out, ":flat");
 }
 
-/* Writes a number unless it is 0. */
+/* Writes a number if it is not 0. */
 static void put_number(FILE *out, const char *name, int64_t value)
 {
     if (value) fprintf(out, " %s=%lld", name, (long long)value);

@@ -1,9 +1,10 @@
-/* Times of operations from the rates of a machine that is described. */
+/* Computes times of operations from the rates of a machine that was described instead of
+ * measured. */
 #include "private.h"
 
 #include <math.h>
 
-/* Bytes that a part of an operation reads and writes. */
+/* Returns the bytes that a part of an operation reads and writes. */
 static double part_bytes(const Op *op, OperationPart part)
 {
     const OpSpec *s = &op->spec;
@@ -19,7 +20,8 @@ static double part_bytes(const Op *op, OperationPart part)
     return dx > 0 ? y + (op->needs_y ? y : 0) + x + w + dx : 0;
 }
 
-/* Calculations of a part. Those of backward are divided between its parts. */
+/* Returns the floating-point operations of a part. If backward has both parts, each has half of
+ * backward's operations. */
 static double part_flops(const Op *op, OperationPart part)
 {
     const OpSpec *s = &op->spec;
@@ -30,8 +32,9 @@ static double part_flops(const Op *op, OperationPart part)
     return weight && data ? op->flops_backward / 2 : op->flops_backward;
 }
 
-/* Time of an exchange of x in a tensor group: a sum as a ring makes it, or one half of it. Backward
- * mirrors forward. */
+/* Returns the time of an exchange of x in a tensor group: an all-reduce in a ring, or, for a gather
+ * or a scatter, half of it. An exchange that is made only in forward or only in backward takes no
+ * time in the other pass. */
 static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s,
                          OperationPart part)
 {

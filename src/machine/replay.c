@@ -1,14 +1,16 @@
-/* Plays a schedule on all ranks of a node at the same time. They share the node's connection, on
- * which messages follow each other: ranks that begin together soon take turns, and wait less than
- * if each message had its share of the connection only. */
+/* Plays a schedule on all ranks of a node at the same time. The ranks share the node's connection,
+ * which carries one message after the other. Ranks that begin together soon alternate: one computes
+ * while another sends. They wait less than in schedule_simulate, where each message gets an equal
+ * share of the connection. */
 #include "private.h"
 
 #include <math.h>
 
-/* the most steps of the search for the next task, about a second */
+/* most steps of the search for the next task; they take about a second */
 static const double STEPS_MAX = 3e8;
 
-/* One rank of a stage: its next task, and its time. */
+/* One rank of a stage. lane: number of the rank in its stage; next: index of its next task; now:
+ * the time that it has reached. */
 typedef struct Runner {
     int stage, lane, next;
     double now;
@@ -18,25 +20,27 @@ typedef struct Replay {
     const Machine *machine;
     const ForecastOf *of;
     const TaskCost *cost;
-    /* ranks of each stage that are played; [stages * lanes]; owned */
+    /* number of ranks of each stage that are played; all of them, [stages * lanes], owned */
     int lanes;
     Runner *runner;
-    /* arrival of each message, [2][chunk][micro-batch][lane], activations first; NAN: not sent yet;
-     * owned */
+    /* time at which each message arrives, [activations, gradients][chunk][micro-batch][lane]; NAN:
+     * not sent yet; owned */
     double *arrival;
-    /* when each node's connection is free, for sending and for receiving; [nodes]; owned */
+    /* time from which each node's connection is free for sending, and for receiving; [nodes];
+     * owned */
     double *out_free, *in_free;
     ScheduleReport *report;
 } Replay;
 
-/* Ranks of a stage whose messages may meet on a connection. */
+/* Returns the number of ranks of a stage that share a connection. */
 static int lanes_of(const Machine *m, GridShape shape)
 {
     int replica_ranks = shape.dp * shape.tp;
     return replica_ranks > m->ranks && replica_ranks % m->ranks == 0 ? m->ranks : replica_ranks;
 }
 
-/* The message of a task: what crosses the boundary behind a chunk, in one direction. */
+/* The message that a task sends or receives across the boundary behind a chunk: activations, or
+ * gradients in the other direction. sends: the task sends it */
 typedef struct Crossing {
     bool gradients, sends;
     /* the chunk before the boundary */
@@ -64,7 +68,8 @@ static const Task *next_task(const Replay *r, const Runner *runner)
     return runner->next < s->count[runner->stage] ? &s->task[runner->stage][runner->next] : NULL;
 }
 
-/* When a rank can begin its next task; INFINITY: not yet known, or there is none. */
+/* Returns the time at which a rank can begin its next task; INFINITY: the time is not known yet, or
+ * there is no task. */
 static double ready_at(const Replay *r, const Runner *runner)
 {
     const Task *task = next_task(r, runner);
@@ -89,7 +94,7 @@ static double work_s(const TaskCost *cost, TaskKind kind)
     }
 }
 
-/* Bytes of the message across the boundary behind a chunk. */
+/* Returns the bytes of a message across the boundary behind a chunk. */
 static double message_bytes(const Replay *r, Crossing c)
 {
     const Schedule *s = r->of->schedule;
@@ -98,7 +103,8 @@ static double message_bytes(const Replay *r, Crossing c)
     return (double)(c.gradients ? chunk->gradients_in : chunk->activations_out).bytes;
 }
 
-/* Sends a message at the rank's time: it waits until both nodes' connections are free. */
+/* Sends a message at the time that the rank has reached. The message waits until the connections of
+ * both nodes are free. */
 static void send(Replay *r, const Runner *runner, Crossing c, int micro)
 {
     const Schedule *s = r->of->schedule;
@@ -135,7 +141,7 @@ static void play(Replay *r, Runner *runner, double ready)
     *span = (ScheduleSpan){ready, runner->now};
 }
 
-/* Plays tasks in the order of their beginnings. */
+/* Plays all tasks in the order in which they begin. */
 static void play_all(Replay *r)
 {
     int runners = r->of->schedule->shape.stages * r->lanes;

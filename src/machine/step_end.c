@@ -1,8 +1,8 @@
-/* The end of a step: sums over replicas, which messages between nodes make while backward passes
- * still run, and updates. */
+/* Computes the end of a step: sums over replicas, then updates. Sums between nodes run while
+ * backward passes still compute; sums on one node do not. */
 #include "private.h"
 
-/* A stage whose end is computed. */
+/* The stage whose end is computed. */
 typedef struct StageOf {
     const Machine *machine;
     const ForecastOf *of;
@@ -17,7 +17,7 @@ static const Plan *plan_of(const StageOf *s)
     return s->of->plan[s->stage];
 }
 
-/* End of the stage's last task. */
+/* Returns the end of the stage's last task. */
 static double last_end(const StageOf *s)
 {
     const Schedule *schedule = s->of->schedule;
@@ -29,7 +29,7 @@ static double last_end(const StageOf *s)
     return end;
 }
 
-/* The last task in which a chunk's gradients of weights are computed. */
+/* Returns the span of the last task that computes a chunk's gradients of weights. */
 static ScheduleSpan last_backward(const StageOf *s, int chunk)
 {
     const Schedule *schedule = s->of->schedule;
@@ -42,7 +42,7 @@ static ScheduleSpan last_backward(const StageOf *s, int chunk)
     return last;
 }
 
-/* Sets part[b] to the part of that task after which bucket b is complete. */
+/* Sets part[b] to the fraction of last_backward's task after which bucket b is complete. */
 static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *part)
 {
     bool split = s->of->schedule->split;
@@ -59,8 +59,8 @@ static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *par
     return OK;
 }
 
-/* Seconds of the messages of one sum of a bucket between nodes, and within them. The counts of
- * collecting and spreading are those of docs/zero.md. */
+/* Computes the seconds of one sum of a bucket, within nodes and between them. collect: values are
+ * summed; spread: sums are distributed. docs/zero.md has the numbers of messages of both. */
 static Status sum_s(const StageOf *s, double elements, bool collect, bool spread, double *seconds)
 {
     const Plan *plan = plan_of(s);
@@ -78,8 +78,8 @@ static Status sum_s(const StageOf *s, double elements, bool collect, bool spread
     return OK;
 }
 
-/* Time of the sums of a stage whose replicas are on one node. The ranks' own cores make them, so
- * their time is not hidden. */
+/* Computes the time of the sums of a stage whose replicas are on one node. The ranks' own cores
+ * add, so this time is not hidden behind backward passes. */
 static Status sums_on_node(const StageOf *s, double *seconds)
 {
     const Plan *plan = plan_of(s);
@@ -93,15 +93,15 @@ static Status sums_on_node(const StageOf *s, double *seconds)
     return OK;
 }
 
-/* Sums between nodes of one stage, as the network carries them one after the other. */
+/* The sums between nodes of one stage, which the network carries one after the other. */
 typedef struct Carried {
-    /* when the network is free; seconds of all sums of a step that may run during the step; seconds
-     * of gathers after the update */
+    /* time from which the network is free; seconds of all sums that can run during the step;
+     * seconds of all-gathers after the update */
     double free_at, during_s, after_s;
 } Carried;
 
-/* Adds the sums of a chunk. A sum begins when its bucket is complete in the last backward pass;
- * sharded gradients are also pushed after each micro-batch before. */
+/* Adds the sums of a chunk. A sum begins when its bucket is complete in the last backward pass.
+ * Sharded gradients are also sent to their owners after each earlier micro-batch. */
 static Status carry_chunk(const StageOf *s, const ChunkPlan *chunk, Carried *carried)
 {
     const Plan *plan = plan_of(s);
@@ -125,7 +125,8 @@ static Status carry_chunk(const StageOf *s, const ChunkPlan *chunk, Carried *car
     return st;
 }
 
-/* Time from the stage's last task until its sums between nodes are complete. */
+/* Computes the time from the end of the stage's last task until its sums between nodes are
+ * complete. */
 static Status sums_between_nodes(const StageOf *s, double end, double *seconds)
 {
     const Plan *plan = plan_of(s);
@@ -139,7 +140,7 @@ static Status sums_between_nodes(const StageOf *s, double end, double *seconds)
     return OK;
 }
 
-/* Trained parameters that a rank of the stage updates. */
+/* Returns the number of trained parameters that a rank of the stage updates. */
 static double updated_elements(const Plan *plan)
 {
     double elements = (double)plan->trained_elements;

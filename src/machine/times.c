@@ -1,4 +1,4 @@
-/* The times of a machine in memory. */
+/* The times of a machine in memory: operations sorted by key, found and added. */
 #include "machine/times.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Reads the file of a machine's times: a mapping in YAML with one line for each operation. Unknown
- * keys are errors. A file with `rates` describes a machine, and needs no measured times. */
+ * keys are errors. A file with `rates` describes a machine and need not have measured times. */
 #include "times_file.h"
 
 #include "config/yaml.h"
@@ -12,12 +12,13 @@
 enum { RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
 static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18;
-/* bytes that an update with two state slots reads and writes for each parameter */
+/* bytes that an update with two floats of state reads and writes for each parameter: reads 4 floats
+ * and writes 3 */
 static const double UPDATE_BYTES = 28;
 
 /* ---- reading ---- */
 
-/* A machine that is read from a file. */
+/* A machine that is being read from a file. */
 typedef struct Reader {
     Machine *machine;
     const char *path;
@@ -79,7 +80,7 @@ static Status read_range(const Reader *r, const Node *n, TimeRange *range)
     return OK;
 }
 
-/* Returns the index of a mapping's key among `count` words. */
+/* Finds the index of a mapping's key among `count` words. */
 static Status read_key(const Reader *r, const Node *key, const char *const *words, int count,
                        int *index)
 {
@@ -217,7 +218,7 @@ static Status read_value(const Reader *r, int key, const Node *n)
     }
 }
 
-/* Sets the times that follow from rates where they are not in the file. */
+/* Computes the times that the file leaves out from its rates. there[key]: the file has the key. */
 static void take_rates(Machine *m, const bool there[KEY_COUNT])
 {
     double update_s = UPDATE_BYTES / m->rates.bytes_per_s;

@@ -4,8 +4,8 @@
 
 #include "machine/times.h"
 
-/* First the keys of every file, then those of measured times, which a file without `rates` must
- * have, then those that may be left out. */
+/* Three groups: keys that every file has, before KEYS_DESCRIBED; keys of measured times, before
+ * KEYS_MEASURED, which a file without `rates` must have; and optional keys. */
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_machine")                                                                 \
     W(KEY_HOST, "host")                                                                            \
