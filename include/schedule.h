@@ -1,12 +1,13 @@
-/* schedule: which stage of a pipeline does which task when, as lists of tasks made by pure
- * functions, with their simulation and picture. A list can be printed, timed and proved free of
- * deadlock before a rank starts. No MPI, no model; nothing is collective.
+/* schedule: the order of the tasks of each stage of a pipeline, as lists of tasks that pure
+ * functions make, with a simulation and pictures of the lists. The lists can be printed, timed and
+ * proved free of deadlock before a rank starts. The module needs no MPI and no model; nothing is
+ * collective.
  *
- * The model is cut into chunks 0 .. stages * chunks - 1 in node order, and every stage has `chunks`
- * of them. The schedule decides which ones (schedule_stage): usually chunk c is on stage c %
- * stages, so a micro-batch passes through the stages `chunks` times; V-shaped schedules turn back
- * at the last stage. Between consecutive chunks on one stage there is no message. Every stage does
- * a chunk's backward passes in the order of the micro-batches. */
+ * The model is cut into chunks 0 .. stages * chunks - 1 in the order of its nodes, and every stage
+ * has `chunks` chunks. The schedule decides which stage has which chunks (schedule_stage). Usually
+ * chunk c is on stage c % stages, so a micro-batch passes through all stages `chunks` times. In
+ * -shaped schedules it goes down the stages and back up. Consecutive chunks on one stage exchange
+ * no message. Every stage runs the backward passes of a chunk in the order of the micro-batches. */
 #ifndef WEFT_SCHEDULE_H
 #define WEFT_SCHEDULE_H
 
@@ -16,20 +17,21 @@ typedef enum TaskKind {
     TASK_FORWARD,
     /* the whole backward pass */
     TASK_BACKWARD,
-    /* the half that makes the gradients of the chunk's inputs */
+    /* the half of backward that computes the gradients of the chunk's inputs */
     TASK_BACKWARD_DATA,
-    /* the half that makes the gradients of the chunk's weights, at any later time */
+    /* the half of backward that computes the gradients of the chunk's weights; any time after the
+     * other half */
     TASK_BACKWARD_WEIGHT,
-    /* the chunk's outputs, to the stage of chunk + 1 */
+    /* sends the chunk's outputs to the stage of chunk + 1 */
     TASK_SEND_FORWARD,
-    /* the chunk's inputs, from the stage of chunk - 1 */
+    /* receives the chunk's inputs from the stage of chunk - 1 */
     TASK_RECEIVE_FORWARD,
-    /* the gradients of the chunk's inputs, to the stage of chunk - 1 */
+    /* sends the gradients of the chunk's inputs to the stage of chunk - 1 */
     TASK_SEND_BACKWARD,
-    /* the gradients of the chunk's outputs, from the stage of chunk + 1 */
+    /* receives the gradients of the chunk's outputs from the stage of chunk + 1 */
     TASK_RECEIVE_BACKWARD,
     TASK_KINDS,
-    /* kinds of work, which come before those of messages */
+    /* number of the kinds that compute; the kinds from here on are messages */
     TASK_WORK_KINDS = TASK_SEND_FORWARD
 } TaskKind;
 /* Names in schedule files: "forward", ... */
@@ -37,19 +39,20 @@ extern const char *const task_names[TASK_KINDS];
 
 typedef struct Task {
     TaskKind kind;
-    /* chunk of the whole model; micro-batch of this replica, 0-based */
+    /* number of the chunk in the whole model, and of the micro-batch in this replica, both from
+     * 0 */
     int chunk, micro;
 } Task;
 
 typedef struct ScheduleShape {
-    /* chunks: chunks per stage; micros: micro-batches of one replica */
+    /* number of stages, of chunks of each stage, and of micro-batches of one replica */
     int stages, chunks, micros;
 } ScheduleShape;
 typedef struct Schedule {
     ScheduleShape shape;
     /* "gpipe", "1f1b", ..., "file", "forward"; borrowed, constant */
     const char *name;
-    /* true: every backward pass is in two halves, and no list has a TASK_BACKWARD */
+    /* true: every backward pass is two tasks, its halves, and no list has a TASK_BACKWARD */
     bool split;
     /* stage of each chunk of the model, [stages * chunks]; owned */
     int *stage_of;
@@ -63,7 +66,7 @@ typedef struct Schedule {
     Task **task;
 } Schedule;
 
-/* The stage of a chunk; the chunk's index on that stage; the chunk with index `local` on a
+/* Return the stage of a chunk; the index of a chunk on its stage; the chunk with index `local` on a
  * stage. */
 static inline int schedule_stage(const Schedule *schedule, int chunk)
 {
@@ -77,14 +80,14 @@ static inline int schedule_chunk(const Schedule *schedule, int stage, int local)
 {
     return schedule->chunk_at[stage * schedule->shape.chunks + local];
 }
-/* Number of chunks of the model. */
+/* Returns the number of chunks of the model. */
 static inline int schedule_chunks(const Schedule *schedule)
 {
     return schedule->shape.stages * schedule->shape.chunks;
 }
-/* True if this chunk and the next are on one stage, with no message in between
- * (schedule_shares_stage), or on two stages (schedule_crosses). Both are false if chunk is -1 or
- * the last one. */
+/* schedule_shares_stage returns true if this chunk and the next are on one stage, so that no
+ * message passes between them; schedule_crosses if they are on two stages. Both return false if
+ * chunk is -1 or the last chunk. */
 static inline bool schedule_shares_stage(const Schedule *schedule, int chunk)
 {
     return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&
@@ -97,15 +100,16 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
 }
 
 /* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
- * of a kind in src/schedule names its source and its properties. SCHEDULE_FILE reads the CSV file
- * path: a head line `stage,task,chunk,micro`, then rows in the order of each stage. If no row is a
- * send or a receive, messages are inserted: receives just before the work, sends just after. A line
- * `stages,0,1,1,0` before the head gives the stage of chunks 0, 1, ...; without it chunk c is on
- * stage c % stages. ERR_CONFIG if kind and shape do not fit or a row is wrong, with file:line.
- * Release with schedule_free. */
+ * of each kind in src/schedule names its paper and its properties. SCHEDULE_FILE reads the CSV file
+ * `path`: a header line `stage,task,chunk,micro`, then a row for each task, in which the tasks of
+ * each stage are in its order. If no row is a send or a receive, messages are inserted: receives
+ * just before the work, sends just after. A line `stages,0,1,1,0` before the header gives the
+ * stages of chunks 0, 1, ...; without this line chunk c is on stage c % stages. ERR_CONFIG: kind
+ * and shape do not fit, or a row is invalid; the message has file and line. Release with
+ * schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
-/* Returns the kind whose schedules have this name (Schedule.name); -1: none, or SCHEDULE_FILE, of
- * which the name is not enough. */
+/* Returns the kind whose schedules have this name (Schedule.name). -1: there is none, or it is
+ * SCHEDULE_FILE, which also needs a path. */
 int schedule_kind(const char *name);
 /* Makes a schedule of forward passes only, for evaluation: at most `stages` micro-batches are in
  * flight, and no channel needs more than 2 slots. stage_of: stage of each chunk, borrowed for the
@@ -113,17 +117,18 @@ int schedule_kind(const char *name);
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
-/* Cost of a message: time in which its sender and later its receiver copy it, and time on the wire
- * between the two, in which both may work. */
+/* Cost of a message. copy: time in which the sender copies it, and again the receiver. wire: time
+ * between the two copies, in which both stages can compute. */
 typedef struct MessageCost {
     double copy, wire;
 } MessageCost;
-/* Costs of a chunk for the simulation, in any unit of time. Without costs a forward and each half
- * of a backward take 1, and messages take 0. */
+/* Costs of a chunk for the simulation, in any unit of time. If no costs are given, a forward and
+ * each half of a backward take 1, and messages take 0. */
 typedef struct TaskCost {
     /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;
-    /* the chunk's outputs, to the next chunk; their gradients, from there to this chunk */
+    /* messages of the chunk's outputs to the next chunk, and of the gradients of these outputs back
+     * to this chunk */
     MessageCost activations, gradients;
 } TaskCost;
 /* Start and end of one task. */
@@ -131,56 +136,61 @@ typedef struct ScheduleSpan {
     double start, end;
 } ScheduleSpan;
 typedef struct ScheduleReport {
-    /* bubble: share of stages * makespan in which a stage does no work */
+    /* makespan: end of the last task. bubble: fraction of stages * makespan in which stages compute
+     * nothing */
     double makespan, bubble;
-    /* the most live micro-batches of each chunk of the model, which are those whose forward is done
-     * and whose last backward half is not; owned */
+    /* the most live micro-batches of each chunk of the model, [chunks of the model]; owned. A
+     * micro-batch is live from its forward to its last backward half. */
     int *live;
-    /* slots that every channel needs: at least 2, and the fewest that do not deadlock */
+    /* slots of every channel: the fewest with which the stages do not deadlock, but at least 2 */
     int depth;
     /* times of each task, in the same order as schedule->task; owned */
     ScheduleSpan **span;
 } ScheduleReport;
-/* Plays the lists of all stages. ERR_CONFIG, with stage, index in the list and task, for anything
- * that can never happen: a message that is not sent or not received, work before its inputs, twice
- * or missing, backward passes out of order, stages that wait for each other. cost: one per chunk,
- * may be NULL. report may be NULL; release it with schedule_report_fini. */
+/* Simulates the lists of all stages together. ERR_CONFIG: the lists cannot run, because a message
+ * is not sent or not received, a task comes before its inputs, occurs twice or is missing, backward
+ * passes are out of order, or stages wait for each other; the message names stage, index in the
+ * list and task. cost: one for each chunk of the model, or NULL. report: NULL, or released with
+ * schedule_report_fini. */
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
 void schedule_report_fini(ScheduleReport *report);
 /* Parts of the makespan that schedule_simulate gives for these costs. */
 typedef struct ScheduleWaits {
-    /* work of a stage, the mean over the stages */
+    /* work of a stage, mean over the stages */
     double work;
-    /* waiting if all chunks took the same time and messages none; additional waiting because they
-     * take different times; and because of messages */
+    /* bubble: waiting if all chunks took the same time and messages no time; imbalance: additional
+     * waiting because chunks take different times; messages: additional waiting because of
+     * messages */
     double bubble, imbalance, messages;
 } ScheduleWaits;
-/* cost: one per chunk. report: that of the simulation with these costs, as from schedule_simulate;
- * may be NULL. Errors as in schedule_simulate. */
+/* cost: one for each chunk of the model. report: receives the report of the simulation with these
+ * costs; NULL or released with schedule_report_fini. Errors as in schedule_simulate. */
 Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report,
                       ScheduleWaits *waits);
-/* The longest chain of tasks and messages that wait for each other, from the first to the last:
- * only if it gets shorter, the makespan does. */
+/* The longest chain of tasks and messages that wait for each other, from the first task to the
+ * last. The makespan gets shorter only if this chain does. */
 typedef struct SchedulePath {
     /* work of each stage in the chain, [stages]; owned */
     double *work;
-    /* messages in it; work and messages add up to the makespan */
+    /* time of the messages in the chain; work and messages add up to the makespan */
     double messages, makespan;
 } SchedulePath;
-/* cost: one per chunk. Errors as in schedule_simulate. Release with schedule_path_fini. */
+/* cost: one for each chunk of the model. Errors as in schedule_simulate. Release with
+ * schedule_path_fini. */
 Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path);
 void schedule_path_fini(SchedulePath *path);
 
-/* The order in which one stage moves messages where both ends of a channel must move a message
- * together, as between GPUs. The simulation of all stages, with `depth` slots per channel, gives
- * one sequence of work and messages; a stage's moves are its part of that sequence. If every stage
- * follows its part, no stage waits for ever, even if a move blocks until the other end makes it,
- * too. A message is sent before it moves and received after. */
+/* The order in which one stage moves messages. Between GPUs both ends of a channel must move a
+ * message together: a move blocks until the other end makes it, too. A simulation of all stages,
+ * with `depth` slots per channel, gives one sequence of work and moves, and the moves of a stage
+ * are its part of this sequence. If every stage follows its part, no stage waits for ever. A
+ * message moves after its send task and before its receive task. */
 typedef struct Move {
-    /* index in the stage's list of the task before which the move is made; the list's length: after
-     * the last task */
+    /* the move is made before the task with this index in the stage's list; the list's length:
+     * after the last task */
     int task;
-    /* 2 * k for values, 2 * k + 1 for gradients, over the k-th boundary at which messages pass */
+    /* 2 * k for activations, 2 * k + 1 for gradients; k: number of the boundary, from 0, among the
+     * boundaries that messages cross */
     int channel;
 } Move;
 typedef struct Moves {
@@ -188,15 +198,16 @@ typedef struct Moves {
     Move *move;
     int count;
 } Moves;
-/* ERR_BUG if the schedule does not run with this depth. */
+/* ERR_BUG: the schedule deadlocks with this depth. */
 Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage);
 
-/* Draws the simulated schedule: as text with one line per stage, time to the right, at most
- * `columns` wide ("F0 F1 . B0"); and as SVG. */
+/* schedule_print draws the simulated schedule as text ("F0 F1 . B0") with one line per stage, at
+ * most `columns` characters wide; schedule_svg draws it as SVG. Time goes to the right. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
-/* The same as a part of an HTML page, which gives .schedule its style: f forward, b backward, w
- * weights and m several for boxes; n number, s stage and t title for texts. */
+/* Draws the SVG as a part of an HTML page. The page must have CSS for the classes inside .schedule:
+ * boxes f (forward), b (backward), w (gradients of weights), m (several kinds); texts n (number), s
+ * (stage), t (title). */
 void schedule_svg_inline(const Schedule *schedule, const ScheduleReport *report, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* 1f1b: stage s of p has as few live micro-batches as the depth of the pipeline permits, p - s
- * (Narayanan et al. 2019, PipeDream-flush). It is the interleaved order with one chunk per
+ * (Narayanan et al. 2019, PipeDream-flush). The order is that of interleaved with one chunk per
  * stage. */
 #include "private.h"
 

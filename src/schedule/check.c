@@ -1,11 +1,11 @@
-/* Checks each stage's list separately: every task is there once, on its stage, after the tasks of
- * that stage that it needs, and backward passes are in the order of the micro-batches. Errors that
- * only show in several lists together are found by the simulation. */
+/* Checks each stage's list separately: every task occurs once, on its stage, after the tasks of the
+ * stage that it needs, and backward passes are in the order of the micro-batches. Errors that show
+ * only in several lists together are found by simulate.c. */
 #include "private.h"
 
 #include <string.h>
 
-/* Bits of what has been done for one chunk and micro-batch. */
+/* Bits for the tasks that have been done for one chunk and micro-batch. */
 enum {
     DID_FORWARD = 1,
     DID_DATA = 2,
@@ -16,7 +16,7 @@ enum {
     SENT_GRADIENT = 64,
     DID_BITS = 7
 };
-/* the bits that a task needs, and those that it sets */
+/* the bits that a task needs, and the bits that it sets */
 static const struct {
     int needs, sets;
 } rules[TASK_KINDS] = {
@@ -40,10 +40,10 @@ typedef struct Check {
     int stage;
     /* the bits above for each chunk of the stage and micro-batch, [chunks][micros]; owned */
     uint8_t *did;
-    /* data halves done of each chunk of the stage, [chunks], which is also the number of the next
-     * micro-batch; owned */
+    /* number of data halves done for each chunk of the stage, which is also the next micro-batch,
+     * [chunks]; owned */
     int *backwards;
-    /* the same for weight halves */
+    /* number of weight halves done, in the same way */
     int *weights;
     /* live micro-batches of each chunk of the stage, [chunks]; owned */
     int *live;
@@ -67,8 +67,8 @@ Status task_fail(const Schedule *schedule, int stage, int index, const char *wha
                 task_text(schedule, stage, index, text), what);
 }
 
-/* Bits that a chunk must have at the end; those of messages only where the neighbouring chunk is on
- * another stage. */
+/* Returns the bits that a chunk must have at the end. Bits of messages are among them only if the
+ * neighbouring chunk is on another stage. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
     bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
@@ -84,7 +84,7 @@ static uint8_t *did_at(const Check *c, int chunk, int micro)
     return c->did + local * (size_t)c->schedule->shape.micros + micro;
 }
 
-/* Says why the task cannot be in this stage's list. NULL: it can. */
+/* Returns a text that says why the task cannot be in this stage's list; NULL: it can. */
 static const char *task_fault(const Check *c, Task t)
 {
     const ScheduleShape shape = c->schedule->shape;
@@ -101,8 +101,8 @@ static const char *task_fault(const Check *c, Task t)
     return NULL;
 }
 
-/* False if the task needs a result of the neighbouring chunk on the same stage, for which there is
- * no message, and that chunk has not computed it yet. */
+/* Returns false if the task needs a result of the neighbouring chunk on the same stage, and that
+ * chunk has not computed it yet. Results of chunks on other stages are checked as messages. */
 static bool neighbour_ready(const Check *c, Task t)
 {
     const Schedule *s = c->schedule;
@@ -114,7 +114,7 @@ static bool neighbour_ready(const Check *c, Task t)
            *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
 }
 
-/* Says why the task cannot come next. NULL: it can. */
+/* Returns a text that says why the task cannot come next in the list; NULL: it can. */
 static const char *order_fault(const Check *c, Task t)
 {
     int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);

@@ -1,16 +1,17 @@
 /* dualpipe-v: a V-shaped schedule. In its long middle part a forward through one chunk is paired
  * with a backward through the other, from both ends of the V (DeepSeek-AI 2024, "DeepSeek-V3
- * technical report", section 3.2.1, DualPipe; cut in half, so that there is one copy of each
- * stage's parameters). The authors run a pair at the same time, so that work hides messages. Here
- * the passes of a pair follow each other, the gradients of a backward are sent before its weight
- * half, and each pass takes its full time. If a chunk's forward and both halves of its backward
- * take one unit each, messages take none, and there are 2p micro-batches or more, then a step of m
- * micro-batches on p stages takes 6m + p - 1 units, and the live micro-batches of a stage's two
- * chunks add up to 2p + 1. */
+ * technical report", section 3.2.1, DualPipe). DualPipe has two copies of each stage's parameters;
+ * this is one half of it, with one copy. The authors run a pair at the same time, so that work
+ * hides messages. Here the passes of a pair follow each other, and the gradients of a backward are
+ * sent before its weight half. If a chunk's forward and both halves of its backward take one unit
+ * each, messages take none, and there are 2p micro-batches or more, then a step of m micro-batches
+ * on p stages takes 6m + p - 1 units, and the live micro-batches of a stage's two chunks add up to
+ * 2p + 1. */
 #include "private.h"
 
-/* Near the end come pairs of backwards. In the first half of the pairs the weight halves follow
- * their data halves at once; in the second half they fill the idle time that comes after. */
+/* Near the end there are pairs of backwards. In the first half of these pairs each weight half
+ * follows its data half at once; in the second half the weight halves are delayed and fill idle
+ * time at the end. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage + 1, below = p - down;

@@ -1,8 +1,8 @@
-/* Reads schedule files: CSV with the header line `stage,task,chunk,micro` and one task per row, in
- * the order of each stage; blank lines and lines that begin with # are ignored. A line
- * `stages,0,1,1,0` before the header gives the stage of chunks 0, 1, .... Refuses, with file:line,
- * other headers, rows without four fields, unknown tasks and numbers outside the shape. Whether the
- * lists can run is checked by the simulation. */
+/* Reads schedule files: CSV with the header line `stage,task,chunk,micro` and one task per row; the
+ * rows of each stage are in the order of its tasks. Blank lines and lines that begin with # are
+ * ignored. A line `stages,0,1,1,0` before the header gives the stage of chunks 0, 1, .... Other
+ * headers, rows that do not have four fields, unknown tasks and numbers outside the shape are
+ * errors with file and line. check.c and simulate.c check whether the lists can run. */
 #include "private.h"
 
 #include <ctype.h>
@@ -21,12 +21,13 @@ typedef struct Reader {
     int *stage_of;
     /* [stages]; borrowed */
     TaskList *list;
-    /* the header line has been read; a line of stages has; a row with a send or a receive has */
+    /* true: the header line has been read; the line of stages has been read; a row with a send or a
+     * receive has been read */
     bool header, stages, messages;
 } Reader;
 
-/* Cuts the line at its commas into fields without surrounding blanks. Returns their number, at most
- * FIELDS + 1. */
+/* Splits the line at its commas into fields without surrounding blanks. Returns the number of
+ * fields, at most FIELDS + 1. */
 static int split_fields(char *line, char *field[FIELDS + 1])
 {
     int count = 0;
@@ -148,7 +149,7 @@ static bool is_line_of_stages(const char *line)
     return line[strspn(line, " \t")] == ',';
 }
 
-/* Reads all lines of text, which is cut up in the process. */
+/* Reads all lines of `text` and overwrites `text`. */
 static Status read_lines(Reader *r, char *text)
 {
     Status st = OK;
@@ -169,7 +170,7 @@ static Status read_lines(Reader *r, char *text)
     return st;
 }
 
-/* Inserts sends and receives around the work of a list that has none. */
+/* Inserts sends and receives around the work of a list without messages. */
 static void insert_messages(TaskList *list, const Schedule *schedule)
 {
     TaskList full = {0};

@@ -1,16 +1,16 @@
 /* Orders the forward passes of an evaluation, for any mapping of chunks to stages. Time is counted
- * in units of one pass; in each unit every stage runs the last of its chunks that can run, so a
+ * in units of one pass. In each unit every stage runs the highest of its chunks that can run, so a
  * micro-batch in flight has priority over a new one. At most `stages` micro-batches are in flight,
- * no channel has more than 2 messages, and where two consecutive chunks are on one stage, the
- * second runs before the first gets another micro-batch. */
+ * no channel has more than 2 messages, and if two consecutive chunks are on one stage, the second
+ * chunk runs before the first runs again. */
 #include "private.h"
 
 #include <string.h>
 
 enum { CHANNEL_SLOTS = 2 };
 
-/* True if the chunk can run in this unit of time. done: micro-batches that each chunk has finished
- * before it. */
+/* Returns true if the chunk can run in this unit of time. done: number of micro-batches that each
+ * chunk has finished before this unit. */
 static bool can_run(const Schedule *s, const int *done, int chunk)
 {
     int last = schedule_chunks(s) - 1;

@@ -1,4 +1,4 @@
-/* gpipe: all forwards, then all backwards (Huang et al. 2019). Every stage has all micro-batches
+/* gpipe: all forwards, then all backwards (Huang et al. 2019). All micro-batches of a stage are
  * live at once. */
 #include "private.h"
 

@@ -1,13 +1,14 @@
 /* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, section 2.2), for any
- * number of micro-batches. If that exceeds `stages` and is no multiple of it, channels may need
- * more than 2 slots. */
+ * number of micro-batches. If this number exceeds `stages` and is not a multiple of it, channels
+ * may need more than 2 slots. */
 #include "private.h"
 
-/* Micro-batches are in groups of about `stages`. If they do not divide evenly, some groups are
- * larger rather than smaller, since a stage idles in a group shorter than the way round the stages.
- * The largest groups come first, so that the forwards ahead cover every group. A larger group's
- * outputs arrive at stage 0 before it needs them; channels need one more slot for each micro-batch
- * that the group has beyond `stages`. */
+/* Micro-batches are divided into groups of `stages` or more, or into one group if there are fewer
+ * than `stages`. Larger groups are used rather than smaller ones, since stage 0 would then wait for
+ * the first micro-batch of the group to pass through all stages. The largest groups come first, so
+ * that `ahead` forwards suffice for every group. The outputs of a larger group arrive at stage 0
+ * before stage 0 needs them; channels need one more slot for each micro-batch that the group has
+ * beyond `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

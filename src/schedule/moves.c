@@ -1,11 +1,12 @@
-/* Plays all stages as one sequence of tasks and moves. The task that can begin first is played
- * next; every forward or backward takes the same time, and messages take none. A message moves as
- * soon as it has been sent and the receiver has a free slot. */
+/* Plays all stages as one sequence of tasks and moves. Makes the lists of moves (Moves) for GPUs.
+ * The task that can begin first is played next. Every forward or backward takes one unit of time,
+ * and messages take none. A message moves as soon as it has been sent and the receiver has a free
+ * slot. */
 #include "private.h"
 
 typedef struct Channel {
     int sent, moved, received;
-    /* per slot, [depth]: time at which its message moved or was received; owned */
+    /* for each slot, the time at which its message moved or was received, [depth]; owned */
     double *arrival;
 } Channel;
 
@@ -21,14 +22,14 @@ typedef struct Sequence {
     int *next;
     /* time that each stage has reached, [stages]; owned */
     double *clock;
-    /* for each boundary, the number of boundaries before it at which messages pass; owned */
+    /* for each boundary, the number of earlier boundaries that messages cross; owned */
     int *number;
     Moves *moves;
-    /* moves for which moves->move has room */
+    /* number of moves for which moves->move has memory */
     int capacity;
 } Sequence;
 
-/* The task's earliest start, or -1 while it cannot begin. */
+/* Returns the earliest start of the stage's next task; -1: the task cannot begin yet. */
 static double task_start(const Sequence *q, int stage)
 {
     if (q->next[stage] == q->schedule->count[stage]) return -1;
@@ -42,7 +43,7 @@ static double task_start(const Sequence *q, int stage)
     return !can ? -1 : arrival > now ? arrival : now;
 }
 
-/* The stage whose next task can begin first, or -1. */
+/* Returns the stage whose next task can begin first; -1: no task can begin. */
 static int first_stage(const Sequence *q, double *start)
 {
     int best = -1;
@@ -66,7 +67,7 @@ static void record_move(Sequence *q, int channel)
         (Move){.task = q->next[q->stage], .channel = 2 * q->number[channel / 2] + channel % 2};
 }
 
-/* Moves the channel's sent messages while slots are free. */
+/* Moves the messages that have been sent on the channel, as far as the receiver has free slots. */
 static void move_all(Sequence *q, int channel, double now)
 {
     Channel *c = &q->channel[channel];

@@ -1,12 +1,12 @@
-/* The longest chain of tasks in a simulated schedule. It is found backwards from the last task: a
- * receive that had to wait follows its send, and a send that had to wait for a free slot follows
- * the receive that freed it.
+/* Finds the longest chain of tasks in a simulated schedule, backwards from the last task. Before a
+ * receive that had to wait, the chain has its send; before a send that had to wait for a free slot,
+ * the receive that freed the slot; otherwise the previous task of the stage.
  *
  *     stage 0   F0 F1            B0 B1      chain: F0 F0' F1' B0' B1' B1, without gaps
- *     stage 1      F0' F1' B0' B1'                                                             */
+ *     stage 1      F0' F1' B0' B1' */
 #include "private.h"
 
-/* A task's place: the stage, and its index in the stage's list; -1: before the first task. */
+/* A task: its stage, and its index in the stage's list; -1: before the first task. */
 typedef struct Place {
     int stage, task;
 } Place;
@@ -16,7 +16,8 @@ static Task task_at(const Schedule *s, Place at)
     return s->task[at.stage][at.task];
 }
 
-/* Returns how many messages of the channel the stage has sent, or received, before that task. */
+/* Returns the number of messages that the stage has sent, or received, on the channel of this task
+ * before this task. */
 static int messages_before(const Schedule *s, Place at)
 {
     const Task mine = task_at(s, at);
@@ -28,7 +29,8 @@ static int messages_before(const Schedule *s, Place at)
     return count;
 }
 
-/* Returns the place of the peer's message with this number in the channel of the task. */
+/* Returns the task at the other end of the channel that sends or receives message number `number`,
+ * from 0. */
 static Place peer_message(const Schedule *s, Place at, int number)
 {
     const Task mine = task_at(s, at);
@@ -43,8 +45,8 @@ static Place peer_message(const Schedule *s, Place at, int number)
     return peer;
 }
 
-/* Returns the place before a message in the chain, and adds the time between their ends to
- * *messages. */
+/* Returns the task before a message in the chain, and adds the time between the ends of the two
+ * tasks to *messages. */
 static Place before_message(const Schedule *s, const ScheduleReport *report, const TaskCost *cost,
                             Place at, double *messages)
 {

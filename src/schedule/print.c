@@ -1,6 +1,6 @@
-/* Draws the picture as text: one line per stage. A task that is wide enough shows its label ("F0",
- * "B3", "W3"; with several chunks also a letter for the stage's chunk, "F0a"), a narrower one
- * repeats its letter; dots are idle time. */
+/* Draws the picture as text: one line per stage. A task that is wide enough shows its label: "F0",
+ * "B3", "W3", or with several chunks per stage "F0a", where the letter is the chunk on the stage. A
+ * narrower task repeats its first letter. Dots are idle time. */
 #include "private.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ double shortest_work(const Schedule *s, const ScheduleReport *r)
     return shortest;
 }
 
-/* The scale at which the shortest task shows its label and a blank, or a smaller one at which the
- * picture is `width` wide. */
+/* Returns the scale at which the shortest task is as wide as the widest label and a blank, or a
+ * smaller scale if the picture would exceed `width`. */
 static double fitting_scale(const Schedule *s, const ScheduleReport *r, int width)
 {
     int widest = 0;
@@ -61,7 +61,7 @@ static double fitting_scale(const Schedule *s, const ScheduleReport *r, int widt
     return wanted < most ? wanted : most;
 }
 
-/* The first column whose middle is not before `time`. */
+/* Returns the first column whose middle is not before `time`. */
 static int column_of(const Picture *p, double time)
 {
     int column = (int)ceil(time * p->scale - 0.5 - 1e-9);

@@ -1,6 +1,6 @@
 /* Makes a schedule: maps chunks to stages, and makes the lists of all stages with the functions of
- * the kind's ScheduleForm. Refuses a shape that the kind does not support, and lists whose length
- * does not fit an int. */
+ * the kind's ScheduleForm. A shape that the kind does not support is an error, and so are lists
+ * whose length does not fit an int. */
 #include "private.h"
 #include "schedules.def"
 
@@ -110,8 +110,8 @@ static bool is_half(TaskKind kind)
     return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
 }
 
-/* Moves the list into the schedule. If the schedule is split, a whole backward in a file becomes
- * its two halves, one after the other. */
+/* Moves the list into the schedule. If the schedule is split, a whole backward in a file is
+ * replaced by its two halves, one after the other. */
 static void set_list(Schedule *s, int stage, TaskList *list)
 {
     TaskList halves = {0};
@@ -137,7 +137,8 @@ static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
     return OK;
 }
 
-/* Checks that a form's lists have whole backward passes, or only halves if it is split. */
+/* Checks that a list has only halves of backward passes if the schedule is split, else only whole
+ * backward passes. */
 static Status check_halves(const Schedule *s, const TaskList *list, int stage)
 {
     for (int i = 0; i < list->count; ++i) {

@@ -1,7 +1,7 @@
-/* Plays all lists together. A stage runs until it waits for a message or for a free slot of a
- * channel. Every channel has one sender and one receiver, and both go through their lists in order;
- * therefore neither times nor deadlocks depend on which stage is played first, and a deeper channel
- * never causes a deadlock. */
+/* Simulates all lists together. A stage runs until it waits for a message or for a free slot of a
+ * channel. Every channel has one sender and one receiver, and both execute their lists in order.
+ * Therefore the order in which stages are simulated changes neither times nor deadlocks, and a
+ * deeper channel never causes a deadlock. */
 #include "private.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct Slot {
     int micro;
     /* time at which that message arrives */
     double arrival;
-    /* time at which that message was received, so that the slot was free again */
+    /* time at which that message was received and the slot was free again */
     double free;
 } Slot;
 
@@ -25,7 +25,7 @@ typedef struct Player {
     /* one per chunk */
     const TaskCost *cost;
     int depth;
-    /* two per boundary between chunks, forward and backward; owned */
+    /* two for each boundary between chunks: activations, then gradients; owned */
     Channel *channel;
     /* [channels][depth]; owned */
     Slot *slot;
@@ -33,9 +33,9 @@ typedef struct Player {
     int *next;
     /* time that each stage has reached, [stages]; owned */
     double *clock;
-    /* whether each stage is in the queue, [stages]; owned */
+    /* true for each stage that is in the queue, [stages]; owned */
     bool *ready;
-    /* stages that may be able to continue; owned */
+    /* stages that may be able to continue, and their number; owned */
     int *queue, queued;
     /* borrowed from the report */
     ScheduleSpan **span;
@@ -160,7 +160,8 @@ static Status fail_deadlock(const Player *p)
         task_text(s, peer, p->next[peer], b), stage);
 }
 
-/* Finds the smallest depth >= 2 without deadlock. Leaves the player as played with it. */
+/* Finds the smallest depth >= 2 without deadlock. Leaves the player in the state after a simulation
+ * with this depth. */
 static Status find_depth(Player *p, int *depth)
 {
     int low = 2, high = p->schedule->shape.micros > 2 ? p->schedule->shape.micros : 2;
@@ -218,7 +219,8 @@ static void player_fini(Player *p)
     mem_free(&p->queue);
 }
 
-/* The array ends with NULL, so that it can be freed without the schedule. */
+/* Allocates the spans of all tasks. The array ends with NULL, so that it can be freed without the
+ * schedule. */
 static ScheduleSpan **spans_new(const Schedule *s)
 {
     ScheduleSpan **span = mem_new(((size_t)s->shape.stages + 1) * sizeof *span);

@@ -1,6 +1,6 @@
 /* Draws the picture as SVG: one row per stage, time to the right, the micro-batch's number in every
- * box with room for it; later chunks are paler. Boxes too narrow to see are joined; a joined box of
- * several kinds is striped. */
+ * box with room for it; the later a chunk, the paler its boxes. Boxes that are too narrow to see
+ * are joined; a joined box of several kinds is striped. */
 #include "private.h"
 
 enum {
@@ -15,7 +15,7 @@ enum {
     BOTTOM = 16,
     /* px: width of a digit */
     DIGIT = 7,
-    /* px: width at which a group of joined boxes is closed */
+    /* px: a group of joined boxes ends at this width */
     JOINED = 6
 };
 typedef enum Look { LOOK_FORWARD, LOOK_BACKWARD, LOOK_WEIGHT, LOOK_MIXED, LOOK_COUNT } Look;
@@ -37,7 +37,7 @@ typedef struct Svg {
     const Schedule *schedule;
     const ScheduleReport *report;
     FILE *out;
-    /* part of an HTML page, which has the style */
+    /* true: the picture is a part of an HTML page, which has the CSS */
     bool is_inline;
     /* px per unit of time */
     double scale;
@@ -45,7 +45,8 @@ typedef struct Svg {
     int row;
     /* top of the current stage's row, in px */
     int y;
-    /* boxes not yet written: last is complete, group may still grow; empty if x1 <= x0 */
+    /* boxes that have not been written: `last` is complete, `group` may still grow; a box is empty
+     * if x1 <= x0 */
     Box last, group;
 } Svg;
 
@@ -76,7 +77,7 @@ static Look look_of(TaskKind kind)
                                           : LOOK_BACKWARD;
 }
 
-/* Later chunks are paler, down to 0.4. */
+/* Returns the opacity of a chunk's boxes, from 1 for the first chunk down to 0.4 for the last. */
 static double opacity(const Svg *s, int chunk)
 {
     int chunks = s->schedule->shape.chunks;
@@ -112,8 +113,8 @@ static bool box_is_narrow(Box b)
     return b.x1 - b.x0 < NARROW;
 }
 
-/* Ends the current group: extends the last box if the group continues it with the same look,
- * otherwise writes the last box. */
+/* Ends the current group. If both are joined boxes of the same look and touch, extends the last box
+ * by the group; otherwise writes the last box, and the group becomes the last box. */
 static void group_close(Svg *s)
 {
     Box group = s->group;
@@ -126,8 +127,8 @@ static void group_close(Svg *s)
     s->last = group;
 }
 
-/* Narrow boxes that touch are joined into groups of about JOINED px, so that changes of the pattern
- * remain visible. */
+/* Adds a box to the row. Narrow boxes that touch are joined into groups of about JOINED px, so that
+ * changes of the pattern remain visible. */
 static void box_add(Svg *s, Box next)
 {
     Box *group = &s->group;
@@ -226,7 +227,7 @@ static void draw(const Schedule *schedule, const ScheduleReport *report, bool is
     s.scale = span > 0 ? WIDTH / span : 1;
     if (shortest > 0 && s.scale > UNIT / shortest) s.scale = UNIT / shortest;
     double width = LEFT + span * s.scale + BOTTOM;
-    /* room for the title and the legend */
+    /* wide enough for the title and the legend */
     if (width < 760) width = 760;
     put_head(&s, width, TOP + stages * s.row + BOTTOM);
     put_legend(&s);

@@ -1,5 +1,5 @@
-/* Orders in which forwards and backwards of a stage alternate. Both go through the micro-batches
- * group by group, and through a group chunk by chunk. */
+/* Makes orders in which forwards and backwards of a stage alternate. Both process the micro-batches
+ * group by group, and the micro-batches of a group chunk by chunk. */
 #include "private.h"
 
 /* The next forward or the next backward of a stage: its chunk and micro-batch. */
@@ -8,9 +8,10 @@ typedef struct Cursor {
     int groups;
     /* current group: its number, first micro-batch, and number of micro-batches */
     int group, first, size;
-    /* chunk of the stage, counted in the order of the passes: backward starts at the last one */
+    /* index of the chunk on the stage, counted in the order of the passes: for backward 0 is the
+     * last chunk */
     int turn;
-    /* micro-batch of the group */
+    /* index of the micro-batch in the group */
     int micro;
 } Cursor;
 

@@ -1,6 +1,6 @@
-/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
+/* -shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
  * last stage without a message, and comes back up through the second chunks. The first stage
- * therefore has the model's beginning and its end:
+ * therefore has both the beginning and the end of the model:
  *
  *     stage 0   chunk 0             chunk 2p-1   loss
  *     stage 1      chunk 1       chunk 2p-2
@@ -22,15 +22,15 @@ typedef struct Walk {
     const Schedule *schedule;
     TaskList *list;
     int stage;
-    /* passes added so far, per chunk of the stage */
+    /* number of passes added so far for each chunk of the stage */
     int forwards[2], backwards[2];
-    /* weight halves of the data halves added so far, in the same order */
+    /* weight halves that belong to the data halves added so far, in the same order */
     TaskList weight_halves;
     /* number of weight halves added to the list so far */
     int weights;
 } Walk;
 
-/* Adds a task with its messages, unless its micro-batch exceeds those of the schedule. */
+/* Adds a task with its messages. A micro-batch that the schedule does not have is left out. */
 static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)
 {
     if (micro < w->schedule->shape.micros) list_add_work(w->list, w->schedule, kind, chunk, micro);

@@ -1,4 +1,5 @@
-/* Why stages wait: differences between simulations that each add one cause. */
+/* Computes why stages wait, as differences between simulations: equal chunks, then the real chunks,
+ * then messages, too. */
 #include "private.h"
 
 static Status makespan(const Schedule *schedule, const TaskCost *cost, double *time)

@@ -1,16 +1,16 @@
 /* zb-v: a V-shaped schedule with backward in halves (Qi et al. 2023, "Zero bubble pipeline
  * parallelism", section 6, ZB-V; Qi et al. 2024, "Pipeline parallelism with controllable memory",
- * V-ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
+ * -ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
  * none, and there are 2p - 1 micro-batches or more, then no stage is idle between its first task
  * and its last, a step of m micro-batches on p stages takes 6m + p - 1 units, and the live
- * micro-batches of a stage's two chunks add up to 2p, which take as much memory as the p of a whole
- * stage in 1f1b. With fewer micro-batches stages are idle while a micro-batch goes down and comes
- * back. */
+ * micro-batches of a stage's two chunks add up to 2p. They need as much memory as the p live
+ * micro-batches of a stage in 1f1b, since a chunk is half of a stage. With fewer micro-batches
+ * stages are idle while a micro-batch goes down and comes back. */
 #include "private.h"
 
-/* Begins with as many forwards as fit until the first micro-batch comes back, then repeats one pass
- * of each kind and chunk. A backward of the first chunk comes before the next forward through it,
- * so that the most live micro-batches of both chunks add up to 2p. */
+/* A stage begins with forwards until the first micro-batch comes back up, then repeats one pass of
+ * each kind through each chunk. A backward through the first chunk comes before the next forward
+ * through this chunk, so that the live micro-batches of both chunks never exceed 2p. */
 static void order_zb_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage, up = p - stage;
