@@ -1,17 +1,17 @@
-/* table: sparse tables, whose rows are on the ranks that own them: on all ranks that compute
- * (workers), or on servers. A worker handles its micro-batches of a step together. It sends each
- * distinct id to the owner of its row and receives the row; after backward it sends the sum of the
- * row's gradients to the owner, who updates the row. The owner of a row depends only on its id and
- * the number of owners. A gradient is the sum over the tree of micro-batches and ranks in which
- * those without the id are left out, so in modes sync and stale results have the same bits on every
- * grid and with any number of servers. */
+/* table: sparse tables. Their rows are on the ranks that own them: on all ranks that compute
+ * (workers), or on servers. A worker looks up the ids of all its micro-batches of a step together.
+ * It sends each distinct id to the owner of the id's row and receives the row; after backward it
+ * sends the sum of the row's gradients to the owner, and the owner updates the row. The owner of a
+ * row depends only on its id and the number of owners. A row's gradient is summed over the tree of
+ * micro-batches and ranks; a leaf without the id is left out. In modes sync and stale results
+ * therefore have the same bits on every grid and with any number of servers. */
 #ifndef WEFT_TABLE_H
 #define WEFT_TABLE_H
 
 #include "optim.h"
 #include "pipeline.h"
 
-/* Returns the owner, of `owners`, that has the rows of a shard. */
+/* Returns the number of the owner, 0 .. owners - 1, that has the rows of a shard. */
 static inline int table_owner(int shard, int owners)
 {
     return (int)((int64_t)shard * owners >> ROW_SHARD_BITS);
@@ -22,12 +22,12 @@ static inline int table_owner(int shard, int owners)
     W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo") W(TABLE_STALE, "stale")
 typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
 extern const char *const table_mode_names[];
-/* True in modes in which workers make their steps independently. */
+/* Returns true for modes in which workers make their steps independently of each other. */
 static inline bool table_mode_is_local(TableMode mode)
 {
     return mode == TABLE_GEO || mode == TABLE_ASYNC;
 }
-/* Number of steps by which updates are deferred; 0 except in mode stale. */
+/* Returns the number of steps by which updates are deferred; 0 except in mode stale. */
 static inline int table_staleness(const Config *config)
 {
     return config->grid.mode == TABLE_STALE ? (int)config->grid.staleness : 0;
@@ -37,11 +37,11 @@ extern const ConfigWords table_words[TABLE_WORDS];
 
 typedef struct Tables Tables;
 
-/* A dense parameter, for mode async, in which servers have these, too. Offsets in elements in the
- * arenas of parameters and of gradients. */
+/* A dense parameter, for mode async, in which servers have the dense parameters, too. offset,
+ * gradient: offsets in the arenas of parameters and of gradients, in elements. */
 typedef struct TableDense {
     int64_t offset, gradient, elements;
-    /* number of its rule (optim_rule), and a factor on its learning rate */
+    /* number of its update rule (optim_rule), and a factor on its learning rate */
     int rule_number;
     double lr_scale;
     bool decay;
@@ -52,38 +52,40 @@ typedef struct TablesPlan {
     const Config *config;
     /* borrowed */
     const Graph *graph;
-    /* for each node, whether this rank uses its tables; borrowed during the call */
+    /* true for each node of the graph whose tables this rank uses; borrowed during the call */
     const bool *here;
-    /* ranks that take part; the last `servers` of them own the rows, the others are workers.
+    /* the workers and servers; the last `servers` ranks own the rows, the others are workers.
      * servers 0: every rank is a worker and an owner. Borrowed */
     const World *world;
     int servers;
     TableMode mode;
-    /* number of steps, as table_staleness returns it */
+    /* number of steps by which updates are deferred (table_staleness) */
     int staleness;
     /* update rule and its number (optim_rule) of each of the graph's tables; borrowed during the
      * call */
     const OptimRule *rule;
     const int *rule_number;
     uint64_t seed;
-    /* mode async: the dense parameters, [dense_count]; borrowed during the call */
+    /* mode async: all dense parameters, [dense_count]; borrowed during the call */
     const TableDense *dense;
     int dense_count;
     /* how micro-batches are dealt to the workers */
     Deal deal;
-    /* most micro-batches of one worker in a step, samples in a micro-batch, ids in a sample */
+    /* number of micro-batches of one worker in a step; samples in a micro-batch; most ids in a
+     * sample */
     int micros;
     int64_t micro_batch, id_most;
-    /* number of the data's fields */
+    /* number of fields of the data */
     int64_t fields;
-    /* most bytes of an owner's rows; 0: no limit */
+    /* most bytes of all rows of an owner; 0: no limit */
     size_t limit_bytes;
 } TablesPlan;
 
 /* Makes the tables of this rank's nodes; *tables is NULL if there are none. The caller owns the
- * result. Collective on world, with tables_serve on its servers. */
+ * result. Collective on world; servers call tables_serve instead. */
 void tables_new(Tables **tables, const TablesPlan *plan);
-/* True if rank 0 has been notified that a server received a stop signal. Not collective. */
+/* Returns true on rank 0 if a server has reported that it received a stop signal. Not
+ * collective. */
 bool tables_stop_wanted(Tables *tables);
 /* Ends the servers and frees the tables. Collective. */
 void tables_free(Tables **tables);
@@ -95,8 +97,9 @@ typedef struct ServerPlan {
     const World *world, *job;
     int servers;
     size_t limit_bytes;
-    /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL: none.
-     * The order is written, or if `replay` is set it is followed, which gives the same bits. */
+    /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL: there
+     * are no files. replay false: the order is recorded; true: the recorded order is followed,
+     * which gives the same bits. */
     const char *order;
     bool replay;
 } ServerPlan;
@@ -105,36 +108,37 @@ typedef struct ServerPlan {
 Status tables_serve(const ServerPlan *plan);
 /* Opens the servers' order files, before the first step of a run that has them. step: number of
  * completed steps; start: hash of the parameters; run_text: on rank 0, the configuration that
- * decides the run's bits (config_text). If a file is of another run: ERR_USAGE when it would be
- * written, ERR_DATA or ERR_CONFIG when it would be replayed. Collective; all ranks return the
- * same. */
+ * decides the run's bits (config_text). If a file belongs to another run: ERR_USAGE when recording,
+ * ERR_DATA or ERR_CONFIG in a replay. Collective; all ranks return the same. */
 Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *run_text);
-/* Makes servers start the job's watchdog; the second call makes them free it. Call it on workers
- * just before they do the same, when none of them waits for a message. Not collective. */
+/* The first call makes the servers start the job's watchdog, the second call makes them free it.
+ * Call it just before the workers start or free theirs, while no worker waits for a message. Not
+ * collective. */
 void tables_watch(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
- * until tables_forget. The first micro-batch of a step takes all of the step from `inner`; the last
- * one takes the next step, whose ids travel in the background. `inner` must allow tables_micros_out
- * micro-batches to be out at a time. Collective on workers, step by step. */
+ * until tables_forget. Before a step's first micro-batch is returned, all its micro-batches are
+ * fetched from `inner`. When the last one is returned, those of the next step are fetched, and
+ * their ids are sent in the background. `inner` must allow tables_micros_out micro-batches that are
+ * not released. Collective on workers in each step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`;
  * call it before `inner` is freed. Collective. */
 void tables_forget(Tables *tables);
 /* Like tables_source, for evaluation: there are no gradients, and no row is created. An id without
- * a row gets the values with which its row would begin. Workers have the same number of
- * micro-batches as in training. */
+ * a row gets the initial values of its row. Each worker has the same number of micro-batches in a
+ * step as in training. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
-/* Bytes for a bag with rows of `width` floats and steps of `ids` ids in `runs` runs of
- * micro-batches, besides the rows themselves. */
+/* Returns the bytes of all buffers of a bag, without the rows themselves. width: floats of a row;
+ * ids: most ids of a step; runs: number of runs of micro-batches in a step. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs);
-/* Number of steps that are in memory at a time. */
+/* Returns the number of steps that are in memory at a time. */
 int table_flights(int staleness);
-/* Number of micro-batches that a source has out at a time. */
+/* Returns the number of micro-batches that a source fetches before it releases the first. */
 int tables_micros_out(const TablesPlan *plan);
 
-/* Sizes of a bag: number of its tables, floats of a row, and the most ids of one worker in a step
- * and between two sync points. */
+/* Sizes of a bag: number of its tables; floats of a row; most ids of one worker in a step, and
+ * between two sync points. */
 typedef struct TableBagSize {
     int tables, width;
     int64_t ids, period_ids;
@@ -142,19 +146,20 @@ typedef struct TableBagSize {
 typedef struct TableTraffic {
     TableMode mode;
     int servers, workers;
-    /* modes sync and stale: the gradient's norm is needed at each step (optim.clip) */
+    /* true: the gradient's norm is needed at each step (optim.clip); modes sync and stale */
     bool clips;
-    /* modes sync and stale: runs of micro-batches, for each of which a row has a sum of
-     * gradients */
+    /* modes sync and stale: number of runs of micro-batches; a row has a sum of gradients for each
+     * run */
     int runs;
     /* [bags]; borrowed */
     const TableBagSize *bag;
     int bags;
-    /* mode async: floats from tables_dense_sizes */
+    /* mode async: numbers of floats from tables_dense_sizes */
     int64_t values, states;
 } TableTraffic;
-/* Messages of one kind between one worker and all owners except itself: the most if ids are spread
- * evenly over the owners. at_sync_point: sent at sync points only; else in every step. */
+/* The messages of one kind between one worker and all other ranks that own rows: their largest
+ * number and bytes if ids are spread evenly over the owners. at_sync_point true: they are sent at
+ * sync points; false: in every step. */
 typedef struct TableMessages {
     const char *what;
     bool at_sync_point;
@@ -163,46 +168,47 @@ typedef struct TableMessages {
 } TableMessages;
 enum { TABLE_MESSAGES = 8 };
 int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES]);
-/* Number of requests of all workers in a step, counted like OwnerReport.requests. It is an upper
- * bound in modes geo and async, which send no request without ids. */
+/* Returns the number of requests of all workers in a step, counted like OwnerReport.requests. In
+ * modes geo and async it is an upper bound, since a worker sends no request that has no ids. */
 int64_t tables_requests(const TableTraffic *of);
-/* Mode async: computes the number of floats of all dense parameters and of their optimizer state on
- * the servers. */
+/* Mode async: computes the number of floats of all dense parameters, and of their optimizer state,
+ * on all servers together. */
 void tables_dense_sizes(const TableDense *param, int count, const Config *config, int owners,
                         int64_t *values, int64_t *states);
 
-/* Sends the gradients of a step to the owners, who add them; call it after backward. This function
- * and the following ones are collective unless they say otherwise. */
+/* Sends the gradients of a step to the owners, which add them. Call it after backward. This
+ * function and the following functions are collective on the workers unless their comment says
+ * otherwise. */
 void tables_reduce(Tables *tables);
-/* out[i] = the sum of squares of the gradient of the graph's table i, the same on all ranks; 0 for
- * tables of other stages. Not for mode geo. */
+/* Sets out[i] to the sum of squares of the gradient of the graph's table i, the same on all ranks;
+ * 0 for tables of other stages. Modes sync and stale only. */
 void tables_grad_squares(Tables *tables, double *out);
 /* Updates the rows of the step's ids, and creates those that do not exist. lr is the rate from
  * lr_at; gradients are multiplied by grad_scale first. An owner without memory for a new row ends
  * the job with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
-/* Mode stale, in which an update is made `staleness` steps later. Before each step call
- * tables_set_sync_point: the step ends at a sync point or not. After a step that does, call
+/* Mode stale, in which an update is made `staleness` steps later. Call tables_set_sync_point before
+ * each step, with true if the step ends at a sync point. After such a step call
  * tables_apply_deferred, which makes all deferred updates. */
 void tables_set_sync_point(Tables *tables, bool at_sync_point);
 void tables_apply_deferred(Tables *tables);
-/* Mode geo, in which gradients and updates of a step are local to a worker: adds what all workers
- * have changed since the last sync point. */
+/* Mode geo, in which gradients and updates of a step are local to a worker: adds the changes that
+ * all workers have made since the last sync point. Call it at each sync point. */
 void tables_exchange(Tables *tables);
-/* Mode async: copies the servers' current values of the dense parameters to `params`. Functions of
- * this mode are not collective, except tables_wait_at_sync_point. */
+/* Mode async: copies the servers' current values of the dense parameters to `params`. The functions
+ * of mode async are not collective, except tables_wait_at_sync_point. */
 void tables_dense_pull(Tables *tables, float *params);
-/* Sends the gradients of a step. Servers update rows and dense parameters at once, in the order in
- * which workers' requests come. */
+/* Mode async: sends the gradients of a step. Servers update rows and dense parameters at once, in
+ * the order in which the workers' requests arrive. */
 void tables_push(Tables *tables, const float *grads, double lr, double grad_scale);
-/* Mode async: waits until all workers have called it and servers have done all that was sent to
- * them. step: number of completed steps, or -1 before the first; last: it is the run's last step.
- * Returns true where a replay has to stop. */
+/* Mode async: waits until all workers have called it and servers have carried out all their
+ * requests. step: number of completed steps, -1 before the first; last: the run ends here. Returns
+ * true if a replay has to stop here. */
 bool tables_wait_at_sync_point(Tables *tables, int64_t step, bool last);
-/* Mode async: values and optimizer state of the dense parameters. tables_dense_put sends rank 0's
- * to the servers, tables_dense_get fetches the servers'. state[s] is the arena of slot s, in which
- * parameter i begins at at[i][s] (-1: it has no such slot). updates: number of updates made, for
- * rules that count them. */
+/* Mode async: values and optimizer state of the dense parameters. tables_dense_put sends them from
+ * rank 0 to the servers, tables_dense_get fetches them from the servers. state[s]: the arena of
+ * slot s, in which the state of parameter i begins at element at[i][s] (-1: it has no such slot).
+ * updates: number of updates made, for rules that count them. */
 typedef struct TableDenseState {
     float *params, *const *state;
     int64_t (*at)[OPTIM_SLOTS];
@@ -213,22 +219,24 @@ void tables_dense_get(Tables *tables, const TableDenseState *to);
 /* Removes all rows. */
 void tables_clear(Tables *tables);
 
-/* True if this rank has the graph's table number `table`. Not collective. */
+/* Returns true if this rank uses the graph's table number `table`. Not collective. */
 bool tables_here(const Tables *tables, int table);
-/* Number of floats of a row with its state. Not collective. */
+/* Returns the number of floats of a row and its optimizer state. Not collective. */
 int tables_floats(const Tables *tables, int table);
-/* shard[ROW_SHARDS]: the number of rows of each shard. */
+/* Fills shard[ROW_SHARDS] with the number of rows in each shard. */
 void tables_count(Tables *tables, int table, int64_t *shard);
 /* Collects the rows of shards first .. end - 1, sorted by (shard, id), on worker `root`: floats
- * from .. from + count - 1 of each row, or, if count is 0, the ids, 8 bytes each. `out` has room
- * for all of them on the root. */
+ * from .. from + count - 1 of each row, or, if count is 0, the ids, 8 bytes each. On the root `out`
+ * must have room for the rows or ids of all these shards. */
 typedef struct TablePart {
     int table, first, end, from, count;
 } TablePart;
 void tables_collect(Tables *tables, TablePart part, int root, void *out);
-/* Sends rows with their state to the owners of their ids. Each worker calls tables_put as often as
- * it likes between tables_put_begin and tables_put_end. Ends the job with ERR_MEMORY where an owner
- * has no room. tables_put is not collective. */
+/* Stores rows with their optimizer state at the owners of their ids. Each worker calls tables_put
+ * any number of times between tables_put_begin and tables_put_end; tables_put is not collective.
+ * With servers it sends each row to its owner; without servers it stores only the rows that this
+ * rank owns and ignores the others. An owner that lacks memory for a row ends the job with
+ * ERR_MEMORY. */
 void tables_put_begin(Tables *tables);
 void tables_put(Tables *tables, int table, const uint64_t *id, const float *row, int64_t count);
 void tables_put_end(Tables *tables);
@@ -237,9 +245,9 @@ typedef struct OwnerReport {
     /* rows, and bytes of rows, in the owner's memory */
     int64_t rows;
     size_t bytes;
-    /* since the start: requests, and rows that they asked for */
+    /* number of requests since the start, and of rows that they requested */
     int64_t requests, rows_requested;
-    /* server: seconds since its start, and seconds in which it slept */
+    /* on a server: seconds since its start, and seconds in which it slept */
     double up_s, slept_s;
 } OwnerReport;
 /* Fills report[owners], allocated for the caller, and returns the number of owners. */

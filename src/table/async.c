@@ -1,14 +1,14 @@
-/* Mode async: servers have all parameters and carry out requests in the order of arrival: they
- * answer with current values, and update with each gradient at once. No worker waits for another
- * one, except at sync points. A server's values depend on the order of requests, and a worker's
- * requests depend on the answers, so a run that follows a recorded order gives the same bits.
+/* Mode async: servers have all parameters, dense ones too, and carry out requests in the order of
+ * arrival. They answer with current values, and apply each gradient at once. Workers wait for each
+ * other only at sync points. A server's values depend only on the order of requests, and a worker's
+ * requests only on the answers, so a run that follows a recorded order gives the same bits.
  *
  *      worker   pull all -> step -> push -> pull all -> step -> push ->    sync point
  *      server   current values      update  current values      update     all have come: answer
  *
  * A dense parameter is divided into pieces of up to 4096 elements, which are assigned to the
- * servers in turn. A server stores its pieces one after the other; an update rule treats each as a
- * row. */
+ * servers in turn. A server stores its pieces one after the other; an update rule treats each piece
+ * as a row. */
 #include "tables.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct Piece {
     int64_t offset, gradient;
     /* offsets in the server's arrays of values and of state */
     int64_t value, state;
-    /* index of its parameter, and offset in this parameter */
+    /* index of its parameter, and offset of its first element in this parameter */
     int param;
     int64_t first;
     /* index of its server */
@@ -148,8 +148,8 @@ static void send_command(const Tables *t, int owner, const Command *what)
     world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* Sends a command without data. At a sync point no values change, so the recorded order leaves out
- * requests there: they are control messages. */
+/* Sends a command without data. At a sync point no values change, so requests there are control
+ * messages, which the recorded order leaves out. */
 static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {
     Command what = {.kind = kind};
@@ -248,8 +248,8 @@ bool tables_wait_at_sync_point(Tables *t, int64_t step, bool last)
     return stops;
 }
 
-/* Copies a piece's state, one slot after the other, to the arenas or from them. A slot that is not
- * one float per element is the counter of updates. */
+/* Copies the optimizer state of a piece to the arenas or from them, one slot after the other. A
+ * slot that does not have one float per element is the counter of updates. */
 static void copy_state(const Piece *p, float *state, const TableDenseState *arenas, bool to_arenas)
 {
     float *at = state + p->state;

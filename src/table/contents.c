@@ -87,7 +87,7 @@ static void list_rows(Tables *t, int store)
     t->sorted_store = store;
 }
 
-/* Counts the rows of each shard. Marks the sorted rows as out of date. */
+/* Counts the rows of each shard, and marks t->sorted as out of date. */
 void contents_count(Tables *t, int store)
 {
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;
@@ -138,7 +138,7 @@ void tables_collect(Tables *t, TablePart part, int root, void *out)
 
 /* ---- storing rows ---- */
 
-/* Header of a message: `count` ids and rows follow. count -1: this worker sends no more. */
+/* Header of a message; `count` ids and rows follow. count -1: this worker sends no more rows. */
 typedef struct PutHead {
     int32_t store;
     int64_t count;
@@ -182,7 +182,8 @@ void tables_put_begin(Tables *t)
     command_servers(t, (Command){.kind = COMMAND_PUT});
 }
 
-/* Stores rows that belong to one owner: this rank stores them itself, a server receives them. */
+/* Stores rows of one owner: without servers in this rank's own stores, else by sending them to the
+ * server. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {
@@ -229,7 +230,7 @@ void tables_put_end(Tables *t)
 
 /* ---- reports ---- */
 
-/* Gathers the reports of all ranks in report[world.size]. */
+/* Gathers the reports of all ranks into report[ranks of world]. */
 void contents_report(Tables *t, OwnerReport *report)
 {
     OwnerReport mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};

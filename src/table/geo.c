@@ -1,9 +1,9 @@
-/* Mode geo: a period is the steps between two sync points. In it each worker updates local copies
- * of rows. The first step of the period that reads a row copies the server's values. At the sync
- * point each worker pushes the changes of its copies; a server adds the changes of all workers in
- * the order of a binary tree over the ranks, divides the sum by the number of workers, and adds it
- * to its row. Servers change rows only then, so results depend on the number of workers and on the
- * period, not on the number of servers or on timing.
+/* Mode geo: a period is the steps between two sync points. In a period each worker updates local
+ * copies of rows. The first step of the period that needs a row copies the server's values. At the
+ * sync point each worker pushes the changes of its copies; a server adds the changes of all workers
+ * in the order of a binary tree over the ranks, divides the sum by the number of workers, and adds
+ * it to its row. Servers change rows only at sync points. Therefore results depend on the number of
+ * workers and on the period, but not on the number of servers or on timing.
  *
  *      worker   request new rows .. step .. request .. step ..  push all changes, wait
  *      server   answers each request at once                    all have pushed: add, answer
@@ -35,7 +35,7 @@ typedef struct Answer {
 
 /* A worker's request for the ids of a bag that are new in the period. */
 typedef struct RowRequest {
-    /* ids, and their places in the lookup; owned */
+    /* the new ids, and their places in the lookup; owned */
     uint64_t *id;
     int32_t *place;
     /* number of ids for each (owner, table), and index of each owner's first id; owned */
@@ -55,7 +55,7 @@ static void begin_period(Tables *t)
 
 void geo_init(Tables *t)
 {
-    /* mode async uses answers, too */
+    /* mode async uses t->answer, too */
     if (!t->is_worker && table_mode_is_local(t->plan.mode))
         t->answer = mem_new((size_t)(t->workers * t->bags) * sizeof *t->answer);
     if (t->plan.mode != TABLE_GEO) return;
@@ -129,7 +129,8 @@ void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const
         world_send(t->plan.world, rank, id, bytes);
 }
 
-/* row[place], is_new[place] = the local row of each of the step's ids, and whether it was added. */
+/* Finds the local row of each id of the step. Sets row[place], and is_new[place] to true if the row
+ * was added now. */
 static void find_local(Tables *t, int b, const Lookup *look, float **row, bool *is_new)
 {
     const Bag *bag = &t->bag[b];
@@ -144,7 +145,7 @@ static void find_local(Tables *t, int b, const Lookup *look, float **row, bool *
     }
 }
 
-/* Requests the new rows from their owners. */
+/* Requests the rows with is_new[place] from their owners. */
 static void request_new_rows(Tables *t, int b, const Lookup *look, const bool *is_new)
 {
     const int tables = t->bag[b].tables;
@@ -178,7 +179,7 @@ void geo_request(Tables *t, Flight *f)
     }
 }
 
-/* Receives the new rows. Uses look->sum as a buffer: the step's sums are computed later. */
+/* Receives the new rows. look->sum is the buffer, since the step's sums are computed later. */
 static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;
@@ -224,7 +225,7 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
     }
 }
 
-/* Pushes the changes of all local rows of a bag to the rows' owner; skips rows of other owners. */
+/* Pushes to one owner the changes of all local rows of a bag that belong to this owner. */
 static void push_to(Tables *t, int b, int owner)
 {
     const Bag *bag = &t->bag[b];
@@ -296,8 +297,8 @@ void geo_pull(Tables *t, int from, const Command *what)
     mem_free(&row);
 }
 
-/* Called when all workers have pushed: adds their changes like gradients, and adds the mean to the
- * rows. */
+/* Call it when all workers have pushed their changes: sums the changes like gradients, and adds
+ * their mean to the rows. */
 static void end_period(Tables *t)
 {
     contents_changed(t);

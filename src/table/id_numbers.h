@@ -1,16 +1,16 @@
-/* Gives distinct (table, id) pairs the numbers 0, 1, ... in the order in which they first occur.
- * Also sparse_tree_sum, the sum over a tree with absent leaves. */
+/* Numbers the distinct (table, id) pairs 0, 1, ... in the order in which they first occur. Also
+ * sparse_tree_sum, the sum over a tree with absent leaves. */
 #ifndef WEFT_TABLE_ID_NUMBERS_H
 #define WEFT_TABLE_ID_NUMBERS_H
 
 #include "tensor.h"
 
 typedef struct IdNumbers {
-    /* hash table with linear probing: the pair's number, or -1 for an empty slot; [mask + 1], a
-     * power of two; owned */
+    /* hash table with linear probing: number of the pair in each slot, -1: the slot is empty. [mask
+     * + 1], a power of two; owned */
     int32_t *slot;
     uint64_t mask;
-    /* id and table of the pair with each number, [count]; owned */
+    /* id and table of each pair, by its number, [count]; owned */
     uint64_t *id;
     int32_t *table;
     int count;

@@ -72,8 +72,8 @@ void lookup_fini(Lookup *look)
     mem_free(&look->leaf);
 }
 
-/* Returns the row's id for an id of the data: the same, or in a hashed table a hash below the
- * number of rows. */
+/* Returns the id of the row for an id of the data: the same id, or in a hashed table a hash of it
+ * below the number of rows. An id out of range ends the job. */
 static uint64_t row_id(const Bag *bag, int table, uint64_t id)
 {
     const SparseTable *t = &bag->table[table];
@@ -177,8 +177,9 @@ static void sort_gradients(Lookup *look)
     }
 }
 
-/* Adds the gradients at indices at .. end - 1 that belong to the run, into `sum`: without any it is
- * -0, which changes no other sum. Returns the index of the first gradient after them. */
+/* Writes to `sum` the sum of the gradients of one row in one run; indices at .. end - 1 are the
+ * row's gradients from this run on. Without any gradient the sum is -0, since adding -0 changes no
+ * bits. Returns the index of the first gradient after the run. */
 static int32_t sum_run(Lookup *look, MicroRun run, int32_t at, int32_t end, float *sum)
 {
     int width = look->bag->width;
@@ -204,7 +205,7 @@ void lookup_sum_gradients(Lookup *look)
     }
 }
 
-/* Assumes that an owner receives as many ids as a worker sends. */
+/* This assumes that an owner receives as many ids as a worker sends. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs)
 {
     const size_t arrays = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),

@@ -1,5 +1,6 @@
 /* A rank's lookup in the tables of one bag for one step: the distinct ids of its micro-batches,
- * grouped by owner, the rows that answer, and the sums of their gradients. Sends no messages. */
+ * grouped by owner, the rows that the owners answer with, and the sums of their gradients. Sends no
+ * messages. */
 #ifndef WEFT_TABLE_LOOKUP_H
 #define WEFT_TABLE_LOOKUP_H
 
@@ -12,12 +13,13 @@ typedef struct Bag {
     int number;
     /* first field of the data, and number of fields */
     int first_field, fields;
-    /* index in the graph of its first table; number of its tables: 1, or one for each field */
+    /* index in the graph of its first table; number of its tables: either 1, or one for each
+     * field */
     int first_table, tables;
     /* floats of a row */
     int width;
-    /* How the micro-batches of a step are dealt to the workers, and their number on each. A row has
-     * one sum of gradients for each of their runs. */
+    /* How the micro-batches of a step are dealt to the workers, and their number on each worker. A
+     * row has one sum of gradients for each run of consecutive micro-batches (deal_runs). */
     Deal deal;
     int micros;
     /* [tables]; borrowed from the graph */
@@ -33,10 +35,10 @@ static inline int bag_runs(const Bag *bag)
 
 /* The ids of one micro-batch. */
 typedef struct LookupMicro {
-    /* BagRun.first and BagRun.row; owned */
+    /* see BagRun.first and BagRun.row; owned */
     int32_t *first, *row;
-    /* place of each distinct id of the micro-batch, [rows]; while lookup_find_ids runs, its number;
-     * owned */
+    /* place of each distinct id of the micro-batch, [rows]; owned. While lookup_find_ids runs, its
+     * number instead */
     int32_t *at;
     /* number of distinct ids */
     int rows;
@@ -48,14 +50,15 @@ typedef struct Lookup {
     /* the bag; borrowed */
     const Bag *bag;
     int owners, micros;
-    /* most samples, and most ids, of a micro-batch */
+    /* most samples, and most ids, of one micro-batch */
     int64_t micro_batch, most;
-    /* number of each distinct id of the step */
+    /* gives each distinct id of the step a number */
     IdNumbers numbers;
     /* [micros]; owned */
     LookupMicro *micro;
     /* A distinct id has two indices: its number, in the order in which ids first occur, and its
-     * place when ids are sorted by (owner, table). Place and owner of each number; owned */
+     * place when ids are sorted by (owner, table). place, owner_of: place and owner of each number;
+     * owned */
     int32_t *place, *owner_of;
     /* id at each place; owned */
     uint64_t *id;
@@ -68,10 +71,11 @@ typedef struct Lookup {
     float *value, *sum;
     /* mode geo: the worker's local row for each place; owned */
     float **local_row;
-    /* by number: the last micro-batch that has the id, and the id's row there; owned */
+    /* by number: the last micro-batch that has the id, and the index of the id's row in this
+     * micro-batch; owned */
     int32_t *seen, *seen_row;
     /* scratch of lookup_sum_gradients: gradients sorted by (place, micro-batch), their
-     * micro-batches, and where those of each place begin; owned */
+     * micro-batches, and the index of the first gradient of each place; owned */
     float **leaf;
     int32_t *leaf_micro, *leaf_begin;
 } Lookup;
@@ -86,8 +90,8 @@ void lookup_fini(Lookup *look);
 void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
 BagRun lookup_bag_input(const Lookup *look, int i);
-/* Adds each row's gradients of the micro-batches of each run, in the order of a binary tree over
- * them, into look->sum. */
+/* For each row and each run of micro-batches, writes the sum of the row's gradients to look->sum,
+ * added in the order of a binary tree over the micro-batches. */
 void lookup_sum_gradients(Lookup *look);
 
 #endif

@@ -1,5 +1,5 @@
-/* Files with the order of requests. A file of an earlier start of the same run is renamed, never
- * overwritten; a file of another run is not touched. */
+/* Writes and follows files with the order of requests. A file of an earlier start of the same run
+ * is renamed, never overwritten; a file of another run is not touched. */
 #include "order.h"
 
 #include "config.h"
@@ -31,8 +31,8 @@ static char *path_of(const OrderPlan *plan, int64_t step)
                       (long long)step);
 }
 
-/* Reads a file's header and the text after it. The caller owns *text; it is NULL if the file is not
- * an order file. */
+/* Reads a file's header and the text after it. The caller owns *text; NULL: the file is not an
+ * order file. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;
@@ -69,8 +69,8 @@ static Status rename_old_file(const Order *order, const char *path, int64_t *ren
     return OK;
 }
 
-/* Renames the files of earlier starts at this step or later: this start replaces the steps that
- * they recorded. */
+/* Renames the files of earlier starts at this step or later, since this start makes their steps
+ * again. */
 static Status rename_replaced_files(const Order *order, int64_t *renamed)
 {
     const OrderPlan *plan = &order->plan;
@@ -119,7 +119,7 @@ static void read_next(Order *order)
         order->next = rank;
 }
 
-/* Fails unless the file's header and text are those of this start. */
+/* Fails if the file's header or text differ from those of this start. */
 static Status compare(const Order *order, const OrderHead *head, const char *text)
 {
     const OrderPlan *plan = &order->plan;

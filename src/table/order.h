@@ -1,7 +1,7 @@
 /* Mode async: a file that records the order in which a server carried out the workers' requests,
- * and a replay that follows it. After a header that identifies the run, the file has the rank of
- * each request in one byte, or in two bytes with more than 255 workers. Each server has a file for
- * each start of a run:
+ * and a replay that follows it. After a header that identifies the run, the file has the rank that
+ * sent each request: in one byte, or in two bytes with more than 255 workers. Each server has a
+ * file for each start of a run:
  *
  *     FOLDER/server-0.order                  a start at the run's beginning
  *     FOLDER/server-0.step-00000120.order    a start that resumed from step 120
@@ -22,13 +22,14 @@ typedef struct OrderPlan {
     /* number of steps completed before this start, and hash of the parameters at that point */
     int64_t step;
     uint64_t start;
-    /* all configuration that decides the run's bits (config_text); borrowed during the call */
+    /* text of the whole configuration that decides the run's bits (config_text); borrowed during
+     * the call */
     const char *run_text;
 } OrderPlan;
 
 typedef struct Order {
     OrderPlan plan;
-    /* owned; NULL where plan.folder is NULL */
+    /* owned; NULL if plan.folder is NULL */
     FILE *file;
     char *path;
     /* bytes of a rank in the file: 1 or 2 */
@@ -39,19 +40,20 @@ typedef struct Order {
     int64_t left;
 } Order;
 
-/* Opens the file for writing or for a replay; release with order_close. Writing first renames this
- * server's files of earlier starts of the run at plan.step or later, and adds their number to
- * *renamed; ERR_USAGE: a file of another run has the name. Replay: ERR_NOINPUT: there is no file;
- * ERR_DATA: the file is of another run; ERR_CONFIG: that run had other numbers of ranks. */
+/* Opens the file for recording or for a replay; release with order_close. A recording first renames
+ * this server's files of earlier starts of the run at plan.step or later, and adds their number to
+ * *renamed. Errors of a recording: ERR_USAGE: a file with this name belongs to another run. Errors
+ * of a replay: ERR_NOINPUT: there is no file; ERR_DATA: the file belongs to another run;
+ * ERR_CONFIG: the recorded run had other numbers of workers or servers. */
 Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed);
-/* Records that a request of `rank` has been received; a replay goes on to the next one. Ends the
- * job if the replayed file has no request left. */
+/* Recording: writes that a request of `rank` has been received. Replay: advances to the next
+ * request; ends the job if the file has no request left. */
 void order_add(Order *order, int rank);
-/* Call it when all workers have reached a sync point after `step` steps; last: it ends the run.
- * Returns true if a replay has to stop there: the file ends, or a later start's file continues from
- * there. Ends the job if the run ends with requests left in the file. */
+/* Call it when all workers have reached a sync point after `step` steps; last: the run ends at this
+ * sync point. Returns true if a replay has to stop here, because the file ends or the file of a
+ * later start begins here. Ends the job if the run ends with requests left in the file. */
 bool order_sync_point(Order *order, int64_t step, bool last);
-/* Closes the file. ERR_IO: some of the order may not have been written. */
+/* Closes the file. ERR_IO: a part of the order may not have been written. */
 Status order_close(Order *order);
 
 #endif

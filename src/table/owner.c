@@ -1,6 +1,7 @@
-/* An owner in a step: it finds rows, adds their gradients and updates them. The new value of a row
- * depends only on its old value, its id and its gradients with their ranks, so rows are processed
- * in any order. Only sums over rows need an order: that of (shard, id). */
+/* The work of an owner in a step: finds rows, sums their gradients and updates the rows. The new
+ * value of a row depends only on its old value, its id and its gradients with their ranks, so rows
+ * are processed in any order. Only sums over rows need an order; they are added in the order of
+ * (shard, id). */
 #include "owner.h"
 
 #include "layers.h"
@@ -130,8 +131,9 @@ void owner_find(Owner *owner)
 
 /* ---- sums ---- */
 
-/* Returns the entry for id i of a request in the list of rows to update, a new one if needed. With
- * one rank every id is new, since the ids of a request are distinct. */
+/* Returns the entry of id i of a request in owner->update, the list of rows to update. Adds an
+ * entry if the id has none. With one rank every id is new, since the ids of a request are
+ * distinct. */
 static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, int64_t i)
 {
     uint64_t id = p->id[i];
@@ -167,8 +169,9 @@ static void list_gradients(Owner *owner)
     }
 }
 
-/* Lists the sums of one row in the order of the tree, with the numbers of their first
- * micro-batches, or with the ranks if each rank has one sum. Returns how many there are. */
+/* Lists the gradients of one row in the order of the tree: leaf, and position in the tree. The
+ * position is the number of the first micro-batch of the gradient's run, or the rank if each rank
+ * has one run. Returns the number of gradients. */
 static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
 {
     const Bag *bag = owner->bag;
@@ -278,7 +281,7 @@ void owner_update(Owner *owner, double lr, double grad_scale)
     }
 }
 
-/* ---- the norm ---- */
+/* ---- squares of gradients ---- */
 
 /* sum of squares of one row's gradient */
 typedef struct Square {

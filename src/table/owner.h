@@ -1,5 +1,5 @@
-/* An owner's rows of one bag, and what it computes from the ranks' requests in one step: answers,
- * sums of gradients, updates. Sends no messages. */
+/* An owner's rows of one bag, and its work on the ranks' requests in one step: answers, sums of
+ * gradients, updates. Sends no messages. */
 #ifndef WEFT_TABLE_OWNER_H
 #define WEFT_TABLE_OWNER_H
 
@@ -21,18 +21,18 @@ typedef struct TableStore {
     int floats;
 } TableStore;
 
-/* One rank's request in a step. Its arrays are borrowed from Owner, or for this rank's own request
- * from its Lookup; `count` is owned. */
+/* One rank's request in a step. `count` is owned. The other arrays are borrowed from Owner, or, if
+ * the request is this rank's own, from its Lookup. */
 typedef struct OwnerRequest {
-    /* number of distinct ids, of all tables and of each table of the bag */
+    /* number of distinct ids of all tables, and of each table of the bag */
     int32_t ids;
     int32_t *count;
     /* distinct ids, grouped by table */
     uint64_t *id;
-    /* values that answer the request, [ids][width], and sums of its ids' gradients over each run of
-     * micro-batches, [ids][runs][width] */
+    /* value: the values that answer the request, [ids][width]. grad: sums of the gradients of each
+     * id over each run of micro-batches, [ids][runs][width] */
     float *value, *grad;
-    /* row of each id; NULL: it does not exist yet */
+    /* row of each id; NULL: the row does not exist yet */
     float **row;
 } OwnerRequest;
 
@@ -41,34 +41,35 @@ typedef struct RowUpdate {
     float *row, *grad;
     uint64_t id;
     int32_t table;
-    /* list of the row's gradients in the order of ranks: indices of Owner.leaf and .position,
-     * linked by Owner.next; -1 ends it */
+    /* first and last gradient of the row, as indices of Owner.leaf and Owner.position. Owner.next
+     * links all gradients of the row in the order of ranks; -1 ends the list */
     int32_t first, last;
 } RowUpdate;
 
 typedef struct Owner {
-    /* borrowed; store: one for each table of the bag */
+    /* borrowed; store has an entry for each table of the bag */
     const Bag *bag;
     TableStore *store;
     uint64_t seed;
     /* most bytes of all rows of this rank (0: no limit), and a function that returns the bytes in
-     * use, called with `user` */
+     * use when called with `user` */
     size_t limit_bytes;
     size_t (*rows_bytes)(const void *user);
     const void *user;
-    /* number of ranks that send requests; this rank among them, or -1 */
+    /* number of ranks that send requests, and the index of this rank among them; -1: this rank
+     * sends none */
     int ranks, this_rank;
     /* requests, [ranks]; owned */
     OwnerRequest *request;
-    /* arrays that requests point to; owned. They have room for `most` ids and grow when a step has
-     * more. value and grad are for the requests of other ranks */
+    /* arrays that requests point to; owned. They have room for `most` ids and grow if a step has
+     * more. value and grad are used only for requests of other ranks */
     int64_t most;
     uint64_t *id;
     float *value, *grad, **row;
-    /* rows that the step updates, `updates` of them; owned */
+    /* rows that the step updates, [updates]; owned */
     RowUpdate *update;
     int updates;
-    /* since the start: number of requests answered, and of ids in them */
+    /* number of requests answered since the start, and of ids in them */
     int64_t requests_answered, rows_answered;
     /* scratch of owner_sum_gradients; owned */
     IdNumbers numbers;
@@ -76,12 +77,13 @@ typedef struct Owner {
     float **leaf;
 } Owner;
 
-/* Adds rows like row_store_add. rows_bytes: bytes of all tables of this rank now; limit_bytes: the
- * most that they may have (0: no limit). Ends the job with ERR_MEMORY if they would exceed it. */
+/* Adds rows like row_store_add. rows_bytes: present bytes of all tables of this rank; limit_bytes:
+ * the most bytes that the tables may have (0: no limit). Ends the job with ERR_MEMORY if the tables
+ * would exceed the limit. */
 void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
-/* Updates one row by the table's rule, unless the table is frozen. The rule's state follows the
- * values in the row. */
+/* Updates one row by the table's rule. Does nothing if the table is frozen. In `row` the rule's
+ * state follows the values. */
 void store_update(const TableStore *store, float *row, const float *grad, double lr,
                   double grad_scale);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
@@ -93,20 +95,23 @@ void owner_fini(Owner *owner);
 void owner_place_requests(Owner *owner, const Lookup *look);
 /* Finds the rows of all requests and writes their values. */
 void owner_answer(Owner *owner);
-/* Finds the rows of one request and writes their values; it need not be one of owner->request. */
+/* Finds the rows of one request and writes their values. The request need not be one of
+ * owner->request. */
 void owner_answer_request(Owner *owner, OwnerRequest *request);
-/* Finds the rows without writing values, for gradients that no request precedes. */
+/* Finds the rows of all requests without writing values, for gradients that were pushed without a
+ * request. */
 void owner_find(Owner *owner);
-/* Call it when all gradients have arrived: adds each row's gradients of all ranks, in the order of
- * a binary tree over the ranks or, with several runs, over the micro-batches. */
+/* Call it when all gradients have arrived: adds the gradients of each row over all ranks, in the
+ * order of a binary tree over the ranks or, with several runs of micro-batches, over the
+ * micro-batches. */
 void owner_sum_gradients(Owner *owner);
-/* Updates the rows, with lr from the optimizer. Ends the job with ERR_MEMORY if there is no
- * memory for a new row. */
+/* Updates the rows. lr: the optimizer's rate; gradients are multiplied by grad_scale. Ends the job
+ * with ERR_MEMORY if there is no memory for a new row. */
 void owner_update(Owner *owner, double lr, double grad_scale);
 /* Adds each row's sum, times factor, to the row. Ends the job like owner_update. */
 void owner_add(Owner *owner, float factor);
-/* shard[ROW_SHARDS * t + s] gets the sum of squares of the gradients of table t's rows in shard s,
- * added in the order of ids. */
+/* Adds to shard[ROW_SHARDS * t + s] the squares of the gradients of table t's rows in shard s, in
+ * the order of ids. */
 void owner_squares(const Owner *owner, double *shard);
 
 #endif

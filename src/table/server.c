@@ -1,5 +1,6 @@
-/* Servers: ranks that own rows and compute no layers. Workers send them the list of tables at the
- * start; then a server carries out the commands of rank 0 and of workers, and sleeps in between. */
+/* Servers: ranks that own rows and compute no layers. At the start workers send the list of tables
+ * to the servers. Then a server carries out the commands of rank 0 and of workers, and sleeps
+ * between commands. */
 #include "order.h"
 #include "tables.h"
 
@@ -55,8 +56,8 @@ void tables_new(Tables **out, const TablesPlan *plan)
         send_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
 }
 
-/* Rank 0 receives the servers' reports of stop signals. all: waits until every server has
- * reported. */
+/* On rank 0, receives the reports of stop signals that have arrived. all: waits until every server
+ * has reported. */
 static void receive_stop_reports(Tables *t, bool all)
 {
     bool requested;
@@ -120,8 +121,8 @@ static void receive_tables(Tables *t, const Config *config)
 
 /* ---- serving ---- */
 
-/* how long a replay waits for a request of the next rank in the order, while requests of other
- * ranks have arrived */
+/* seconds for which a replay waits for the request of the next rank in the order, while requests of
+ * other ranks have arrived */
 static const double REPLAY_WAIT_S = 60;
 
 /* Receives the next command and returns its sender. The sender is rank 0 in modes sync and stale,
@@ -132,8 +133,8 @@ static int next_command(Tables *t, Order *order, Command *what)
     const int next = order->next;
     if (t->plan.mode != TABLE_ASYNC)
         return world_receive(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
-    /* A rank that waits at a sync point sends no request before all others have come there, so it
-     * cannot be next in the order. */
+    /* A rank that waits at a sync point sends no request before all others have reached the sync
+     * point, so it cannot be next in the order. */
     bool wrong = next >= t->workers || (next >= 0 && t->waits[next]);
     if (wrong || (next >= 0 && !world_wait_for(world, next, REPLAY_WAIT_S)))
         die_as(
@@ -191,7 +192,7 @@ static void report_stop(Tables *t, bool requested)
     world_send_control(t->plan.world, 0, &requested, sizeof requested);
 }
 
-/* Starts the watchdog, or ends it if it runs. */
+/* Starts the watchdog, or frees it if it runs. */
 static void watch(Tables *t, const ServerPlan *plan)
 {
     const WatchdogOptions options = {.hang_s = plan->config->train.hang_s};
@@ -202,8 +203,8 @@ static void watch(Tables *t, const ServerPlan *plan)
     start_end(true);
 }
 
-/* Receives a command and carries it out. Returns false if it was the last. *status is set to the
- * result of opening the order file. */
+/* Receives a command and carries it out. Returns false if it was the last command. COMMAND_BEGIN
+ * sets *status to the result of opening the order file. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
 {
     Command what;

@@ -1,6 +1,6 @@
-/* Steps in flight, and their messages in modes sync and stale. Workers and owners call the same
- * functions in the same order, so all ranks begin the same exchanges (swaps). A swap is waited for
- * when its data is needed, or when a later step needs its memory. */
+/* The steps in flight, and their messages in modes sync and stale. Workers and owners call the same
+ * functions in the same order, so all ranks begin the same exchanges (swaps). A function waits for
+ * a swap when it needs the swap's data, or when a later step needs the memory. */
 #include "tables.h"
 
 #include <string.h>
@@ -50,7 +50,8 @@ int table_steps_ahead(int staleness)
     return staleness > 0 ? 2 : 1;
 }
 
-/* Counts the current step, the steps whose ids are sent ahead, and those with deferred updates. */
+/* These are the current step, the steps whose ids are sent ahead, and the steps with deferred
+ * updates. */
 int table_flights(int staleness)
 {
     return 1 + table_steps_ahead(staleness) + staleness;
@@ -105,7 +106,8 @@ static void swap_clear(TableStream *s)
     memset(s->from, 0, ranks * sizeof *s->from);
 }
 
-/* Returns owner o's range of an array by place that has id_bytes bytes for each id. */
+/* Returns owner o's range of an array that is indexed by place. id_bytes: bytes of the array for
+ * each id. */
 static WorldPart slice(const Lookup *look, int o, void *array, size_t id_bytes)
 {
     size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
@@ -130,7 +132,7 @@ static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
     return to;
 }
 
-/* Fills s->to with a message of ids for each other owner that has rows of the step. */
+/* Fills s->to with a message of ids for each other rank that owns rows of the step. */
 static void pack_id_messages(TableStream *s, const Flight *f)
 {
     const Tables *t = s->tables;
@@ -168,7 +170,7 @@ static void copy_counts(const TableStream *s, const Flight *f, int b, const Worl
     }
 }
 
-/* Waits for the ids in progress; owners store them in their requests. */
+/* Waits for the exchange of ids in progress; owners store the ids in their requests. */
 static void wait_for_ids(TableStream *s)
 {
     const Tables *t = s->tables;
@@ -198,7 +200,7 @@ void stream_wait_rows(TableStream *s)
     s->rows_of = NULL;
 }
 
-/* Waits for the gradients in progress; owners add them. */
+/* Waits for the exchange of gradients in progress; owners add the gradients. */
 static void wait_for_gradients(TableStream *s)
 {
     Flight *f = s->gradients_of;
@@ -209,8 +211,8 @@ static void wait_for_gradients(TableStream *s)
     s->gradients_of = NULL;
 }
 
-/* Begins to send the ids of a step, after waiting for messages that use the same memory.
- * stream_rows waits for the ids. */
+/* Begins to send the ids of a step; stream_rows waits for them. First waits for exchanges that use
+ * the same memory. */
 void stream_ids(TableStream *s, Flight *f)
 {
     wait_for_ids(s);
@@ -222,7 +224,8 @@ void stream_ids(TableStream *s, Flight *f)
     world_sparse_begin(s->ids, s->to);
 }
 
-/* Owners write the values of the requested rows and send them to the workers. */
+/* Begins to send the rows of a step: owners write the values of the requested rows and send them to
+ * the workers. */
 void stream_rows(TableStream *s, Flight *f)
 {
     const Tables *t = s->tables;
@@ -243,7 +246,7 @@ void stream_rows(TableStream *s, Flight *f)
     }
 }
 
-/* Workers send the sums of gradients to the owners. */
+/* Begins to send the sums of gradients of a step from the workers to the owners. */
 void stream_gradients(TableStream *s, Flight *f)
 {
     const Tables *t = s->tables;
@@ -278,8 +281,8 @@ void stream_settle(TableStream *s)
     wait_for_gradients(s);
 }
 
-/* out[store] = the sum of squares of the gradient. One rank computes the sum of each shard; the
- * shards are added in order. */
+/* Sets out[store] to the sum of squares of the gradient. The owner of a shard computes the sum of
+ * the shard; all ranks add the shards in order. */
 void stream_squares(TableStream *s, Flight *f, double *out)
 {
     const Tables *t = s->tables;

@@ -1,4 +1,4 @@
-/* A worker's sparse tables: one step from its first micro-batch to the update.
+/* A worker's sparse tables in one step, from its first micro-batch to the update.
  *
  *     first next    rows of the step's ids <── owners; the ids were sent in the step before
  *     last next     distinct ids of the next step's micro-batches ──> owners
@@ -7,11 +7,11 @@
  *     update        owners update rows, and create new ones
  *
  * In mode stale an update is made some steps later, and ids are sent two steps ahead, so that no
- * rank waits for messages: during step t owners add the gradients of t - 1, make the update of
- * t - staleness, and answer the requests of t + 1.
+ * rank waits for messages. During step t owners add the gradients of step t - 1, make the update of
+ * step t - staleness, and answer the requests of step t + 1.
  *
- * Owners are either all ranks or the servers, which take part in each line when rank 0 sends them a
- * command. Messages are MPI's, sent by the one thread that computes. */
+ * Owners are either all ranks, or the servers, which carry out each line when rank 0 sends the
+ * command for it. Messages are sent with MPI by the thread that computes. */
 #include "tables.h"
 
 #include <string.h>
@@ -27,8 +27,8 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *table, const
     if (t->is_owner) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
 }
 
-/* Makes the bag of the first table; its other tables are those that follow with the same node.
- * count: number of tables from there on. */
+/* Makes a bag. Its tables are `table` and the following tables of the same node. count: number of
+ * tables from `table` on. */
 static void bag_init(Tables *t, const SparseTable *table, int count)
 {
     Bag *bag = &t->bag[t->bags];
@@ -110,8 +110,8 @@ void command_servers(const Tables *t, Command what)
     const World *world = t->plan.world;
     if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
-        /* In mode async commands have the tag of control messages, which leaves them out of the
-         * order of requests. They overtake no request: all have been answered. */
+        /* In mode async commands are control messages, which the order of requests leaves out. They
+         * overtake no request, since all requests have been answered. */
         if (t->plan.mode == TABLE_ASYNC)
             world_send_control(world, t->first_owner + o, &what, sizeof what);
         else
@@ -124,15 +124,15 @@ static Command command_for(const TableStream *s, CommandKind kind, const Flight 
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
-/* True if a training step needs no collective exchange with the owners. */
+/* Returns true if a step of this stream needs no collective exchange with the owners. */
 static bool is_local(const TableStream *s)
 {
     return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
-/* Gets all micro-batches of a step from the source, finds their ids and begins to send these. An
- * error is stored and returned when the step begins, after the previous step has ended as usual;
- * its messages then have no ids. */
+/* Fetches all micro-batches of a step from the source, finds their ids and begins to send the ids.
+ * An error is stored in the flight, and begin_step returns it, so that the previous step ends as
+ * usual; the messages then have no ids. */
 static void load_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
@@ -216,8 +216,9 @@ static Status begin_step(TableStream *s, double *wait_s)
     f->requested = false;
     wait_rows(s, f);
     if (t->plan.staleness == 0 || s != &t->training || t->sync_point) return OK;
-    /* Mode stale: the next step reads rows after update t - staleness. Makes that update now and
-     * requests the next step's rows, which arrive while this step is computed. */
+    /* Mode stale, in step t: step t + 1 reads rows after the update of step t - staleness. Makes
+     * this update now, then requests the rows of step t + 1, which arrive while step t is
+     * computed. */
     Flight *ahead = flight_after(s, 1);
     if (s->pending == t->plan.staleness) update_oldest(s);
     if (!ahead->loaded) load_step(s, ahead, wait_s);
@@ -233,8 +234,8 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     bool last = s->handed_out == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->loaded) load_step(s, flight_after(s, i), wait_s);
-    /* Rows on servers change only at sync points, so those of the next step can be requested
-     * now. */
+    /* Mode geo: rows on servers change only at sync points, so the rows of the next step can be
+     * requested now. */
     bool unchanged = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->sync_point;
     if (last && unchanged && !flight_after(s, 1)->requested) request_rows(s, flight_after(s, 1));
     return OK;
@@ -257,7 +258,7 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
     return (BatchSource){.user = &t->training, .next = next, .release = release};
 }
 
-/* Waits for the messages in progress; all ranks have sent theirs. */
+/* Waits for all messages in progress; every rank has sent its own. */
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;

@@ -5,27 +5,27 @@
 
 #include "owner.h"
 
-/* One step in flight: its micro-batches and the lookups of their bags; on an owner also the
- * requests for its rows. */
+/* One step in flight. On a worker: its micro-batches and the lookups of their bags. On an owner:
+ * the requests for its rows. */
 typedef struct Flight {
     /* worker: micro-batches [micros], inputs of bags [micros][bags of the graph], lookups [bags];
      * owned */
     Batch *batch;
     BagRun *run;
     Lookup *look;
-    /* requests to this owner; owned: [bags] */
+    /* requests to this owner, [bags]; owned */
     Owner *owner;
-    /* the micro-batches of a step are in `batch`; their rows have been requested */
+    /* true: `batch` has the micro-batches of a step; true: their rows have been requested */
     bool loaded, requested;
-    /* result of loading the micro-batches, and its message; error is owned */
+    /* result of loading the micro-batches, and the error message, owned */
     Status status;
     char *error;
     /* arguments of the deferred update */
     double lr, grad_scale;
 } Flight;
 
-/* The steps in flight of training, which takes the next step's micro-batches ahead, or of
- * evaluation. */
+/* The steps in flight of training or of evaluation. Training loads the micro-batches of later steps
+ * ahead. */
 typedef struct TableStream {
     /* borrowed; NULL: this stream has not been made */
     Tables *tables;
@@ -33,21 +33,22 @@ typedef struct TableStream {
     /* [flights], used in turn; owned */
     Flight *flight;
     int flights;
-    /* index of the current step's flight, and number of its micro-batches that the executor has
-     * received */
+    /* index of the current step's flight, and number of its micro-batches that `next` has
+     * returned */
     int now, handed_out;
     /* number of steps whose ids are sent ahead */
     int ahead;
     /* number of deferred updates, and the flight of the oldest one */
     int pending, oldest;
-    /* exchange of ids, for all bags together; exchanges of rows and of gradients, [bags]; owned */
+    /* exchange of the ids of all bags together; exchanges of rows and of gradients of each bag,
+     * [bags]; owned */
     WorldSparse *ids;
     WorldSwap **rows, **gradients;
     /* flight whose ids, rows or gradients are being exchanged; NULL: none */
     Flight *ids_of, *rows_of, *gradients_of;
-    /* scratch: messages of one exchange to and from each rank, [world.size]; owned */
+    /* scratch: messages of one exchange to and from each rank, [ranks of world]; owned */
     WorldPart *to, *from;
-    /* send buffer for ids; owned */
+    /* send buffer for ids, of out_room bytes; owned */
     char *out;
     size_t out_room;
 } TableStream;
@@ -62,8 +63,8 @@ typedef struct SortedRows {
 
 struct Tables {
     TablesPlan plan;
-    /* is_worker: this rank computes; is_owner: it owns rows. Workers are ranks 0 .. workers - 1,
-     * owners begin at rank first_owner. */
+    /* is_worker: this rank computes; is_owner: this rank owns rows. Workers are ranks 0 .. workers
+     * - 1, owners are ranks first_owner .. first_owner + owners - 1. */
     bool is_worker, is_owner;
     int workers, owners, first_owner;
     /* this rank's bags, [bags]; owned */
@@ -72,54 +73,56 @@ struct Tables {
     /* stores of the bags' tables, [stores]; those of bag b begin at store[first[b]]; owned */
     TableStore *store;
     int stores, *first;
-    /* owner of each shard */
+    /* number of the owner of each shard, from 0 */
     int16_t owner[ROW_SHARDS];
     TableStream training, evaluation;
-    /* mode stale: the current step ends at a sync point and leaves no update deferred */
+    /* true: the current step ends at a sync point, where no update stays deferred */
     bool sync_point;
     /* number of rows in each shard of each store at the last count, [stores][ROW_SHARDS]; owned */
     int64_t *shard_rows;
-    /* rows of store sorted_store (-1: none), sorted */
+    /* the rows of store number sorted_store, sorted; -1: of no store */
     SortedRows sorted;
     int sorted_store;
     /* clock_s when the tables were made */
     double begun_s;
-    /* Each server reports once whether it received a stop signal, at the latest when it ends. Rank
-     * 0: number of servers that have reported; a server: 1 after its report. stop_requested: one
-     * of them received a signal. */
+    /* Each server reports once whether it received a stop signal, at the latest when it ends.
+     * stop_reports: on rank 0 the number of servers that have reported, on a server 1 after its
+     * report. stop_requested: true if a server has received a signal. */
     int stop_reports;
     bool stop_requested;
-    /* server: its tables, with their names; owned */
+    /* server: its tables, and their names; owned */
     SparseTable *server_tables;
     /* server: its watchdog, owned, or NULL */
     Watchdog *watchdog;
     /* mode async: the dense parameters; owned */
     struct DensePart *dense;
-    /* server in mode async: which workers wait in tables_wait_at_sync_point, owned; how many */
+    /* server in mode async: true for each worker that waits in tables_wait_at_sync_point, owned;
+     * number of waiting workers */
     bool *waits;
     int waiting;
-    /* server: the replay stops at this sync point */
+    /* server: true if the replay stops at this sync point */
     bool stops_replay;
     /* server in mode async: owner state for the request of one worker, [bags]; owned */
     Owner *request_owner;
-    /* worker in mode geo: its local copy of rows in each store; a row is its current values, then
-     * those of the last sync point. Owned */
+    /* worker in mode geo: its local copies of rows, a store for each table, [stores]; a row has the
+     * current values, then the values at the last sync point. Owned */
     RowStore **local;
-    /* worker in mode geo: the new rows that were requested last, [bags]; owned */
+    /* worker in mode geo: the latest request for new rows, [bags]; owned */
     struct RowRequest *request;
     /* server: answers being sent, [workers][bags]; owned */
     struct Answer *answer;
     /* server in mode geo: changes that each worker has pushed at this sync point, [workers][bags],
-     * owned; number of workers that have pushed all */
+     * owned; number of workers that have pushed all their changes */
     struct Pushed *pushed;
     int pushed_by;
 };
 
-/* Returns the store of the graph's table; -1: this rank does not have it. */
+/* Returns the index of the store of the graph's table number `table`; -1: this rank does not have
+ * the table. */
 int tables_store(const Tables *tables, int table);
 
-/* Commands to servers. Rank 0 sends a command before all workers and servers carry it out together;
- * one "from any worker" is sent by each worker independently. */
+/* Commands to servers. Rank 0 sends a command, then all workers and servers carry it out together.
+ * A command "from any worker" is sent by each worker independently. */
 typedef enum CommandKind {
     /* calls of stream_ids, stream_rows, stream_gradients, stream_squares, stream_update and
      * stream_settle, then of the functions of contents.c */
@@ -137,8 +140,8 @@ typedef enum CommandKind {
     /* all ranks of the job start their watchdogs, or free them */
     COMMAND_WATCH,
     COMMAND_END,
-    /* from any worker: requests rows of a bag, or pushes their changes. The counts of the bag's
-     * tables follow, then the ids, and for COMMAND_PUSH the changes */
+    /* from any worker: requests rows of a bag, or pushes their changes. The numbers of ids of the
+     * bag's tables follow, then the ids, and after COMMAND_PUSH the changes */
     COMMAND_PULL,
     COMMAND_PUSH,
     /* mode async, from any worker: pushes gradients of rows, which are applied at once; requests
@@ -149,14 +152,14 @@ typedef enum CommandKind {
     /* mode async: sets the dense parameters' values and state, or requests their state */
     COMMAND_DENSE_PUT,
     COMMAND_DENSE_GET,
-    /* mode async, from any worker: it waits in tables_wait_at_sync_point */
+    /* mode async, from any worker: the worker waits in tables_wait_at_sync_point */
     COMMAND_SYNC_POINT,
     /* mode async: opens the order file before the first step */
     COMMAND_BEGIN
 } CommandKind;
 typedef struct Command {
     CommandKind kind;
-    /* the stream is that of evaluation; index of the flight in the stream */
+    /* evaluation: 1: the stream of evaluation, 0: of training; flight: index in the stream */
     int evaluation, flight;
     /* COMMAND_COLLECT: the rank that collects */
     int root;
@@ -168,7 +171,7 @@ typedef struct Command {
     int bag, ids;
     /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first */
     int64_t step;
-    /* COMMAND_SYNC_POINT: it ends the run */
+    /* COMMAND_SYNC_POINT: true if the run ends there */
     bool last;
     /* COMMAND_BEGIN: hash of the parameters */
     uint64_t start;
@@ -179,7 +182,7 @@ void command_servers(const Tables *tables, Command what);
 /* Set-up and release, for workers and servers. */
 void tables_init(Tables *tables, const SparseTable *table, int count);
 void tables_fini(Tables *tables);
-/* Bytes of all rows on this rank. The argument is a Tables. */
+/* Returns the bytes of all rows on this rank. tables: a Tables. */
 size_t tables_bytes(const void *tables);
 /* stream.c. Returns the number of steps whose ids are sent ahead. */
 int table_steps_ahead(int staleness);
@@ -197,9 +200,9 @@ void stream_settle(TableStream *stream);
 /* geo.c: mode geo */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
-/* Worker: geo_request requests the ids of a step that are new in the period from servers, whose
- * rows do not change within a period. geo_rows then copies the values of all the step's ids from
- * the worker's local rows, and geo_update updates these. */
+/* Worker: geo_request requests from the servers the rows of a step that are new in the period;
+ * servers do not change rows within a period. geo_rows then copies the values of all ids of the
+ * step from the worker's local rows, and geo_update updates the local rows. */
 void geo_request(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
@@ -207,8 +210,8 @@ void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 void geo_pull(Tables *tables, int from, const Command *what);
 void geo_push(Tables *tables, int from, const Command *what);
 /* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has the
- * command's other fields. The ids are borrowed until world_send_wait(sending); if sending is NULL,
- * until the call returns. */
+ * command's other fields. The ids are borrowed until world_send_wait(sending), or, if sending is
+ * NULL, during the call. */
 void send_ids_command(const Tables *tables, CommandKind kind, int bag, int owner,
                       const int32_t *count, const uint64_t *id, Command more, WorldSend *sending);
 /* async.c: mode async */

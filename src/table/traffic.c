@@ -1,5 +1,5 @@
 /* Counts the messages of one worker in a step and at a sync point, for `weft plan`, without sending
- * any. It mirrors what stream.c, geo.c and async.c send. */
+ * any. It must agree with the messages that stream.c, geo.c and async.c send. */
 #include "tables.h"
 
 typedef struct Count {
@@ -9,7 +9,7 @@ typedef struct Count {
     const TableTraffic *traffic;
     /* number of owners that are other ranks */
     double others;
-    /* fraction of ids whose owner is another rank, if each owner has equally many */
+    /* fraction of ids whose owner is another rank, if all owners have equally many ids */
     double share;
     /* number of tables of all bags */
     int64_t tables;
@@ -22,8 +22,8 @@ static void add(Count *c, const char *what, bool sync_point, int64_t messages, d
             .what = what, .at_sync_point = sync_point, .messages = messages, .bytes = bytes};
 }
 
-/* Returns the bytes of the rows of all bags that go to other ranks: those of a period between two
- * sync points, or of a step. */
+/* Returns the bytes of the rows of all bags that other ranks own. period true: rows between two
+ * sync points; false: rows of a step. */
 static double row_bytes(const Count *c, bool period)
 {
     double floats = 0;
@@ -61,8 +61,8 @@ static void add_stream(Count *c)
     add(c, "gradients of rows", false, swaps, c->traffic->runs * row_bytes(c, false));
 }
 
-/* Counts the messages of send_ids_command: a command, counts and ids. more_bytes: size of a fourth
- * message, 0: none. */
+/* Counts the messages of send_ids_command: command, counts, ids. more_bytes: size of a fourth
+ * message; 0: there is none. */
 static void add_ids_command(Count *c, const char *what, bool sync_point, double more_bytes)
 {
     int64_t each = (int64_t)c->others * c->traffic->bags;

@@ -1,4 +1,4 @@
-/* Values of the configuration key grid.mode. */
+/* The values of the configuration key grid.mode. */
 #include "table.h"
 
 const ConfigWords table_words[TABLE_WORDS] = {
