@@ -18,13 +18,14 @@
 typedef enum PartKind { PART_KINDS(LIST_CONSTANT) PART_KIND_COUNT } PartKind;
 typedef struct Part {
     PartKind kind;
-    /* the part that contains this one directly, which has a lower index; -1: the node */
+    /* index of the part that directly contains this part, lower than this part's index; -1: the
+     * node */
     int parent;
-    /* parts that contain this one; set by hardware_add */
+    /* number of parts that contain this part; set by hardware_add */
     int depth;
-    /* number that the system gives it: of a core, in its package */
+    /* number that the system gives the part; a core's number is that in its package */
     int number;
-    /* memory of a NUMA node, size of a cache; 0 for others */
+    /* memory of a NUMA node, or size of a cache; 0 for other kinds */
     int64_t bytes;
     cpu_set_t cpus;
 } Part;
@@ -34,17 +35,17 @@ typedef struct Gpu {
     char *name, *bus;
     /* NUMA node; -1: not known */
     int numa;
-    /* how it is joined with each GPU in the words of nvidia-smi topo -m, [gpus]: X (the same), NV4
-     * (4 NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
+    /* link to each GPU, in the words of nvidia-smi topo -m, [gpus]: X (this GPU itself), NV4 (4
+     * NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
     char **link;
-    /* the same for each network card, "" where it is not known, [cards]; owned */
+    /* link to each network card in the same words, [cards]; "": not known; owned */
     char **card;
 } Gpu;
 
 typedef struct Hardware {
-    /* model of the processors, "" if it is not known; owned */
+    /* model of the processors; "": not known; owned */
     char *cpu;
-    /* each part before those that it contains; owned */
+    /* parts, each before the parts that it contains; owned */
     Part *part;
     int parts;
     /* physical cards; owned. Only name, bytes_per_s, up, physical and numa are set. */
@@ -53,45 +54,48 @@ typedef struct Hardware {
     /* owned */
     Gpu *gpu;
     int gpus;
-    /* why GPUs are not described although the driver is there; "" otherwise; owned */
+    /* reason why GPUs are not described although the node has the driver; "": none; owned */
     char *note;
 } Hardware;
-/* Describes this node: CPUs by hwloc, cards by /sys, and, if `gpus`, GPUs by NVML where its library
- * is: it takes up to seconds to start. ERR_CONFIG: hwloc refuses. Release with hardware_fini. */
+/* Describes this node: CPUs by hwloc, cards by /sys, and, if `gpus` is true and the node has the
+ * library, GPUs by NVML, which may take seconds to start. ERR_CONFIG: hwloc fails. Release with
+ * hardware_fini. */
 Status hardware_read(Hardware *hardware, bool gpus);
-/* Describes the CPUs of the node of which text, with a zero byte at its end, is hwloc's XML, as
- * lstopo FILE.xml writes it, in a process of isolated_run. path: name of the text in messages.
- * ERR_CONFIG; ERR_DATA: hwloc crashed on it. Release with hardware_fini. */
+/* Describes the CPUs of a node from hwloc's XML, as lstopo FILE.xml writes it. hwloc reads `text`,
+ * which ends with a zero byte, in a separate process (isolated_run). path: name of the text in
+ * messages. ERR_CONFIG: the text is invalid; ERR_DATA: hwloc crashed on it. Release with
+ * hardware_fini. */
 Status hardware_from_xml(Hardware *hardware, const char *path, const char *text, size_t bytes);
 void hardware_fini(Hardware *hardware);
-/* Most parts of a node, and most that contain one another. */
+/* Most parts of a node, and the greatest depth of nested parts. */
 enum { PARTS_MAX = 16384, PART_DEPTH_MAX = 8 };
-/* Adds a part, whose index it returns. */
+/* Adds a part, and returns its index. */
 int hardware_add(Hardware *hardware, Part part);
-/* Adds a GPU; takes name and bus. Its links to all GPUs are "SYS", and "X" to itself. */
+/* Adds a GPU, which then owns `name` and `bus`. Its links to all other GPUs are set to "SYS". */
 void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
-/* Adds what NVML and /sys say. Where the driver is, but NVML is not found or refuses, there is a
- * note. root: "", or a folder that stands for /. */
+/* Add the GPUs that NVML describes, and the cards that /sys describes. If the node has NVIDIA's
+ * driver, but NVML is not found or fails, `note` gives the reason. root: "", or a folder that is
+ * read in place of /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
-/* Finds the words for all pairs of a GPU and a card, after both have been added. */
+/* Sets Gpu.card of all GPUs; call it when GPUs and cards have been added. */
 void hardware_join_cards(Hardware *hardware, const char *root);
-/* Returns the word for the way between two devices, whose folders in /sys are given by links as
- * /sys/class/net/eth0/device; "" if one of them is not on PCI. The numbers are their NUMA nodes, or
- * -1. */
+/* Returns the word of nvidia-smi for the path between two devices; "" if one of them is not on PCI.
+ * a, b: symbolic links to their folders in /sys, such as /sys/class/net/eth0/device. numa_a,
+ * numa_b: their NUMA nodes, or -1. */
 const char *pci_word(const char *root, const char *a, const char *b, int numa_a, int numa_b);
 /* Returns the first part directly inside `parent` (-1: the node) from index `from` on, or -1. */
 int hardware_next(const Hardware *hardware, int parent, int from);
-/* Number of parts of a kind. */
+/* Returns the number of parts of a kind. */
 int hardware_count(const Hardware *hardware, PartKind kind);
 /* Returns the smallest part of this kind that contains all these CPUs, or -1. */
 int hardware_find(const Hardware *hardware, PartKind kind, const cpu_set_t *cpus);
 
-/* Writes the CPUs as "0-3,8"; what does not fit is left out and marked by "...". Returns out. */
+/* Writes the CPUs as "0-3,8". If `out` is too small, the text ends with "...". Returns out. */
 char *cpus_write(char *out, size_t room, const cpu_set_t *cpus);
-/* Reads such a text; false if it is something else, or "..." says that it is not complete. */
+/* Reads a text of CPUs. Returns false if the text has another form, or is incomplete ("..."). */
 bool cpus_read(const char *text, cpu_set_t *cpus);
-/* Whether b has all CPUs of a. */
+/* Returns true if b has all CPUs of a. */
 static inline bool cpus_inside(const cpu_set_t *a, const cpu_set_t *b)
 {
     cpu_set_t both;

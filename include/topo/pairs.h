@@ -4,15 +4,16 @@
 
 #include <mpi.h>
 
-/* Returns the number of rounds for `size` members: size - 1, or size if that is odd, but at most
- * `most`. */
+/* Returns the number of rounds for `size` members: size - 1 if size is even, size if it is odd, but
+ * at most `most`. */
 int pairs_rounds(int size, int most);
-/* Returns the member that is paired with member `rank` in this one of `rounds` rounds; -1: none. */
+/* Returns the member that is paired with member `rank` in round number `round` of `rounds`; -1: it
+ * pauses. */
 int pairs_peer(int size, int rounds, int round, int rank);
 
 /* bytes of the largest message of pairs_rate */
 enum { PAIR_BYTES_MAX = 1 << 20 };
-/* One end of a pair. */
+/* This rank's end of a pair. */
 typedef struct PairLink {
     MPI_Comm comm;
     /* rank of the other end in comm */
@@ -20,13 +21,13 @@ typedef struct PairLink {
     /* 2 * PAIR_BYTES_MAX bytes; borrowed */
     char *buffer;
 } PairLink;
-/* Returns the seconds of the fastest small message. Both ends call it with the same budget_s, after
- * which no further message begins. */
+/* Returns the seconds of the fastest small message. No message begins after budget_s seconds. Both
+ * ends call it with the same budget_s. */
 double pairs_latency(const PairLink *link, double budget_s);
-/* Returns bytes per second of the fastest of several messages of 1 MiB, or of a smaller size on a
- * slow link, on which messages of 1 MiB would exceed budget_s; sets *bytes to the size. Both ends
- * call it with the same budget_s, and take at most about twice as long, except on links where 4 KiB
- * exceed it. */
+/* Returns the bytes per second of the fastest of several messages. Their size, *bytes, is 1 MiB, or
+ * smaller on a slow link on which messages of 1 MiB would exceed budget_s seconds. The call takes
+ * at most about twice budget_s, except on a link on which 4 KiB take longer. Both ends call it with
+ * the same budget_s. */
 double pairs_rate(const PairLink *link, double budget_s, int *bytes);
 
 #endif

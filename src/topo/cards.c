@@ -19,7 +19,7 @@ typedef struct Cards {
     int count;
 } Cards;
 
-/* Reads the number at the beginning of a file in a folder; -1 if it cannot be read. */
+/* Returns the number at the beginning of a file in a folder; -1 if it cannot be read. */
 static double number_in(const char *root, const char *folder, const char *file)
 {
     char *path = mem_format("%s/%s", folder, file);

@@ -1,5 +1,5 @@
-/* Describes ranks and nodes without measuring. One rank of each node describes its hardware; equal
- * descriptions are one kind, which travels once. */
+/* Describes ranks and nodes without measuring. One rank of each node describes the node's hardware.
+ * Equal descriptions are one kind, which is sent only once. */
 #include "hardware_file.h"
 #include "topo.h"
 
@@ -9,12 +9,12 @@
 
 enum { CPUS_BYTES = 256, SWITCHES_BYTES = 256 };
 
-/* Description of a rank. */
+/* Host, CPUs and network switches of a rank, as texts. */
 typedef struct RankPlace {
     char host[HOST_BYTES], cpus[CPUS_BYTES], switches[SWITCHES_BYTES];
 } RankPlace;
 
-/* Copies Slurm's address of this node, "s0.s4.node07", without the node. */
+/* Copies Slurm's address of this node, "s0.s4.node07", without its last component, the node. */
 static void read_switches(char out[SWITCHES_BYTES])
 {
     const char *address = getenv("SLURM_TOPOLOGY_ADDR");
@@ -31,7 +31,7 @@ static void number_nodes(Topology *t, const RankPlace *place)
     t->node = mem_new((size_t)t->ranks * sizeof *t->node);
     t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
     for (int r = 0, last = 0; r < t->ranks; ++r) {
-        /* neighbours are often on one node */
+        /* tries the node of the previous rank first, since neighbours are often on one node */
         int node = r > 0 && strcmp(t->host[last], place[r].host) == 0 ? last : 0;
         while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
         if (node == t->nodes) {
@@ -57,7 +57,7 @@ void topo_describe(Topology *t, const World *world)
     mem_free(&place);
 }
 
-/* Describes this node as JSON; *text: to be released with free. */
+/* Describes this node as JSON. The caller releases *text with free. */
 static Status describe_node(bool gpus, char **text, size_t *bytes)
 {
     Hardware hardware;
@@ -72,7 +72,7 @@ static Status describe_node(bool gpus, char **text, size_t *bytes)
     return OK;
 }
 
-/* Adds the kind that rank `root` describes by text. */
+/* Adds the kind of hardware that rank `root` has described in `text`. Collective. */
 static Status add_kind(Topology *t, const World *world, int root, char *text, size_t bytes)
 {
     Node *tree = NULL;
@@ -89,8 +89,8 @@ static Status add_kind(Topology *t, const World *world, int root, char *text, si
     return st;
 }
 
-/* Finds the kinds. first: the lowest rank of each node; hash: of the descriptions that these ranks
- * have. */
+/* Finds the kinds of hardware. first: the lowest rank of each node, which has described the node;
+ * hash: hash of each node's description. */
 static Status add_kinds(Topology *t, const World *world, const int *first, const uint64_t *hash,
                         char *text, size_t bytes)
 {

@@ -70,7 +70,8 @@ void hardware_add_cards(Hardware *h, const char *root)
     mem_free(&card);
 }
 
-/* Returns the folder of a card in /sys: of a port, that of its device. The caller owns it. */
+/* Returns the folder of a card's device in /sys, also for a port of the device. The caller owns the
+ * text. */
 static char *card_folder(const Card *card)
 {
     const char *slash = strchr(card->name, '/');

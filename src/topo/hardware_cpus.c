@@ -1,5 +1,6 @@
-/* Describes CPUs, memory and caches of a node by hwloc. Devices are not asked for, and neither is
- * the processor itself (hwloc's component x86): it would move this thread from CPU to CPU. */
+/* Describes CPUs, memory and caches of a node by hwloc. Two parts of hwloc are switched off: the
+ * search for devices, and the component x86, which queries the processor and would move this thread
+ * from CPU to CPU. */
 #include "hardware_cpus.h"
 #include "base/isolated.h"
 #include "hardware_file.h"
@@ -8,7 +9,7 @@
 #include <hwloc.h>
 #include <string.h>
 
-/* Returns the kind of an object that is described. */
+/* Finds the kind of part of an object. Returns false if objects of this type are not described. */
 static bool part_kind(hwloc_obj_type_t type, PartKind *kind)
 {
     switch (type) {
@@ -28,7 +29,7 @@ static bool part_kind(hwloc_obj_type_t type, PartKind *kind)
     }
 }
 
-/* Copies a set of CPUs; false if it is empty or has CPUs that cpu_set_t has no room for. */
+/* Copies a set of CPUs. Returns false if it is empty or has numbers that cpu_set_t cannot hold. */
 static bool copy_cpus(hwloc_const_bitmap_t from, cpu_set_t *to)
 {
     CPU_ZERO(to);
@@ -51,8 +52,9 @@ static int add_object(Hardware *h, hwloc_obj_t object, PartKind kind, int parent
     return hardware_add(h, part);
 }
 
-/* Adds the NUMA nodes of an object: the first contains what the object contains, others (memory of
- * another kind) contain nothing. Returns the first, or `parent` if there is none. */
+/* Adds the NUMA nodes of an object. The first one becomes the parent of the object's parts; others
+ * are memory of another kind and contain no parts. Returns the first, or `parent` if there is
+ * none. */
 static int add_memory(Hardware *h, hwloc_obj_t object, int parent)
 {
     int inner = parent;
@@ -66,8 +68,8 @@ static int add_memory(Hardware *h, hwloc_obj_t object, int parent)
     return inner;
 }
 
-/* Adds an object and all that it contains. NUMA nodes with the CPUs of a cache contain the cache. A
- * CPU without a core counts as one. */
+/* Adds an object and all parts inside it. A NUMA node with the same CPUs as a cache becomes the
+ * parent of the cache. A CPU outside of any core is added as a core. */
 static void add_tree(Hardware *h, hwloc_obj_t object, int parent)
 {
     PartKind kind = PART_PACKAGE;
@@ -114,9 +116,9 @@ Status hardware_add_cpus(Hardware *h)
     return st;
 }
 
-/* ---- XML, which hwloc may crash on: it is read in a separate process ---- */
+/* ---- XML: read in a separate process, since hwloc may crash on it ---- */
 
-/* Describes the node of which text is the XML. */
+/* Describes the node whose XML is `text`. */
 static Status describe_xml(Hardware *h, const char *text, size_t bytes)
 {
     hwloc_topology_t topology;
@@ -130,7 +132,8 @@ static Status describe_xml(Hardware *h, const char *text, size_t bytes)
     return st;
 }
 
-/* Runs in the separate process: answers with JSON, or with a message. */
+/* Runs in the separate process. Writes the description as JSON, or an error message, to
+ * `answer`. */
 static void read_and_answer(const void *text, size_t bytes, FILE *answer)
 {
     Hardware h = {0};

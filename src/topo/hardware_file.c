@@ -1,4 +1,4 @@
-/* Hardware as JSON, which is read as YAML. */
+/* Writes hardware as JSON, and reads it with the reader of YAML, which includes JSON. */
 #include "hardware_file.h"
 #include "value.h"
 
@@ -44,7 +44,7 @@ static const char *const gpu_keys[GPU_KEY_COUNT] = {GPU_KEYS(LIST_NAME)};
 
 /* ---- writing ---- */
 
-/* Text of a set of all CPUs: "0,2,4, ...". */
+/* Room for the longest text of a set of CPUs: "0,2,4, ...". */
 enum { CPUS_TEXT_BYTES = 4 * CPU_SETSIZE };
 
 static void print_part(Json *json, const Part *part)
@@ -176,7 +176,7 @@ static Status read_gpu(Hardware *h, const char *path, const Node *n)
     return st;
 }
 
-/* Reads the links of GPU i, once all GPUs have been added. */
+/* Reads the links of GPU i; call it when all GPUs have been added. */
 static Status read_links(Hardware *h, const char *path, const Node *gpu, int i)
 {
     const Node *value[GPU_KEY_COUNT];

@@ -1,4 +1,5 @@
-/* Ranks on the parts of nodes. */
+/* Finds the layouts of a topology: nodes that have equal hardware and ranks on equal CPUs, and the
+ * ranks on each part of a node. */
 #include "topo/layout.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ int *topo_layouts(const Topology *t, int *count)
     return layout;
 }
 
-/* Union of the CPUs of all parts. */
+/* Returns all CPUs of a node: the union of the CPUs of its parts. */
 static cpu_set_t all_cpus(const Hardware *h)
 {
     cpu_set_t all;
@@ -48,8 +49,8 @@ static cpu_set_t all_cpus(const Hardware *h)
     return all;
 }
 
-/* Lists ranks of a node; cpus NULL: those that may use all CPUs, otherwise those of the others that
- * may use a CPU of the set. */
+/* Lists ranks of a node. cpus NULL: the ranks that may use all CPUs of the node. Otherwise: the
+ * ranks that may use a CPU of the set, but not all CPUs of the node. */
 static char *list_ranks(const Topology *t, int node, const cpu_set_t *cpus, int most)
 {
     const Hardware *h = topo_hardware(t, node);

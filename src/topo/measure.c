@@ -1,4 +1,4 @@
-/* Measures the links between all ranks. */
+/* Measures the links between all ranks, pair by pair (pairs.h), and gathers the results. */
 #include "topo.h"
 #include "topo/pairs.h"
 
@@ -9,7 +9,8 @@ typedef struct LinkRow {
     double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
 
-/* Measures the pairs of a round: each alone, then all at once. */
+/* Measures the pairs of a round: first each pair alone, then all at once. pair_s: seconds for each
+ * measurement. */
 static void measure_round(const World *world, PairLink *link, int rounds, int round, double pair_s,
                           LinkRow row)
 {
@@ -28,7 +29,7 @@ static void measure_round(const World *world, PairLink *link, int rounds, int ro
         row.together_bytes_per_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
-/* Seconds for one pair. */
+/* Returns the seconds for one pair, such that all measurements take about budget_s. */
 static double pair_seconds(const World *world, double budget_s)
 {
     return budget_s / (pairs_rounds(world->size, world->size) * (world->size / 2 + 1) + 1);
@@ -42,7 +43,8 @@ static void measure_links(const World *world, PairLink *link, double pair_s, Lin
 }
 
 /* Measures slow pairs once more, one after the other, and keeps the higher rate, so that a pair is
- * named only if it was slow twice. All ranks have the same matrices. */
+ * reported only if it was slow twice. All ranks have the same matrices, so they find the same
+ * pairs. */
 static void repeat_slow(Topology *t, const World *world, PairLink *link, double pair_s)
 {
     enum { REPEATED_MAX = 64 };
@@ -66,7 +68,8 @@ static void repeat_slow(Topology *t, const World *world, PairLink *link, double 
     mem_free(&pair);
 }
 
-/* Gathers a row of each rank into a matrix on every rank. */
+/* Gathers the rows of all ranks into a matrix on every rank. The caller owns the matrix.
+ * Collective. */
 static double *gather_rows(const World *world, const double *row)
 {
     size_t ranks = (size_t)world->size;

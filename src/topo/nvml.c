@@ -1,12 +1,12 @@
-/* Describes the GPUs of a node by NVML, NVIDIA's library of the driver, which is bound at run time.
- * Its interface is declared here, because the driver comes without a header. The words for pairs of
- * GPUs are those of `nvidia-smi topo -m`. */
+/* Describes the GPUs of a node by NVML, the library of NVIDIA's driver, which is loaded at run
+ * time. This file declares NVML's interface, because the driver comes without a header. Links
+ * between GPUs are given in the words of `nvidia-smi topo -m`. */
 #include "topo/hardware.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* NVML API Reference Guide; names without the prefix nvml. */
+/* Declarations from the NVML API Reference Guide, without the prefix nvml. */
 typedef struct NvmlDevice NvmlDevice;
 typedef struct NvmlPci {
     char bus_legacy[16];
@@ -47,14 +47,15 @@ static const Library library = {.file = "libnvidia-ml.so.1",
                                 .cure = "do without it",
                                 .symbol = symbols};
 
-/* Where the NVLinks of a GPU lead. */
+/* The NVLinks of a GPU: `count` links to other GPUs, and to_switch links to switches. */
 typedef struct Links {
     int count, to_switch;
-    /* bus ids of GPUs, [count] */
+    /* bus ids of the GPUs at the other ends, [count] */
     char bus[NVML_LINKS_MAX][32];
 } Links;
 
-/* NVML before version 12 does not know the type of the other end; its address suffices for GPUs. */
+/* Reads the NVLinks of a GPU. NVML before version 12 does not report the type of the other end;
+ * then only links to GPUs are recognised, by their address. */
 static Links read_links(const Nvml *nvml, NvmlDevice *device)
 {
     Links links = {0};
@@ -81,8 +82,8 @@ static const char *path_word(int level)
     return "SYS";
 }
 
-/* Returns the word for a pair of GPUs, owned by the caller. NVLinks count if they join the two
- * directly, or if both lead to switches. */
+/* Returns the word for a pair of GPUs, owned by the caller. An NVLink is counted if it joins the
+ * two GPUs directly, or, for each GPU, leads to a switch. */
 static char *pair_word(const Nvml *nvml, NvmlDevice *const pair[2], const Links *a, const Links *b,
                        const char *bus_b)
 {
@@ -95,8 +96,8 @@ static char *pair_word(const Nvml *nvml, NvmlDevice *const pair[2], const Links 
     return mem_text(path_word(level));
 }
 
-/* Returns the bus id as /sys and lspci write it: NVML's has eight digits of the domain and capital
- * letters. */
+/* Returns the bus id as /sys and lspci write it: four digits of the domain instead of NVML's eight,
+ * and lower case. */
 static char *system_bus(const char *bus)
 {
     char *text = mem_text(strlen(bus) > 12 && strncmp(bus, "0000", 4) == 0 ? bus + 4 : bus);

@@ -1,9 +1,10 @@
-/* Orders of ranks whose slowest link is as fast as possible. The rates of the links, sorted, are
- * searched for the highest one at which the links that are at least so fast still join all points
- * in a row (a Hamiltonian path or cycle). Whether they do is found for each set of points from
- * smaller sets: ends[set] are the points at which a path over the set can end (Held and Karp, "A
- * dynamic programming approach to sequencing problems", 1962, with sets of ends in place of
- * lengths). Up to 20 points this is exact. */
+/* Finds orders of ranks whose slowest link is as fast as possible. A binary search over the sorted
+ * rates of the links finds the highest rate for which a row exists: an order of all points (a
+ * Hamiltonian path or cycle) whose links are all at least so fast. A row exists if a path over all
+ * points can end somewhere; ends[set], the points at which a path over a set can end, is computed
+ * from smaller sets (Held and Karp, "A dynamic programming approach to sequencing problems", 1962,
+ * with sets of ends in place of lengths). Up to 20 points the result is exact; above that, a
+ * heuristic finds the row. */
 #include "topo.h"
 
 #include <math.h>
@@ -15,11 +16,11 @@ typedef struct Points {
     int count;
     /* rates between them, [count][count]; borrowed */
     const double *rate;
-    /* the row begins with point 0; its last point is joined with point 0, too */
+    /* from_0: the row begins with point 0. ring: the last point is joined with point 0, too */
     bool from_0, ring;
     /* points at which a path over each set can end, [2^count]; owned */
     uint32_t *ends;
-    /* links of each point that are fast enough */
+    /* for each point, the set of points that it is joined with by a link that is fast enough */
     uint32_t near[ORDER_EXACT_MAX];
 } Points;
 
@@ -62,8 +63,8 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Goes back from the last point, to the highest-numbered point that is possible each time, so that
- * equal rates give ascending numbers. */
+/* Fills `row` from its end. `last`: points at which it can end. Of the possible points it always
+ * takes the one with the highest number, so that equal rates give ascending numbers. */
 static void trace_back(const Points *p, uint32_t last, int *row)
 {
     uint32_t set = ((uint32_t)1 << p->count) - 1;
@@ -82,7 +83,7 @@ static void row_exact(Points *p, int *row)
     for (int a = 0; a < n; ++a)
         for (int b = a + 1; b < n; ++b) rate[links++] = rate_of(p, a, b);
     qsort(rate, (size_t)links, sizeof *rate, compare_rates);
-    /* a row is possible with rate[low], the lowest rate, and not with rate[high] */
+    /* a row exists with links of rate[low], and none with links of rate[high] only */
     for (int high = links; high - low > 1;) {
         int middle = low + (high - low) / 2;
         if (last_points(p, rate[middle]))
@@ -151,7 +152,7 @@ static void row_heuristic(const Points *p, int *row)
     improve(p, row);
 }
 
-/* Puts the points in a row. Returns true if it is the best one. */
+/* Finds a row of the points. Returns true if it is certainly the best row. */
 static bool find_row(Points *p, int *row)
 {
     row[0] = 0;
@@ -166,8 +167,8 @@ static bool find_row(Points *p, int *row)
 
 /* ---- ranks ---- */
 
-/* Puts the ranks of a node in a row. first: rank with which it begins; -1: any. Returns their
- * number. */
+/* Finds a row of the ranks of a node. first: rank with which it begins; -1: any rank. Returns the
+ * number of ranks. Clears *exact if the row may not be the best. */
 static int node_row(const Topology *t, int node, int first, int *row, bool *exact)
 {
     int count = 0;
@@ -186,8 +187,8 @@ static int node_row(const Topology *t, int node, int first, int *row, bool *exac
     return count;
 }
 
-/* Puts the nodes in a row that begins with node 0. The rate between two nodes is that of their
- * fastest pair. */
+/* Finds a row of the nodes that begins with node 0. The rate between two nodes is that of their
+ * fastest pair of ranks. */
 static void nodes_row(const Topology *t, bool ring, int *row, bool *exact)
 {
     int n = t->nodes;
@@ -202,8 +203,8 @@ static void nodes_row(const Topology *t, bool ring, int *row, bool *exact)
     mem_free(&rate);
 }
 
-/* Puts all ranks in a row, node by node, which begins with rank 0. Returns true if each level is
- * exact. Rank 0 is on node 0. */
+/* Finds a row of all ranks, node by node, that begins with rank 0, which is on node 0. Returns true
+ * if the order of the nodes and all orders inside nodes are exact. */
 static bool levels_row(const Topology *t, bool ring, int *row)
 {
     bool exact = true;

@@ -1,6 +1,6 @@
 /* A round-robin tournament: in a round every member is in one pair, and an even number p of members
- * needs p - 1 rounds. With an odd number, the member that is paired with the missing one pauses.
- * Five members (5 is missing):
+ * needs p - 1 rounds. An odd number is made even by a member that does not exist; its partner
+ * pauses. Example of five members, where member 5 does not exist:
  *     round 0    0-5  1-4  2-3
  *     round 1    1-0  2-4  3-5      ... */
 #include "topo/pairs.h"
@@ -32,7 +32,8 @@ int pairs_rounds(int size, int most)
 int pairs_peer(int size, int rounds, int round, int rank)
 {
     int n = size + size % 2, peer;
-    /* the round of the whole tournament of n - 1 rounds, of which only `rounds` are played */
+    /* only `rounds` of the n - 1 rounds of the whole tournament are played; turn: number of this
+     * round among them all */
     int turn = (int)((int64_t)round * (n - 1) / rounds);
     if (rank == n - 1)
         peer = (int)((int64_t)turn * (n / 2) % (n - 1));
@@ -49,9 +50,9 @@ static void swap_with_peer(const PairLink *link, const void *send, void *receive
         die_lost("MPI_Sendrecv with the other end of a pair failed");
 }
 
-/* Both ends send `bytes` bytes at the same time, so that the time is that of one direction. Returns
- * the longer of their two times, equal on both: a send may return while its data are still in a
- * local buffer, and the longer time includes the transfer. */
+/* Both ends send `bytes` bytes at the same time, so the time is that of one direction. Returns the
+ * longer of the two ends' times, the same on both ends: a send may return while its data is still
+ * in a local buffer, but the longer time includes the transfer. */
 static double exchange(const PairLink *link, int bytes)
 {
     double begin_s = clock_s();

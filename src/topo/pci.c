@@ -1,16 +1,17 @@
-/* The way between two devices by their places in the tree of PCI, which their folders in /sys show:
+/* Finds the word for the path between two PCI devices from their places in the tree of PCI, which
+ * the paths of their folders in /sys show:
  *     /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0
  *                  host bridge    port     switch: up    switch: down    device
- * Devices of one switch have its upper port in common. The words are those of nvidia-smi
- * topo -m. */
+ * Two devices of one switch have the upper port of the switch in common. The words are those of
+ * nvidia-smi topo -m. */
 #include "topo/hardware.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the folder of a device behind a link and returns its part from the host bridge on, in path
- * (PATH_MAX bytes); NULL: it is not on PCI. */
+/* Resolves the link to a device's folder into `path`, PATH_MAX bytes. Returns the part of `path`
+ * from the host bridge on; NULL: the device is not on PCI. */
 static const char *pci_path(const char *root, const char *link, char *path)
 {
     char *name = mem_format("%s%s", root, link);
@@ -26,7 +27,7 @@ static int components(const char *path)
     return count;
 }
 
-/* Returns the length of the whole components that both paths begin with. */
+/* Returns the length of the common beginning of two paths, in whole components. */
 static size_t common_length(const char *a, const char *b)
 {
     size_t length = 0;
@@ -39,7 +40,7 @@ static size_t common_length(const char *a, const char *b)
 
 const char *pci_word(const char *root, const char *a, const char *b, int numa_a, int numa_b)
 {
-    /* components below the upper port of a switch: its lower port and the device */
+    /* number of components below the upper port of a switch: its lower port, and the device */
     enum { IN_SWITCH = 2 };
     char path_a[PATH_MAX], path_b[PATH_MAX];
     const char *pci_a = pci_path(root, a, path_a), *pci_b = pci_path(root, b, path_b);

@@ -1,4 +1,4 @@
-/* Files of places: a list of processes in YAML. */
+/* Reads and writes files of places: a list of processes in YAML. */
 #include "config/yaml.h"
 #include "value.h"
 #include "topo.h"

@@ -1,4 +1,5 @@
-/* Topologies in memory: classes of links, slow pairs, and the slowest links of a grid. */
+/* Topologies in memory: classes of links, slow pairs and slow nodes, and the slowest links of a
+ * grid. */
 #include "topo.h"
 #include "topo/layout.h"
 
@@ -37,7 +38,7 @@ const char *link_class_name(LinkClass class)
     return names[class];
 }
 
-/* Returns the package that has all CPUs of the rank, or -1. */
+/* Returns the package that contains all CPUs of the rank; -1: there is none, or it is not known. */
 static int rank_package(const Topology *t, int rank)
 {
     cpu_set_t cpus;
@@ -46,7 +47,7 @@ static int rank_package(const Topology *t, int rank)
     return hardware_find(h, PART_PACKAGE, &cpus);
 }
 
-/* Returns the package of each rank, or -1, [ranks]. The caller owns it. */
+/* Returns the package of each rank (-1: none), [ranks], owned by the caller. */
 static int *rank_packages(const Topology *t)
 {
     int *package = mem_new(((size_t)t->ranks + 1) * sizeof *package);
@@ -63,14 +64,14 @@ static LinkClass link_class(const Topology *t, const int *package, int a, int b)
     return *switches && strcmp(switches, t->switches[node_b]) == 0 ? LINK_SWITCH : LINK_NODES;
 }
 
-/* True for a link between two nodes of which one is slow. */
+/* Returns true for a link between two nodes if one of the nodes is slow. */
 static bool is_slow(const Topology *t, const bool *slow, int a, int b)
 {
     return t->node[a] != t->node[b] && (slow[t->node[a]] || slow[t->node[b]]);
 }
 
-/* Returns the values of the pairs of a class in value, and their number. slow: nodes whose links to
- * others are left out, [nodes]; NULL: none. */
+/* Writes the matrix's values for the pairs of a class to `value`, and returns their number. slow:
+ * true for each node whose links to other nodes are left out, [nodes]; NULL: none is left out. */
 static int class_values(const Topology *t, const int *package, const bool *slow, LinkClass class,
                         const double *matrix, double *value)
 {
@@ -131,7 +132,7 @@ int topo_slow_nodes(const Topology *t, SlowNode **nodes)
     return count;
 }
 
-/* Marks the slow nodes, [nodes]. The caller owns the result. */
+/* Returns true for each slow node, [nodes], owned by the caller. */
 static bool *slow_nodes(const Topology *t)
 {
     SlowNode *node;
@@ -167,7 +168,7 @@ int topo_slow_pairs(const Topology *t, SlowPair **pairs)
     return count;
 }
 
-/* Sets *slowest to the rate between two ranks of the grid if that is lower. */
+/* Lowers *slowest to the rate between two ranks of the grid if this rate is lower. */
 static void take_link(const Topology *t, const int *map, int a, int b, double *slowest)
 {
     double rate = topo_rate(t, map ? map[a] : a, map ? map[b] : b);

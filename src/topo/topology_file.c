@@ -1,4 +1,5 @@
-/* Files of topologies: JSON, which is read as YAML, of which it is a part; or XML of hwloc. */
+/* Reads and writes files of topologies. They are JSON, which the reader of YAML reads; XML of hwloc
+ * can be read, too. */
 #include "hardware_file.h"
 #include "value.h"
 #include "topo.h"
@@ -13,7 +14,7 @@ static const size_t FILE_BYTES = (size_t)1 << 30;
 
 /* ---- reading ---- */
 
-/* Reads a symmetric matrix. least: smallest value off the diagonal. */
+/* Reads a symmetric matrix. least: smallest allowed value off the diagonal. */
 static Status read_matrix(const char *path, const Node *n, int ranks, double least, double *matrix)
 {
     if (n->kind != NODE_LIST || n->count != ranks)
@@ -60,7 +61,7 @@ static Status read_nodes(Topology *t, const char *path, const Node *n)
     return OK;
 }
 
-/* Reads the three matrices, of which a file has all or none. */
+/* Reads the three matrices; a file has all or none of them. */
 static Status read_matrices(Topology *t, const char *path, const Node *root,
                             const Node *const *value)
 {
@@ -77,7 +78,7 @@ static Status read_matrices(Topology *t, const char *path, const Node *root,
     return read_matrix(path, value[KEY_TOGETHER], t->ranks, 1, t->together_bytes_per_s);
 }
 
-/* Reads the kinds of hardware, and that of each node. */
+/* Reads the kinds of hardware, and the kind of each node. */
 static Status read_hardware(Topology *t, const char *path, const Node *root,
                             const Node *const *value)
 {
@@ -127,7 +128,7 @@ static Status read_root(Topology *t, const char *path, const Node *root)
     return read_hardware(t, path, root, value);
 }
 
-/* Makes the topology of one node, without ranks, from hwloc's XML. */
+/* Makes a topology of one node without ranks from hwloc's XML. */
 static Status read_xml(Topology *t, const char *path, const char *text, size_t bytes)
 {
     Hardware *hardware = mem_new(sizeof *hardware);

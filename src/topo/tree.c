@@ -1,5 +1,5 @@
-/* The tree of ranks with the fastest links: a maximum spanning tree (Kruskal, 1956) has the fastest
- * slowest link of all trees. Its root is the middle of a longest path in it. */
+/* Finds the tree of ranks whose slowest link is as fast as possible: a maximum spanning tree
+ * (Kruskal, 1956). The root is the middle of a longest path in the tree. */
 #include "topo.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static int root_of(int *group, int rank)
     return rank;
 }
 
-/* Chooses the ranks - 1 edges of the tree. Returns the rate of the slowest. */
+/* Chooses the ranks - 1 edges of the tree. Returns the rate of the slowest edge. */
 static double choose_edges(const Topology *t, Edge *chosen)
 {
     int n = t->ranks, count = 0, used = 0;
@@ -47,7 +47,7 @@ static double choose_edges(const Topology *t, Edge *chosen)
     return slowest;
 }
 
-/* Fills the parents for this root. Returns the depth; *deepest: a rank there. */
+/* Sets the parents for this root. Returns the depth of the tree; *deepest: a rank at this depth. */
 static int hang_from(const Edge *edge, int ranks, int root, int *parent, int *deepest)
 {
     int reached = 1, depth = 0;
@@ -79,7 +79,8 @@ void topo_tree(const Topology *t, RankTree *tree)
     Edge *edge = mem_new((ranks + 1) * sizeof *edge);
     *tree = (RankTree){.parent = mem_new(ranks * sizeof *tree->parent)};
     tree->slowest = choose_edges(t, edge);
-    /* the middle of a longest path, whose ends are the ranks farthest from any rank and from it */
+    /* A longest path: one end is a rank farthest from rank 0, the other end a rank farthest from
+     * the first end. The root is its middle. */
     int end, other;
     hang_from(edge, t->ranks, 0, tree->parent, &end);
     int longest = hang_from(edge, t->ranks, end, tree->parent, &other);

@@ -1,4 +1,4 @@
-/* Reads values of a file from its tree of nodes. */
+/* Reads values of a file from its tree of nodes, and checks them (value.h). */
 #include "value.h"
 
 #include <math.h>
