@@ -1,8 +1,9 @@
-/* COCO's evaluation of boxes in files: prints the seconds of the best of five calls for 1 and more
- * threads, then the twelve numbers and AP of each class.
- * usage: detect_bench FOLDER [THREADS]; bench/detection.py writes the files: head.bin (images,
- * classes, truths, detections), truths.bin (image, class, x, y, w, h, area, crowd, id) and
- * detections.bin (image, class, x, y, w, h, score), all of float64. */
+/* Measures COCO's evaluation of boxes from files. Prints the seconds of the fastest of five calls,
+ * with one thread and with more, then COCO's twelve numbers and the AP of each class. usage:
+ * detect_bench FOLDER [THREADS]; bench/detection.py writes the files, all of float64: head.bin
+ * (numbers of images, classes, truths and detections), truths.bin (image, class, x, y, w, h, area,
+ * crowd, id for each truth) and detections.bin (image, class, x, y, w, h, score for each
+ * detection). */
 #include "detect.h"
 
 #include <stdlib.h>

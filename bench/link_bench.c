@@ -1,16 +1,15 @@
-/* Measures the time of a message and of a byte from rank to rank over MPI, on all links at the
- * same time. Prints medians over an even number of ranks, as arguments for sums_simulate. MB:
- * bytes that each rank sends.
+/* Measures the time of a message and of a byte from rank to rank over MPI, on all links at the same
+ * time. Prints medians over an even number of ranks, as arguments for sums_simulate. MB: bytes that
+ * each rank sends.
  *
  *   mpirun -n 4 link_bench [MB]     latency_us=.. overhead_us=.. mbit=..
  *
  * Half of a round trip of 8 bytes, between ranks 2i and 2i + 1, is latency plus overhead. In the
- * other two measurements each rank sends to the next one. Messages of 8 bytes, one after the
- * other, each take one overhead. Messages of 1 MB, several in flight at a time, each take the time
- * of their bytes, which must be longer than the overhead of the next message, because it hides it.
- * The first messages in flight are not counted: a link may accept a burst at once, and needs time
- * to reach its full speed.
- * Refuses a link on which the bytes of 1 MB take less time than the overhead. */
+ * other two measurements each rank sends to the next one. Messages of 8 bytes, one after the other,
+ * take one overhead each. Messages of 1 MB, several in flight at a time, take the time of their
+ * bytes each, if this time hides the overhead of the next message; a link on which 1 MB takes less
+ * time than the overhead is an error. The first messages in flight are not counted, since a link
+ * may accept a burst at once, and needs time to reach its full speed. */
 #include "base.h"
 
 #include <mpi.h>
@@ -47,9 +46,9 @@ static double round_trip_s(void)
     return (clock_s() - start) / ROUND_TRIPS;
 }
 
-/* Returns the seconds for each message if this rank sends `messages` of them to the next rank and
- * receives as many from the previous one, with in_flight at a time. The first `skipped` messages
- * are not counted. */
+/* Returns the seconds per message while this rank sends `messages` messages to the next rank and
+ * receives as many from the previous rank. in_flight: number of messages in flight at a time. The
+ * first `skipped` messages are not counted. */
 static double shift_s(int messages, int skipped, int bytes, int in_flight)
 {
     MPI_Request sent[BURST], received[BURST];
@@ -73,7 +72,7 @@ static double shift_s(int messages, int skipped, int bytes, int in_flight)
     return (clock_s() - start) / (messages - skipped);
 }
 
-/* Returns the median over ranks, on rank 0. */
+/* Returns the median over all ranks; valid on rank 0. */
 static double median_over_ranks(double mine)
 {
     double all[RANKS_MAX];

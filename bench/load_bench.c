@@ -1,10 +1,10 @@
-/* Measures how long ranks take to load a checkpoint of MB megabytes, with the tensors of a
- * transformer (four matrices and eight vectors per layer), and how many bytes each rank reads and
- * sends. FILE is made if it does not exist, and is then in the page cache. Runs with or without
- * mpirun.
+/* Measures the seconds in which ranks load a checkpoint of MB megabytes, and the bytes that each
+ * rank reads and sends. The checkpoint has the tensors of a transformer: four matrices and eight
+ * vectors per layer. If FILE does not exist, it is written first, and is then in the page cache.
+ * Runs with or without mpirun.
  *
- * usage: load_bench FILE MB [stages]
- * stages: each rank loads its part of the tensors instead of all */
+ * usage: load_bench FILE MB [stages] stages: each rank loads a part of the tensors instead of all
+ * tensors */
 #include "checkpoint.h"
 
 #include <dlfcn.h>
@@ -18,11 +18,11 @@ static CheckpointTensor tensor[TENSORS_MAX];
 static float *copy[TENSORS_MAX];
 static int count;
 static bool stages;
-/* bytes read by any thread; bytes sent from rank to rank */
+/* bytes read by all threads of this rank; bytes sent to other ranks */
 static _Atomic int64_t read_bytes;
 static int64_t sent_bytes;
 
-/* These two functions replace those of the C library and of MPI, to count their bytes. */
+/* pread and the function of MPI below replace those of the libraries, and count bytes. */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     ssize_t (*real)(int, void *, size_t, off_t);
@@ -57,7 +57,8 @@ static float *place(void *user, int i)
     return copy[i];
 }
 
-/* Does nothing: the tensor has been read into the memory that `place` returned. */
+/* The receiver of a tensor. It does nothing, since the tensor has been read into the memory that
+ * `place` returned. */
 static void set(void *user, int i, const float *plain)
 {
     (void)user;

@@ -1,10 +1,11 @@
 /* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50,
- * mobilenet_v2, gpt and gpt2: forward, backward data, backward weight, in ms and GFLOP/s, through
- * the same Op interface as training. Prints the best of many runs, with the layouts and algorithms
- * that the backend chooses. A single thread is timed by its own CPU clock, so that other work on
- * the machine does not count.
+ * mobilenet_v2, gpt and gpt2: forward, backward by inputs, backward by weights, in ms and GFLOP/s,
+ * through the same Op interface as training. Prints the fastest of many runs, with the layouts and
+ * algorithms that the backend chooses. A single thread is timed by its own CPU clock, which other
+ * work on the machine does not advance.
  *
- *   ops_bench [MODEL] [THREADS] [BATCH]      MODEL: all if not given; BATCH: the model's own */
+ *   ops_bench [MODEL] [THREADS] [BATCH]      default: all models, a thread for each core, the batch of each
+ * model */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "tensor/cpu/linear.h"
@@ -14,15 +15,15 @@
 #include <time.h>
 
 enum { ROUNDS_MIN = 3 };
-/* least time of the rounds of one layer */
+/* shortest total time of the rounds of one layer, in seconds */
 static const double LAYER_S_MIN = 0.1;
 
 typedef struct Layer {
     const char *model, *name;
-    /* how often the operation occurs in the model */
+    /* number of times that the operation occurs in the model */
     int times;
     int batch, c, h, o, kernel, stride, pad, groups;
-    /* raw: x is the data, so its gradient is not needed */
+    /* dense: a dense layer, else conv2d. raw: x is the data, so its gradient is not needed */
     bool dense, raw;
 } Layer;
 
@@ -133,7 +134,8 @@ static OpSpec layer_spec(const Layer *l, int batch)
     return s;
 }
 
-/* Plans the operation as the planner does: a second time, with the layout that it preferred. */
+/* Makes the operation as the planner does. If it prefers another layout of x, makes it again with
+ * that layout. */
 static Op *layer_op(Backend *backend, const Layer *l, int batch)
 {
     Desc preferred[SPEC_INPUTS];
@@ -164,8 +166,8 @@ static double now_s(int threads)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Measures the best seconds of each direction. The directions are run alternately, so that other
- * load on the machine affects all three. */
+/* Measures the shortest seconds of forward, backward by inputs and backward by weights. The three
+ * are run in turns, so that other load on the machine affects all three. */
 static void layer_time(Op *op, int threads, double best[3])
 {
     void (*const direction[3])(Op *, const OpRun *) = {op_forward, op_backward_data,

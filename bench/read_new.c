@@ -1,6 +1,6 @@
-/* Measures how long it takes to read a file piece by piece into new memory in huge pages, as a
- * resuming run does: compared with dd, pages are touched for the first time, too. usage: read_new
- * FILE; prints seconds. */
+/* Measures the seconds in which a file is read piece by piece into new memory in huge pages, as by
+ * a run that resumes. The time includes the first touch of the pages, which dd's does not. usage:
+ * read_new FILE; prints seconds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

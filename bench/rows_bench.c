@@ -1,9 +1,9 @@
 /* Measures the row store of sparse tables on one core, compared with random reads and writes of the
- * same size in plain arrays. These read, for each row, 8 bytes of an array as long as the store's
- * index and one row of an array as long as its slabs, at positions that are known beforehand, and
- * with the same prefetching. Rounds of the two alternate; medians of their ratios are printed.
- * Times are those of the thread's CPU clock, so other load on the machine matters only if it uses
- * memory.
+ * same size in plain arrays. For each row the plain arrays are read at two positions known
+ * beforehand, with the same prefetching: 8 bytes of an array as long as the store's index, and a
+ * row of an array as long as the store's slabs. Rounds of the store and of the arrays alternate;
+ * medians of their ratios are printed. Times are from the thread's CPU clock, so other load on the
+ * machine matters only if it uses memory.
  *
  *   rows_bench [ROWS] [WIDTH] [BATCH]     default: 33762577 rows (Criteo's) of 16 floats and one
  *                                         of state; BATCH: ids looked up at a time */
@@ -22,7 +22,7 @@ static int64_t rows = 33762577;
 static int width = 16, batch = 256;
 /* bytes of a row in the store's slabs */
 static size_t stride;
-/* receives all results, so that the compiler cannot leave the reads out */
+/* receives all results, so that the compiler cannot remove the reads */
 static uint64_t sink;
 
 /* Plain arrays of the size of the store's slabs and index; owned. */
@@ -41,7 +41,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Resident memory of this process in bytes. */
+/* Returns the resident memory of this process in bytes. */
 static double resident_bytes(void)
 {
     long pages = 0;
@@ -57,8 +57,8 @@ static uint64_t make_id(uint64_t number)
     return row_hash(99, number);
 }
 
-/* One visit, drawn in advance: an id for the store; the numbers of a row and a slot for the plain
- * arrays. */
+/* One visit of a row, drawn in advance: id for the store; number of the row, and slot of the index,
+ * for the plain arrays. */
 typedef struct Drawn {
     uint64_t id, number, slot;
 } Drawn;
@@ -98,7 +98,7 @@ static uint64_t sum_bits(const float *row, int floats)
     return sum;
 }
 
-/* Reads rows if rule is NULL, else updates them. */
+/* Reads the drawn rows of the store if rule is NULL, else updates them. Returns seconds per row. */
 static double store_visit(RowStore *store, const OptimRule *rule)
 {
     static uint64_t id[BATCH_MAX];
@@ -151,7 +151,8 @@ static double plain_add(Plain *p)
     return now_s() - begin;
 }
 
-/* index: also reads the array that corresponds to the index. */
+/* Reads the drawn rows of the plain arrays. index: also reads the array that stands for the index;
+ * writes: also writes the rows. */
 static double plain_visit(Plain *p, bool index, bool writes)
 {
     const int floats = width + 1;
@@ -173,10 +174,11 @@ static double plain_visit(Plain *p, bool index, bool writes)
     return s;
 }
 
-/* ---- both alternately ---- */
+/* ---- comparison ---- */
 
-/* Prints the medians of `what`: reading rows if rule is NULL, else updating them. rows_ratio:
- * compared with plain arrays without an index. */
+/* Prints the medians of seconds and of ratios. what: the printed name. Rows are read if rule is
+ * NULL, else updated. ratio: store / plain arrays; rows_ratio: store / plain arrays without the
+ * index. */
 static void compare(const char *what, RowStore *store, const OptimRule *rule, Plain *plain)
 {
     double store_s[ROUNDS], plain_s[ROUNDS], ratio[ROUNDS], rows_ratio[ROUNDS];

@@ -1,6 +1,6 @@
-/* Measures a copy, for comparison with a save: memcpy of BYTES by THREADS threads between arenas in
- * huge pages that have been touched, like those of a rank. usage: save_copy BYTES THREADS; prints
- * the median of nine times in milliseconds. */
+/* Measures a copy, for comparison with a save: THREADS threads copy BYTES between two arenas in
+ * huge pages that have been touched, like the arenas of a rank. usage: save_copy BYTES THREADS;
+ * prints the median of nine times in milliseconds. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdint.h>

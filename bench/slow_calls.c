@@ -1,6 +1,6 @@
-/* A library for LD_PRELOAD that stands for a slow shared file system: each open, stat and read of a
- * file below SLOW_FOLDER takes SLOW_MS milliseconds longer. SLOW_LOG names a file of counters, in
- * which each process has a row: its number, opens, stats, reads, bytes, 8 bytes each.
+/* A library for LD_PRELOAD that imitates a slow shared file system: each open, stat and read of a
+ * file below SLOW_FOLDER takes SLOW_MS milliseconds longer. SLOW_LOG names a file of counters. Each
+ * process has a row in it: process id, opens, stats, reads, bytes, 8 bytes each.
  *
  *     cc -shared -fPIC -O2 -o slow_calls.so bench/slow_calls.c -ldl
  *     LD_PRELOAD=./slow_calls.so SLOW_FOLDER=/data SLOW_MS=5 SLOW_LOG=calls weft train ...
@@ -27,9 +27,9 @@ static _Atomic unsigned char is_slow[FILES];
 typedef struct Row {
     atomic_long process, opens, stats, reads, bytes;
 } Row;
-/* row of this process; of a process without SLOW_LOG a row that nobody reads */
+/* row of this process; without SLOW_LOG, a row that is never read */
 static Row unread, *row = &unread;
-/* the first row counts the rows, in `opens`; NULL: no SLOW_LOG */
+/* all rows; `opens` of the first row is the number of rows; NULL: no SLOW_LOG */
 static Row *rows;
 
 static const char *folder(void)

@@ -1,6 +1,6 @@
 /* A library for LD_PRELOAD that makes MPI_Send and MPI_Isend SEND_DELAY_US microseconds slower, as
- * with a slower network or MPI library: it increases alpha, if a message of n bytes takes alpha +
- * beta n. The messages of MPI's own collectives are not delayed. */
+ * with a slower network or MPI library. If a message of n bytes takes alpha + beta n, it increases
+ * alpha. The messages of MPI's own collectives are not delayed. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

@@ -1,12 +1,13 @@
-/* The messages of each algorithm, and a discrete-event simulation of them. Events: a port begins to
- * send a message, a step ends. */
+/* Makes the messages of each algorithm, and simulates them by discrete events. There are two kinds
+ * of events: a port begins to send a message, and a step ends. */
 #include "sums_network.h"
 #include "parallel.h"
 #include "../src/parallel/order/halving.h"
 
 #include <math.h>
 
-/* WINDOW: most pieces by which a sender may be ahead of a receiver */
+/* WINDOW: most pieces by which a sender may be ahead of a receiver. IN_FLIGHT: most pieces of a
+ * rank in flight */
 enum { WINDOW = 64, IN_FLIGHT = SUM_PIECES_IN_FLIGHT };
 
 int sums_pieces_most = 64;
@@ -15,7 +16,7 @@ const char *const way_names[WAYS] = {"all to all", "halving", "ring", "recursive
 
 /* ---- message patterns ---- */
 
-/* slices: size; a slice is 1 / ranks of a piece */
+/* receiving rank, and size in slices; a slice is 1 / ranks of a piece */
 typedef struct Message {
     int to, slices;
 } Message;
@@ -25,15 +26,15 @@ typedef struct Step {
     /* index of its first message in Pattern.message, and number of its messages */
     int64_t first;
     int sends;
-    /* number of messages that it waits for */
+    /* number of messages that the step waits for */
     int receives;
 } Step;
 
-/* The messages of ranks 0 to simulated - 1, which are the ranks of the first leaf switch, or
- * all. */
+/* The messages of ranks 0 to simulated - 1. These are the ranks of the first leaf switch, or all
+ * ranks. */
 typedef struct Pattern {
     int ranks, simulated, steps, in_flight;
-    /* `steps` steps for each rank, and all messages; owned */
+    /* `steps` steps of each rank, and all messages; owned */
     Step *step;
     Message *message;
     int64_t messages, capacity;
@@ -104,7 +105,7 @@ static void plan_doubling(Pattern *p, int rank)
 
 static const struct WayRow {
     void (*plan)(Pattern *, int rank);
-    /* divides a sum into pieces, as training does; else it is one piece */
+    /* true: a sum is divided into pieces, as in training; false: it is one piece */
     bool pieces;
 } ways[WAYS] = {{.plan = plan_all, .pieces = true},
                 {.plan = plan_halving, .pieces = true},
@@ -123,7 +124,7 @@ static bool is_power_of_2(int n)
     return (n & (n - 1)) == 0;
 }
 
-/* True if all leaf switches do the same at the same time. */
+/* Returns true if all leaf switches carry the same messages at the same time. */
 static bool switches_are_equal(Way way, int ranks, int group)
 {
     bool symmetric = way == ALL || way == RING;
@@ -149,7 +150,8 @@ static void pattern_free(Pattern *p)
 
 /* ---- simulation ---- */
 
-/* The messages of a slot's step that wait for the port of their rank, since time `at`. */
+/* Messages next .. end - 1 of a slot's step, which wait for the port of their rank since time
+ * `at`. */
 typedef struct Batch {
     int64_t next, end;
     double at;
@@ -159,16 +161,17 @@ typedef struct Batch {
 /* A piece in flight. */
 typedef struct Slot {
     int piece, step;
-    /* there is a piece; its step's messages have been sent, at sent_s */
+    /* busy: the slot has a piece; sent: the messages of its step have been sent, the last one at
+     * sent_s */
     bool busy, sent;
     double sent_s;
 } Slot;
 
 typedef struct Rank {
-    /* time at which the port has sent its last message, and at which the rank has prepared the next
-     * one */
+    /* time at which the port has sent its latest message, and time at which the rank has prepared
+     * the next message */
     double port_free_s, prepared_s;
-    /* ring buffer with at most one batch per slot */
+    /* ring buffer of `queued` batches from `first` on; a slot has at most one batch */
     Batch queue[IN_FLIGHT];
     int first, queued, next_piece;
     Slot slot[IN_FLIGHT];
@@ -191,20 +194,20 @@ typedef struct Sim {
     const Net *net;
     double bytes, piece_bytes, end_s;
     int pieces;
-    /* state of each rank; owned, as all arrays are */
+    /* state of each rank; owned, like the other arrays */
     Rank *rank;
     /* times at which the uplink and the downlink of each leaf switch, and the receiving port of
      * each rank, are free */
     double *up, *down, *in;
-    /* for each rank, piece of the window and step */
+    /* the messages that have arrived, for each rank, piece of the window and step */
     Arrived *arrived;
-    /* heap, ordered by time; owned */
+    /* heap ordered by `before`; owned */
     Event *event;
     int events, capacity;
 } Sim;
 
-/* Orders events. At equal times, ends of steps come before sends, and sends have the same order
- * around every leaf switch. */
+/* Returns true if event a comes before event b. At equal times, ends of steps come before sends,
+ * and the sends of the ranks have the same order at every leaf switch. */
 static bool before(const Sim *s, const Event *a, const Event *b)
 {
     if (a->at != b->at) return a->at < b->at;
@@ -273,8 +276,9 @@ static void receive(Sim *s, int rank, int piece, int step, double at)
     }
 }
 
-/* Schedules the port's next message: the port must be free, and the rank must have prepared the
- * message, while the port sends the previous one or, with one thread, after it. */
+/* Schedules the port's next message, for the time at which the port is free and the rank has
+ * prepared the message. The rank prepares it while the port sends the previous message, or, with
+ * one thread, after that. */
 static void schedule_send(Sim *s, int rank)
 {
     Rank *r = &s->rank[rank];
@@ -285,8 +289,8 @@ static void schedule_send(Sim *s, int rank)
                (Event){r->prepared_s > r->port_free_s ? r->prepared_s : r->port_free_s, rank, -1});
 }
 
-/* Begins the slot's step, or the next one with messages; after the last step the first step of the
- * next piece. */
+/* Begins the step of a slot. Skips steps without messages; after the last step, begins the first
+ * step of the next piece. */
 static void begin_step(Sim *s, int rank, int slot, double now)
 {
     Rank *r = &s->rank[rank];
@@ -316,9 +320,9 @@ static void begin_step(Sim *s, int rank, int slot, double now)
     if (r->queued++ == 0) schedule_send(s, rank);
 }
 
-/* Sends a message that arrives at time `at` over a link for takes_s seconds. *link_free_s: time at
- * which the link is free. Returns the time at which the message begins to pass the link, and raises
- * *end_s to the time at which it has passed. */
+/* Sends a message over a link, which it reaches at time `at` and occupies for takes_s seconds.
+ * *link_free_s: time from which the link is free. Returns the time at which the message begins to
+ * pass the link; raises *end_s to the time at which it has passed. */
 static double pass_link(double *link_free_s, double at, double takes_s, double *end_s)
 {
     double begin_s = at > *link_free_s ? at : *link_free_s;
@@ -358,7 +362,8 @@ static void send_next(Sim *s, int rank, double now)
     receive(s, to, slot->piece, step, end + net->latency_s);
 }
 
-/* Returns the time at which the last rank has the whole sum of `bytes` bytes, in pieces. */
+/* Returns the time at which the last rank has the whole sum. bytes: size of the sum; piece_bytes:
+ * size of a piece. */
 static double simulate(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
 {
     size_t ranks = (size_t)pattern->simulated, steps = (size_t)pattern->steps;
@@ -396,7 +401,8 @@ static double simulate(const Pattern *pattern, const Net *net, double bytes, dou
     return s.end_s;
 }
 
-/* Extrapolates a long sum at the rate of the second half of the simulated pieces. */
+/* Returns the time of a sum. If it has more than sums_pieces_most pieces, the time is extrapolated
+ * from the rate of the second half of the simulated pieces. */
 static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
 {
     int most = sums_pieces_most;
@@ -406,7 +412,7 @@ static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, d
     return whole + (bytes / piece_bytes - most) * (whole - half) / (most - most / 2);
 }
 
-/* Counts messages per piece, and slices in them, of the rank that sends most. */
+/* Counts the messages of one piece, and their slices, on the rank that sends most. */
 static void count_sent(const Pattern *p, int *messages, int64_t *slices)
 {
     *messages = 0;

@@ -1,4 +1,4 @@
-/* Simulates how long sums between many ranks take (sums_network.h describes the model).
+/* Simulates the time of sums between many ranks (sums_network.h describes the model).
  *
  *   sums_simulate                                   checks the simulation (takes a second)
  *   sums_simulate time RANKS MB [KEY=VALUE ...]     milliseconds of each algorithm; KEY: see usage
@@ -30,7 +30,7 @@ static bool is_near(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* Simulating one leaf switch instead of all gives the same bits. */
+/* A simulation of one leaf switch instead of all gives the same bits. */
 static void check_one_switch(void)
 {
     static const double sizes[] = {3e4, 1.7e6, 2.2e7};
@@ -160,7 +160,7 @@ static int print_times(int ranks, double bytes, const Net *net)
 
 /* ---- the page ---- */
 
-/* numbers of ranks: RANKS_MIN, twice that, ... */
+/* COUNTS numbers of ranks: RANKS_MIN, 2 * RANKS_MIN, 4 * RANKS_MIN, ... */
 enum { RANKS_MIN = 64, COUNTS = 9, SIZES = 3 };
 static const double size_mb[SIZES] = {1, 45, 1400};
 
@@ -188,7 +188,8 @@ static void print_table(const Curves *curves, double megabytes)
     }
 }
 
-/* Draws with logarithmic axes: ranks from 64 on, 80 points for a decade of seconds. */
+/* Draws the curves with logarithmic axes: ranks from 64 on, and seconds, where a factor of 10 is 80
+ * points high. */
 static void draw(const Curves *curves, FILE *out)
 {
     static const char *const color[WAYS] = {"#c22", "#16c", "#888", "#2a2", "#c80"};
@@ -221,8 +222,8 @@ static void draw(const Curves *curves, FILE *out)
             left + wide * (COUNTS - 1) / 2, bottom + 38);
 }
 
-/* Prints the page for 100 Gbit/s and 32 ranks per leaf switch, with uplinks of half their
- * bandwidth. A third of the latency is the sender's time, as in weft plan. */
+/* Prints the page for 100 Gbit/s and 32 ranks per leaf switch, whose uplinks have half the
+ * bandwidth of its ranks. A third of the latency is the sender's overhead, as in weft plan. */
 static int print_page(const char *svg)
 {
     const Net net = {
