@@ -127,8 +127,8 @@ typedef struct MessageCost {
 typedef struct TaskCost {
     /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;
-    /* messages of the chunk's outputs to the next chunk, and of the gradients of these outputs back
-     * to this chunk */
+    /* activations: messages of the chunk's outputs to the next chunk; gradients: messages of their
+     * gradients back to this chunk */
     MessageCost activations, gradients;
 } TaskCost;
 /* Start and end of one task. */

@@ -9,7 +9,7 @@
  * 2p + 1. */
 #include "private.h"
 
-/* Near the end there are pairs of backwards. In the first half of these pairs each weight half
+/* Near the end there are pairs of backwards. In the first half of the pairs each weight half
  * follows its data half at once; in the second half the weight halves are delayed and fill idle
  * time at the end. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)

@@ -1,11 +1,11 @@
-/* Attention by cuDNN and by weft's own kernels against the CPU's. */
+/* Tests of attention: cuDNN's and weft's own kernels are compared with the CPU's. */
 #ifndef WEFT_TEST_CUDA_ATTENTION_CASES_H
 #define WEFT_TEST_CUDA_ATTENTION_CASES_H
 
 #include "pairs.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Lengths that are no multiple of a tile and few real samples; with cuDNN, and with widths that
+/* Lengths that are not a multiple of a tile, and few real samples. The widths include some that
  * cuDNN does not support. */
 static void test_attention(void)
 {
@@ -43,7 +43,7 @@ static void test_attention(void)
     pair_free(&p);
 }
 
-/* More samples than the 65,535 of one grid. An emulated GPU takes 90 s. */
+/* More samples than a grid's 65,535 blocks in one dimension. An emulated GPU needs 90 s. */
 static void test_attention_launches(void)
 {
     const OpCase c = {"attention", "heads=1",        1, {3, {65537, 1, 3, 1}}, ACT_NONE,
@@ -54,8 +54,8 @@ static void test_attention_launches(void)
     pair_free(&p);
 }
 
-/* Runs with plans for a group of samples, one group after the other; the last real group has a
- * padded sample. */
+/* Attention with plans for a group of samples, which run one group after the other; the last real
+ * group has a padded sample. */
 static void test_attention_groups(void)
 {
     static const OpCase c = {

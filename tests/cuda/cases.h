@@ -1,5 +1,5 @@
-/* Shared parts of the CUDA backend's tests: the error bounds, the backends, random inputs, and the
- * table of relative errors that the program prints at its end. */
+/* Parts that all tests of the CUDA backend share: the error bounds, the backends, random inputs,
+ * and the table of relative errors that the program prints at its end. */
 #ifndef WEFT_TEST_CUDA_CASES_H
 #define WEFT_TEST_CUDA_CASES_H
 
@@ -14,18 +14,18 @@ enum { LARGEST = 1 << 19 };
  * |cpu|. */
 typedef struct Bound {
     double fp32;
-    /* bound in bf16 and fp16, for inputs that the type holds exactly, in units of the type's
+    /* bound in bf16 and fp16 for inputs that the type represents exactly, in units of the type's
      * rounding error */
     double roundings;
 } Bound;
 
-/* All bounds, for all files of this folder. */
+/* The bounds of all files of this folder. */
 static const struct {
     /* results are integers */
     Bound equal;
     /* the same operations in the same order */
     Bound exact;
-    /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    /* arithmetic on one element at a time: fused multiply-adds, exp, tanh */
     Bound elementwise;
     /* sums in another order */
     Bound product;
@@ -33,11 +33,11 @@ static const struct {
     Bound long_product;
     /* attention, which rounds the factors of its products */
     Bound attention;
-    /* a product times gelu's slope at an input that was rounded, too; cuBLASLt's slope in fp32
-     * differed by up to 6.2e-6 on an H200 (cuBLASLt 13.1), seeds 1, 11 and 22487 */
+    /* a product times gelu's slope, where the input of the slope was rounded, too. cuBLASLt's slope
+     * in fp32 differed by up to 6.2e-6 on an H200 (cuBLASLt 13.1; seeds 1, 11 and 22487) */
     Bound gelu_product;
-    /* convolutions: transforms of images and filters lose some bits; rounded before and after the
-     * bias */
+    /* convolutions, in which transforms of images and filters lose some bits; results are rounded
+     * before and after the bias */
     Bound conv;
     /* gradients from an output that was rounded: sigmoid's slope y (1 - y) changes by up to half a
      * rounding, and its largest value is 1/4 */
@@ -45,13 +45,14 @@ static const struct {
     /* gradients with slopes of up to 10, charbonnier's with eps 0.1, at an input that was
      * rounded */
     Bound steep;
-    /* exchanges: rounded before and after the bias */
+    /* exchanges, whose results are rounded before and after the bias */
     Bound exchange;
     /* |cuda - cpu| of the loss in ten training steps */
     double loss;
-    /* the same where batch norm over few samples amplifies differences */
+    /* bound on the same difference for models in which batch norm over few samples amplifies
+     * differences */
     double deep;
-    /* the same for bf16, fp16 or tf32 against fp32 */
+    /* bound on the same difference between bf16, fp16 or tf32 and fp32 */
     double loss_rounded;
     /* relative error of products whose factors TF32 rounds */
     double tf32;
@@ -70,15 +71,15 @@ static const struct {
              .loss_rounded = 5e-2,
              .tf32 = 1e-2};
 
-/* also run what takes too long on an emulated GPU */
+/* true: also run the tests that take too long on an emulated GPU */
 static bool full;
 /* seed of all inputs; printed at the start */
 static uint32_t seed;
-/* number of arrays filled so far, which keys their random numbers */
+/* number of arrays filled so far; the key of the next array's random numbers */
 static uint64_t draws;
 static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;
 
-/* Fills an array with random numbers that bf16 and fp16 hold exactly. */
+/* Fills an array with random numbers that bf16 and fp16 represent exactly. */
 static void fill(float *out, int64_t n, float scale)
 {
     RngKey key = rng_key(seed, RNG_TEST, ++draws, 0);
@@ -133,8 +134,8 @@ static int row_of(const char *name)
     return r;
 }
 
-/* Largest |got - expected| / largest |expected|. A NaN counts as infinite, and so does any
- * difference where zeros are expected. */
+/* Returns the largest |got - expected| divided by the largest |expected|: INFINITY if a value is
+ * NaN, or if zeros are expected and a value differs. */
 static double relative_error(const float *got, const float *expected, int64_t n)
 {
     double off = 0, largest = 0;
@@ -146,8 +147,8 @@ static double relative_error(const float *got, const float *expected, int64_t n)
     return off == 0 ? 0 : off / largest;
 }
 
-/* Compares a tensor and enters its error in row `name` of the table; `what` and `tensor` are
- * printed if it exceeds the bound. */
+/* Compares a tensor and enters its error in row `name` of the table. If the error exceeds the
+ * bound, `what` and `tensor` are printed. */
 static void compare(const char *name, const Backend *backend, Part part, Bound bound,
                     const char *what, const char *tensor, const float *got, const float *expected,
                     int64_t n)

@@ -1,4 +1,5 @@
-/* exchange on the GPU, in place where possible, against the CPU. */
+/* Tests of the operation exchange: the GPU's results, in place if possible, are compared with the
+ * CPU's. */
 #ifndef WEFT_TEST_CUDA_EXCHANGE_CASES_H
 #define WEFT_TEST_CUDA_EXCHANGE_CASES_H
 

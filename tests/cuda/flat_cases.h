@@ -1,4 +1,4 @@
-/* The CUDA backend's flat functions against the CPU's, and its streams. */
+/* Tests of the CUDA backend's flat functions, compared with the CPU's, and of its streams. */
 #ifndef WEFT_TEST_CUDA_FLAT_CASES_H
 #define WEFT_TEST_CUDA_FLAT_CASES_H
 
@@ -6,8 +6,8 @@
 
 enum { ARRAYS = 5, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
-/* Counters of the emulated runtime: calls by the host, and calls that wait until a stream is empty.
- * NULL on a real GPU. */
+/* Reads counters of the emulated runtime: calls by the host, and calls that wait until a stream is
+ * empty. The symbol is NULL on a real GPU. */
 void emulate_counts(long *all, long *empty) __attribute__((weak));
 
 typedef struct Arrays {
@@ -21,7 +21,7 @@ static void arrays_new(Arrays *a)
     for (int i = 0; i < ARRAYS; ++i) {
         a->host[i] = mem_new(ELEMENTS * sizeof(float));
         fill(a->host[i], ELEMENTS, 1);
-        /* The last array serves as a second moment, which is not negative. */
+        /* This array serves as a second moment, which is never negative. */
         if (i == 3)
             for (int k = 0; k < ELEMENTS; ++k) a->host[i][k] = fabsf(a->host[i][k]);
         a->device[i] = rig_alloc(&rig, ELEMENTS * sizeof(float));
@@ -90,8 +90,8 @@ static void test_flat_squares(void)
     arrays_check(&a, "squares", allowed.exact);
 }
 
-/* Squares of chunks of tensors with any alignment, in one launch: the same bits as for each tensor
- * alone. */
+/* Sums of squares of the chunks of several tensors with any alignment, in one launch, have the same
+ * bits as those of each tensor alone. */
 static void test_flat_chunks(void)
 {
     static const struct {
@@ -130,7 +130,8 @@ static void test_flat_chunks(void)
     arrays_check(&a, "squares", allowed.exact);
 }
 
-/* Exact sums have the bits of the CPU's, for numbers of any magnitude and for NaN. */
+/* Exact sums have the same bits on the GPU and on the CPU, for numbers of any magnitude and for
+ * NaN. */
 static void test_flat_exact(void)
 {
     enum { CHUNKS = (ELEMENTS + FLAT_CHUNK - 1) / FLAT_CHUNK };
@@ -270,7 +271,7 @@ static void test_flat_updates(void)
         arrays_new(&a);
         for (int d = 0; d < 2; ++d) {
             float **v = d ? a.device : a.host;
-            /* odd rules move an average, too, in the last array */
+            /* odd rules also update an average, in the last array */
             sgd.average = adam.average = (Average){.to = rule & 1 ? v[4] : NULL, .rate = 0.25f};
             if (rule == 7) adam.average.to = NULL;
             if (rule < 4)
@@ -290,8 +291,8 @@ static void test_flat_updates(void)
     }
 }
 
-/* The average alone, with a rate in the arguments and with one in the backend's memory; swaps; both
- * also with ranges of any alignment. */
+/* Updates of the average without an optimizer, with the rate in the arguments or in the backend's
+ * memory, and swaps of two arrays. Both are also tested with ranges of any alignment. */
 static void test_flat_average(void)
 {
     const UpdateNumbers now = {.average_rate = 0.75f};

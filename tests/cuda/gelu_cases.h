@@ -1,5 +1,5 @@
-/* A dense whose input is the gelu of another dense: its gradient product includes gelu's slope. On
- * the CPU these are two layers. */
+/* Tests of a dense layer with gelu before it. On the GPU both are one node, and the product for the
+ * gradient includes gelu's slope; on the CPU they are two nodes. */
 #ifndef WEFT_TEST_CUDA_GELU_CASES_H
 #define WEFT_TEST_CUDA_GELU_CASES_H
 
@@ -8,7 +8,7 @@
 enum { GELU_ROWS = 9, GELU_WIDTH = 40 };
 
 typedef struct GeluCase {
-    /* before, behind: gelu and dense on the CPU; fused: dense on the GPU */
+    /* on the CPU: before: gelu; behind: dense. On the GPU: fused: both */
     Rig before, behind, fused;
     float *h, *x, *given, *got;
 } GeluCase;
@@ -29,7 +29,7 @@ static Status gelu_open(GeluCase *c, Backend *device, int64_t in)
     return OK;
 }
 
-/* Compares the gradient of gelu's input. */
+/* Compares the gradients of gelu's input. */
 static void gelu_compare(GeluCase *c, int64_t in)
 {
     int64_t n = GELU_ROWS * in;
@@ -59,7 +59,7 @@ static void gelu_compare(GeluCase *c, int64_t in)
             "dx", c->got, c->x, n);
 }
 
-/* in: number of inputs; for multiples of 8 cuBLASLt has the slope as an epilogue. */
+/* in: number of inputs. If it is a multiple of 8, cuBLASLt computes the slope in an epilogue. */
 static void check_gelu(Backend *device, int64_t in)
 {
     enum { ROOM = 4096 };

@@ -1,6 +1,6 @@
-/* Steps that are recorded and replayed, and steps in which the host does not wait, against plain
- * ones: the same bits in every parameter. On an emulated GPU the host's calls and waits are
- * counted, too. */
+/* Tests of steps that are captured and replayed, and of steps in which the host does not wait:
+ * every parameter has the same bits as after plain steps. On an emulated GPU the host's calls and
+ * waits are counted, too. */
 #ifndef WEFT_TEST_CUDA_GRAPH_CASES_H
 #define WEFT_TEST_CUDA_GRAPH_CASES_H
 
@@ -15,13 +15,13 @@
     } while (0)
 
 typedef struct GraphCase {
-    /* text: keys of model and optim */
+    /* text: configuration keys of model and optim */
     const char *name, *text;
     int batch, micro_batch;
-    /* side of the images; 0: the data are tokens */
+    /* side of the images in pixels; 0: the data are tokens */
     int side;
     const char *precision;
-    /* expected waits of the host in a step that is not logged */
+    /* expected number of waits of the host in a step that is not logged */
     int lone_waits;
     /* further keys of train, "ema: 0.9, "; NULL: none */
     const char *train;
@@ -35,7 +35,7 @@ typedef struct Left {
     float *value;
     int64_t count;
     double loss;
-    /* calls and waits of the host in a step that is not logged, near the end */
+    /* number of calls and of waits of the host in a step near the end that is not logged */
     long calls, waits;
 } Left;
 
@@ -84,7 +84,8 @@ static void take_values(Trainer *t, Left *left)
         take(t, left, t->optim->average + t->optim->piece[i].average, t->optim->piece[i].elements);
 }
 
-/* Runs to the end and returns the result; counts in the second to last step. */
+/* Trains to the end and returns the result. Calls and waits are counted in the second to last
+ * step. */
 static Left leave(Trainer *t, Config *config)
 {
     Left left = {0};
@@ -112,8 +113,8 @@ static Left run_straight(const GraphCase *c, const char *dir, const char *keys)
     return leave(t, config);
 }
 
-/* Saves after step 5, makes two more steps, loads the checkpoint and continues: in the same trainer
- * (same), which is replaying, or in a new one. */
+/* Saves after step 5, makes two more steps, loads the checkpoint and continues. same: continues in
+ * the same trainer, which is replaying; else in a new trainer. */
 static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
 {
     Config *config = NULL;
@@ -169,7 +170,7 @@ static void check_graphs(const GraphCase *c)
     folder_remove(&dir);
 }
 
-/* Averages and a warm-up of momentum: numbers that change in each replayed update. */
+/* Averages and a warm-up of momentum, whose numbers change in each replayed update. */
 static void test_graph_averages(void)
 {
     static const char average[] = "ema: 0.9, ema_ramp: 5, ";

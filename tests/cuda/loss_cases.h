@@ -1,6 +1,6 @@
-/* softmax_loss that overwrites the logits with the gradient in forward, against forward and
- * backward in two steps: equal bits, for rows that a block keeps whole in shared memory and for
- * longer ones. */
+/* Tests of softmax_loss that overwrites the logits with their gradient in forward: the results have
+ * the same bits as those of separate forward and backward. Rows that fit a block's shared memory,
+ * and longer rows. */
 #ifndef WEFT_TEST_CUDA_LOSS_CASES_H
 #define WEFT_TEST_CUDA_LOSS_CASES_H
 
@@ -31,7 +31,7 @@ static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
     return OK;
 }
 
-/* Sets labels, of which two in eight are invalid: -1, and the width. */
+/* Sets logits and labels. Two labels in eight are invalid: -1, and the width of a row. */
 static void loss_give(Rig *rig, const float *logits, const LossCase *c)
 {
     int64_t width = c->x.dim[c->x.ndim - 1], lines = shape_count(c->x) / width;
@@ -109,7 +109,7 @@ static void test_losses(void)
         {{3, {3, 4, 51, 1}}, "smoothing=0.1", 2},
         {{2, {9, 2088, 1, 1}}, "smoothing=0.1", 8},
         {{2, {9, 3089, 1, 1}}, "", 9},
-        /* These rows are not kept whole in any type. */
+        /* These rows do not fit the shared memory in any type. */
         {{3, {3, 2, 60000, 1}}, "", 2},
         {{2, {2, 58003, 1, 1}}, "smoothing=0.1", 2},
     };

@@ -1,5 +1,5 @@
-/* Trains every model of the zoo for ten steps, or four on an emulated GPU, on the GPU and on the
- * CPU: the losses agree, two runs give the same bits, and memory is as planned. */
+/* Trains every model of the zoo on the GPU and on the CPU, for ten steps, or four on an emulated
+ * GPU. The losses agree, two runs give the same bits, and the memory is as planned. */
 #ifndef WEFT_TEST_CUDA_MODEL_CASES_H
 #define WEFT_TEST_CUDA_MODEL_CASES_H
 
@@ -19,9 +19,11 @@ typedef struct Model {
     const char *name, *text;
     /* precision on the GPU */
     const char *precision;
-    /* batch: samples in a step, in two micro-batches; steps: at most STEPS */
+    /* batch: samples in a step, which has two micro-batches; steps: number of steps, at most
+     * STEPS */
     int batch, steps;
-    /* side of the images, in CLASSES classes; 0: the data are tokens, of KINDS kinds */
+    /* side of the images in pixels; they have CLASSES classes. 0: the data are tokens below
+     * KINDS */
     int side;
     /* bound on the difference of losses */
     const double *tolerance;
@@ -36,7 +38,7 @@ typedef struct Run {
     double norm;
 } Run;
 
-/* Makes a new folder with the model's data set. Owner: the caller (folder_remove). */
+/* Makes a new folder with the model's data set. The caller removes it with folder_remove. */
 static char *folder_new(const Model *m)
 {
     char *dir = mem_text("/tmp/weft-check-cuda-XXXXXX");
@@ -75,21 +77,22 @@ static void folder_remove(char **dir)
     mem_free(dir);
 }
 
-/* Number of threads for large models, which take one CPU thread minutes. */
+/* Returns the number of CPU threads for large models, for which one thread needs minutes. */
 static int cores(void)
 {
     long all = sysconf(_SC_NPROCESSORS_ONLN);
     return all > 16 ? 16 : all > 0 ? (int)all : 1;
 }
 
-/* An emulated GPU takes seconds for what a GPU does in milliseconds. */
+/* Returns the number of steps: fewer on an emulated GPU, which is a thousand times slower than a
+ * GPU. */
 static int steps_of(const Model *m)
 {
     enum { EMULATED_STEPS = 4 };
     return emulate_counts && m->steps > EMULATED_STEPS ? EMULATED_STEPS : m->steps;
 }
 
-/* If it fails, the trainer is NULL. */
+/* Makes a trainer on a device. On an error, Run.trainer is NULL. */
 static Run run_open(const Model *m, const char *dir, const char *device)
 {
     Run run = {0};
@@ -125,7 +128,7 @@ static void run_steps(Run *run, int count, double *loss)
     }
 }
 
-/* Checks that the memory taken on the GPU is what the plan says. */
+/* Checks that the memory used on the GPU is that of the plan. */
 static void check_memory(const Model *m, const Trainer *t)
 {
     double planned = (double)train_bytes(t, t->plan).all, taken = 0, left = 0;
@@ -136,8 +139,8 @@ static void check_memory(const Model *m, const Trainer *t)
     CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
 }
 
-/* Checks that layer norms and convolutions add their gradient to that of other readers of their
- * input. */
+/* Checks that layer norms and convolutions add their gradient to the gradient of other readers of
+ * their input. */
 static void check_adds(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -217,8 +220,8 @@ static void check_model(const Model *m)
     "avg_pool: {kernel: 1}, gelu, global_pool, flatten, dense: {width: 10}]}\n"                    \
     "optim: {name: lamb, lr: 0.01}\n"
 /* With random data, batch norm over few samples makes steps of any size chaotic: even a CPU differs
- * from itself with another instruction set, which adds in another order. Small steps keep both
- * devices on one path; the first step's gradient norm is compared, too. */
+ * from itself with another instruction set, which adds in another order. With small steps the
+ * results of both devices stay close; the norm of the first step's gradient is compared, too. */
 #define DEEP(name, stem)                                                                           \
     "model: {name: " name stem "}\noptim: {name: sgd, lr: 1e-5, momentum: 0.9}\n"
 #define WIDE                                                                                       \

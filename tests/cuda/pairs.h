@@ -1,6 +1,6 @@
-/* One operation on the CPU and on the GPU with the same inputs: outputs and gradients are compared,
- * and the GPU has to give the same bits twice. All memory that an operation has to write is NaN
- * before. */
+/* Runs one operation on the CPU and on the GPU with the same inputs, and compares outputs and
+ * gradients. The GPU must give the same bits twice. All memory that an operation has to write is
+ * filled with NaN first. */
 #ifndef WEFT_TEST_CUDA_PAIRS_H
 #define WEFT_TEST_CUDA_PAIRS_H
 
@@ -18,17 +18,17 @@ typedef struct OpCase {
 
 typedef struct Pair {
     const OpCase *c;
-    /* the first input has other readers: the GPU adds its gradient to theirs, and the test adds it
-     * on the CPU */
+    /* true: the first input has other readers. The GPU adds the gradient to that of the other
+     * readers; for the CPU the test adds them */
     bool adds;
-    /* on the GPU: OpSpec.slices and tokens; the CPU computes whole sums */
+    /* OpSpec.slices and tokens on the GPU; on the CPU sums are not divided into slices */
     SumSlices slices, tokens;
     bool slices_inputs;
-    /* on the CPU, on the GPU */
+    /* the operation on the CPU, then on the GPU */
     Rig rig[2];
-    /* gelu on the CPU, for a dense that has it fused on the GPU only */
+    /* gelu on the CPU, for a dense with which only the GPU fuses gelu */
     Rig act;
-    /* owned, [LARGEST] each */
+    /* scratch; owned, [LARGEST] each */
     float *given, *got[2];
     /* gradient of the other readers; owned, [LARGEST] */
     float *before;
@@ -102,7 +102,7 @@ static void pair_give(Pair *p)
     }
 }
 
-/* Three boxes for each of three samples; the second and third are alike. */
+/* Gives three boxes to each of three samples; the second and the third box are equal. */
 static void pair_give_boxes(Pair *p)
 {
     static const float row[9][BOX_NUMBERS] = {
@@ -116,7 +116,7 @@ static void pair_give_boxes(Pair *p)
     }
 }
 
-/* Gives targets; those of fields also have weights, and every fourth one is missing. */
+/* Gives targets. Targets of fields also have weights, and every fourth target is missing. */
 static void pair_give_targets(Pair *p)
 {
     const Shape x = p->rig[0].spec.x[0].shape;
@@ -170,8 +170,8 @@ static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, in
     p->bits = hash_bytes(p->got[1], bytes) ^ p->bits * 1099511628211u;
 }
 
-/* Compares the columns of a loss: the loss, and two integers, how many logits are larger than the
- * label's and which is the largest. */
+/* Compares the columns of a loss: the loss, the number of logits that are larger than the label's,
+ * and the index of the largest logit. */
 static void pair_compare_losses(Pair *p, int64_t lines)
 {
     static const char *const column[LOSS_COLUMNS] = {"loss", "how many are larger", "the largest"};
@@ -206,7 +206,7 @@ static void pair_compare_gradients(Pair *p)
     }
 }
 
-/* Runs forward and backward on both. Returns a hash of the GPU's results. */
+/* Runs forward and backward on both devices, and compares. Returns a hash of the GPU's results. */
 static uint64_t pair_run(Pair *p)
 {
     const bool loss = op_is_loss(op_info(p->rig[0].spec.kind));
@@ -268,7 +268,8 @@ static void pair_free(Pair *p)
     mem_free(&p->given);
 }
 
-/* kernels: words that op->kernels must contain; "": op->kernels must be NULL; NULL: not checked. */
+/* Tests an operation. kernels: words that op->kernels must contain; "": op->kernels must be NULL;
+ * NULL: not checked. */
 static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
 {
     Status st = pair_open(p, c, device);

@@ -1,5 +1,5 @@
-/* TF32 rounds factors, and by no more than expected; fp16 skips a step that overflows, and resumes
- * with the saved loss scale. */
+/* Tests of TF32, which rounds factors by no more than expected, and of fp16, which skips a step
+ * that overflows, and resumes with the saved loss scale. */
 #ifndef WEFT_TEST_CUDA_PRECISION_CASES_H
 #define WEFT_TEST_CUDA_PRECISION_CASES_H
 
@@ -7,8 +7,8 @@
 
 /* ---- tf32 ---- */
 
-/* Writes y of an operation with one input and one weight, whose numbers use all bits of fp32.
- * Returns the number of elements. */
+/* Computes y of an operation whose input and weight have random bits in the whole mantissa of fp32.
+ * Returns the number of elements of y. */
 static int64_t run_exact(Backend *backend, const char *kind, const char *attrs, Shape x, float *y)
 {
     Rig rig = {0};
@@ -70,8 +70,8 @@ static void first_weights(Trainer *t, float out[8])
     t->backend->table->sync(s);
 }
 
-/* A scale of 2^24 is too large: each skipped step halves it, changes nothing else, and does not
- * count for Adam; two good steps double it. */
+/* A loss scale of 2^24 is too large. Each skipped step halves it, changes nothing else, and is not
+ * counted by Adam; two good steps double it. */
 static void check_scaling(Trainer *t)
 {
     enum { MOST = 12 };
@@ -102,7 +102,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     Trainer *again = NULL;
     StepResult a, b;
     char *path = mem_format("%s/step.h5", dir);
-    /* with twice the scale, the step may be skipped */
+    /* the scale has doubled, so this step may be skipped */
     CHECK_OK(next_step(t, &a));
     CHECK_OK(train_save(t, path));
     CHECK_OK(scaled_trainer(&again, &config, dir));

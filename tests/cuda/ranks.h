@@ -1,7 +1,7 @@
-/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. They
- * run one after the other, so an exchange is not complete at first: what each rank sends to it is
- * stored, and all ranks run again. In the second run the first exchange is complete, in the third
- * the second one, too. */
+/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. The
+ * ranks run one after the other, so in the first run no exchange is complete: the data that each
+ * rank sends is stored. Then all ranks run again. In the second run the first exchange is complete,
+ * in the third run the second exchange, too. */
 #ifndef WEFT_TEST_CUDA_RANKS_H
 #define WEFT_TEST_CUDA_RANKS_H
 
@@ -14,13 +14,13 @@ typedef struct Ranks {
     Exchange face[SLICES];
     /* owned, [SLICE_ROOM] each */
     float *x[SLICES], *dy[SLICES], *out[SLICES];
-    /* data sent to each exchange by each rank; NULL: not yet; owned */
+    /* data that each rank has sent to each exchange; NULL: none yet; owned */
     char *brought[MEETINGS][SLICES];
-    /* next exchange of the rank that is running */
+    /* number of the next exchange of the rank that is running */
     int meeting;
 } Ranks;
 
-/* Copies a rank's packed slice to the whole (into) or back, on the host. */
+/* Copies a rank's packed slice to the whole tensor if `into` is true, else from it, on the host. */
 static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
 {
     size_t unit = (size_t)s.unit * dtype_bytes(s.type);
@@ -44,7 +44,8 @@ static size_t whole_bytes(Slices s)
     return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
 }
 
-/* Stores the data of this rank's next exchange and returns that of all ranks; NULL: not yet. */
+/* Stores the data that this rank sends to its next exchange. Returns the data of all ranks; NULL:
+ * it is not complete. */
 static char **slices_meet(const Exchange *x, const void *mine, size_t bytes)
 {
     Ranks *all = x->user;
@@ -163,7 +164,7 @@ static TensorSlice rank_slice(int dim, int64_t whole, int rank)
                          .whole = whole};
 }
 
-/* The layout of dense's output, whose rows may be padded. */
+/* Returns the layout of dense's output, whose rows may be padded. */
 static Desc dense_output(const Backend *backend, Shape shape)
 {
     Desc d = desc_plain(shape, backend->options.precision);

@@ -1,4 +1,4 @@
-/* A dense that adds a residual. On the CPU these are two layers. */
+/* Tests of a dense layer that adds a residual. On the GPU this is one node, on the CPU two. */
 #ifndef WEFT_TEST_CUDA_RESIDUAL_CASES_H
 #define WEFT_TEST_CUDA_RESIDUAL_CASES_H
 
@@ -10,12 +10,12 @@ typedef struct ResidualCase {
     Shape x;
     /* activation after the sum */
     Act act;
-    /* rows of the output are multiples of 16 bytes in every type */
+    /* true: rows of the output are multiples of 16 bytes in every type */
     bool even;
 } ResidualCase;
 
 typedef struct ResidualTest {
-    /* dense, sum: on the CPU; fused: on the GPU */
+    /* on the CPU: dense, and the sum of it and the residual; on the GPU: fused */
     Rig dense, sum, fused;
     float *given, *got, *expected;
 } ResidualTest;
@@ -119,22 +119,22 @@ static void test_residual(void)
         {"width=64", {2, {19, 32, 1, 1}}, ACT_RELU, true},
         {"width=33", {2, {20, 17, 1, 1}}, ACT_NONE, false},
         {"width=33 bias=false", {2, {20, 24, 1, 1}}, ACT_RELU, false},
-        /* This one has padded rows in 16 bits. */
+        /* In 16-bit types this case has padded rows. */
         {"width=1027", {3, {3, 7, 40, 1}}, ACT_NONE, false},
         {"width=1028 bias=false", {2, {21, 24, 1, 1}}, ACT_RELU, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         check_residual(&cases[i], gpu);
-        /* A product that is rounded before the sum may change the sign of the sum, which decides
-         * relu. */
+        /* relu depends on the sign of the sum, which may change if the product is rounded before
+         * the sum. */
         if (cases[i].act != ACT_NONE && !cases[i].even) continue;
         check_residual(&cases[i], gpu_bf16);
         check_residual(&cases[i], gpu_fp16);
     }
 }
 
-/* Returns the number of add nodes that are left of a model after the CUDA backend's fusion. nodes:
- * number of all nodes after fusion, on the CPU and on the GPU. */
+/* Returns the number of add nodes in a model's graph after the CUDA backend's fusion. nodes: number
+ * of all nodes after fusion, on the CPU and on the GPU. */
 static int adds_left(const char *text, Desc input, int nodes[2])
 {
     const BackendTable *table[] = {&backend_cpu, &backend_cuda};
@@ -153,8 +153,8 @@ static int adds_left(const char *text, Desc input, int nodes[2])
     return adds;
 }
 
-/* The residual comes in plain rows, so there is a reorder between a dense with gelu and the one
- * that computes gelu's slope. No stage may begin there. */
+/* The residual has plain rows, so there is a reorder between the dense layer with gelu and the
+ * dense layer that computes gelu's slope. No stage may begin between the two. */
 static void test_residual_reorder(void)
 {
     static const char text[] =
@@ -179,7 +179,7 @@ static void test_residual_reorder(void)
     config_free(&config);
 }
 
-/* No sum is left in a transformer, and other models do not change. */
+/* A transformer's graph has no add node after fusion, and other models do not change. */
 static void test_residual_models(void)
 {
     enum { LAYERS_OF_GPT = 3 };

@@ -1,6 +1,6 @@
-/* Training continues on the other device from a checkpoint: every tensor is the same to the bit,
- * and losses agree as well as those of runs on one device. Also: a model that does not fit the
- * GPU's memory is refused before any is taken. */
+/* Tests of training that continues on the other device from a checkpoint: every tensor has the same
+ * bits, and losses agree as well as those of runs on one device. Also tests that a model that does
+ * not fit the GPU's memory is refused before any memory is allocated. */
 #ifndef WEFT_TEST_CUDA_RESUME_CASES_H
 #define WEFT_TEST_CUDA_RESUME_CASES_H
 
@@ -63,10 +63,10 @@ static void test_resume(void)
 
 #define FIVE(text) text text text text text
 #define GELUS      FIVE(FIVE("gelu, "))
-/* some 200 GB, while each product has less than 2^31 elements */
+/* a micro-batch that needs some 200 GB, although each tensor has less than 2^31 elements */
 enum { TOO_MANY = 32767 };
 
-/* Plans a model with so large a micro-batch, without allocating. */
+/* Plans a model with a micro-batch of `micro` samples, without allocating. */
 static Status design(const char *set, long long micro)
 {
     Config *config = NULL;
@@ -85,8 +85,8 @@ static Status design(const char *set, long long micro)
     return st;
 }
 
-/* The refusal names about the largest micro-batch that fits: slightly less is accepted, twice as
- * much is not. */
+/* The error message gives about the largest micro-batch that fits: slightly less is accepted, twice
+ * as much is refused. */
 static void test_memory(void)
 {
     static const char at_most[] = "train.micro_batch of at most about ";
@@ -97,7 +97,7 @@ static void test_memory(void)
     long long most = number ? atoll(number + strlen(at_most)) : 1;
     CU_ASSERT(most > 1);
     printf("  %s\n", fail_message());
-    /* slightly less, because the message says "about" */
+    /* 2 % less, because the message says "about" */
     CHECK_OK(design(dir, most - most / 50));
     CHECK_FAILS(design(dir, 2 * most), ERR_CONFIG, at_most);
     folder_remove(&dir);

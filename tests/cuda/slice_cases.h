@@ -1,20 +1,21 @@
-/* Operations of which each rank of a tensor group has a slice: the GPU against the CPU, and all
- * slices together against the whole operation. These are equal to the bit, except for the loss,
- * whose sums have another order. */
+/* Tests of operations that are sliced over the ranks of a tensor group: the GPU's results are
+ * compared with the CPU's, and all slices together with the whole operation. The latter have the
+ * same bits, except for the loss, whose sums are added in another order. */
 #ifndef WEFT_TEST_CUDA_SLICE_CASES_H
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
 #include "exchange_cases.h"
 #include "pairs.h"
 
-/* How the ranks' tensors form the whole one: as slices, as a sum, or all alike. */
+/* How the ranks' tensors form the whole tensor: as slices, as a sum, or each is the whole
+ * tensor. */
 typedef enum Together { CUT, SUM, SAME } Together;
 
 typedef struct SliceCase {
     const char *name, *kind, *attrs;
     Shape x;
-    /* dim: dimension that is cut (of the table for an embedding); rows: number of real samples, 0:
-     * all */
+    /* dim: dimension that is sliced (for an embedding, of the table); rows: number of real samples,
+     * 0: all */
     int dim, rows;
     Together y, dw;
     Bound bound;
@@ -142,8 +143,8 @@ static void slices_give(SliceTest *t)
     if (t->whole.spec.w_count) slices_give_w(t);
 }
 
-/* Compares gpu.out with cpu.out for each rank, and the ranks' results together with `got`, that of
- * the whole operation. */
+/* Compares gpu.out with cpu.out for each rank, and all ranks' results together with `got`, the
+ * result of the whole operation. */
 static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, const char *tensor)
 {
     const SliceCase *c = t->c;
@@ -163,7 +164,7 @@ static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, co
     if (is_loss(c))
         compare(c->name, t->whole.backend, part, c->bound, "slices together", tensor, t->given,
                 t->got, n);
-    /* equal to the bit, except that -0 equals 0 */
+    /* the same bits, except that -0 equals 0 */
     else
         CU_ASSERT_EQUAL(relative_error(t->given, t->got, n), 0);
 }
@@ -264,7 +265,8 @@ static void check_slices(const SliceCase *c, Backend *device)
     slices_free(&t);
 }
 
-/* Labels outside of all classes make the loss NaN on all ranks, only in their own rows. */
+/* A label that is not a class makes the loss of its row NaN, on all ranks; other rows do not
+ * change. */
 static void check_bad_labels(Backend *device)
 {
     const SliceCase c = {"sliced loss", "softmax_loss",     "", {2, {4, 50, 1, 1}}, 1, 0, SAME,
@@ -313,16 +315,17 @@ static void test_slices(void)
 
 typedef struct SumCase {
     OpCase op;
-    /* slices of which one rank has all: their number, units, parts, and lead; 0: none */
+    /* slices that are all on one rank: fields of SumSlices; total 0: no slices */
     int total, units, parts, lead;
-    /* the sum is over a dense layer's inputs */
+    /* true: the sum is over a dense layer's inputs */
     bool inputs;
-    /* 40 tokens are in slices, too */
+    /* true: the sum over the 40 tokens is in slices, too */
     bool tokens;
 } SumCase;
 
-/* Sums in slices on the GPU against whole ones on the CPU: by inputs and by outputs, also of
- * several parts and of odd sizes; fused activations; rows of a loss; tokens. */
+/* Compares sums in slices on the GPU with undivided sums on the CPU: over inputs and over outputs,
+ * with several parts and odd sizes, with fused activations, over rows of a loss, and over
+ * tokens. */
 static void check_cut_sums(Backend *device)
 {
     const Bound product = allowed.product, each = allowed.elementwise;

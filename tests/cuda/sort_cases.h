@@ -1,5 +1,5 @@
-/* The order in which an embedding's gradient adds up the tokens of a row: by token, then by
- * position, like a stable sort on the host. */
+/* Tests the order in which an embedding's gradient adds the tokens of each row: by token, then by
+ * position, as after a stable sort on the host. */
 #ifndef WEFT_TEST_CUDA_SORT_CASES_H
 #define WEFT_TEST_CUDA_SORT_CASES_H
 
@@ -8,7 +8,7 @@
 
 typedef struct SortCase {
     int64_t count, real, vocab;
-    /* tokens are below it; less than vocab for a case with many equal tokens */
+    /* all tokens are below this number; less than vocab for a case with many equal tokens */
     int64_t below;
 } SortCase;
 
@@ -32,7 +32,8 @@ static void sorted_order(int32_t *order, const int32_t *token, int64_t count)
     mem_free(&all);
 }
 
-/* Checks the sums. Gradients are small integers, so every sum is exact in any order. */
+/* Checks the sums of the rows' gradients. Gradients are small integers, so every sum is exact in
+ * any order. */
 static void check_sums(const SortCase *c, const int32_t *token, const float *dy, const float *dw)
 {
     float *sum = mem_new((size_t)c->vocab * sizeof *sum);
@@ -100,15 +101,16 @@ static void test_sort(void)
         {20000, 20000, 50257, 3},
         {4000, 4000, 1 << 24, 1 << 24},
     };
-    /* The second case has scratch for more than 512 tiles of 1,024 tokens, and sorts one token
-     * less, which makes more tiles, but smaller ones. */
+    /* The scratch of the second case is for 524,289 tokens, whose tiles have more than 1,024
+     * tokens. One token less is sorted, in a larger number of tiles of 1,024 tokens. */
     static const SortCase large[] = {{262144, 262144, 50257, 50257},
                                      {524289, 524288, 128256, 128256}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check_sort(&cases[i]);
     for (size_t i = 0; full && i < sizeof large / sizeof *large; ++i) check_sort(&large[i]);
 }
 
-/* For any number of tokens to sort up to `count`, the counts of all tiles fit in the scratch. */
+/* The counts of all tiles fit in the scratch for `count` tokens, if any number of tokens up to
+ * `count` is sorted. */
 static void test_sort_scratch(void)
 {
     for (int64_t count = 1; count < (INT64_C(1) << 31); count += count / 3 + 1)

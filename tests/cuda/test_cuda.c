@@ -1,8 +1,9 @@
-/* The CUDA backend against the CPU's, on random inputs: every operation it has, every flat
+/* Compares the CUDA backend with the CPU's on random inputs: every operation and every flat
  * function, copies and events, ten training steps of every model of the zoo, and resuming from the
- * other device's checkpoint. Everything runs twice and gives the same bits. A table of relative
- * errors is printed at the end. Without a GPU it says so, checks that asking for one fails cleanly,
- * and passes. The layers' own tests compare the CPU backend with PyTorch's values.
+ * other device's checkpoint. Everything runs twice and must give the same bits. A table of relative
+ * errors is printed at the end. Without a GPU the program says so, checks that a request for a GPU
+ * fails with an error, and passes. The CPU backend is compared with PyTorch's values by the layers'
+ * own tests.
  *
  * usage: test_cuda [operations] [full] [SEED] [PART OF A TEST'S NAME]
  *     operations: no models (for compute-sanitizer)
@@ -187,8 +188,8 @@ static void test_ops(void)
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
-/* Layer norms with wide and narrow rows, with and without packs, with one part of the rows and
- * several; convolutions. */
+/* Operations that add their gradient to that of other readers: layer norms with wide and narrow
+ * rows, with and without packs, with one or several parts of the rows; convolutions. */
 static void run_adding_ops(Pair *p, Backend *device)
 {
     static const int64_t width[] = {8, 77, 264, 768, 1608, 6144, 6152};
@@ -248,7 +249,7 @@ static void test_absent(void)
 
 /* Options from the command line. */
 typedef struct Wanted {
-    /* run only operations */
+    /* true: run only the tests of operations */
     bool operations;
     /* part of a test's name; NULL: all tests */
     const char *part;
@@ -273,7 +274,7 @@ static bool read_words(int argc, char **argv, Wanted *wanted)
     return true;
 }
 
-/* Copies the tests whose names contain `part` to `chosen` and returns how many there are. */
+/* Copies the tests whose names contain `part` to `chosen` and returns their number. */
 static int choose(const HarnessTest *test, int count, const char *part, HarnessTest *chosen)
 {
     int n = 0;

@@ -1,12 +1,12 @@
-/* Graphs of attention and convolutions planned by the real cuDNN for GPUs that are only described:
- * cuDNN finds a deterministic engine for each, compiles the kernel and reports the workspace. Only
- * a GPU can tell whether the kernels run, and how fast. */
+/* Tests that the real cuDNN plans the graphs of attention and convolutions, for models of GPUs that
+ * this machine lacks. cuDNN finds a deterministic engine for each graph, compiles the kernel and
+ * reports the workspace. The kernels do not run, since that needs a GPU. */
 #include "harness.h"
 #include "tensor/op_list.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Opens cuDNN for a model that this machine lacks. Prints why and returns false where this cuDNN
- * cannot. */
+/* Opens cuDNN for a model of GPU that this machine lacks. If this cuDNN does not support that,
+ * prints the reason and returns false. */
 static bool ready(CudaState *state, const char *model)
 {
     *state = (CudaState){.device = -1};
@@ -80,7 +80,7 @@ static void test_widths(void)
     cudnn_close(&state);
 }
 
-/* A convolution of the zoo, planned like in a run. */
+/* A convolution of a model of the zoo, planned as in a run. */
 typedef struct ConvCase {
     int64_t samples, channels, side, outputs;
     int kernel, stride, groups;
@@ -180,7 +180,8 @@ static void check_engines(CudaState *state)
     dnn_fini(&all);
 }
 
-/* Checks that the first choice is recorded, and that another engine in the record is taken. */
+/* Checks that the first choice is recorded, and that another engine is used if the record names
+ * it. */
 static void check_record(CudaState *state, AlgorithmRecord *record)
 {
     const char *key, *engine;
@@ -220,8 +221,8 @@ static void test_engines(void)
     algorithm_record_free(&record);
 }
 
-/* Groups divide the samples and begin at 16 bytes; their workspace is within the limit if any such
- * group's is. */
+/* The size of a group divides the number of samples, and every group begins at a multiple of 16
+ * bytes. Its workspace is within the limit if any such size allows that. */
 static void test_groups(void)
 {
     CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false, false}), 32);
@@ -230,9 +231,10 @@ static void test_groups(void)
     CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false, false}), 1);
     CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false, false}), 1);
     CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false, false}),
-                    /* Smaller groups would not begin at 16 bytes. */
+                    /* Smaller groups would not begin at a multiple of 16 bytes. */
                     6);
-    /* One sample needs 610 MB, and 4 are the fewest that begin at 16 bytes. */
+    /* One sample needs a workspace of 610 MB, and groups of fewer than 4 samples would not begin at
+     * a multiple of 16 bytes. */
     CU_ASSERT_EQUAL(fused_group((AttentionShape){8, 9999, 3, 64, false, false}), 4);
     CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 9999, 3, 64, false, false}), 2);
 }

@@ -60,7 +60,7 @@ static void test_shared_memory(void)
 }
 
 /* Returns the wait status of a child process that reads four floats at byte `bytes` of a block of
- * memory; `said` gets its standard error. */
+ * memory. said: receives the child's standard error. */
 static int read_at(size_t bytes, char *said, size_t room)
 {
     int pipes[2], status = 0;

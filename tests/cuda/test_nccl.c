@@ -1,9 +1,10 @@
-/* The calls of NCCL that weft uses, without a trainer, on a machine with one GPU: by one rank that
- * sends to itself, and by two processes that share the GPU and pose as two hosts (NCCL_HOSTID), one
- * of which waits for a message that never comes and aborts. Without a GPU it says so and passes.
+/* Tests the functions of NCCL that weft uses, without a trainer, on a machine with one GPU. First
+ * one rank sends to itself. Then two processes share the GPU as two hosts (NCCL_HOSTID); one of
+ * them waits for a message that is never sent, and aborts. Without a GPU the program says so and
+ * passes.
  *
- * The second process is forked before CUDA is used and waits until it gets a communicator's id; it
- * exits with 0 if all was right. */
+ * The second process is forked before CUDA is used, and waits until it receives a communicator's
+ * id. It exits with 0 if all its checks pass. */
 #include "base.h"
 #include "harness.h"
 #include "parallel/nccl/nccl.h"
@@ -25,7 +26,7 @@ typedef struct Line {
 } Line;
 
 static pid_t peer;
-/* pipes to the peer and from it */
+/* pipes to the second process and from it */
 static int to_peer[2], from_peer[2];
 
 static void nap(void)
@@ -33,7 +34,7 @@ static void nap(void)
     usleep(1000);
 }
 
-/* Waits until comm is no longer in progress, at most LIMIT_S. */
+/* Waits at most LIMIT_S until comm is no longer in progress. Returns its result. */
 static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
 {
     for (double start = clock_s(); result == ncclInProgress && clock_s() - start < LIMIT_S; nap()) {
@@ -43,7 +44,7 @@ static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
     return result;
 }
 
-/* True once NCCL's thread has set the communicator. */
+/* Returns true if NCCL's thread has set *comm. */
 static bool made(ncclComm_t *comm)
 {
     return __atomic_load_n(comm, __ATOMIC_ACQUIRE) != NULL;
@@ -59,7 +60,7 @@ static bool good(ncclComm_t comm, ncclResult_t result, const char *call)
 
 /* ---- a communicator, its stream and memory ---- */
 
-/* Makes everything except the communicator. */
+/* Makes the stream and the memory of a line, but not the communicator. */
 static bool line_begin(Line *line)
 {
     *line = (Line){0};
@@ -77,7 +78,7 @@ static bool line_open(Line *line, ncclUniqueId id, int ranks, int rank)
     return good(line->comm, result, "ncclCommInitRankConfig");
 }
 
-/* Aborts; NCCL may finish that in a separate thread. */
+/* Aborts the communicator; NCCL may finish that in a separate thread. */
 static bool aborted(Line *line)
 {
     ncclResult_t result = nccl.comm_abort(line->comm);
@@ -85,7 +86,7 @@ static bool aborted(Line *line)
     return result == ncclSuccess || result == ncclInProgress;
 }
 
-/* aborts: abort instead of finalizing, which would wait for other ranks */
+/* aborts: the communicator is aborted; finalizing it would wait for other ranks */
 static bool line_close(Line *line, bool aborts)
 {
     bool closed = true;
@@ -115,7 +116,7 @@ static bool line_fill(Line *line, float first)
     return filled;
 }
 
-/* True if to[i] = first + times * i for i < count, and the rest of `to` is unchanged. */
+/* Returns true if to[i] = first + times * i for i < count, and the rest of `to` is unchanged. */
 static bool line_holds(Line *line, float first, float times, int count)
 {
     float *host = mem_new(FLOATS * sizeof *host);
@@ -138,7 +139,7 @@ static ncclResult_t receive_from(Line *line, int from, int floats)
     return nccl.recv(line->to, (size_t)floats * 4, ncclUint8, from, line->comm, line->stream);
 }
 
-/* Sends floats to one rank and receives as many from another, as one group. */
+/* Sends `floats` floats to rank `to` and receives as many from rank `from`, as one group. */
 static bool swap(Line *line, int to, int from, int floats)
 {
     ncclResult_t sent, received;
@@ -203,7 +204,7 @@ static void test_split(void)
     CU_ASSERT_TRUE(line_close(&line, false));
 }
 
-/* Work of two communicators, queued alternately, completes on both. */
+/* If work of two communicators is queued in turns, the work of both completes. */
 static void test_two(void)
 {
     Line line[2];
@@ -229,8 +230,8 @@ static void test_refusal(void)
 
 /* ---- two processes ---- */
 
-/* Makes this process a separate host (NCCL_HOSTID), since NCCL refuses two ranks of one host on
- * one GPU. */
+/* Makes this process look like a separate host (NCCL_HOSTID), since NCCL refuses two ranks of one
+ * host on one GPU. */
 static void pose_as_host(int rank)
 {
     char name[32];
@@ -239,7 +240,7 @@ static void pose_as_host(int rank)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
-/* First exchange of the two processes: messages of two lengths, then an all-reduce. */
+/* The first exchange of the two processes: messages of two lengths, then an all-reduce. */
 static bool meet(Line *line, int rank)
 {
     int other = 1 - rank;
@@ -251,8 +252,8 @@ static bool meet(Line *line, int rank)
     return line_fill(line, (float)rank) && add(line) && line_holds(line, 1, 2, FLOATS);
 }
 
-/* Runs the peer. It never sends the message that the other process waits for, and ends when that
- * process tells it. */
+/* Runs the second process. It never sends the message that the first process waits for, and ends
+ * when it receives a byte from the first process. */
 static int peer_run(void)
 {
     ncclUniqueId id;
@@ -268,8 +269,8 @@ static int peer_run(void)
     return line_close(&line, true) ? 0 : 4;
 }
 
-/* True if the receive completes within PATIENCE_S. Otherwise the communicator or the stream is
- * still in progress. */
+/* Returns true if the receive completes within PATIENCE_S. If not, the communicator or the stream
+ * is still in progress. */
 static bool receive_is_over(Line *line)
 {
     cudaEvent_t event = NULL;
@@ -319,7 +320,8 @@ static void test_pair(void)
 
 /* ---- all tests ---- */
 
-/* Closes the pipe, at whose end a peer that is not used exits. */
+/* Closes the pipe to the second process. If that process is still waiting for a communicator's id,
+ * it then exits. */
 static void peer_release(void)
 {
     close(to_peer[1]);

@@ -1,5 +1,5 @@
-/* The functions of cuBLASLt that the backend calls, as loops on the CPU. No attribute has a
- * default: one that the backend does not set is an error. */
+/* Emulates the functions of cuBLASLt that the backend calls by loops on the CPU. No attribute has a
+ * default: an attribute that the backend does not set is an error. */
 #include "queue.h"
 
 #include <cstdlib>
@@ -109,9 +109,9 @@ bool aligned(const void *pointer)
 {
     return pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
-/* True for an epilogue that is documented and whose pointers are set and aligned. There is no bias
- * gradient for matrices whose columns are not aligned to 16 bytes: then the backend must compute it
- * by another kernel. */
+/* Returns true for an epilogue that is documented and whose pointers are set and aligned. An
+ * epilogue with a bias gradient is refused if the columns are not aligned to 16 bytes; the backend
+ * must then compute the bias gradient by another kernel. */
 bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
 {
     if (m.epilogue != CUBLASLT_EPILOGUE_DEFAULT && m.epilogue & ~KNOWN) return false;
@@ -122,14 +122,15 @@ bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
     return !m.has(SUM_B) || b.stride * (b.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
 }
 
-/* True for matrices of the same type and size; strides may differ. */
+/* Returns true for matrices of the same type and size; strides may differ. */
 bool same_size(const Layout &c, const Layout &d)
 {
     return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
 }
 /* Algorithms in the order in which they are proposed. IN_SLICES rounds the partial sum to d's type
  * after each slice of k, and is offered only if columns are not aligned. IN_PLACE requires that c
- * is d. OUT_OF_PLACE does not, but requires aligned columns. REVERSED adds from the end. */
+ * is d. OUT_OF_PLACE requires aligned columns, but not that c is d. REVERSED adds the products from
+ * the last to the first. */
 enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED, ALGORITHMS };
 const uint64_t SLICES = 4;
 bool is_offered(Algorithm algorithm, const Layout &c, const Layout &d)
@@ -139,7 +140,7 @@ bool is_offered(Algorithm algorithm, const Layout &c, const Layout &d)
     return algorithm == IN_PLACE || algorithm == REVERSED || even == (algorithm == OUT_OF_PLACE);
 }
 
-/* The matrix that is added to the product in fp32, before the result is rounded. */
+/* The matrix, times beta, that is added to the product in fp32 before the result is rounded. */
 struct Added {
     float beta;
     const void *c;

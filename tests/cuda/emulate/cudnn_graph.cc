@@ -1,7 +1,7 @@
-/* The part of cuDNN's graph API that the backend uses: descriptors with attributes. It refuses
- * attributes that are missing or set after finalizing, parts that are not finalized, shapes that do
- * not match, and missing or misaligned pointers. The first engines that it proposes are
- * nondeterministic or inaccurate, and a run overwrites the workspace with NaNs. */
+/* Emulates the part of cuDNN's graph API that the backend uses: descriptors with attributes. It
+ * refuses attributes that are missing or set after finalizing, parts that are not finalized, shapes
+ * that do not match, and missing or misaligned pointers. The first engines that it proposes are
+ * nondeterministic or inaccurate. A run overwrites the workspace with NaNs. */
 #include "cudnn_graph.h"
 #include "queue.h"
 
@@ -97,7 +97,7 @@ std::vector<Operation> operations(const Descriptor *graph)
         out.emplace_back(graph->part(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
     return out;
 }
-/* True for head widths that the real cuDNN's kernels support. */
+/* Returns true for head widths that the real cuDNN's kernels support. */
 bool supported(const std::vector<Operation> &all)
 {
     for (const Operation &op : all)
@@ -124,12 +124,12 @@ const Descriptor *graph_of(const Descriptor *plan)
 /* Engines in the order in which they are proposed, fastest first. INACCURATE, TENSOR_CORES and
  * FULL_PRECISION are deterministic; INACCURATE rounds to few bits, TENSOR_CORES to TF32. */
 enum { NONDETERMINISTIC, INACCURATE, TENSOR_CORES, FULL_PRECISION };
-/* Engine configurations: each engine, and the last two once more with another value of a knob. */
+/* Engine configurations: each engine with knob 0, and the last two engines also with knob 1. */
 const struct { int64_t engine, knob; } configs[] = {
     {NONDETERMINISTIC, 0}, {INACCURATE, 0},   {TENSOR_CORES, 0},
     {FULL_PRECISION, 0},   {TENSOR_CORES, 1}, {FULL_PRECISION, 1}};
 enum { CONFIGS = sizeof configs / sizeof *configs };
-/* Rounds a value as the engine does when it reads it. */
+/* Rounds a value as the engine does when it reads the value from memory. */
 float round_for_engine(int64_t engine, float value)
 {
     const int lost_bits = engine == INACCURATE ? 18 : 13;
@@ -140,7 +140,7 @@ float round_for_engine(int64_t engine, float value)
     return value;
 }
 
-/* Runs the operations. Results are written only at the end, as by fused kernels. */
+/* Runs the operations. Results are written to memory only at the end, as fused kernels do. */
 cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at,
                       int64_t engine)
 {
@@ -295,7 +295,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         for (const Tensor &t : op.in)
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
-    /* Values are read now, tensors in memory when the work runs. */
+    /* alues are read during the call, tensors when the queued work runs. */
     std::map<int64_t, float> value;
     for (const Operation &op : all)
         for (const Tensor &t : op.in)

@@ -72,14 +72,15 @@ struct Tensor {
         }
     }
     int64_t count() const { return dim[0] * dim[1] * dim[2] * dim[3]; }
-    /* Position in memory of element i, counted in the order of dimensions. */
+    /* Returns the position in memory of element i, counted in the order of dimensions. */
     int64_t place(int64_t i) const
     {
         int64_t out = 0;
         for (int d = 3; d >= 0; i /= dim[d--]) out += i % dim[d] * stride[d];
         return out;
     }
-    /* Index of the element that is read for element i of y: a dimension of 1 is broadcast. */
+    /* Returns the index of the element that is read for element i of y. A dimension of 1 is
+     * broadcast. */
     int64_t spread(int64_t i, const Tensor &y) const
     {
         int64_t at[4], out = 0;
@@ -106,8 +107,8 @@ struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
     int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
-    /* factor of the values that the memory of y holds before; of the gradient of a convolution's
-     * input only */
+    /* factor of the previous values of y, which are added to the result; used only for the gradient
+     * of a convolution's input */
     float beta = 0;
     Tensor y;
     std::vector<Tensor> in;
@@ -172,7 +173,7 @@ struct Operation {
                type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
                type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
     }
-    /* A convolution's input, or its gradient. */
+    /* Returns a convolution's input, or the gradient of the input. */
     const Tensor &image() const
     {
         return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? y : in[0];
@@ -186,7 +187,8 @@ struct Operation {
         if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return y;
         return in[type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR];
     }
-    /* False also if the types differ, because cuDNN has no engine that converts. */
+    /* Returns true if the tensors of a convolution fit each other. Returns false also if their
+     * types differ, because cuDNN has no engine that converts. */
     bool conv_fits() const
     {
         const Tensor &x = image(), &w = weights(), &to = result();
@@ -204,7 +206,7 @@ struct Operation {
         for (int name : from)
             if (d->count(name)) in.emplace_back(d->part(name));
     }
-    /* Number of inputs that the operation needs. */
+    /* Returns the number of inputs that the operation needs. */
     size_t input_count() const
     {
         if (type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR || is_conv()) return 2;
@@ -305,7 +307,7 @@ inline void run_reduction(const Operation &op, const Values &values, std::vector
         to = most ? fmaxf(to, x[i]) : to + x[i];
     }
 }
-/* Views the same memory with other dimensions and strides. */
+/* Gives y the elements of x's memory with other dimensions and strides. */
 inline void run_reshape(const Operation &op, const Values &values, std::vector<float> &y)
 {
     const std::vector<float> &x = values.at(op.in[0].uid);

@@ -1,6 +1,6 @@
 /* The GPUs of the emulated machine. EMULATE_GPUS: their number (default: 8). EMULATE_MODELS: their
- * names, separated by commas; the last name is that of all further GPUs. CUDA_VISIBLE_DEVICES
- * selects GPUs, as with CUDA. */
+ * names, separated by commas; all further GPUs have the last name. CUDA_VISIBLE_DEVICES selects
+ * GPUs, as with CUDA. */
 #include "queue.h"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ std::vector<std::string> split_at_commas(const char *list)
     return out;
 }
 
-/* The GPUs that this process may use, by their numbers in the machine. */
+/* Returns the GPUs that this process may use, by their numbers in the machine. */
 std::vector<int> visible()
 {
     const char *gpus = getenv("EMULATE_GPUS"), *chosen = getenv("CUDA_VISIBLE_DEVICES");
@@ -45,7 +45,8 @@ std::vector<int> visible()
     return out;
 }
 
-/* Sets *number to the machine's number of CUDA's `device`; false if there is no such device. */
+/* Sets *number to the number in the machine of CUDA's `device`. Returns false if there is no such
+ * device. */
 bool find_device(int device, int *number)
 {
     std::vector<int> all = visible();
@@ -107,8 +108,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
         return cudaErrorInvalidValue;
     return cudaSuccess;
 }
-/* GPU 0 comes first on the bus, and the others in descending order of their numbers: as with CUDA,
- * which puts the fastest GPU first, numbers are not in the order of the bus. */
+/* GPU 0 is the first on the bus; the others follow in descending order of their numbers. CUDA
+ * numbers GPUs by speed, so numbers are not in the order of the bus there either. */
 cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
 {
     int number;

@@ -1,6 +1,7 @@
-/* The functions of CUDA's driver that cuDNN needs to make a plan for a GPU model that the machine
- * lacks: there is no GPU, compiled kernels can be loaded, and nothing runs. It does not include
- * cuda.h, so that functions that only return an error can be declared without their arguments. */
+/* Emulates the functions of CUDA's driver that cuDNN needs to make a plan for a model of GPU that
+ * the machine lacks: there is no GPU, compiled kernels can be loaded, and nothing runs. The file
+ * does not include cuda.h, so that functions that only return an error can be declared without
+ * their arguments. */
 #include <stdlib.h>
 
 enum { DONE = 0, NO_DEVICE = 100, NOT_SUPPORTED = 801 };

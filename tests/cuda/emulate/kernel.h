@@ -1,7 +1,7 @@
 /* Compiles CUDA kernels for the host, so that their arithmetic, indexing and barriers are tested on
  * machines without a GPU. Speed and races between blocks are not tested, because blocks run one
- * after the other. Included before the kernels' source, in which the Makefile replaces
- * kernel<<<config>>>(arguments)  by  emulate::launch(config).of(kernel)(arguments).
+ * after the other. This header is included before the kernels' source, in which the Makefile
+ * replaces kernel<<<config>>>(arguments) by emulate::launch(config).of(kernel)(arguments).
  *
  * A block's threads are fibers of one host thread. They are switched at barriers and when a warp's
  * lanes exchange values. If a barrier is never completed, the program ends with a message. */
@@ -52,15 +52,15 @@ inline Launch launch(dim3 grid, dim3 threads, size_t shared_bytes, cudaStream_t 
     return {grid, threads, shared_bytes, stream};
 }
 
-/* True if a GPU accepts this launch. If not, cudaGetLastError returns the reason. */
+/* Returns true if a GPU accepts this launch. If not, cudaGetLastError returns the reason. */
 bool accepts_launch(const Launch &launch, const void *kernel);
 /* Runs body once for each thread of each block. */
 void run(const Launch &launch, const std::function<void()> &body);
 void *shared_memory();
 void block_barrier();
-/* A barrier of the block that returns the number of threads whose `mine` is true. */
+/* Waits at a barrier of the block, and returns the number of threads whose `mine` is true. */
 int block_count(bool mine);
-/* Returns the values of all lanes of the warp. */
+/* Waits until all lanes of the warp have called it, and returns the values of all lanes. */
 const uint64_t *exchange(uint64_t mine);
 unsigned lane();
 
@@ -74,7 +74,7 @@ template <class T> T from_lane(T value, unsigned source)
     return value;
 }
 
-/* A kernel and its launch; a call queues it with its arguments by value. */
+/* A kernel and its launch. The call operator queues the kernel with copies of its arguments. */
 template <class... P> struct Kernel {
     Launch launch;
     void (*kernel)(P...);

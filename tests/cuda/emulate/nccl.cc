@@ -1,10 +1,10 @@
-/* The functions of NCCL that weft calls, between processes of one machine through shared memory. It
- * is as strict as the documentation allows: a send completes when all of it has been received; only
- * the operations of one group progress together; earlier work of the stream is done first. A
- * nonblocking communicator must not be called while it is in progress. Two ranks of one host on one
- * GPU are refused; NCCL_HOSTID sets the name of a rank's host, and NCCL_DEBUG=INFO prints it. The
- * death of a peer is not detected, as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set. A
- * rank that waits for HANG_S prints a message and aborts. */
+/* Emulates the functions of NCCL that weft calls, between processes of one machine through shared
+ * memory. It is as strict as the documentation allows: a send completes when the whole message has
+ * been received; only the operations of one group progress together; earlier work of the stream is
+ * done first. A nonblocking communicator must not be used while it is in progress. Two ranks of one
+ * host on one GPU are refused; NCCL_HOSTID sets the name of a rank's host, and NCCL_DEBUG=INFO
+ * prints it. The death of a peer is detected only if EMULATE_NETWORK or NCCL_HOSTID is set, since
+ * NCCL does not detect it over NVLink. A rank that waits for HANG_S prints a message and aborts. */
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" void emulate_window(int open); /* runtime.cc: gives access to the GPU's memory */
+extern "C" void emulate_window(int open); /* runtime.cc: opens or ends access to the GPU's memory */
 
 namespace
 {
@@ -28,7 +28,7 @@ enum { RANKS = 16, CHUNK_BYTES = 256 << 10 };
 const double HANG_S = 60;
 
 struct Box { /* buffer of the channel from one rank to another */
-    std::atomic<uint32_t> full; /* 1: data are to be received */
+    std::atomic<uint32_t> full; /* 1: data waits to be received */
     uint64_t total; /* bytes of the whole message */
     uint64_t bytes; /* bytes in data */
     char data[CHUNK_BYTES];
@@ -87,7 +87,7 @@ ncclResult_t refuse(ncclResult_t result, const std::string &words)
     return result;
 }
 
-/* The value of an environment variable; NULL if it is not set or empty. */
+/* Returns the value of an environment variable; NULL if it is not set or empty. */
 const char *environment(const char *name)
 {
     const char *text = getenv(name);
@@ -108,7 +108,7 @@ bool dead(pid_t pid)
 }
 
 /* A loop in which a rank waits. wait() pauses, and returns false if the communicator was aborted or
- * a peer has died; after HANG_S without renew() it ends the process. */
+ * a peer has died. If HANG_S pass without a call of renew(), wait() ends the process. */
 struct WaitLoop {
     ncclComm_t comm;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
@@ -160,7 +160,7 @@ Region *map_region(const std::string &name, int ranks)
     return at == MAP_FAILED ? nullptr : static_cast<Region *>(at);
 }
 
-/* Waits for all ranks and checks that each has a GPU of its own. */
+/* Waits for all ranks, and checks that each rank has a GPU of its own. */
 void join(ncclComm_t comm)
 {
     Region *r = comm->region;
@@ -186,8 +186,8 @@ void join(ncclComm_t comm)
     comm->state = ncclSuccess;
 }
 
-/* Runs work at once, or for a nonblocking communicator in a thread, while its state is "in
- * progress". */
+/* Runs `work`: at once, or, for a nonblocking communicator, in a thread; its state is "in progress"
+ * meanwhile. */
 template <class Work> ncclResult_t work_on(ncclComm_t comm, Work work)
 {
     if (comm->worker.joinable()) comm->worker.join();
@@ -215,8 +215,8 @@ bool good_config(const ncclConfig_t *config)
                        config->version == NCCL_VERSION_CODE);
 }
 
-/* Moves one chunk of an operation if its box is empty (send) or full (receive). Returns true if it
- * did. */
+/* Moves one chunk of an operation if the box is empty (for a send) or full (for a receive). Returns
+ * true if it moved a chunk or ended the operation. */
 bool advance(ncclComm_t comm, Op *op)
 {
     int from = op->send ? comm->rank : op->peer, to = op->send ? op->peer : comm->rank;
@@ -244,7 +244,8 @@ bool advance(ncclComm_t comm, Op *op)
     return true;
 }
 
-/* True if the operation is not done, and all earlier ones with the same peer and direction are. */
+/* Returns true if the operation is not done, and all earlier operations with the same peer and
+ * direction are done. */
 bool has_turn(const std::vector<Op> &ops, size_t i)
 {
     for (size_t k = 0; k < i; ++k)
@@ -270,7 +271,7 @@ void move_all(ncclComm_t comm, std::vector<Op> *ops)
     }
 }
 
-/* Adds in the order of a ring: slice s begins with rank s + 1 and ends with rank s. */
+/* Adds in the order of a ring: the sum of slice s begins with rank s + 1 and ends with rank s. */
 void add_all(ncclComm_t comm, const AllReduce &sum)
 {
     size_t ranks = size_t(comm->ranks);
@@ -445,7 +446,7 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *ou
     bool blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking != 0
                                                                        : parent->blocking;
     if (parent->blocking) return work_on(parent, [=] { split(parent, color, key, out, blocking); });
-    /* In NCCL 2.28.9, too, the parent is not in progress while the child is made. */
+    /* The parent is not in progress while the child is made, as in NCCL 2.28.9. */
     if (parent->worker.joinable()) parent->worker.join();
     parent->worker = std::thread([=] {
         usleep(5000);

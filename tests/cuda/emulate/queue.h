@@ -8,27 +8,27 @@
 
 namespace emulate
 {
-/* Queues work on a stream; counts as one call by the host. The work runs when the host waits for
- * it; if the stream is being captured, it becomes a node of the graph. The GPU's memory can be
- * accessed only by such work. `work` must hold the arguments of the call by value. */
+/* Queues work on a stream, and counts one call by the host. The work runs when the host waits for
+ * it; if the stream is being captured, the work becomes a node of the graph instead. Only queued
+ * work can access the GPU's memory. `work` must have copies of the call's arguments. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
 /* Returns the number in an environment variable, or `otherwise` if it is not set. */
 size_t environment(const char *name, size_t otherwise);
-/* Called by queued work: adds to the time that timed events measure. Algorithm i of a library takes
- * 100 ms times digit i of EMULATE_TIMES. */
+/* Queued work calls it to add to the time that timed events measure: 100 ms times digit number
+ * `algorithm` of EMULATE_TIMES. */
 void spend_time(size_t algorithm);
-/* True if the address is in the GPU's memory. */
+/* Returns true if the address is in the GPU's memory. */
 bool on_device(const void *memory);
-/* The GPU's memory can be accessed from window_open to window_close. Calls may be nested. */
+/* The GPU's memory can be accessed between window_open and window_close. Calls may be nested. */
 void window_open();
 void window_close();
 /* Runs the work of all streams. */
 void finish_all();
-/* True while a stream is being captured. */
+/* Returns true while a stream is being captured. */
 bool recording();
-/* Called by functions that CUDA refuses while a stream is captured. Returns true if one is; the
- * capture is then invalid. */
+/* Functions that CUDA refuses during a capture call it. Returns true if a stream is being captured,
+ * and makes the capture invalid. */
 bool refused();
 } // namespace emulate
 

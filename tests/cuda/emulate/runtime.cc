@@ -1,7 +1,8 @@
 /* The fibers that run kernels (kernel.h), the GPU's memory and its properties; streams are in
  * stream.cc. New memory is filled with NaNs. Only queued work, such as kernels and copies, can
  * access the GPU's memory. Host code that accesses it gets a SIGSEGV, and so does a kernel that
- * accesses memory outside an allocated block. (A kernel that reads host memory is not detected.) */
+ * accesses memory outside of its allocated blocks. A kernel that reads host memory is not
+ * detected. */
 #include "kernel.h"
 #include "queue.h"
 
@@ -22,11 +23,12 @@ Indices thread, block, threads, blocks;
 
 namespace
 {
-/* Not a power of two, because then the stacks of all threads would use the same sets of the
- * processor's caches. */
+/* The size is not a power of two, with which the stacks of all threads would use the same sets of
+ * the processor's caches. */
 const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 
-/* round: number of times that all `alive` threads have come to the barrier */
+/* alive: number of threads that have not ended; waiting: number of threads at the barrier; round:
+ * number of times that the barrier has been completed */
 struct Barrier {
     unsigned alive, waiting, round;
 };
@@ -35,20 +37,20 @@ struct Barrier {
 typedef void *Jump[5];
 struct Fiber {
     Jump resume; /* point at which the fiber continues */
-    const Barrier *barrier; /* the barrier that it waits at in this round; NULL: none */
+    const Barrier *barrier; /* the barrier at which the fiber waits; NULL: none */
     unsigned round;
     ucontext_t start;
-    char *stack; /* NULL: not started yet; a fiber is used again for a thread of the next block */
+    char *stack; /* NULL: not started yet; the next block uses the same fibers again */
     Indices indices; /* threadIdx of its thread */
     bool done;
 };
 Fiber fibers[BLOCK_THREADS];
 Barrier block_state, warp_states[BLOCK_THREADS / WARP_LANES];
-uint64_t exchanged[2][BLOCK_THREADS]; /* used alternately, so that no value is overwritten before it is read */
+uint64_t exchanged[2][BLOCK_THREADS]; /* used in turn, so that no value is overwritten before it is read */
 Jump scheduler;
 unsigned running; /* index of the fiber that runs */
-/* since the last check a thread has ended or a barrier was completed; a thread of this launch has
- * waited at a barrier; threads run without fibers */
+/* progressed: since the last check a thread has ended or a barrier was completed; launch_waited: a
+ * thread of this launch has waited at a barrier; without_fiber: threads run without fibers */
 bool progressed, launch_waited, without_fiber;
 const std::function<void()> *thread_body;
 
@@ -58,9 +60,9 @@ void fiber_main();
 
 const size_t MEMORY_BYTES = size_t(4) << 30, PAGE_BYTES = 4096, HUGE_BYTES = 512 * PAGE_BYTES, ALIGN_BYTES = 256;
 
-/* An allocated block. Its pages can be accessed only while a window is open; the pages before and
- * after them never can. The block ends as close to the last page as its alignment allows; writes to
- * the rest of its pages are detected when it is released. */
+/* An allocated block. Its pages can be accessed only while a window is open, the pages before and
+ * after them never. The memory ends as close to the end of the last page as its alignment allows;
+ * writes to the rest of the pages are detected when the block is released. */
 struct Block {
     char *pages, *memory, *mapped;
     size_t pages_bytes, bytes, mapped_bytes;
@@ -81,7 +83,7 @@ size_t round_up(size_t bytes, size_t to)
 
 char *allocate(size_t bytes)
 {
-    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* huge pages for large blocks, so that there are fewer to protect */
+    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* large blocks use huge pages, so that fewer pages have to be protected */
     size_t room = round_up(bytes, ALIGN_BYTES), pages = round_up(room, page);
     size_t all_bytes = pages + 3 * page;
     if (room > MEMORY_BYTES - allocated_bytes) return nullptr;
@@ -98,7 +100,8 @@ char *allocate(size_t bytes)
     return memory_blocks.back().memory;
 }
 
-/* Ends the program if a byte around a block's memory, from `first` to before `end`, was written. */
+/* Ends the program if a byte from `first` to before `end`, outside of the block's memory, was
+ * written. */
 void check_unwritten(const Block &b, const char *first, const char *end)
 {
     for (const char *p = first; p < end; ++p)
@@ -109,7 +112,7 @@ void check_unwritten(const Block &b, const char *first, const char *end)
         }
 }
 
-/* Returns false if there is no such block. */
+/* Releases a block. Returns false if there is no such block. */
 bool release_memory(void *memory)
 {
     auto is = [memory](const Block &b) { return b.memory == memory; };
@@ -126,8 +129,8 @@ bool release_memory(void *memory)
 
 /* ---- blocks and threads ---- */
 
-/* A sequence of 0 to count - 1 that begins with 0 and differs at each launch: if a result depends
- * on the order, which is a race, its bits differ when the same work is done again. */
+/* A permutation of 0 to count - 1 that begins with 0 and differs at each launch. If a result
+ * depends on this order, which is a race, its bits differ when the same work is done again. */
 struct Order {
     unsigned count, stride;
 
@@ -151,7 +154,7 @@ Order order; /* order of the threads in a block */
 const size_t SHARED_BYTES = 227 << 10, DEFAULT_SHARED_BYTES = 48 << 10;
 std::map<const void *, size_t> requested_bytes; /* sizes set by cudaFuncSetAttribute, for each kernel */
 char *shared;                         /* shared memory of the current launch */
-cudaError_t last_error;               /* error of a launch that was refused */
+cudaError_t last_error;               /* error of the last launch that was refused */
 
 /* Prepares shared memory, filled with NaN, that ends at a page that cannot be written. */
 void prepare_shared(size_t bytes)
@@ -181,8 +184,8 @@ void release_if_full(Barrier *barrier)
     progressed = true;
 }
 
-/* These functions are opaque to the compiler (noipa): a jump must not be in the function of its
- * destination, and no register may be kept across a switch of fibers. */
+/* The compiler must not inline or analyse these functions (noipa), since a jump must not be in the
+ * function of its destination, and no register may be kept across a switch of fibers. */
 [[noreturn, gnu::noipa]] void jump(Jump to)
 {
     __builtin_longjmp(to, 1);
@@ -290,7 +293,7 @@ void block_barrier()
 int block_count(bool mine)
 {
     static int counts[2];
-    int *count = &counts[block_state.round / 2 % 2]; /* used alternately, two barriers each */
+    int *count = &counts[block_state.round / 2 % 2]; /* the two counters are used in turn, each for two barriers */
     *count += mine;
     block_barrier();
     int result = *count;
@@ -390,9 +393,9 @@ using emulate::environment;
 
 extern "C" {
 size_t emulate_graph_bytes(); /* stream.cc */
-/* Properties that a test can set. EMULATE_DRIVER: CUDA version of the driver, as 12040; 0: there is
- * no driver. EMULATE_OTHERS: bytes of memory that other processes use. EMULATE_PITCH: largest
- * pitch of a copy of rows (stream.cc). */
+/* Environment variables that a test can set. EMULATE_DRIVER: CUDA version of the driver, such as
+ * 12040; 0: there is no driver. EMULATE_OTHERS: bytes of memory that other processes use.
+ * EMULATE_PITCH: largest pitch of a copy of rows (stream.cc). */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));
@@ -419,7 +422,7 @@ cudaError_t cudaFree(void *memory)
     emulate::finish_all();
     return !memory || emulate::release_memory(memory) ? cudaSuccess : cudaErrorInvalidValue;
 }
-/* For an emulated library that accesses the GPU's memory during its calls, without
+/* Called by an emulated library that accesses the GPU's memory during its calls, without
  * emulate::enqueue. open: 1 before the access, 0 after it. */
 void emulate_window(int open)
 {
@@ -465,7 +468,7 @@ const char *cudaGetErrorName(cudaError_t)
     return "emulated";
 }
 /* Kernels are compiled with -fsanitize=alignment, which calls this function for a misaligned
- * access: a GPU would fault. The data that the compiler passes begin with file, line and column. */
+ * access, where a GPU would fault. `at` points to file, line and column. */
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address);
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address)
 {

@@ -1,9 +1,9 @@
-/* Streams, events, graphs and page-locked memory that run work as late as CUDA allows: when the
- * host waits for it. On streams other than the first one, work sometimes runs at once. So if a wait
- * is missing, results are not there yet, or are overwritten, and a test fails. Copies from pageable
- * memory read it during the call; copies to it make the host wait. A capture records the work of
- * its stream and refuses the calls that CUDA refuses; it does not support forks to other
- * streams. */
+/* Streams, events, graphs and page-locked memory. Work runs as late as CUDA allows: when the host
+ * waits for it. On streams other than the first one, work sometimes runs at once. If a wait is
+ * missing in weft, results are therefore incomplete or overwritten, and a test fails. Copies from
+ * pageable memory read that memory during the call; copies to pageable memory make the host wait. A
+ * capture records the work of its stream and refuses the calls that CUDA refuses; it does not
+ * support forks to other streams. */
 #include "queue.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace
 struct Queue {
     std::deque<Work> work;
     uint64_t queued, done;
-    bool first; /* the backend's compute stream */
+    bool first; /* true: the backend's compute stream */
 };
 using QueueAt = std::shared_ptr<Queue>;
 std::vector<QueueAt> queues;
@@ -39,8 +39,8 @@ std::vector<Host> pinned;
 cudaStream_t captured; /* the stream that is being captured; NULL: none */
 bool invalid;          /* the capture is invalid */
 Nodes nodes;           /* work that the capture has recorded */
-Clock::duration simulated; /* time that algorithms have taken so far */
-long calls, waits; /* calls by the host; those that wait until a stream is empty */
+Clock::duration simulated; /* time added by spend_time so far */
+long calls, waits; /* number of calls by the host, and of calls that wait until a stream is empty */
 
 /* Runs the queue's work until `count` items are done. */
 void run_until(Queue &q, uint64_t count)
@@ -80,10 +80,10 @@ struct CUstream_st {
     QueueAt queue;
 };
 struct CUevent_st {
-    QueueAt queue; /* queue in which it was recorded; NULL: never */
-    uint64_t count; /* number of items in the queue when it was recorded */
+    QueueAt queue; /* queue in which the event was recorded; NULL: it was never recorded */
+    uint64_t count; /* number of items that had been queued when the event was recorded */
     bool captured, timed;
-    std::shared_ptr<Clock::time_point> at; /* when it was reached; set if timed */
+    std::shared_ptr<Clock::time_point> at; /* time at which the event was reached; set if timed */
 };
 struct CUgraph_st {
     Nodes nodes;
@@ -222,7 +222,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     *ms = std::chrono::duration<float, std::milli>(*to->at - *from->at).count();
     return cudaSuccess;
 }
-/* Repeated queries make progress, so that polling ends. */
+/* Each query runs some of the work before the event, so that a host that polls makes progress. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     REFUSE_IN_CAPTURE();
