@@ -4,8 +4,8 @@
  * algorithms that the backend chooses. A single thread is timed by its own CPU clock, which other
  * work on the machine does not advance.
  *
- *   ops_bench [MODEL] [THREADS] [BATCH]      default: all models, a thread for each core, the batch of each
- * model */
+ *   ops_bench [MODEL] [THREADS] [BATCH]
+ *       defaults: all models, a thread for each core, the batch of each model */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "tensor/cpu/linear.h"

@@ -154,7 +154,8 @@ typedef struct GridLinks {
     /* between ranks of a tensor group, between replicas, between neighbouring stages */
     double tp, dp, pp;
 } GridLinks;
-/* Returns the slowest rates of a grid of this shape. Process map[r] plays rank r; map NULL: process r. */
+/* Returns the slowest rates of a grid of this shape. Process map[r] plays rank r; map NULL: process
+ * r does. */
 GridLinks topo_grid_links(const Topology *topo, GridShape shape, const int *map);
 
 #endif
