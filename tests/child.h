@@ -1,4 +1,5 @@
-/* What a function says and ends with that ends its process. */
+/* Tests a function that ends its process: runs it in a child, and returns its messages and its
+ * exit. */
 #ifndef WEFT_TESTS_CHILD_H
 #define WEFT_TESTS_CHILD_H
 
@@ -6,7 +7,8 @@
 
 #include <sys/wait.h>
 
-/* Runs f in a child; its stderr comes back in text, its wait status is returned. */
+/* Runs f in a child process. Copies the child's standard error to `text`, `size` bytes, and returns
+ * its wait status. */
 static int in_child(void (*f)(void), char *text, size_t size)
 {
     int ends[2], status = -1;

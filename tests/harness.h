@@ -1,7 +1,8 @@
-/* One line makes a test program: TEST_MAIN("sampler", {"a name", function}, ...). Under mpirun, any
- * rank's failure fails the suite; only rank 0 prints. The last line is "N passed, N failed"
- * (assertions). A test that cannot run calls TEST_SKIP("why"). Names that end in _npN
- * (test_sum_np4.c) run under mpirun with N ranks. */
+/* The frame of a test program, which needs only one line: TEST_MAIN("sampler", {"a name",
+ * function}, ...). Under mpirun a failure on any rank fails the suite, and only rank 0 prints. The
+ * last line of the output is "N passed, N failed", numbers of assertions. A test that cannot run
+ * calls TEST_SKIP("why"). Programs whose names end in _npN (test_sum_np4.c) run under mpirun with N
+ * ranks. */
 #ifndef WEFT_HARNESS_H
 #define WEFT_HARNESS_H
 
@@ -17,14 +18,14 @@
         printf("  skipped: %s: %s\n", __func__, why);                                              \
         return;                                                                                    \
     } while (0)
-/* A Status that must be OK; prints the message where it is not. */
+/* Checks that a Status is OK; prints the error message if it is not. */
 #define CHECK_OK(call)                                                                             \
     do {                                                                                           \
         Status check_st_ = (call);                                                                 \
         if (check_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message());          \
         CU_ASSERT_EQUAL(check_st_, OK);                                                            \
     } while (0)
-/* A Status that must be `code`, with a message that holds `text`. */
+/* Checks that a Status is `code`, and that the error message contains `text`. */
 #define CHECK_FAILS(call, code, text)                                                              \
     do {                                                                                           \
         Status check_st_ = (call);                                                                 \
@@ -39,7 +40,8 @@ typedef struct HarnessTest {
     void (*run)(void);
 } HarnessTest;
 
-/* sum, where given, adds a count over all ranks (tests that run under mpirun). */
+/* Runs the tests of a suite. sum: adds a count over all ranks, for tests under mpirun; NULL: one
+ * rank. */
 static int harness_run(const char *suite, const HarnessTest *test, int count, int rank,
                        int (*sum)(int))
 {

@@ -1,4 +1,4 @@
-/* Makes a trainer's next step in tests, whether or not it has begun. */
+/* Makes a trainer's next step in tests; begins the trainer first if it has not begun. */
 #ifndef WEFT_TEST_NEXT_STEP_H
 #define WEFT_TEST_NEXT_STEP_H
 

@@ -1,7 +1,7 @@
-/* Runs one operation alone, on any backend: a layer kind with attributes is planned, its tensors
- * are given and read in plain order, whatever layout the backend took. On the way it checks what a
- * planner relies on: padding stays zero, and what the op says that backward does not read (needs_x,
- * needs_y) is NaN by then. */
+/* Runs one operation alone, on any backend. A layer kind with attributes is planned; its tensors
+ * are set and read in plain order, whatever layout the backend chose. The rig also checks two
+ * promises that a planner relies on: padding stays zero, and backward does not read the tensors
+ * that the op does not need (needs_x, needs_y), which are filled with NaN before. */
 #ifndef WEFT_TESTS_OP_RIG_H
 #define WEFT_TESTS_OP_RIG_H
 
@@ -16,14 +16,15 @@
 typedef struct Rig {
     /* borrowed */
     Backend *backend;
-    /* owned, and all memory of run */
+    /* owned, like all memory of `run` */
     Op *op;
-    /* as planned: layouts taken */
+    /* spec of the planned operation, with the layouts that the backend chose */
     OpSpec spec;
     LayerSize size;
     LayerParam param[SPEC_PARAMS];
     OpRun run;
-    /* set before rig_open: y and dx[0] share memory where the op allows it */
+    /* set it before rig_open. true: y shares memory with x[0], and dx[0] with dy or x[0], if the op
+     * allows it */
     bool in_place;
     int32_t *labels;
     float *targets, *target_weights;
@@ -32,7 +33,7 @@ typedef struct Rig {
     size_t box_bytes;
 } Rig;
 
-/* Where element i of the plain order lies in memory. */
+/* Returns the index in memory of element i of the plain order. */
 static inline int64_t rig_at(Desc d, int64_t i)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -63,8 +64,8 @@ static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
     rig->backend->table->sync(stream);
 }
 
-/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the
- * device's are bf16 or fp16. */
+/* Copies `plain` to the device in the layout d, with zeros as padding. plain: 4 bytes for each
+ * element; floats are rounded if d is bf16 or fp16. */
 static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 {
     uint32_t *memory = mem_new(desc_bytes(d));
@@ -112,8 +113,8 @@ static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
     mem_free(&memory);
 }
 
-/* All that the operation has to write is NaN, but for memory that is its input's, too. Before
- * rig_forward. */
+/* Fills all memory that the operation has to write with NaN, except memory that it shares with its
+ * input. Call it before rig_forward. */
 static inline void rig_poison(Rig *rig)
 {
     const OpRun *run = &rig->run;
@@ -129,7 +130,7 @@ static inline void rig_poison(Rig *rig)
     rig_nan(rig, run->workspace, rig->op->workspace_bytes);
 }
 
-/* Sets the attributes in "kernel=3,5 stride=2" (NULL: none). */
+/* Sets attributes from a text such as "kernel=3,5 stride=2"; NULL: none. */
 static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attrs)
 {
     char text[256], *rest = text;
@@ -143,8 +144,8 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
     return OK;
 }
 
-/* Begins a rig: spec has the kind's defaults and the attributes; the caller then sets x, x_count,
- * act and so on. */
+/* Begins a rig: sets spec to the kind's defaults and the attributes. The caller then sets x,
+ * x_count, act and further fields. */
 static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name, const char *attrs)
 {
     const LayerKind *kind = layer_kind(kind_name);
@@ -155,8 +156,8 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
     return rig_attrs(rig, kind, attrs);
 }
 
-/* Plans; where the op prefers other layouts, its inputs come in those, as a planner's reorder would
- * give them. */
+/* Makes the operation. If it prefers other layouts, its inputs get these layouts, as after a
+ * planner's reorder. */
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {
@@ -206,7 +207,7 @@ static inline void rig_memory(Rig *rig)
     run->training = true;
 }
 
-/* From rig_spec and the shapes in spec.x to an op with memory. */
+/* Makes the operation and its memory, after rig_spec and with the shapes in spec.x. */
 static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
@@ -283,8 +284,9 @@ static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count
     rig->run.targets = rig->targets;
 }
 
-/* start: one for each sample, and the end; numbers: the normaliser. All in host memory. Later calls
- * have as many boxes. */
+/* Sets the boxes. start[samples + 1]: first box of each sample, and the number of boxes; row: the
+ * boxes; numbers: normaliser. All are in host memory. Later calls must have the same number of
+ * boxes. */
 static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *row,
                                  const int32_t *numbers)
 {
@@ -326,7 +328,7 @@ static inline void rig_get_y(Rig *rig, float *plain)
     rig_get(rig, rig->spec.y, rig->run.y, plain);
 }
 
-/* dy in plain order; NULL for a loss. */
+/* Runs backward. dy: in plain order; NULL for a loss. */
 static inline void rig_backward(Rig *rig, const float *dy)
 {
     const Op *op = rig->op;
@@ -356,8 +358,8 @@ static inline void rig_get_dw(Rig *rig, int i, float *plain)
     mem_free(&stored);
 }
 
-/* Numbers that a test and the script that made its golden values both compute: exact in fp32, in
- * [-1, 1) * scale + shift. */
+/* Returns a number of a sequence that a test and the script of its golden values both compute. It
+ * is in [-1, 1) * scale + shift, and exact in fp32. */
 static inline float rig_number(uint32_t seed, int64_t i, float scale, float shift)
 {
     uint32_t u = ((uint32_t)i + 1) * 2654435761u + seed * 2246822519u;
@@ -367,7 +369,7 @@ static inline float rig_number(uint32_t seed, int64_t i, float scale, float shif
     return ((float)(u >> 16) / 32768.0f - 1.0f) * scale + shift;
 }
 
-/* The largest |a - b| / max(1, |b|); NaN counts as infinite. */
+/* Returns the largest |a - b| / max(1, |b|); INFINITY if a value is NaN. */
 static inline double rig_difference(const float *a, const float *b, int64_t n)
 {
     double worst = 0;

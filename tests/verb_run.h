@@ -1,4 +1,4 @@
-/* Runs verbs that import or make data, in the test's own process. */
+/* Runs verbs of the program that import or make data, in the test's own process. */
 #ifndef WEFT_TESTS_VERB_RUN_H
 #define WEFT_TESTS_VERB_RUN_H
 
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Runs the verb "data import idx" or another of its kind; the words and flags end with NULL. */
+/* Runs a verb such as "data import idx". words: its arguments and flags, ended by NULL. */
 static inline Status verb_run_words(const char *name, va_list words)
 {
     char *word[24];

@@ -1,6 +1,7 @@
-/* A wall clock that goes wrong: what the program reads of it is wall_ahead_s ahead of what the
- * kernel counts by. A limit that was made of it then lies as far away as when the clock had been
- * set back (or, below 0, forward) just afterwards. One file of a program includes this. */
+/* A wrong wall clock: the program reads a time that is wall_ahead_s seconds ahead of the kernel's
+ * clock. A time limit computed from it is then as wrong as if the clock had been set back by
+ * wall_ahead_s just after the reading (set forward, if it is negative). Only one file of a program
+ * includes this header. */
 #ifndef WEFT_TESTS_WALL_CLOCK_H
 #define WEFT_TESTS_WALL_CLOCK_H
 

@@ -1,6 +1,7 @@
-/* Common parts of the fuzz targets. A target is fuzz_X.c with one function, which libFuzzer calls
- * (`make fuzz`), and replay.c with its whole corpus (`make check`). It may refuse its input, with a
- * message; it must not crash, hang, or allocate memory out of proportion. */
+/* Common parts of the fuzz targets. A target is a file fuzz_X.c with one function. libFuzzer calls
+ * it with changing inputs (`make fuzz`), replay.c with the whole corpus (`make check`). A target
+ * may refuse its input with a message; it must not crash, hang, or allocate memory out of
+ * proportion. */
 #ifndef WEFT_FUZZ_H
 #define WEFT_FUZZ_H
 
@@ -15,8 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Number of inputs that were accepted. replay.c requires some in each corpus, because a target that
- * refuses all inputs tests nothing. */
+/* Number of inputs that were accepted. replay.c requires accepted inputs in each corpus, because a
+ * target that refuses all inputs tests nothing. */
 __attribute__((weak)) int fuzz_taken;
 static inline void fuzz_took(Status status)
 {
@@ -44,7 +45,8 @@ static inline void fuzz_clean(void)
     rmdir(f->path);
 }
 
-/* Makes the folder, in memory if there is /dev/shm: HDF5 only opens files that have a path. */
+/* Makes the folder, since HDF5 only opens files that have a path. It is in memory if /dev/shm
+ * exists. */
 static inline FuzzFolder *fuzz_folder(void)
 {
     FuzzFolder *f = fuzz_folder_at();
@@ -62,8 +64,8 @@ static inline FuzzFolder *fuzz_folder(void)
     return f;
 }
 
-/* Writes a file with these bytes and returns its path. The last FUZZ_FILES files exist at the same
- * time. */
+/* Writes a file with these bytes and returns its path. It exists until FUZZ_FILES further files
+ * have been written. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static unsigned turn;
@@ -80,8 +82,8 @@ static inline const char *fuzz_out(void)
     return fuzz_folder()->out;
 }
 
-/* libFuzzer's counters of edges: the linker's --wrap option passes their addresses through this
- * function. Not called in a replay. */
+/* libFuzzer's counters of edges. The linker's --wrap option makes the program call this function
+ * with their addresses; a replay does not call it. */
 static uint8_t *fuzz_counters, *fuzz_counters_end;
 void __real___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
 void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
@@ -92,9 +94,9 @@ void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end)
     __real___sanitizer_cov_8bit_counters_init(begin, end);
 }
 
-/* Shares whole pages of the counters with the processes that work for this one, so that their edges
- * count, too. Otherwise all files whose reader ends alike look the same, and inputs shrink to
- * nothing. */
+/* Shares whole pages of the counters with the processes that read files for this one, so that edges
+ * in these processes are counted, too. Otherwise all files for which that process ends in the same
+ * way would look equal to libFuzzer, and it would shrink inputs to nothing. */
 static inline void fuzz_share_counters(void)
 {
     static bool shared;

@@ -1,5 +1,5 @@
-/* The answer of the process that reads untrusted files, which such a file may have taken over. The
- * first byte selects the kind of file. */
+/* Target: the answer of the process that reads untrusted files. Such a file may have taken over the
+ * process, so any answer is possible. The first byte selects the kind of file. */
 #include "fuzz.h"
 #include "checkpoint/stored.h"
 #include "checkpoint/table.h"
@@ -19,8 +19,8 @@ static void checkpoint_answer(const uint8_t *data, size_t size)
     stored_close(&file);
 }
 
-/* Parses the answer for a good checkpoint after changes: each three bytes of input are a position
- * and a number to add. */
+/* Changes the answer for a good checkpoint, and parses it. Each three bytes of input are a position
+ * in the answer and a number to add there. */
 static void changed_answer(const uint8_t *data, size_t size)
 {
     static const char path[] = "tests/fuzz/corpus/checkpoint/adam";

@@ -1,5 +1,5 @@
-/* Labels of boxes: the first byte selects COCO's JSON, with unusable boxes refused or left out, or
- * the scanner of XML; the rest is the file. */
+/* Target: labels of boxes. The first byte selects COCO's JSON, with unusable boxes refused or left
+ * out, or the scanner of XML; the other bytes are the file. */
 #include "fuzz.h"
 #include "data/boxes/box_set.h"
 #include "data/boxes/xml_scan.h"

@@ -1,5 +1,5 @@
-/* A checkpoint from an untrusted source: everything that `weft ckpt` does with it. HDF5 parses it
- * in another process, which may crash. */
+/* Target: a checkpoint from an untrusted source, in everything that `weft ckpt` does with it. HDF5
+ * parses the file in another process, which may crash. */
 #include "fuzz.h"
 #include "checkpoint.h"
 

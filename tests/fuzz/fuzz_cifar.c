@@ -1,4 +1,4 @@
-/* `weft data import cifar`: the first byte selects the CIFAR variant. */
+/* Target: `weft data import cifar`. The first byte selects the CIFAR variant. */
 #include "fuzz.h"
 #include "data/import.h"
 

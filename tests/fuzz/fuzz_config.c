@@ -1,4 +1,4 @@
-/* A configuration file. */
+/* Target: a configuration file. A resolved configuration must be accepted again. */
 #include "fuzz.h"
 #include "config.h"
 #include "train.h"

@@ -1,5 +1,5 @@
-/* `weft data import csv`: a schema up to a zero byte, then a table, plain or .gz; the first byte
- * selects the options of the import. */
+/* Target: `weft data import csv`. The first byte selects the options of the import; then a schema
+ * up to a zero byte, and a table, plain or .gz. */
 #include "fuzz.h"
 #include "data/csv/csv_schema.h"
 

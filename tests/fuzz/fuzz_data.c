@@ -1,5 +1,6 @@
-/* A data set from an untrusted source: opened, printed, checked, a sample read. The first byte
- * selects how the configuration names it. HDF5 parses it in another process, which may crash. */
+/* Target: a data set from an untrusted source, which is opened, printed and checked, and a sample
+ * of which is read. The first byte selects how the configuration names the file. HDF5 parses the
+ * file in another process, which may crash. */
 #include "fuzz.h"
 #include "data.h"
 

@@ -1,4 +1,4 @@
-/* EXIF data of a picture. */
+/* Target: EXIF data of a picture. */
 #include "fuzz.h"
 #include "image/codec.h"
 

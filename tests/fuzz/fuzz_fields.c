@@ -1,5 +1,6 @@
-/* Fields from an untrusted source: opened, printed, checked, measured, a sample read. The first
- * byte selects variables and windows. HDF5 parses the file in another process, which may crash. */
+/* Target: fields from an untrusted source, which are opened, printed, checked and measured, and a
+ * sample of which is read. The first byte selects variables and windows. HDF5 parses the file in
+ * another process, which may crash. */
 #include "fuzz.h"
 #include "data.h"
 

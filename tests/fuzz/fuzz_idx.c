@@ -1,5 +1,5 @@
-/* `weft data import idx`: the first two bytes determine the length of the images' file, behind
- * which the labels' begins. */
+/* Target: `weft data import idx`. The first two bytes determine the length of the file of images;
+ * the file of labels follows it. */
 #include "fuzz.h"
 #include "data/import.h"
 

@@ -1,5 +1,5 @@
-/* Untrusted pictures: the head, the pixels, orientation. For large pictures only the head is
- * read. */
+/* Target: an untrusted picture, of which header, pixels and orientation are read; of a large
+ * picture only the header. */
 #include "fuzz.h"
 #include "image.h"
 

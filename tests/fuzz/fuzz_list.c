@@ -1,4 +1,4 @@
-/* `weft data import folder --list`: lines of path,label. */
+/* Target: the file of `weft data import folder --list`, with lines path,label. */
 #include "fuzz.h"
 #include "data/folder/folder_files.h"
 

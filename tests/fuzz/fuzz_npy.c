@@ -1,4 +1,4 @@
-/* The header of a .npy file, and its import as tokens. */
+/* Target: the header of a .npy file, and the import of the file as tokens. */
 #include "fuzz.h"
 #include "data/import.h"
 #include "data/tokens/npy.h"

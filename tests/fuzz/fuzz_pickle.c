@@ -1,6 +1,6 @@
-/* `weft ckpt import` of a file of torch.save. The first byte selects whether the rest is a whole
- * file, or a pickle that is put into a file with two storages: members have checksums, so a pickle
- * altered inside a whole file would never be parsed. */
+/* Target: `weft ckpt import` of a file of torch.save. The first byte selects whether the other
+ * bytes are a whole file or a pickle, which is put into a file with two storages. Members of a file
+ * have checksums, so a pickle altered inside a whole file would never be parsed. */
 #include "fuzz.h"
 #include "checkpoint.h"
 
@@ -8,7 +8,8 @@
 
 enum { STORAGE_BYTES = 64, ROOM = 1 << 20 };
 
-/* A growing zip file. */
+/* A zip file that is being written: its content, and its directory, which is appended at the
+ * end. */
 typedef struct Written {
     uint8_t *bytes;
     size_t count;

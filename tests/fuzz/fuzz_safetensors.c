@@ -1,10 +1,10 @@
-/* `weft ckpt import` of another program's tensors. The first byte selects whether the rest is such
- * a file or an index, which names shards. */
+/* Target: `weft ckpt import` of another program's safetensors. The first byte selects whether the
+ * other bytes are a file of tensors or an index that names shards. */
 #include "fuzz.h"
 #include "checkpoint.h"
 #include "checkpoint/foreign/safe_set.h"
 
-/* Parses an index without its shards, which is parsed the same whether they exist or not. */
+/* Parses an index. Its shards need not exist for that. */
 static void read_index(const uint8_t *data, size_t size)
 {
     SafeSet set;

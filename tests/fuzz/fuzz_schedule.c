@@ -1,4 +1,5 @@
-/* A schedule file, simulated where it is one; the first byte is the pipeline's shape. */
+/* Target: a schedule file, which is simulated if it is valid. The first byte gives the pipeline's
+ * shape. */
 #include "fuzz.h"
 #include "schedule.h"
 #include "schedules.def"

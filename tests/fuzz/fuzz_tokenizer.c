@@ -1,5 +1,5 @@
-/* A tokenizer's files, and a text for it. The first byte selects a tiktoken file, or the
- * proportions in which the rest is vocab.json, merges.txt and the text. */
+/* Target: the files of a tokenizer, and a text for it. The first byte selects a tiktoken file, or
+ * the proportions in which the other bytes are vocab.json, merges.txt and the text. */
 #include "fuzz.h"
 #include "data.h"
 
@@ -11,7 +11,7 @@ static void put(const char *path, const uint8_t *data, size_t size)
     if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0) die("%s", path);
 }
 
-/* The tokens of a text must decode to the same text. */
+/* Encodes a text. Its tokens must decode to the same text. */
 static void encode(Tokenizer *t, const uint8_t *data, size_t size)
 {
     TokenList list = {0};

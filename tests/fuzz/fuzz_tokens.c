@@ -1,4 +1,5 @@
-/* `weft data import text` and `tokens`, plain or .gz: the first byte selects which. */
+/* Target: `weft data import text` or `tokens`, of a plain file or .gz. The first byte selects
+ * one. */
 #include "fuzz.h"
 #include "data/import.h"
 

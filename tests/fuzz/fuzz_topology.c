@@ -1,9 +1,9 @@
-/* A file of a topology. hwloc's XML is left out: a separate process reads it. */
+/* Target: a file of a topology. hwloc's XML is left out, since a separate process reads it. */
 #include "fuzz.h"
 #include "report.h"
 #include "topo.h"
 
-/* Returns the file that topo_print writes, to be released with free. */
+/* Returns the text that topo_print writes. The caller releases it with free. */
 static char *print(const Topology *topo)
 {
     char *text;

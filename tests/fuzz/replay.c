@@ -1,6 +1,6 @@
-/* A fuzz target without libFuzzer: every file of its corpus once, with bounds on the time of each
- * and on the memory of all. Built by the compiler that builds weft.
- * usage: test_TARGET [FILE or FOLDER...]    without any: the target's corpus (tests/fuzz/corpus) */
+/* Runs a fuzz target without libFuzzer on every file of its corpus once, with limits on the time of
+ * each file and on the memory of all. It is built by the compiler that builds weft. usage:
+ * test_TARGET [FILE or FOLDER...]    without any: the target's corpus (tests/fuzz/corpus) */
 #include "fuzz.h"
 
 #include <dirent.h>

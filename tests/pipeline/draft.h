@@ -1,5 +1,6 @@
-/* Random graphs of layers: branches, sums, concatenations, several readers of the data, aliases of
- * aliases, in-place operations in every order. The number of a graph determines it. */
+/* Makes random graphs of layers: branches, sums, concatenations, several readers of the data,
+ * aliases of aliases, in-place operations in every order. Each graph is determined by its
+ * number. */
 #ifndef WEFT_TESTS_PIPELINE_DRAFT_H
 #define WEFT_TESTS_PIPELINE_DRAFT_H
 
@@ -7,9 +8,9 @@
 
 enum { SIDE = 6, NODES = 40, TEXT = 8192 };
 
-/* A node as the generator knows it; node 0 is the data. */
+/* A node of the graph; node 0 is the data. readers: number of nodes that read it. */
 typedef struct Shaped {
-    /* side 0: a vector of `channels` */
+    /* channels and side of an image; side 0: a vector of `channels` elements */
     int channels, side;
     int readers;
 } Shaped;
@@ -19,7 +20,7 @@ typedef struct Draft {
     uint64_t drawn;
     Shaped node[NODES];
     int count;
-    /* only vectors of one width, and many sums of them */
+    /* true: the graph has only vectors of one width, and many sums of them */
     bool alike;
     char text[TEXT];
 } Draft;
@@ -56,8 +57,8 @@ static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a
     return d->count++;
 }
 
-/* Returns another node that can be added to node a, or concatenated with it if `join`; a itself if
- * there is none. */
+/* Returns another node that can be added to node a, or, if `join` is true, concatenated with it; a
+ * itself if there is none. */
 static inline int partner(Draft *d, int a, bool join)
 {
     for (int tries = 0; tries < 12; ++tries) {
@@ -73,7 +74,7 @@ static inline void add_any(Draft *d)
 {
     static const char *const pointwise[] = {"relu", "relu6", "gelu", "silu"};
     static const int widths[] = {5, 8, 16, 20}, alike[] = {0, 3, 4, 4, 5, 5, 5, 5, 9, 9};
-    /* mostly the node added last, so that chains grow; sometimes any node */
+    /* a: in two cases of three the node added last, so that chains grow; otherwise any node */
     int most = d->count - 1,
         a = pick(d, 3) ? most
             : d->alike ? 2 + pick(d, most - 1)
@@ -132,7 +133,7 @@ static inline int to_vector(Draft *d, int a)
     return add_layer(d, "flatten", "", a, -1, (Shaped){.channels = s.channels * s.side * s.side});
 }
 
-/* Adds a first vector, computed from the data. */
+/* Adds the first vector, computed from the data. */
 static inline void begin_alike(Draft *d)
 {
     Shaped all = {.channels = 3 * SIDE * SIDE};
@@ -141,7 +142,7 @@ static inline void begin_alike(Draft *d)
     d->alike = true;
 }
 
-/* Joins all nodes without a reader and ends in logits: a dense layer, sometimes followed by an
+/* Joins all nodes without a reader and adds logits: a dense layer, sometimes followed by an
  * in-place operation or an alias. */
 static inline void finish(Draft *d)
 {

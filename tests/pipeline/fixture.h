@@ -1,6 +1,6 @@
-/* A model on one stage or several, run by plan and executor, with data that is overwritten when it
- * is returned, cuts at random places and schedules in disorder. A Case determines everything, and
- * is the same on every rank. */
+/* Runs a model on one or several stages by plan and executor. Data is overwritten when the executor
+ * returns it, cuts are at random places, and the lists of schedules may be reordered at random. A
+ * Case determines all of this, and is the same on every rank. */
 #ifndef WEFT_TESTS_PIPELINE_FIXTURE_H
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
@@ -23,12 +23,12 @@ typedef struct Case {
     ScheduleShape shape;
     /* ScheduleKind; with SCHEDULE_FILE the next fields describe the file */
     int schedule;
-    /* kind of schedule that is put in disorder; SCHEDULE_FILE: neighbouring chunks on the same
-     * stage */
+    /* kind of schedule whose lists are reordered at random; SCHEDULE_FILE: schedule_in_a_row, with
+     * neighbouring chunks on the same stage */
     int list;
-    /* 1: backward is split into halves; 2: that of every other micro-batch */
+    /* 1: all backwards are split into halves; 2: those of every other micro-batch; 0: none */
     int split;
-    /* key of the random cuts and of the disorder */
+    /* key of the random cuts and of the random order of lists */
     uint64_t draw;
     bool recompute;
     int transport;
@@ -80,7 +80,7 @@ static inline void *batch_data(const Batch *b)
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
-/* Sets the boxes of a micro-batch: two for each sample, of which samples without data have none. */
+/* Sets the boxes of a micro-batch: two for each sample with data, none for padding. */
 static inline void set_boxes(Batch *b)
 {
     static float row[2 * MICRO][BOX_NUMBERS] = {
@@ -130,8 +130,8 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
     return OK;
 }
 
-/* Takes the oldest copy back, checks that it is unchanged, and overwrites it, because nobody may
- * read it any more. */
+/* Takes back the oldest copy that was lent: checks that it is unchanged, and overwrites it, because
+ * the executor must not read it any more. */
 static inline void source_release(void *user)
 {
     Fixture *f = user;
@@ -154,7 +154,8 @@ static inline BatchSource source_of(Fixture *f, int most)
     return (BatchSource){.user = f, .next = source_next, .release = source_release};
 }
 
-/* True if all micro-batches were lent and returned, unchanged, within the limit. */
+/* Returns true if all micro-batches were lent and returned unchanged, and never more than the limit
+ * at a time. */
 static inline bool source_done(const Fixture *f)
 {
     int micros = f->how.shape.micros;
@@ -169,7 +170,8 @@ static inline bool is_the_data(const Graph *g, int node)
     return node == NODE_INPUT;
 }
 
-/* True if the model may be cut in front of this node. Neither the data nor the logits are sent. */
+/* Returns true if the model may be cut before this node. Neither the data nor the logits may be
+ * sent. */
 static inline bool boundary_allowed(const Graph *g, int boundary)
 {
     for (int i = boundary; i < g->node_count; ++i)
@@ -180,7 +182,8 @@ static inline bool boundary_allowed(const Graph *g, int boundary)
     return true;
 }
 
-/* Returns cuts at random places; NULL if there are too few. Owned by the caller. */
+/* Returns the first nodes of `parts` parts, cut at random places; NULL: there are too few places.
+ * Owned by the caller. */
 static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 {
     int *first = mem_new((size_t)(parts + 1) * sizeof *first), open = 0, part = 1;
@@ -206,7 +209,8 @@ static inline void text_add(char **text, const char *more)
     *text = all;
 }
 
-/* Returns the head of a schedule file, with the stage of each chunk. Owned by the caller. */
+/* Returns the header lines of a schedule file, with the stage of each chunk. Owned by the
+ * caller. */
 static inline char *head_text(const int *stage_of, int chunks)
 {
     char *text = mem_text("stages"), number[16];
@@ -305,7 +309,7 @@ static inline Status make_schedule(Fixture *f)
     return reread(&f->schedule, 0);
 }
 
-/* ---- all of it ---- */
+/* ---- the fixture ---- */
 
 static inline Status open_graph(Fixture *f)
 {
@@ -323,7 +327,7 @@ static inline Status open_graph(Fixture *f)
     return OK;
 }
 
-/* Returns the blocks to recompute; NULL: none. Owned by the caller. */
+/* Returns the blocks to recompute, owned by the caller; NULL: nothing is recomputed. */
 static inline int *blocks_of(const Fixture *f)
 {
     const ScheduleShape *s = &f->how.shape;
@@ -357,8 +361,8 @@ static inline Status open_executor(Fixture *f)
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }
 
-/* Opens a case. Returns false, without a failed assertion, if the model has too few places to cut;
- * f->first is NULL then. Always release with fixture_close. */
+/* Opens a case. If the model has too few places to cut, f->first is NULL, and the result is false
+ * without a failed assertion. Always release with fixture_close. */
 static inline bool fixture_open(Fixture *f, const Case *how)
 {
     memset(f, 0, sizeof *f);

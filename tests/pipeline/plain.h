@@ -1,6 +1,6 @@
-/* The plain interpreter: it holds the whole model, gives every tensor its own memory, and adds
- * micro-batches up at the end. Plan and executor must give the same bits: liveness, aliases,
- * in-place operations, cuts and schedules must have no effect on results. */
+/* The plain interpreter: it runs the whole model, gives every tensor its own memory, and sums the
+ * micro-batches at the end. Plan and executor must give the same bits, since liveness, aliases,
+ * in-place operations, cuts and schedules must not change results. */
 #ifndef WEFT_TESTS_PLAIN_H
 #define WEFT_TESTS_PLAIN_H
 
@@ -17,11 +17,11 @@ typedef struct Plain {
     /* accumulated gradient of each node */
     float **dy;
     bool *has_dy;
-    /* value of each parameter; tied parameters share one */
+    /* value of each parameter; tied parameters share one value */
     float **value;
-    /* gradient of each parameter for each micro-batch; the sum ends in the first */
+    /* gradient of each parameter for each micro-batch; at the end the first one has the sum */
     float **grad[MICROS_MOST];
-    /* metrics of each micro-batch; the sum ends in the first */
+    /* metrics of each micro-batch; at the end the first ones have the sum */
     float metrics[MICROS_MOST][METRIC_COUNT];
 } Plain;
 
@@ -191,8 +191,8 @@ static inline void plain_metrics(Plain *p, int micro)
 
 /* ---- a step ---- */
 
-/* Sums `parts` arrays in the fixed tree: neighbours are added, an odd one moves up. The result ends
- * in part[0]. */
+/* Sums `parts` arrays in the order of the summation tree: neighbours are added, a last array
+ * without a neighbour moves up unchanged. The sum is in part[0]. */
 static inline void tree_sum(float **part, int parts, int64_t count)
 {
     for (; parts > 1; parts = (parts + 1) / 2)
@@ -248,9 +248,9 @@ static inline void plain_step(Plain *p, uint64_t step)
     plain_statistics(p);
 }
 
-/* ---- comparing ---- */
+/* ---- comparison ---- */
 
-/* True if the two hold the same finite numbers. Compared in plain order, without padding. */
+/* Returns true if both tensors have the same finite numbers, in plain order and without padding. */
 static inline bool same_tensor(const Graph *g, int param, const float *a, const float *b)
 {
     const Param *p = &g->param[param];
@@ -265,7 +265,8 @@ static inline bool same_tensor(const Graph *g, int param, const float *a, const 
     return same;
 }
 
-/* Compares gradients and values of this stage's parameters. */
+/* Returns true if the gradients and values of this stage's parameters are the same in plan and
+ * interpreter. */
 static inline bool same_params(const Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -380,8 +381,9 @@ static inline void load_values(const Plain *p)
     executor_params_changed(p->f->executor);
 }
 
-/* Makes training steps with an evaluation after each. False if anything differs; *cut: false if the
- * model has too few layers for that number of chunks. Collective on the case's world. */
+/* Makes training steps with an evaluation after each. Returns false if any result differs. *cut:
+ * false if the model has too few layers for the number of chunks. Collective on the case's
+ * world. */
 static inline bool check_case(const Case *how, bool *cut)
 {
     Fixture f;
@@ -393,8 +395,8 @@ static inline bool check_case(const Case *how, bool *cut)
         load_values(&p);
         for (uint64_t step = FIRST_STEP; step < FIRST_STEP + STEPS; ++step) {
             good &= check_step(&f, &p, step);
-            good &=
-                check_evaluation(&f, &p); /* after a fault too: other stages wait for this one */
+            /* also after a difference, since other stages wait for this one */
+            good &= check_evaluation(&f, &p);
         }
         plain_fini(&p);
     }

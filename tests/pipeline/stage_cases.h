@@ -1,8 +1,8 @@
-/* Models cut into stages at random places, one rank per stage: every schedule, one to three chunks
- * a stage, chunks in turn over the stages, as a V, and next to each other on one stage, lists in
- * disorder, over shared memory and MPI. Gradients, statistics and metrics of each stage must equal
- * those of the plain interpreter, which holds the whole model on every rank. STAGE_GRAPH=17 runs
- * that random graph only. */
+/* Tests of models cut into stages at random places, one rank per stage, over shared memory and MPI:
+ * every schedule, one to three chunks per stage, chunks round-robin over the stages, as a V, or
+ * neighbours on one stage, and lists reordered at random. Gradients, statistics and metrics of each
+ * stage must equal those of the plain interpreter, which runs the whole model on every rank.
+ * STAGE_GRAPH=17 runs only random graph number 17. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
 
@@ -11,7 +11,7 @@
 
 #include "parallel/mpi_main.h"
 
-/* Ways to run a model: schedule, kind of list in a file, least and most chunks a stage, split
+/* Ways to run a model: schedule, kind of list in a file, least and most chunks per stage, split
  * backward. */
 static const struct {
     int schedule, list, least, most;
@@ -26,7 +26,8 @@ static const struct {
             {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
-/* GRAPHS: six for each way; sanitizers take five times as long. */
+/* GRAPHS: number of random graphs, six for each way; three with sanitizers, which take five times
+ * as long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 3 * WAYS };
 #else
@@ -52,8 +53,8 @@ static Case case_of(const char *model, const BackendTable *table, int side, int 
         .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
 }
 
-/* Runs with as many chunks as the way and the model allow. *ran: counts runs by chunks per
- * stage. */
+/* Runs a case with as many chunks as the way and the model allow. ran[n]: number of runs with n
+ * chunks per stage. */
 static bool run_way(Case how, int least, int *ran)
 {
     bool cut = false, good = true;
@@ -78,7 +79,7 @@ static void run_graphs(const BackendTable *table)
     }
     if (only) return;
     CU_ASSERT(ran[1] > GRAPHS / 3 && ran[2] > GRAPHS / 12);
-    /* the graphs are small */
+    /* graphs are too small for three chunks on each of three stages */
     CU_ASSERT(ran[3] > GRAPHS / 12 || test_world.size > 2);
 }
 
@@ -100,14 +101,14 @@ static void run_model(const char *model, int side, const BackendTable *table)
     CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
 }
 
-/* Skip connections across boundaries, batch norm with a sum, inverted residuals. */
+/* Models with skip connections across boundaries, batch norm with a sum, and inverted residuals. */
 static void test_models(void)
 {
     run_model("model: {name: resnet18, width: 16, stem: small}\n", 8, &backend_poison);
     run_model("model: {name: mobilenet_v2, width: 8}\n", 8, &backend_cpu);
 }
 
-/* The loss reads three outputs, of which some come from earlier stages. */
+/* The loss reads three outputs, some of which earlier stages compute. */
 static void test_detector(void)
 {
     static const char *const model =
@@ -116,8 +117,8 @@ static void test_detector(void)
     run_model(model, 32, &backend_poison);
 }
 
-/* The head's weight is the embedding's: usually on another stage, sometimes in another chunk of the
- * same one. */
+/* The head's weight is the embedding's, which is usually on another stage, sometimes in another
+ * chunk of the same stage. */
 static void test_tied(void)
 {
     static const char *const model =

@@ -1,6 +1,6 @@
-/* Compares plan and executor with a plain interpreter that gives every tensor its own memory: the
- * same bits, on the CPU backend and on the one that poisons memory before it is written. Liveness,
- * aliases and in-place operations must have no effect on results. */
+/* Compares plan and executor with a plain interpreter that gives every tensor its own memory. Both
+ * must give the same bits, on the CPU backend and on the backend that poisons memory before it is
+ * written. Liveness, aliases and in-place operations must not change results. */
 #include "plain.h"
 
 #include "pipeline/plan/plan.h"
@@ -22,7 +22,7 @@ static const char *const models[] = {
     "dense: {width: 9}]}\n",
 };
 
-/* side 0: tokens */
+/* a model of tokens: side is 0 */
 static const char *const tokens_model =
     "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: "
     "8, dropout: 0.1}\n";
@@ -33,7 +33,7 @@ static const struct {
     int schedule, micros;
 } hows[] = {{SCHEDULE_GPIPE, 4}, {SCHEDULE_1F1B, 3}, {SCHEDULE_ZERO_BUBBLE, 4}};
 
-/* shift: index of the way in which the first model is run. */
+/* Runs all models. shift: index in `hows` of the way in which the first model is run. */
 static void run_models(const BackendTable *table, size_t shift)
 {
     for (size_t i = 0; i < sizeof models / sizeof *models; ++i, ++shift)
@@ -52,7 +52,7 @@ static void test_poison(void)
     run_models(&backend_poison, 2);
 }
 
-/* The gradient of a sum is used in place as that of both inputs. */
+/* The gradient of a sum is used in place as the gradient of both inputs. */
 static void test_residual(void)
 {
     Fixture f;
@@ -86,8 +86,8 @@ static size_t activations(int schedule, int micros, size_t *all)
     return bytes;
 }
 
-/* Liveness must pay: far less memory than the sum of all tensors. Tensors that micro-batches in
- * flight cannot share are kept for each; one in flight costs the same, whatever the number of
+/* With liveness, activations need far less memory than the sum of all tensors. Each micro-batch in
+ * flight has its own slot; with one in flight, the memory does not depend on the number of
  * micro-batches. */
 static void test_memory(void)
 {
@@ -99,7 +99,7 @@ static void test_memory(void)
 }
 
 /* Returns the bytes of a micro-batch's slot on the last of two stages, which begins with the second
- * dense layer. late: the list has other work between a message and the work that makes it. */
+ * dense layer. late: the list has other work between the computation of a message and its send. */
 static size_t slot_bytes(bool late)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [300, 20, 20]}\n",
@@ -127,7 +127,7 @@ static size_t slot_bytes(bool late)
     return bytes;
 }
 
-/* A gradient that is sent as soon as it is computed does not lie in the slot. */
+/* A gradient that is sent as soon as it is computed needs no memory in the slot. */
 static void test_messages(void)
 {
     size_t gradient = 300 * sizeof(float) * MICRO, at_once = slot_bytes(false);
@@ -136,7 +136,7 @@ static void test_messages(void)
     CU_ASSERT(slot_bytes(true) > at_once + gradient / 2);
 }
 
-/* Counts elements of gradients and statistics that are not -0. */
+/* Counts elements of gradients and statistics that are not -0, in a step without samples. */
 static int64_t seen_of_empty(Fixture *f)
 {
     int64_t seen = 0;
@@ -153,8 +153,8 @@ static int64_t seen_of_empty(Fixture *f)
     return seen;
 }
 
-/* If no micro-batch has samples, all sums are -0, which changes no number it is added to; 0
- * would. */
+/* If no micro-batch has samples, all sums are -0: adding -0 changes no number, but adding 0 changes
+ * -0. */
 static void test_empty(void)
 {
     for (int h = 0; h < 3; ++h) {
@@ -199,7 +199,7 @@ static void test_hash(void)
     fixture_close(&f);
 }
 
-/* Lends one micro-batch; reading the second one fails. */
+/* A source that lends one micro-batch, and fails at the second. */
 static Status next_fails(void *user, const Batch **batch, double *wait_s)
 {
     if (((Fixture *)user)->taken > 0) return fail(ERR_DATA, "the data are damaged");

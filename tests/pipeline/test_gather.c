@@ -1,6 +1,6 @@
-/* Gathering of parameters, tested on the plan alone: on every pass over a stage's list each
- * operation finds the values it reads in memory, values in memory at the same time do not overlap,
- * and the replicas together hold every value exactly once. */
+/* Tests the gathering of parameters on plans, without running them. In every pass over a stage's
+ * list, the values that an operation reads are in memory, values that are in memory at the same
+ * time do not overlap, and the replicas together store every value exactly once. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -19,7 +19,7 @@ static bool disjoint(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
     return a + a_length <= b || b + b_length <= a;
 }
 
-/* True if no bucket in memory overlaps another or leaves the rings. */
+/* Returns true if no bucket in memory overlaps another bucket or exceeds the rings. */
 static bool good_places(const Window *w)
 {
     const GatherPlan *f = &w->plan->gather;
@@ -38,8 +38,8 @@ static bool good_places(const Window *w)
     return good;
 }
 
-/* True if the other forms of a node's weights lie in the cache of the bucket of its first gathered
- * weight. */
+/* Returns true if the other forms of a node's weights are in the cache of the bucket of its first
+ * gathered weight. */
 static bool good_cache(const Plan *plan, int node)
 {
     const Node *n = &plan->graph->node[node];
@@ -50,8 +50,8 @@ static bool good_cache(const Plan *plan, int node)
     return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
 }
 
-/* True if frozen parameters and other forms of their nodes' weights, none of which is gathered, lie
- * one after another behind the memory of the buckets. */
+/* Returns true if frozen parameters, which are not gathered, and other forms of their nodes'
+ * weights are stored one after the other behind the memory of the buckets. */
 static bool frozen_lie_behind(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -76,8 +76,8 @@ static bool frozen_lie_behind(const Plan *plan)
     return good && end <= f->elements + f->frozen && cache_end <= (int64_t)plan->cache_bytes;
 }
 
-/* True if each bucket of gradients lies in their ring, apart from the bucket before it, and the
- * memory of gradients includes the ring and any replica's sums. */
+/* Returns true if each bucket of gradients is inside the ring of gradients and does not overlap the
+ * bucket before it, and the memory of gradients includes the ring and the sums of any replica. */
 static bool good_gradient_ring(const Plan *plan)
 {
     bool good = true;
@@ -95,7 +95,7 @@ static bool good_gradient_ring(const Plan *plan)
     return good;
 }
 
-/* True if the tensors of a message lie one after another in it. */
+/* Returns true if the tensors of a message are stored one after the other. */
 static bool good_message(const Message *m)
 {
     size_t end = 0;
@@ -107,7 +107,8 @@ static bool good_message(const Message *m)
     return good && end <= m->bytes;
 }
 
-/* True if the stage's chunks are those of its tasks, and the parts of their messages are apart. */
+/* Returns true if the stage's chunks are those of its tasks, and the parts of their messages do not
+ * overlap. */
 static bool good_chunks(const Plan *plan, const Schedule *s)
 {
     bool good = true;
@@ -120,8 +121,8 @@ static bool good_chunks(const Plan *plan, const Schedule *s)
     return good;
 }
 
-/* True if an action finds its values. Forward reads all parameters; backward reads them for
- * gradients of inputs. */
+/* Returns true if the values that an action reads are in memory. Forward reads all parameters;
+ * backward reads those that the gradients of inputs need. */
 static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
 {
     bool reads = a->kind == ACTION_FORWARD, good = true;
@@ -177,7 +178,8 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
     return good;
 }
 
-/* True if each value belongs to exactly one replica, at a separate position. */
+/* Returns true if each value belongs to exactly one replica, and no two values have one
+ * position. */
 static bool stored_once(const Plan *plan)
 {
     int64_t all = 0, values = 0;
@@ -228,7 +230,8 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     return good;
 }
 
-/* Returns false if the model has too few layers for that number of chunks. */
+/* Checks the plans of a case. Returns false if the model has too few layers for the number of
+ * chunks. */
 static bool check_grid(const Case *how, bool *good, int64_t *gathers)
 {
     Fixture f = {.how = *how};
@@ -288,7 +291,7 @@ static void test_models(void)
     for (int i = 0; i < 4; ++i) check_model_grids(models[i], 16, i);
 }
 
-/* The embedding is also the head's matrix. */
+/* The embedding's matrix is also the head's. */
 static void test_tied(void)
 {
     check_model_grids("model: {name: gpt2, layers: 4, width: 48, heads: 2, context: 8}\n", 0, 1);
@@ -315,7 +318,7 @@ static void test_drafts(void)
     CU_ASSERT(gathers > DRAFTS);
 }
 
-/* Replicas that share memory gather nothing, and each holds an even part of it. */
+/* Replicas that share memory gather nothing, and each allocates an equal part of the memory. */
 static void test_shm_segments_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",

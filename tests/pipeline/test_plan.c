@@ -1,13 +1,13 @@
-/* Random graphs on one stage, run by plan and executor and by the plain interpreter: all schedules,
- * one to eight micro-batches. PLAN_GRAPH=17 runs that graph only. */
+/* Tests random graphs on one stage: plan and executor give the results of the plain interpreter,
+ * with all schedules and one to eight micro-batches. PLAN_GRAPH=17 runs only graph number 17. */
 #include "draft.h"
 #include "plain.h"
 
 #include <math.h>
 #include <time.h>
 
-/* GRAPHS: number of random graphs; DEEP_LAYERS: layers of the smaller deep model. Sanitizers take
- * five times as long. */
+/* GRAPHS: number of random graphs; DEEP_LAYERS: layers of the smaller deep model. Both are smaller
+ * with sanitizers, which take five times as long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { GRAPHS = 50, DEEP_LAYERS = 250 };
 #else
@@ -29,18 +29,18 @@ static void run_graphs(const BackendTable *table)
     }
 }
 
-/* Graphs that random draws seldom produce. */
+/* Graphs that random draws seldom produce, each with the case that it tests. */
 static const char *const special[] = {
     /* two flattened images of different shapes, both in blocks */
     "model: {layers: [conv2d: {name: a, channels: 16, kernel: 3, pad: 1}, flatten: {name: fa}, "
     "max_pool: {name: p, kernel: 2, input: a}, conv2d: {channels: 64, kernel: 3, pad: 1}, "
     "flatten: {name: fb}, add: {input: [fa, fb]}, dense: {width: 9}]}\n",
-    /* nothing overwrites the data itself, flattened: dense reads it after the relu */
+    /* the flattened data, which relu must not overwrite, since dense reads it later */
     "model: {layers: [flatten: {name: f}, relu: {name: r}, flatten: {name: g, input: data}, "
     "concat: {input: [r, g]}, dense: {width: 9}]}\n",
     /* logits that are an alias of a pool's output */
     "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
-    /* a sum whose gradient is borrowed is itself a sum, of one node twice; of sums, and of in-place
+    /* a sum that borrows its gradient from another sum: of one node twice, of sums, and of in-place
      * operations */
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
     "input: f}, add: {name: twice, input: [b, b]}, add: {input: [a, twice]}, dense: {width: 9}]}\n",
@@ -49,7 +49,7 @@ static const char *const special[] = {
     "layer_norm: {name: nb, input: b}, layer_norm: {name: nc, input: c}, layer_norm: {name: nd, "
     "input: d}, add: {name: s, input: [nb, a]}, add: {name: t, input: [s, nc]}, add: {input: [t, "
     "nd]}, dense: {width: 9}]}\n",
-    /* no trained layer lies before the add's second input */
+    /* no trained layer is before the add's second input */
     "model: {layers: [flatten: {name: f}, dense: {width: 108, name: d}, add: {input: [d, f]}, "
     "relu, dropout: {p: 0.5}, dense: {width: 9}]}\n",
 };
@@ -63,7 +63,7 @@ static void test_special(void)
                 printf("  special graph %zu\n", i);
 }
 
-/* Several chunks on one stage: their boundaries are crossed without a message. */
+/* Runs graphs with several chunks on one stage, between which no message passes. */
 static void run_chunks(const BackendTable *table)
 {
     int ran = 0;
@@ -124,8 +124,8 @@ static void test_poison(void)
     run_graphs(&backend_poison);
 }
 
-/* Makes a list of n layers of one kind after a dense one; "sum": dense layers with an add around
- * each. The caller frees it with free(). */
+/* Returns the text of a model: a dense layer, then n layers of one kind. kind "sum": dense layers,
+ * each with an add of its input and output. The caller frees the text with free(). */
 static char *deep_model(const char *kind, int n)
 {
     char *text = NULL;
@@ -172,8 +172,8 @@ static void plan_deep(Fixture *f)
     schedule_report_fini(&report);
 }
 
-/* Returns seconds of this process's CPU time, the least of several tries, so that other processes
- * do not count. */
+/* Returns the seconds of CPU time in which a deep model is planned: the least of several tries, so
+ * that other processes hardly matter. */
 static double planning_s(const char *kind, int n, bool recompute)
 {
     enum { TRIES = 3 };
@@ -199,8 +199,8 @@ static double planning_s(const char *kind, int n, bool recompute)
     return least;
 }
 
-/* Four times the layers take about four times as long; a loop over all layers for each layer would
- * take up to sixteen times. */
+/* Planning four times as many layers takes about four times as long; a loop over all layers for
+ * each layer would take up to sixteen times as long. */
 static void test_deep(void)
 {
     enum { TIMES = 4, MOST = 8 };

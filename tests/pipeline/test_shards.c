@@ -1,7 +1,7 @@
-/* How buckets are cut among many more replicas than they have places to cut: each value belongs to
- * one replica, replicas have about equal amounts and receive about equal amounts in halving, two
- * stages cut shared tensors alike, and ranks of a tensor-parallel group cut undivided tensors
- * alike. */
+/* Tests how buckets are divided among many more replicas than they have places to cut. Each value
+ * belongs to one replica; replicas have about equally many values, and receive about equally many
+ * in halving; two stages divide shared tensors in the same way, and ranks of a tensor-parallel
+ * group divide undivided tensors in the same way. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -43,8 +43,8 @@ static Plan *plan_of(const Fixture *f, int dp, int stage)
     return plan;
 }
 
-/* Adds the elements that each rank receives of a bucket. In each round of halving a rank keeps the
- * slices whose owners agree with it in the lowest bits, one more bit than before. */
+/* Adds to received[rank] the elements of a bucket that the rank receives. In round k of halving a
+ * rank keeps the slices whose owners have the same k lowest bits as the rank. */
 static void add_received(const Bounds *b, double *received)
 {
     for (int rank = 0; rank < RANKS; ++rank)
@@ -75,7 +75,7 @@ static void all_have_as_much(void)
         most = mine > most ? mine : most;
     }
     CU_ASSERT_EQUAL(all, values);
-    /* the mean is 1.6 chunks; one chunk of each bucket would be seven */
+    /* the mean is 1.6 chunks of FLAT_CHUNK; a rank with a chunk of each bucket would have seven */
     CU_ASSERT_TRUE(most < 5 * FLAT_CHUNK);
     CU_ASSERT_TRUE(buckets->count > 5);
     for (int b = 0; b < buckets->count; ++b)
@@ -90,7 +90,7 @@ static void all_have_as_much(void)
     close_case(&f);
 }
 
-/* The embedding is also the head's matrix: one tensor, in differently numbered buckets of two
+/* The embedding's matrix is also the head's: one tensor, in buckets of different numbers on two
  * stages. */
 static void stages_cut_alike(void)
 {
@@ -134,8 +134,8 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     return plan;
 }
 
-/* Without replicas, a rank of a group has memory for the floats that it adds up with the others and
- * for those that they send, and for pieces of the tensors that they exchange. */
+/* Without replicas, a rank of a group has memory for the floats that the group sums, for those that
+ * other ranks send, and for pieces of the tensors that the group exchanges. */
 static void group_has_memory(void)
 {
     Fixture f;
@@ -151,7 +151,7 @@ static void group_has_memory(void)
     close_case(&f);
 }
 
-/* One rank has two of three heads and the other has one: their slices differ in length, and so does
+/* One rank has two of three heads, the other rank one. Their slices differ in length, and so does
  * the unused part of a bucket. */
 static void groups_cut_alike(void)
 {

@@ -1,6 +1,6 @@
-/* See forward.h. Every function takes arrays and returns a new one; all of them are freed when the
- * loss is known. Letters: B samples, T tokens, C channels, H heads, V vocabulary; for images N, C,
- * H, W. */
+/* Computes the losses of forward.h. Every function takes arrays and returns a new array; all arrays
+ * are freed when the loss has been computed. Letters: B samples, T tokens, C channels, H heads, V
+ * vocabulary; for images N samples, C channels, H height, W width. */
 #include "forward.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ enum { NAME_CHARS = 64 };
 
 /* ---- memory and parameters ---- */
 
-/* one array, linked to the one allocated before */
+/* an array, linked to the previously allocated array */
 typedef struct Block {
     struct Block *before;
     double number[];
@@ -24,11 +24,11 @@ typedef struct Block {
 typedef struct Run {
     ReferenceParams params;
     Block *newest;
-    /* 1: a requested parameter does not exist */
+    /* 1 if a requested parameter does not exist */
     int missing;
 } Run;
 
-/* Allocates `count` zeros, freed with the run. */
+/* Allocates an array of `count` zeros, which is freed with the run. */
 static double *array(Run *run, int count)
 {
     Block *block = calloc(1, sizeof *block + (size_t)count * sizeof(double));
@@ -48,7 +48,7 @@ static double finish(Run *run, double loss)
     return run->missing ? NAN : loss;
 }
 
-/* Returns the parameter layer.part, `count` numbers; zeros if it is missing. */
+/* Returns the parameter "layer.part", `count` numbers; zeros if it is missing. */
 static const double *param(Run *run, const char *layer, const char *part, int count)
 {
     char name[2 * NAME_CHARS];
@@ -83,7 +83,7 @@ static double *add(Run *run, const double *a, const double *b, int count)
     return y;
 }
 
-/* Mean over rows of -log softmax(logits)[label]. */
+/* Returns the mean over rows of -log softmax(logits)[label]. */
 static double cross_entropy(const double *logits, const int *label, int rows, int classes)
 {
     double loss = 0;
@@ -111,8 +111,8 @@ static double *embed(Run *run, const ReferenceGpt2 *m, const int *token)
     return x;
 }
 
-/* Ba et al. 2016: normalises each row of C numbers to mean 0 and variance 1, then scales and
- * shifts. */
+/* Layer norm (Ba et al. 2016): normalises each row of C numbers to mean 0 and variance 1, then
+ * scales and shifts. */
 static double *layer_norm(Run *run, const char *layer, const double *x, int rows, int C)
 {
     const double *scale = param(run, layer, "weight", C), *shift = param(run, layer, "bias", C);
@@ -127,8 +127,8 @@ static double *layer_norm(Run *run, const char *layer, const double *x, int rows
     return y;
 }
 
-/* One query attends to the keys at positions 0 to t: y = softmax(q k^T / sqrt(width)) v. Rows of k
- * and v are 3C apart. */
+/* Computes the attention of one query to the keys at positions 0 to t: y = softmax(q k^T /
+ * sqrt(width)) v. Rows of k and v begin 3C numbers apart. */
 static void attend(const double *q, const double *k, const double *v, int t, int C, int width,
                    double *score, double *y)
 {
@@ -159,7 +159,7 @@ static double *attention(Run *run, const ReferenceGpt2 *m, const double *qkv)
     return y;
 }
 
-/* Hendrycks & Gimpel 2016, in the form with tanh. */
+/* gelu in the form with tanh (Hendrycks & Gimpel 2016). */
 static double *gelu(Run *run, const double *x, int count)
 {
     double *y = array(run, count), root = sqrt(2 / acos(-1.0));
@@ -168,7 +168,7 @@ static double *gelu(Run *run, const double *x, int count)
     return y;
 }
 
-/* Applies the dense layer of that name to each token. */
+/* Applies the dense layer `layer` to each token. */
 static double *project(Run *run, const ReferenceGpt2 *m, const char *layer, const double *x, int in,
                        int out)
 {
@@ -206,14 +206,14 @@ double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *to
         x = add(run, x, y, rows * C);
     }
     x = layer_norm(run, "ln_f", x, rows, C);
-    /* The head is the embedding's matrix (Press & Wolf 2017). */
+    /* The head's weight is the embedding's matrix (Press & Wolf 2017). */
     double *logits = dense(run, x, param(run, "wte", "weight", m->V * C), NULL, rows, C, m->V);
     return finish(run, cross_entropy(logits, next, rows, m->V));
 }
 
 /* ---- ResNet ---- */
 
-/* (N,C,H,W) */
+/* array of shape (N,C,H,W) */
 typedef struct Image {
     int N, C, H, W;
     double *at;
@@ -279,7 +279,7 @@ static void normalize(Image x, int c, double scale, double shift, Image y)
         }
 }
 
-/* Ioffe & Szegedy 2015, with the statistics of the batch. */
+/* Batch norm (Ioffe & Szegedy 2015) with the statistics of the batch. */
 static Image batch_norm(Run *run, const char *layer, Image x)
 {
     const double *scale = param(run, layer, "weight", x.C), *shift = param(run, layer, "bias", x.C);
@@ -295,7 +295,8 @@ static Image relu(Run *run, Image x)
     return y;
 }
 
-/* Maximum over 3x3, stride 2, with one pixel of padding, which is never the maximum. */
+/* Computes the maximum over 3x3 pixels with stride 2. The padding of one pixel is never the
+ * maximum. */
 static Image max_pool(Run *run, Image x)
 {
     Image y = image(run, x.N, x.C, (x.H - 1) / 2 + 1, (x.W - 1) / 2 + 1);
@@ -312,7 +313,7 @@ static Image max_pool(Run *run, Image x)
     return y;
 }
 
-/* Mean of each channel: (N,C,H,W) -> (N,C). */
+/* Computes the mean of each channel: (N,C,H,W) -> (N,C). */
 static double *global_pool(Run *run, Image x)
 {
     double *y = array(run, x.N * x.C);
@@ -322,7 +323,7 @@ static double *global_pool(Run *run, Image x)
     return y;
 }
 
-/* Applies prefix.convN and prefix.bnN. */
+/* Applies the convolution "PREFIXconvN" and the batch norm "PREFIXbnN", N: number. */
 static Image conv_norm(Run *run, const char *prefix, int number, Image x, int channels, int size,
                        int stride)
 {

@@ -19,29 +19,29 @@ typedef struct ReferenceParams {
 
 /* Radford et al. 2019, with learned positions and without dropout. */
 typedef struct ReferenceGpt2 {
-    /* samples, tokens per sample */
+    /* number of samples, and of tokens per sample */
     int B, T;
-    /* width of the residual stream, heads */
+    /* width of the residual stream; number of heads */
     int C, H;
-    /* blocks, size of the vocabulary */
+    /* number of blocks; size of the vocabulary */
     int L, V;
 } ReferenceGpt2;
 
 /* He et al. 2015; the stride of a bottleneck is in its 3x3 convolution, as in torchvision. */
 typedef struct ReferenceResnet {
-    /* samples; channels, height and width of the data */
+    /* number of samples; channels, height and width of the data */
     int N, C, H, W;
     int blocks[4];
-    /* 0: two 3x3 convolutions a block; 1: 1x1, 3x3, 1x1 and four times as wide */
+    /* 0: blocks of two 3x3 convolutions; 1: blocks of 1x1, 3x3 and 1x1 convolutions with four times
+     * as many output channels */
     int bottleneck;
     /* 0: 7x7/2 convolution and 3x3/2 max pooling; 1: one 3x3 convolution */
     int small_stem;
     int classes;
 } ReferenceResnet;
 
-/* Returns the mean cross-entropy in nats. tokens, next: (B,T), below V; next holds the token to
- * predict at each position. Returns NaN, and prints a line on stderr, if a parameter has no
- * value. */
+/* Returns the mean cross-entropy in nats. tokens, next: (B,T), below V; next: the token to predict
+ * at each position. If a parameter is missing, prints a line on stderr and returns NaN. */
 double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *tokens,
                       const int *next);
 
