@@ -1,19 +1,19 @@
-/* Channels between any number of ranks, over shared memory, over MPI, and over both at once: every
- * message arrives once, in order and complete, the depth limits the sender, and sums in flight are
- * not disturbed. */
+/* Tests of channels between any number of ranks, over shared memory, over MPI, and over both at
+ * once: every message arrives once, complete and in order; the depth limits the sender; sums in
+ * flight are not disturbed. */
 #include "mpi_main.h"
 
 #include <time.h>
 
 enum { MESSAGES = 301, SPECS_MAX = 64 };
 
-/* How a test runs: over one transport, or in a world that treats its ranks as being on several
+/* Ways to run a test: over one transport, or in a world whose ranks are divided into several
  * nodes. */
 typedef enum Way { WAY_SHM, WAY_MPI, WAY_AUTO, WAY_NODES, WAYS } Way;
 static const int way_transport[WAYS] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO,
                                         TRANSPORT_AUTO};
 
-/* Makes ranks 2i and 2i+1 share a "node". */
+/* Makes a world in which ranks 2i and 2i+1 are one node. */
 static void pretend_nodes(World *world)
 {
     *world = test_world;
@@ -55,7 +55,7 @@ static uint32_t word_of(int channel, int number, size_t at)
     return ((uint32_t)channel * 1000003u + (uint32_t)number * 7919u + (uint32_t)at) * 2654435761u;
 }
 
-/* Sends the next message if there is space. */
+/* Sends the next message of channel i if the channel has a free slot. */
 static bool try_send(Rig *rig, int i)
 {
     uint32_t *data = channel_slot(rig->channels, i);
@@ -78,15 +78,15 @@ static bool try_take(Rig *rig, int i)
     return true;
 }
 
-/* Makes a rank slow now and then. */
+/* Sleeps up to 200 microseconds in one of 50 calls, differently on each rank. */
 static void stagger(const Rig *rig, int at)
 {
     uint32_t draw = rng_u32(rng_key(7, RNG_TEST, (uint64_t)rig->world.rank, 5), (uint64_t)at);
     if (draw % 50 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 200000}, NULL);
 }
 
-/* Exchanges all messages of all channels, each rank at its own pace; comm may have a sum in
- * flight. */
+/* Exchanges all messages of all channels, each rank at its own pace. comm: polled meanwhile, and
+ * may have a sum in flight. */
 static void exchange(Rig *rig, int messages, Comm *comm)
 {
     double start = clock_s();
@@ -123,8 +123,7 @@ static void rings(void)
         }
 }
 
-/* Several channels between the same ranks, in both directions, with different sizes, for every pair
- * of ranks. */
+/* Every pair of ranks has several channels with different sizes, in both directions. */
 static void all_pairs(void)
 {
     for (Way way = 0; way < WAYS; ++way) {
@@ -139,8 +138,8 @@ static void all_pairs(void)
     }
 }
 
-/* Nobody receives until the senders have stopped: they are ahead by the depth, over MPI by up to
- * twice as much. */
+/* No rank receives until the senders have stopped. A sender is then ahead by the depth, over MPI by
+ * up to twice the depth. */
 static void limited_by_depth(void)
 {
     for (Way way = 0; way < WAYS; ++way)
@@ -166,7 +165,7 @@ static void limited_by_depth(void)
         }
 }
 
-/* Sums over all ranks begin and are in flight while messages are exchanged. */
+/* Messages are exchanged while sums over all ranks begin and are in flight. */
 static void among_sums(void)
 {
     enum { ELEMENTS = 200000 };
@@ -209,7 +208,7 @@ static void in_parts(void)
     }
 }
 
-/* Number of times that the first thread of a process has given up its core to sleep. */
+/* Returns the number of times that the first thread of a process has given up its core to sleep. */
 static long sleeps_of(int process)
 {
     char path[64], line[256];
@@ -222,8 +221,8 @@ static long sleeps_of(int process)
     return count;
 }
 
-/* A receiver in channels_wait sleeps, repeatedly, until the message arrives, and then receives it:
- * the sender waits for that. */
+/* A receiver in channels_wait sleeps repeatedly until the message arrives, and then receives it.
+ * The sender sends only when the receiver has slept often enough. */
 static void woken_from_sleep(void)
 {
     enum { SLEEPS = 20 };

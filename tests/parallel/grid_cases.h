@@ -1,10 +1,11 @@
-/* Parts of the world and grids over it, for any number of ranks: the members of each part, sums in
- * several parts at once, and the coordinates of every rank. */
+/* Tests of parts of the world and of grids, for any number of ranks: the members of each part, sums
+ * in several parts at once, and the coordinates of every rank. */
 #include "mpi_main.h"
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
 
-/* Gathers the members of a part, as ranks of the world, and checks the part's own numbers. */
+/* Gathers the members of a part, as ranks of the world, and compares them with want[count]. Also
+ * checks the part's rank and size. */
 static void check_part(const World *part, const int *want, int count)
 {
     int mine = test_world.rank, found[16] = {0};
@@ -19,7 +20,8 @@ static void check_part(const World *part, const int *want, int count)
     CU_ASSERT_EQUAL(part->node == MPI_COMM_NULL, count == 1);
 }
 
-/* Sums powers of two over the part, which shows exactly which ranks took part. */
+/* Sums powers of two, one for each rank of the world, over the part: the sum shows which ranks took
+ * part. */
 static void check_sum(const World *part, const int *want, int count, int transport)
 {
     enum { ELEMENTS = 3000 };
@@ -43,8 +45,8 @@ static void check_sum(const World *part, const int *want, int count, int transpo
     comm_free(&comm);
 }
 
-/* Parts by the remainder of the rank, for every divisor: of one rank, of several, of all, and of
- * different sizes. */
+/* Divides the world into parts by the remainder of the rank, for every divisor. Parts have one
+ * rank, several or all, and may differ in size. */
 static void parts_by_remainder(void)
 {
     for (int colors = 1; colors <= test_world.size; ++colors) {
@@ -75,7 +77,8 @@ static void part_of_a_part(void)
     world_part_fini(&half);
 }
 
-/* Only the part of the highest rank fails: its ranks agree on that, and others are not affected. */
+/* Only the part of the highest rank fails. Its ranks agree on the failure, and the other part is
+ * not affected. */
 static void statuses_of_parts(void)
 {
     World part;

@@ -1,4 +1,5 @@
-/* The main of tests that run under mpirun, and a backend of plain host memory for communicators. */
+/* The main function of tests that run under mpirun, and a backend in plain host memory for
+ * communicators. */
 #ifndef WEFT_TEST_MPI_MAIN_H
 #define WEFT_TEST_MPI_MAIN_H
 
@@ -39,7 +40,8 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* Returns a world that treats each `ranks` ranks as a node. The caller frees its part `node`. */
+/* Returns a world in which each `ranks` consecutive ranks are a node. The caller frees the
+ * communicator `node`. */
 static inline World world_of_nodes(World world, int ranks)
 {
     world.one_node = false;
@@ -62,7 +64,8 @@ static void host_release(Backend *b, void *p, size_t bytes)
 static const BackendTable host_table = {
     .name = "host", .host_memory = true, .alloc = host_alloc, .release = host_release};
 
-/* Like a GPU: its memory is read and written by copies only. */
+/* A device_ function belongs to a backend that behaves like a GPU: its memory is read and written
+ * only by copies. */
 static Stream *device_stream(Backend *b)
 {
     (void)b;

@@ -1,6 +1,6 @@
-/* Sums that only a shard's owner receives, and parameters gathered from shards, compared with the
- * recursive definition of the tree and with the ordinary sum, bit by bit, over every transport of
- * host memory. */
+/* Tests of sums that only a shard's owner receives, and of parameters that are gathered from
+ * shards. Results are compared bit by bit with the recursive definition of the summation tree and
+ * with the all-reduce, over every transport of host memory. */
 #include "ways.h"
 
 #include "parallel/transport/comm_table.h"
@@ -14,7 +14,8 @@ static Comm *open_comm(Way way, int64_t elements, int64_t params)
     return comm;
 }
 
-/* A division of a range into shards: as a list of bounds, and in the form for a communicator. */
+/* A division of a range into shards: as a list of bounds, bound[r] .. bound[r + 1] - 1 for rank r,
+ * and as Bounds for a communicator. */
 typedef struct Drawn {
     int64_t bound[RANKS_MAX + 1];
     Bounds bounds;
@@ -30,7 +31,8 @@ static void drawn_fini(Drawn *drawn)
     bounds_fini(&drawn->bounds);
 }
 
-/* Divides [offset, offset + count) at random: some shards are empty, some long. */
+/* Divides [offset, offset + count) at random; some shards are empty, some long. number: key of the
+ * random numbers. */
 static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
@@ -45,7 +47,7 @@ static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* One rank in three has a shard, and two at most: most shards are empty. */
+/* Divides the range among two ranks at most; all other shards are empty. */
 static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     int owners = test_world.size > 4 ? 2 : 1, left = owners;
@@ -60,7 +62,7 @@ static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* The shard's sums are right, and nothing outside the range is changed. */
+/* The sums in the shard are right, and no element outside the range is changed. */
 static void reduce_of_odd_sizes(void)
 {
     static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
@@ -91,7 +93,7 @@ static float filled(int rank, int64_t element, int round)
     return (float)(rank * 1000 + round) + (float)(element % 997) / 1024;
 }
 
-/* All ranks have what this rank wrote in its shard, and it has what the others wrote. */
+/* Counts gathered elements that differ from those that their owner wrote in this round. */
 static int64_t wrong_params(const Comm *comm, const int64_t *bound, int round)
 {
     int64_t count = 0;
@@ -113,9 +115,9 @@ static void pause_at_random(int at)
     if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
 }
 
-/* Step after step as in training: sums and reductions in flight together, then parameters, without
- * barriers other than those of the calls: a rank may write its shard as soon as the sums have
- * arrived, and read everything once it is gathered. */
+/* Makes several steps as in training: all-reduces and reduce-scatters in flight together, then
+ * gathered parameters. There are no barriers except those inside the calls: a rank may write its
+ * shard when the sums have arrived, and read all parameters when they have been gathered. */
 static void steps(void)
 {
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
@@ -156,21 +158,22 @@ static void steps(void)
     }
 }
 
-/* Ranges whose leaves arrive in turns, in reused places, and are added to partial sums of
- * shards. */
+/* Ranges whose leaves are pushed in several turns, from arena memory that is reused, and are added
+ * to partial sums of the shards. */
 typedef struct Growing {
     Comm *comm;
     void (*draw)(Drawn *drawn, int64_t offset, int64_t count, int number);
-    /* ranges of `each` elements */
+    /* division of each range, of `each` elements */
     Drawn drawn[3];
     int64_t each;
-    /* offset of this rank's shard of each range in the levels */
+    /* offset in each level of this rank's shard of each range */
     int64_t at_level[3];
     float *level[32];
     int turns, levels;
     PushTo to;
-    /* Offsets of the places in the arena, and their last pushes. Ranges share two places if their
-     * sums stay in the levels; otherwise each has one. */
+    /* Offset of each range's leaves in the arena, and number of the last push from there. If sums
+     * stay in the levels, the three ranges share two places in the arena; otherwise each range has
+     * its own. */
     int64_t at[3], pushed[3];
 } Growing;
 
@@ -256,7 +259,8 @@ static void pushes(void)
     }
 }
 
-/* A range that is gathered into one of two places. */
+/* A range that is gathered into one of two places. shift: offset of the place; number: of the
+ * gather. */
 typedef struct Placed {
     Drawn drawn;
     int64_t shift, number;
@@ -272,7 +276,7 @@ static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int r
     p->number = comm_allgather_begin(comm, &p->drawn.bounds, p->shift);
 }
 
-/* Counts wrong elements. The bounds may be released afterwards. */
+/* Waits for a gather, and counts its wrong elements. The bounds may be released afterwards. */
 static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
 {
     int64_t count = 0;
@@ -285,8 +289,8 @@ static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
     return count;
 }
 
-/* Ranges are gathered into two places in turn, one range ahead of its use, each waited for by
- * itself, with sums in flight. */
+/* Ranges are gathered into two places in turn, each while the range before it is used. Each gather
+ * is waited for separately, with sums in flight. */
 static void places(void)
 {
     enum { EACH = 70001, ROUNDS = 20 };
@@ -301,7 +305,7 @@ static void places(void)
             comm_allreduce_begin(comm, now * EACH, EACH);
             pause_at_random(round);
             bad += wrong_gathered(comm, &placed[1 - now], round - 1);
-            /* all ranks have read it */
+            /* waits until all ranks have read the place that is gathered into next */
             if (comm->params_shared) world_barrier(&test_world);
         }
         bad += wrong_gathered(comm, &placed[ROUNDS % 2], ROUNDS);
@@ -312,7 +316,7 @@ static void places(void)
     }
 }
 
-/* Shards longer than a message; one rank has none. */
+/* Shards are longer than a message; one rank has none. */
 static void large_and_lopsided(void)
 {
     enum { ROOM = 3000001 };
@@ -337,7 +341,7 @@ static void large_and_lopsided(void)
     }
 }
 
-/* Few shards, longer than a message. */
+/* Only few ranks have a shard, which is longer than a message. */
 static void few_have_all(void)
 {
     enum { COUNT = 800006, ROOM = 1200009 };
@@ -359,7 +363,8 @@ static void few_have_all(void)
     }
 }
 
-/* Each operation is begun and waited for by itself; no later operation moves it on. */
+/* Each operation is begun and waited for before the next one begins, so no later operation drives
+ * its messages. */
 static void one_at_a_time(void)
 {
     enum { ROOM = 4096 };

@@ -1,5 +1,6 @@
-/* Ordered sums over ranks compared with the recursive definition of the tree, bit by bit, for every
- * transport of host memory. Values are such that another order of additions gives other bits. */
+/* Tests of all-reduces: sums are compared bit by bit with the recursive definition of the summation
+ * tree, for every transport of host memory. The values give other bits in another order of
+ * additions. */
 #include "ways.h"
 
 #include "parallel/transport/comm_table.h"
@@ -8,7 +9,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* Sleeps at random, up to 300 microseconds, differently on each rank. */
+/* Sleeps up to 300 microseconds in one of three calls, at random and differently on each rank. */
 static void stagger(const Comm *comm, int at)
 {
     uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)comm->rank, 99), (uint64_t)at);
@@ -37,8 +38,8 @@ static void sums_of_odd_sizes(void)
     }
 }
 
-/* Many ranges of many sizes in flight, with progress in between, at a different pace on every rank,
- * in several rounds. */
+/* Many ranges of many sizes are in flight in several rounds. Every rank begins and polls them at
+ * its own pace. */
 static void many_in_flight(void)
 {
     enum { ELEMENTS = 400000, ROUNDS = 4 };
@@ -63,7 +64,7 @@ static void many_in_flight(void)
     }
 }
 
-/* Where polling moves sums, it finishes them, too, without a wait. */
+/* If polling drives the sums of a transport, it also completes them without a wait. */
 static void finished_by_polling(void)
 {
     enum { ELEMENTS = 5000 };
@@ -80,7 +81,8 @@ static void finished_by_polling(void)
     comm_free(&comm);
 }
 
-/* A sum of -0 is -0: it does not start from 0, so leaves of -0 have no effect. */
+/* The sum of leaves of -0 is -0, since a sum does not start from 0. Leaves of -0 therefore change
+ * no sum. */
 static void minus_zero(void)
 {
     enum { ELEMENTS = 4000 };
@@ -98,7 +100,8 @@ static void minus_zero(void)
     }
 }
 
-/* Longer than a transport's piece, with several threads; the same bits over both transports. */
+/* A sum longer than a transport's piece, with several threads, has the same bits over all
+ * transports. */
 static void large_and_same_bits(void)
 {
     enum { ELEMENTS = 5000011 };
@@ -140,7 +143,7 @@ static void idle_and_side_by_side(void)
     comm_free(&b);
 }
 
-/* A waiting rank does the shares of ranks that have posted and are busy elsewhere. */
+/* Rank 0 begins a sum 150 ms later than the others; the sum is right on all ranks. */
 static void late_rank(void)
 {
     for (int t = 0; t < WAY_COUNT; ++t) {
@@ -154,7 +157,7 @@ static void late_rank(void)
     }
 }
 
-/* Sums of device memory when no GPUs are joined. */
+/* Sums in device memory go through host memory if GPUs are not connected. */
 static void by_way_of_the_host(void)
 {
     Backend device = {.table = &device_table, .options = {.threads = 1}};
@@ -202,7 +205,7 @@ static void choice_of_transport(void)
     MPI_Comm_free(&nodes.node);
 }
 
-/* Returns the widest group that is possible if the nodes' ranks have these colors. */
+/* Returns comm_group_width if ranks with the same color are on one node. color: for each rank. */
 static inline int width_of(const int *color)
 {
     World world = test_world;
@@ -228,7 +231,8 @@ static inline void widths_of_groups(void)
     CU_ASSERT_EQUAL(comm_group_width(&test_world, TRANSPORT_AUTO), 1);
 }
 
-/* More memory than any machine has gives a message on every rank, not a later signal. */
+/* A request for more memory than any machine has is an error with a message on every rank, and no
+ * signal kills a rank later. */
 static void too_large_is_a_message(void)
 {
     Backend host = {.table = &host_table, .options = {.threads = 1}};
@@ -279,7 +283,7 @@ static void ranks_of_the_node(void)
     CU_ASSERT_EQUAL(local, test_world.size);
 }
 
-/* Cases for any number of ranks. */
+/* The cases that run with any number of ranks. */
 #define SUM_CASES_ANY                                                                              \
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
         {"finished by polling", finished_by_polling}, {"minus zero", minus_zero},                  \

@@ -1,5 +1,5 @@
-/* Bounds, which do not store empty shards, give the same answers for every rank as the whole list,
- * for few ranks and many, however shards are distributed. */
+/* Tests Bounds, which do not store empty shards: they give the same bounds for every rank as a
+ * whole list, for few ranks and many, and for any distribution of the shards. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -32,7 +32,7 @@ static void say_what_the_list_says(void)
     uint64_t drawn = 0;
     for (int ranks = 1; ranks <= MOST; ++ranks)
         for (int filled = 1; filled <= 64; filled *= 4) {
-            /* on average one shard in `filled` is not empty */
+            /* on average one of `filled` shards is not empty */
             bound[0] = 7;
             for (int r = 0; r < ranks; ++r) {
                 uint32_t draw = rng_u32(key, drawn++);

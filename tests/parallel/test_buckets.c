@@ -1,5 +1,5 @@
-/* Buckets cover the arena once, from the last tensor to the first, are cut at tensor bounds only,
- * and have about the requested size. */
+/* Tests that buckets cover the arena once, from the last tensor to the first, are cut only between
+ * tensors, and have about the requested size. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -37,7 +37,7 @@ static void few_tensors(void)
     buckets_fini(&b);
 }
 
-/* A small tensor does not wait for a large one after it. */
+/* A small tensor is not in one bucket with a large tensor, for whose gradient it would wait. */
 static void big_tensor_alone(void)
 {
     static const int64_t offset[] = {0, 10, 1000010};
@@ -55,12 +55,12 @@ static void edges(void)
     buckets_init(&b, NULL, 0, 0, 100);
     CU_ASSERT_EQUAL(b.count, 0);
     buckets_fini(&b);
-    /* no tensor, only the elements after them */
+    /* no tensors, only padding elements */
     buckets_init(&b, NULL, 0, 16, 100);
     CU_ASSERT_EQUAL(b.count, 1);
     CU_ASSERT_EQUAL(b.elements[0], 16);
     buckets_fini(&b);
-    /* the first begins late, and one tensor is empty */
+    /* the first tensor does not begin at 0, and one tensor is empty */
     static const int64_t offset[] = {16, 16, 32};
     buckets_init(&b, offset, 3, 48, 1);
     check_cover(&b, offset, 48);

@@ -1,7 +1,7 @@
-/* A rank is killed while another waits for its message: the waiting rank finds out by itself and
- * reports it, and the job ends. The program starts itself under mpirun, which is stopped until the
- * rank has reported, because it would end the job first. Ranks write to a file instead of through
- * mpirun. */
+/* Tests that a rank that waits for a message notices that the sender has been killed, reports it,
+ * and ends the job. The program starts itself under mpirun. mpirun is stopped until the rank has
+ * reported, because it would end the job first; for the same reason ranks write to a file instead
+ * of through mpirun. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -13,7 +13,7 @@ static const char *program;
 static const char WORDS[] = "waiting for a message: rank 1 (process";
 static const double LIMIT_S = 100;
 
-/* Returns the file's text, in static memory. */
+/* Returns the text of a file, in static memory. */
 static const char *text_of(const char *path)
 {
     static char text[8192];
@@ -24,7 +24,7 @@ static const char *text_of(const char *path)
     return text;
 }
 
-/* Continues mpirun once the other rank has reported. */
+/* Continues mpirun when the other rank has reported. */
 static void continue_later(pid_t launcher, const char *said)
 {
     if (fork() != 0) return;
@@ -34,7 +34,7 @@ static void continue_later(pid_t launcher, const char *said)
     _exit(0);
 }
 
-/* One rank of the job that is lost: rank 0 waits for a message that rank 1 never sends. */
+/* Runs one rank of the job: rank 0 waits for a message that rank 1 never sends. */
 static int rank_main(int argc, char **argv)
 {
     World world;
@@ -54,7 +54,7 @@ static int rank_main(int argc, char **argv)
     }
     for (double start = clock_s(); !channel_message(channels, 0) && clock_s() - start < LIMIT_S;)
         channels_wait(channels, clock_s() - start);
-    /* nobody noticed */
+    /* reached only if the death is not noticed */
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* Parts of different sizes are collected on one rank, from more ranks than it receives from at a
- * time, and sums over all ranks. */
+/* Tests that parts of different sizes are collected on one rank, from more ranks than it receives
+ * from at a time; also sums of integers over all ranks. */
 #include "mpi_main.h"
 
 static unsigned char byte_of(int rank, size_t at)
@@ -7,14 +7,15 @@ static unsigned char byte_of(int rank, size_t at)
     return (unsigned char)((size_t)rank * 37 + at * 11 + at / 251);
 }
 
-/* Size of a part: none, a few bytes, or more than MPI sends before the receiver is ready. */
+/* Returns the size of a rank's part: none, a few bytes, or more bytes than MPI sends before the
+ * receiver is ready. */
 static size_t bytes_of(int rank, int round)
 {
     static const size_t bytes[] = {0, 1, 300000, 17, 70000};
     return bytes[(rank + round) % 5];
 }
 
-/* A rank's data of one collect: the part it sends and the parts received. */
+/* A rank's data of one collect: the part that it sends, and the parts that it receives. */
 typedef struct Parts {
     size_t *bytes, all;
     unsigned char *mine, *out;
@@ -32,7 +33,8 @@ static Parts parts_new(int round)
     return p;
 }
 
-/* Checks that all parts lie on the root in the order of ranks, and that nothing else is changed. */
+/* Checks that the root has all parts in the order of the ranks, and that no other memory has
+ * changed. */
 static void parts_check(Parts *p, int round, int root)
 {
     const World *world = &test_world;
@@ -47,8 +49,8 @@ static void parts_check(Parts *p, int round, int root)
     mem_free(&p->out);
 }
 
-/* Each rank is the root once, with and without a part to send; ranks go on to the next root as
- * soon as they have sent. */
+/* Each rank is the root once; some roots have no part of their own. Ranks continue with the next
+ * root as soon as they have sent. */
 static void parts_lie_in_order(void)
 {
     const World *world = &test_world;
@@ -85,7 +87,7 @@ static void all_collect_at_once(void)
 static void whole_numbers_are_added(void)
 {
     const World *world = &test_world;
-    /* too large for a double to hold exactly, and negative */
+    /* a number that a double cannot represent exactly, and a negative one */
     int64_t data[] = {((int64_t)1 << 60) / world->size + world->rank, -world->rank, 0},
             ranks = world->size;
     world_add(world, data, 3);
@@ -94,7 +96,8 @@ static void whole_numbers_are_added(void)
     CU_ASSERT_EQUAL(data[2], 0);
 }
 
-/* Numbers whose bits change in a sum of another order, or in a sum with anything but zero. */
+/* Merges arrays in which each element is nonzero on one rank only. The numbers would change their
+ * bits in any other sum. */
 static void one_number_of_each_is_kept(void)
 {
     enum { EACH = 5 };

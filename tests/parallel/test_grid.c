@@ -1,5 +1,5 @@
-/* Grid shapes from a configuration, messages on those that do not fit, and a grid and channels of
- * one rank without MPI. */
+/* Tests of grid shapes from a configuration, of the messages for shapes that do not fit, and of a
+ * grid and channels of one rank without MPI. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -16,7 +16,7 @@ static Status shape_for(GridShape *shape, int dp, int pp, int tp, int ranks)
 static void shapes_that_fit(void)
 {
     static const int cases[][7] = {
-        /* dp, pp, tp as configured, ranks; then the resulting dp, pp, tp */
+        /* configured dp, pp, tp; number of ranks; resulting dp, pp, tp */
         {0, 1, 1, 1, 1, 1, 1}, {0, 1, 1, 8, 8, 1, 1}, {0, 2, 1, 8, 4, 2, 1}, {0, 2, 2, 8, 2, 2, 2},
         {1, 8, 1, 8, 1, 8, 1}, {3, 2, 1, 6, 3, 2, 1}, {0, 3, 1, 3, 1, 3, 1}};
     for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); ++i) {

@@ -1,6 +1,6 @@
-/* Halving among up to 4,096 imaginary ranks: real additions in the order of the rounds, compared
- * with the definition of the tree; all ranks receive the sums; planned numbers of messages are
- * counted. */
+/* Tests halving among up to 4,096 ranks that are simulated in one process. Numbers are added in the
+ * order of the rounds and compared with the definition of the summation tree; all ranks receive the
+ * sums; the messages are counted and compared with the planned numbers. */
 #include "../../src/parallel/order/halving.h"
 
 #include "harness.h"
@@ -21,7 +21,8 @@ static void free_all(int ranks)
     for (int r = 0; r < ranks; ++r) halving_free(&plan[r]);
 }
 
-/* Returns the round of rank r in which blocks of 2^level ranks join, or NULL. */
+/* Returns the round of rank r in which blocks of 2^level ranks are joined; NULL: it has no such
+ * round. */
 static const HalvingRound *round_at(int r, int level)
 {
     for (int i = 0; i < plan[r]->rounds; ++i)
@@ -34,7 +35,7 @@ static bool has(const HalvingMessage *message, int position)
     return position >= message->begin && position < message->end;
 }
 
-/* Counts messages of a rank's round that its peer does not wait for. */
+/* Counts messages that a rank sends in a round and that the receiver does not wait for. */
 static int64_t unmatched(int r, int level)
 {
     const HalvingRound *round = round_at(r, level);
@@ -48,7 +49,8 @@ static int64_t unmatched(int r, int level)
     return bad;
 }
 
-/* Checks that everything sent is received, and the reverse. */
+/* Checks that each sent message is received, and that each message that a rank waits for is
+ * sent. */
 static int64_t check_messages(int ranks)
 {
     int64_t bad = 0, most = 0, all = 0;
@@ -68,13 +70,15 @@ static int64_t check_messages(int ranks)
         all += h->sent_count;
         if (h->sent_count > most) most = h->sent_count;
     }
-    /* on average at most log2(ranks) messages a rank; with a power of two exactly that number */
+    /* a rank sends on average at most log2(ranks) messages, and exactly that number if ranks is a
+     * power of two */
     bad += all > (int64_t)ranks * halving_rounds(ranks);
     if ((ranks & (ranks - 1)) == 0) bad += most != halving_rounds(ranks);
     return bad;
 }
 
-/* Collects one slice: its sum ends on its owner; nobody sends a slice it does not have. */
+/* Simulates the reduce-scatter of one slice. Its sum must end on its owner, and no rank may send a
+ * slice that it does not have. */
 static int64_t collect(int ranks, int slice)
 {
     static float value[RANKS_MOST], next[RANKS_MOST];
@@ -108,7 +112,8 @@ static int64_t collect(int ranks, int slice)
     return bad + (memcmp(&wanted, &value[slice], sizeof wanted) != 0);
 }
 
-/* Spreads one slice: it is sent once to each rank that does not have it. */
+/* Simulates the all-gather of one slice, which must be sent once to each rank that does not have
+ * it. */
 static int64_t spread(int ranks, int slice)
 {
     static int has_it[RANKS_MOST], next[RANKS_MOST];
@@ -154,7 +159,7 @@ static void test_large(void)
         CU_ASSERT_EQUAL(check_ranks(ranks[i]), 0);
 }
 
-/* Places are a permutation of all slices. */
+/* The positions of slices are a permutation of all slices. */
 static void test_places(void)
 {
     int64_t bad = 0;
@@ -169,7 +174,7 @@ static void test_places(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* The rule chooses the way with the smaller expected time, whatever the link. */
+/* COMM_BY_RULE chooses the algorithm with the smaller expected time, for any link. */
 static void test_rule(void)
 {
     const Link far = {.latency_s = 5e-4, .s_per_byte = 1e-10},
@@ -193,7 +198,7 @@ static void test_rule(void)
     CU_ASSERT_TRUE(halved > 300);
 }
 
-/* Costs computed by hand: 64 ranks, 11,534,336 floats (22 pieces of 2^19). */
+/* The costs for 64 ranks and 11,534,336 floats (22 pieces of 2^19) equal those computed by hand. */
 static void test_cost(void)
 {
     const SumShape shape = {.ranks = 64,
@@ -219,9 +224,9 @@ static void test_cost(void)
     CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 2772) + bytes * 1e-10, 1e-12);
 }
 
-/* 2^20 floats in shards of 4,096 on one rank in 64. Halving needs no more pieces than for even
- * shards; all to all works in slices of all shards, 48 floats of each, and needs more. With even
- * shards and wide node groups fewer slices are needed. */
+/* 2^20 floats are in shards of 4,096 floats, on one of 64 ranks. Halving needs no more pieces than
+ * for equal shards. All-to-all processes a slice of 48 floats of each shard at a time, and needs
+ * more pieces. With equal shards and wide node groups it needs fewer. */
 static void test_few_shards(void)
 {
     SumShape shape = {.ranks = 16384,
@@ -243,7 +248,8 @@ static void test_few_shards(void)
     CU_ASSERT_EQUAL(sum_pieces(&shape, COMM_HALVING), 1);
 }
 
-/* The closed forms for all ranks agree with the sum and the maximum over ranks. */
+/* The formulas for the number of messages of all ranks, and of the rank that sends most, agree with
+ * the sum and the maximum over ranks. */
 static void test_most_and_all(void)
 {
     int64_t bad = 0;
@@ -260,9 +266,9 @@ static void test_most_and_all(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* In halving, the last of 2^k + 1 ranks sends to all others. Leaves of a growing tree are summed by
- * halving in groups that form a node of it: of 24 ranks in eights, with three rounds, and two more
- * messages to the other eights. */
+/* In halving, the last of 2^k + 1 ranks sends to all others. If leaves are pushed to a growing
+ * tree, halving runs only in groups that form a node of the tree: 24 ranks are three groups of
+ * eight, with three rounds and two more messages to the other groups. */
 static void test_odd_one(void)
 {
     SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};

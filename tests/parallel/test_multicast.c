@@ -1,6 +1,6 @@
-/* The tree of a multicast for up to 200 members, on nodes of one size, of several, and of one rank
- * each: everybody is reached once in few steps, each node is entered once, and nobody sends to more
- * than two. */
+/* Tests the tree of a multicast for up to 200 members, on nodes of equal size, of different sizes,
+ * and of one rank each: every member is reached once in few steps, each node receives from another
+ * node once, and no member sends to more than two others. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -26,8 +26,8 @@ static void make_nodes(Case *c, int least, int most)
     }
 }
 
-/* Chooses a root, and each other rank by chance: first those on root's node, then those on later
- * nodes, then those on earlier ones. */
+/* Chooses the root and `count` members at random, and orders them: first members on the root's
+ * node, then on later nodes, then on earlier nodes. */
 static void make_members(Case *c, int count)
 {
     bool in[RANKS_MOST] = {0};
@@ -98,7 +98,7 @@ static void test_tree(void)
     mem_free(&c);
 }
 
-/* If all nodes have the same number of ranks, the tree is at most one step higher than one that
+/* If all nodes have the same number of ranks, the tree has at most one step more than a tree that
  * ignores nodes. */
 static void test_even(void)
 {

@@ -1,5 +1,5 @@
-/* Each rank sends bytes to some others, few bytes and more pieces than are in flight at once, on
- * nodes of one, two, three and seven ranks. */
+/* Tests multicasts in which each rank sends to some of the others, on nodes of one, two, three and
+ * seven ranks. The sizes are a few bytes, and more pieces than may be in flight at a time. */
 #include "mpi_main.h"
 
 enum { BYTES_MOST = (20 << 20) + 3, BEHIND = 8 };
@@ -53,7 +53,7 @@ static void test_sets(void)
     }
 }
 
-/* A process without a launcher. */
+/* A multicast in a process without a launcher. */
 static void test_alone(void)
 {
     World world = world_alone();

@@ -1,6 +1,7 @@
-/* The socket of the first node, to which thousands of nodes send. One process sends the datagrams
- * of all of them at their times, and receives them as the first node's watchdog does. The kernel
- * delivers datagrams within a host as they are sent, so no clock is needed. */
+/* Tests the socket of the first node, to which thousands of nodes send. One process sends the
+ * datagrams of all nodes in the order of their times, and receives them as the first node's
+ * watchdog does. The kernel delivers datagrams within a host at once, so the test does not have to
+ * wait. */
 #include "harness.h"
 #include "parallel/watch/node_links.h"
 
@@ -8,15 +9,15 @@
 #include <math.h>
 #include <net/if.h>
 
-/* Size of a receive buffer without special rights: Linux's default, halved because setsockopt
- * doubles it. */
+/* DEFAULT_BYTES: size of a receive buffer without special rights; half of Linux's default, because
+ * setsockopt doubles it. */
 enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
 
 static const double BEGIN_S = 1000;
 
 typedef struct Nodes {
     World world;
-    /* first: the first node's; other: used for all other nodes in turn, with one socket */
+    /* first: of the first node; other: of all other nodes in turn, with one socket */
     NodeLinks first, other;
     RankState *rank, mine[RANKS_EACH];
     int nodes;
@@ -31,7 +32,7 @@ static void introduce(const Nodes *n, NodeLinks *links)
     memcpy(links->first, n->first.first, sizeof n->first.first);
 }
 
-/* True if an interface other than the host's own has an address. */
+/* Returns true if an interface other than the loopback has an address. */
 static bool has_address(void)
 {
     struct ifaddrs *all = NULL;
@@ -44,7 +45,7 @@ static bool has_address(void)
     return found;
 }
 
-/* Returns false, with a message, if this host has no address. */
+/* Makes the links of all nodes. Returns false, with a message, if this host has no address. */
 static bool nodes_init(Nodes *n, int nodes)
 {
     *n = (Nodes){.world = world_alone(), .nodes = nodes};
@@ -68,7 +69,7 @@ static void nodes_fini(Nodes *n)
     mem_free(&n->rank);
 }
 
-/* Sends the state of node k at BEGIN_S, in step `step`. */
+/* Sends the state of node k, whose ranks are in step `step`, at time BEGIN_S. */
 static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
 {
     for (int r = 0; r < RANKS_EACH; ++r)
@@ -83,7 +84,7 @@ static void receive_all(Nodes *n)
     node_links_receive(&n->first, n->rank, n->nodes * RANKS_EACH);
 }
 
-/* Number of nodes whose ranks are all known to be in that step. */
+/* Returns the number of nodes of which the first node knows that all ranks are in this step. */
 static int known(const Nodes *n, int64_t step)
 {
     int count = 0;
@@ -96,7 +97,8 @@ static int known(const Nodes *n, int64_t step)
     return count;
 }
 
-/* Two periods: no datagram is lost, although the socket holds only a few hundred. */
+/* In two periods no datagram is lost, although the socket's buffer has room for only a few
+ * hundred. */
 static void all_are_received(void)
 {
     static const int sizes[] = {2, 3, 100, 500, 2048, NODES_MOST};
@@ -115,14 +117,15 @@ static void all_are_received(void)
             receive_all(&n);
             CU_ASSERT_EQUAL(known(&n, step), nodes - 1);
         }
-        /* the nodes have been answered */
+        /* checks that the nodes have received an answer */
         node_links_receive(&n.other, n.rank, 0);
         CU_ASSERT(n.other.link[0].length > 0);
         nodes_fini(&n);
     }
 }
 
-/* Without phases datagrams are lost, so the test above can detect losses. */
+/* If all nodes send at the same time, datagrams are lost. This shows that the test above can detect
+ * losses. */
 static void a_burst_is_lost(void)
 {
     Nodes n;
@@ -134,8 +137,8 @@ static void a_burst_is_lost(void)
     nodes_fini(&n);
 }
 
-/* The first node receives at most some thousands a second, messages of a live node arrive often
- * enough not to be called silent, and few nodes send at each look. */
+/* The first node receives at most some thousands of datagrams a second; a live node sends often
+ * enough not to be reported as silent; few nodes send between two looks. */
 static void periods(void)
 {
     for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {
@@ -150,7 +153,7 @@ static void periods(void)
     }
 }
 
-/* A node sends once a period, however often its watchdog looks. */
+/* A node sends once in each period, even if its watchdog looks more often. */
 static void once_a_period(void)
 {
     static const int sizes[] = {2049, 2500, 4097, NODES_MOST};
@@ -170,7 +173,8 @@ static void once_a_period(void)
     }
 }
 
-/* All nodes learn of the end, except one that has never sent, whose address is unknown. */
+/* All nodes are notified of the end, except a node that has never sent, whose address is not
+ * known. */
 static void all_receive_the_end(void)
 {
     enum { NODES = 200, CODE = 74, DUMB = 77 };

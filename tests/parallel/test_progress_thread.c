@@ -1,14 +1,14 @@
-/* The progress thread: its owner's waits end when a message has moved, or at their limit, whatever
- * the wall clock does. */
+/* Tests the progress thread: a wait of its owner ends when a message has moved, or at the limit of
+ * the wait, also if the wall clock changes. */
 #include "harness.h"
 #include "parallel/mpi/progress_thread.h"
 #include "wall_clock.h"
 
 enum { HOUR_S = 3600, LIMIT_S = 60, TURNS = 20 };
 
-/* Called with the MPI lock held, as progress_thread.h says. */
+/* Argument of `poll`, which is called with the MPI lock held (progress_thread.h). */
 typedef struct Traffic {
-    /* number of polls so far; number of the first poll that moves something */
+    /* number of polls so far; number of the first poll that moves a message */
     int turns, ready;
     bool moved;
 } Traffic;
@@ -21,8 +21,8 @@ static ProgressPoll poll(void *of)
     return t->turns == t->ready ? PROGRESS_MOVED : PROGRESS_IDLE;
 }
 
-/* Nothing moves for many polls: each wait ends at its limit, and the next one finds more polls
- * done. */
+/* No message moves for many polls: each wait ends at its limit, and before the next wait the thread
+ * has polled again. */
 static void wait_many(time_t ahead_s)
 {
     Traffic traffic = {.ready = TURNS};
@@ -33,7 +33,7 @@ static void wait_many(time_t ahead_s)
     progress_thread_wake(progress);
     while (!traffic.moved) progress_thread_wait(progress, 1e-4);
     CU_ASSERT(traffic.turns >= TURNS);
-    /* idle: ends at the limit only */
+    /* after the message there is nothing to do, and a wait ends only at its limit */
     for (int i = 0; i < 3; ++i) progress_thread_wait(progress, 1e-4);
     mpi_unlock();
     alarm(0);
@@ -56,7 +56,7 @@ static void test_set_forward(void)
     wait_many(-HOUR_S);
 }
 
-/* Movement ends the owner's wait long before its limit. */
+/* A message that moves ends the owner's wait long before its limit. */
 static void test_woken(void)
 {
     Traffic traffic = {.ready = 1};

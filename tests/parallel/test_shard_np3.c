@@ -1,4 +1,4 @@
-/* Shards of sums and parameters over 3 ranks. */
+/* Runs the tests of shards (shard_cases.h) with 3 ranks. */
 #include "shard_cases.h"
 
 MPI_TEST_MAIN("shards over 3 ranks", 3, SHARD_CASES)

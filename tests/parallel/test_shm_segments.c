@@ -1,5 +1,6 @@
-/* Shared segments in a world of one rank: made, aligned, zeroed, released, no file left open; and
- * how a dead peer is distinguished from a live one. Sleepers are counted while they sleep. */
+/* Tests shared segments in a world of one rank: they are aligned and zeroed, and after their
+ * release no file is open. Also tests that a dead peer is distinguished from a live one, and that
+ * sleepers are counted while they sleep. */
 #include "harness.h"
 #include "parallel/shm/futex.h"
 #include "parallel/shm/shm_segments.h"
@@ -61,7 +62,7 @@ static void dead_peer(void)
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-    /* has ended, but has not been waited for */
+    /* the child has ended, but its parent has not waited for it */
     CU_ASSERT_FALSE(shm_segments_rank_is_alive(&shared, 0));
     waitpid(child, NULL, 0);
     CU_ASSERT_FALSE(shm_segments_rank_is_alive(&shared, 0));

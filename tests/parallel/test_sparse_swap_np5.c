@@ -1,11 +1,12 @@
-/* Exchanges in which only the senders know which messages there are: all messages arrive, and
- * nothing else, in many consecutive swaps and in two at the same time. */
+/* Tests exchanges (swaps) in which only the senders know the messages: each message arrives, and no
+ * other, in many consecutive swaps and in two swaps at the same time. Also the patience of
+ * world_wait_for. */
 #include "mpi_main.h"
 
 #include <time.h>
 
-/* Size of a message: mostly none, a few bytes, or more than MPI sends before the receiver is
- * ready. */
+/* Returns the size of a message: in most cases 0, which is no message; else a few bytes, or more
+ * bytes than MPI sends before the receiver is ready. */
 static size_t bytes_of(int from, int to, int round)
 {
     static const size_t bytes[] = {0, 0, 3, 0, 200000, 0, 0, 40, 0};
@@ -17,7 +18,7 @@ static unsigned char byte_of(int from, int to, int round, size_t at)
     return (unsigned char)((size_t)(from * 7 + to * 31 + round * 13) + at + at / 251);
 }
 
-/* Fills to[0 .. size - 1]. The caller owns the returned memory, in which the messages lie. */
+/* Fills to[ranks] with messages. Returns their memory, owned by the caller. */
 static unsigned char *fill(WorldPart *to, int round)
 {
     size_t all = 1, at = 0;
@@ -43,7 +44,7 @@ static size_t count_wrong(const WorldPart *from, int round)
     return wrong;
 }
 
-/* Counts the communicators that are made. */
+/* Replaces MPI_Comm_dup: counts the communicators that are made. */
 static int made;
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out)
 {
@@ -51,7 +52,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out)
     return PMPI_Comm_dup(comm, out);
 }
 
-/* Every third swap has no message at all, and now and then a rank is late. */
+/* In every third swap no rank sends a message, and in some swaps a rank is late. */
 static void all_arrive(bool sleeps)
 {
     WorldSparse *swap = world_sparse_new(&test_world, sleeps);
@@ -79,8 +80,8 @@ static void swaps_in_a_row(void)
     all_arrive(true);
 }
 
-/* The second swap is waited for while the first is in flight, like that of an evaluation between
- * two steps. */
+/* The second swap is waited for while the first is in flight, like the swap of an evaluation
+ * between two steps. */
 static void two_at_a_time(void)
 {
     WorldSparse *first = world_sparse_new(&test_world, false),
@@ -114,8 +115,8 @@ static void alone(void)
     world_part_fini(&one);
 }
 
-/* Duration of each look for a message, as if ranks that wait in MPI took the cores; 0:
- * unchanged. */
+/* Seconds that each call of MPI_Iprobe takes, as if ranks that wait in MPI occupied the cores; 0:
+ * as long as usual. looks: number of calls. */
 static double look_s;
 static int looks;
 
@@ -126,7 +127,8 @@ int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status)
     return PMPI_Iprobe(from, tag, comm, there, status);
 }
 
-/* Patience is measured by the clock: the slower looks are, the fewer are made. */
+/* The patience of world_wait_for is measured by the clock: the slower a look for a message is, the
+ * fewer looks are made. */
 static void patience(void)
 {
     enum { LOOKS_MOST = 10 };

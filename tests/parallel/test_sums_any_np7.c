@@ -1,14 +1,15 @@
-/* Sums over any number of ranks, each way: 7 ranks in the test suite, and many more when `make
- * sums` starts it. */
+/* Tests sums over any number of ranks, with each algorithm: 7 ranks in the test suite, and many
+ * more in `make sums`. */
 #include "shard_cases.h"
 #include "sum_cases.h"
 
 typedef struct Counted {
-    /* most: sent by the rank that sends most; mean, bytes: average of all ranks */
+    /* messages of the rank that sends most; messages, and bytes, of a rank on average */
     double most, mean, bytes;
 } Counted;
 
-/* Counts what ranks have sent since `before`. */
+/* Counts the messages that ranks have sent since `before`, a pair of numbers of messages and
+ * bytes. */
 static Counted count_messages(const Comm *comm, const int64_t *before)
 {
     int64_t mine[2] = {comm->messages - before[0], comm->message_bytes - before[1]};
@@ -24,8 +25,8 @@ static Counted count_messages(const Comm *comm, const int64_t *before)
     return counted;
 }
 
-/* Compares planned and counted messages: of a reduce-scatter of three pieces, and of a sum of
- * three. */
+/* Compares planned and counted messages of a reduce-scatter and of an all-reduce of three pieces
+ * each. */
 static void messages_are_counted(void)
 {
     enum { ARENA = 3 << 18 };

@@ -1,6 +1,6 @@
-/* The tree over micro-batches: with symbols in place of gradients, the stack of partial sums
- * compared with the recursive definition; with real additions, the sums of any number of replicas
- * compared with those of one rank. */
+/* Tests the summation tree over micro-batches. With symbols in place of gradients, the stack of
+ * partial sums is compared with the recursive definition. With real numbers, the sums of any number
+ * of replicas are compared with those of one rank. */
 #include "harness.h"
 #include "tree_case.h"
 
@@ -9,8 +9,8 @@
 
 enum { TEXT = 2048, MICROS = 70 };
 
-/* Joins two texts as "(ab)": leaves are numbers, so every tree has its own text. An empty text is a
- * leaf of padding, -0, which leaves the other one unchanged. */
+/* Joins two texts as "(a b)". Leaves are numbers, so every tree has a text of its own. An empty
+ * text is a leaf of padding, -0, which leaves the other text unchanged. */
 static void join(char *to, const char *a, const char *b)
 {
     char text[TEXT];
@@ -20,8 +20,8 @@ static void join(char *to, const char *a, const char *b)
     memcpy(to, text, strlen(text) + 1);
 }
 
-/* The definition: neighbours 2i and 2i+1 are joined, an odd one moves up. The tree ends in
- * level[0]. */
+/* The definition of the tree: neighbours 2i and 2i+1 are joined, a last one without a neighbour
+ * moves up. The text of the tree is in level[0]. */
 static void neighbours(char (*level)[TEXT], int n)
 {
     for (; n > 1; n = (n + 1) / 2)
@@ -41,8 +41,8 @@ static void definition(char *out, int first, int micros)
     memcpy(out, level[0], TEXT);
 }
 
-/* Runs the stack over leaves [first, first + micros), of which those from number `real` on are
- * padding; false if it leaves its arenas. */
+/* Runs the stack over leaves first .. first + micros - 1; leaves from number `real` on are padding.
+ * Returns false if the stack needs more levels than tree_levels. */
 static bool run_stack(char *out, int first, int micros, int real)
 {
     static char arena[40][TEXT];
@@ -84,17 +84,19 @@ static void levels(void)
 
 enum { MOST = 48, WIDTH = 3, LEVELS = 40 };
 
-/* A step of dp replicas with the first `real` micro-batches of tree_value's numbers. */
+/* A step of dp replicas. Gradients are tree_value's numbers; micro-batches from number `real` on
+ * are padding. */
 typedef struct Step {
     Deal deal;
     int dp, micros, real;
-    /* sums on each replica, [replica][level][element], and partial sums between pushes */
+    /* stack of each replica, [replica][level][element], and partial sums between pushes,
+     * [level][element] */
     float local[MOST][LEVELS][WIDTH], partial[LEVELS][WIDTH];
-    /* how often each micro-batch was dealt */
+    /* number of times that each micro-batch was dealt */
     int seen[2 * MOST];
 } Step;
 
-/* Adds a run of one replica on its stack. */
+/* Sums a run of micro-batches on the stack of one replica. */
 static void add_run(Step *s, int rank, MicroRun run)
 {
     for (int i = 0; i < run.count; ++i) {
@@ -110,8 +112,8 @@ static void add_run(Step *s, int rank, MicroRun run)
     }
 }
 
-/* Adds the runs of all replicas to the tree, as a push does; the last one writes the whole sum over
- * its leaves. */
+/* Adds the runs of all replicas to the tree, as a push does. The last push writes the whole sum
+ * over its leaves. */
 static void push_run(Step *s, MicroRun run)
 {
     float *in[MOST], *level[LEVELS];
@@ -165,8 +167,8 @@ static int play_step(Deal deal, int micros_global, int dp)
     return wrong;
 }
 
-/* Real additions: any number of replicas has the bits of one rank. Blocks have them only where each
- * replica has a power of two, and then subtrees are blocks. */
+/* With subtrees, any number of replicas gives the bits of one rank. With blocks, only replicas with
+ * a power of two of micro-batches do; then subtrees and blocks are the same. */
 static void any_number_of_replicas(void)
 {
     int differing = 0;
@@ -184,11 +186,12 @@ static void any_number_of_replicas(void)
                                 deal_number(DEAL_BLOCKS, i, each, dp - 1, dp));
             CU_ASSERT(!power || deal_runs(DEAL_SUBTREES, each) == 1);
         }
-    /* the test can tell trees apart */
+    /* other trees do give other bits, so the test can fail */
     CU_ASSERT_TRUE(differing > 100);
 }
 
-/* The tree leaves the expected number of partial sums between turns, and one at the end. */
+/* deal_levels returns the largest number of partial sums that the tree has between turns; at the
+ * end it has one sum. */
 static void levels_between_turns(void)
 {
     for (int each = 1; each <= 9; ++each)
@@ -207,7 +210,7 @@ static void levels_between_turns(void)
 
 static void deals(void)
 {
-    /* replicas with seven micro-batches each: runs of 4, 2 and 1 */
+    /* two replicas with seven micro-batches each, dealt in runs of 4, 2 and 1 */
     static const int want[2][7] = {{0, 1, 2, 3, 8, 9, 12}, {4, 5, 6, 7, 10, 11, 13}};
     for (int r = 0; r < 2; ++r)
         for (int i = 0; i < 7; ++i) {
@@ -216,7 +219,7 @@ static void deals(void)
             CU_ASSERT_EQUAL(deal_number(DEAL_TURNS, i, 7, r, 2), 2 * i + r);
         }
     CU_ASSERT_EQUAL(deal_runs(DEAL_SUBTREES, 7), 3);
-    /* 8 leaves, then 12 */
+    /* after the first push 8 leaves, after the second 12, which are two partial sums */
     CU_ASSERT_EQUAL(deal_levels(DEAL_SUBTREES, 7, 2), 2);
 }
 

@@ -1,5 +1,6 @@
-/* Ranks that do not go on. The program starts itself under mpirun once for each case, all at the
- * same time, because they mostly sleep; ranks write to a file instead of through mpirun. */
+/* Tests that the watchdog reports ranks that make no progress. The program starts itself under
+ * mpirun once for each case. All jobs run at the same time, because they mostly sleep. Ranks write
+ * to a file instead of through mpirun. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -27,7 +28,7 @@ static void computes(void)
     beat_mark("backward", (BeatMark){.peer = BEAT_NONE, .chunk = 2, .micro = 3});
 }
 
-/* Returns the file's text, in static memory. */
+/* Returns the text of a file, in static memory. */
 static char *text_of(const char *path)
 {
     static char text[1 << 16];
@@ -38,7 +39,7 @@ static char *text_of(const char *path)
     return text;
 }
 
-/* Waits until a rank has reported this, at most a minute. */
+/* Waits until a rank has reported `words`, at most a minute. */
 static void until_said(const char *words)
 {
     for (int i = 0; i < 600 && !strstr(text_of(said_path), words); ++i) usleep(100000);
@@ -49,7 +50,7 @@ static void forever(void)
     for (;;) sleep(1);
 }
 
-/* Goes from normal steps into one that never ends, in which rank `odd` calls `wrong`. */
+/* Makes normal steps, then a step that never ends, in which rank `odd` calls `wrong`. */
 static void step_into(Rank *r, int odd, void (*wrong)(void))
 {
     for (int step = 1; step <= 5; ++step) {
@@ -70,14 +71,14 @@ static void stops(void)
     raise(SIGSTOP);
 }
 
-/* Rank 0 ends, and goes on watching until the others end, too. */
+/* Rank 0 ends, and its watchdog watches until the others end, too. */
 static void stopped(Rank *r)
 {
     step_into(r, 2, stops);
     if (r->world.rank > 0) forever();
 }
 
-/* mpirun is stopped until the watchdog has reported, because it would end the job first. */
+/* mpirun is stopped until the watchdog has reported, because mpirun would end the job first. */
 static void dies(void)
 {
     pid_t launcher = getppid();
@@ -108,7 +109,7 @@ static void behind(Rank *r)
     beat_step_end();
 }
 
-/* Rank 2 is a server: it makes no steps, and no request comes. */
+/* Rank 2 is a server: it makes no steps, and receives no request. */
 static void served(Rank *r)
 {
     if (r->world.rank < 2) {
@@ -139,7 +140,7 @@ static void endless(Rank *r)
     forever();
 }
 
-/* A rank saves while the others are in the next step. */
+/* Rank 0 saves while the others are in the next step. */
 static void between(Rank *r)
 {
     beat_step_begin(1);
@@ -153,7 +154,7 @@ static void between(Rank *r)
     beat_step_end();
 }
 
-/* The whole job is suspended, and goes on when it is continued. */
+/* The whole job is suspended, and makes progress again when it is continued. */
 static void suspended(Rank *r)
 {
     beat_step_begin(1);
@@ -172,7 +173,7 @@ static void suspended(Rank *r)
     beat_step_end();
 }
 
-/* The rank that watches the others is stopped now and then, never for long. */
+/* The rank that watches the others is stopped several times, but never for long. */
 static void now_and_then(Rank *r)
 {
     if (r->world.rank == 0 && fork() == 0) {
@@ -199,7 +200,7 @@ typedef struct Case {
     int ranks;
     double hang_s;
     int code;
-    /* said: words of the reports; unsaid: words that must not occur */
+    /* words that the reports must contain, and words that must not occur */
     const char *said[4], *unsaid;
 } Case;
 
@@ -217,7 +218,7 @@ static const Case cases[] = {
      dead,
      3,
      300,
-     /* mpirun's code for a killed rank */
+     /* mpirun's exit code for a killed rank */
      128 + SIGKILL,
      {"rank 1 on ", "has been gone for ", "a message (7) of rank 1"},
      "stopped"},
@@ -240,7 +241,7 @@ static const Case cases[] = {
      10,
      3,
      ERR_IO,
-     /* 3 on an idle machine */
+     /* the seconds between the first two texts are 3 on an idle machine, else more */
      {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0",
       "; and 2 more"},
      "stopped by"},
@@ -312,7 +313,7 @@ static void check(const Job *job, const Case *c)
     CU_ASSERT_TRUE(good);
 }
 
-/* Checks that the ranks' last actions are in the dump if the watchdog has ended the job. */
+/* If the watchdog has ended the job, checks that its dump has the last actions of the ranks. */
 static void check_dump(const Job *job, const Case *c)
 {
     char host[64] = "", path[192];

@@ -1,5 +1,5 @@
-/* The world of a process without a launcher: no MPI; and what launchers put into the
- * environment. */
+/* Tests the world of a process without a launcher, which needs no MPI, and the detection of
+ * launchers by the environment variables that they set. */
 #include "child.h"
 #include "harness.h"
 #include "parallel.h"
@@ -45,7 +45,7 @@ static void launchers(void)
 
 static void slurm(void)
 {
-    /* a batch script, not a job step */
+    /* variables of a batch script, which is not a job step */
     setenv("SLURM_NTASKS", "8", 1);
     setenv("SLURM_PROCID", "0", 1);
     expect("none", 1, 1);
@@ -60,7 +60,7 @@ static void slurm(void)
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("SLURM_STEP_TASKS_PER_NODE", "nonsense", 1);
     expect("srun", 2, 0);
-    /* a shell on a node */
+    /* variables of a shell on a node */
     setenv("SLURM_STEP_NUM_TASKS", "1", 1);
     setenv("PMIX_RANK", "0", 1);
     setenv("PMIX_NAMESPACE", "slurm.1", 1);
@@ -68,7 +68,7 @@ static void slurm(void)
     CU_ASSERT_PTR_NULL(shell.name);
     CU_ASSERT_EQUAL(shell.size, 1);
     clear_environment();
-    /* Hydra's daemons, one on each node */
+    /* Hydra starts its daemons by srun, one on each node */
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("PMI_SIZE", "16", 1);
     expect("mpiexec", 16, 0);
@@ -130,7 +130,8 @@ static void comm_alone(void)
     world_fini(&world);
 }
 
-/* MPI is not started: sizes it cannot count are refused before it is called. */
+/* A message with more bytes than MPI can count is refused before MPI is called, which has not been
+ * started here. */
 static void send_too_much(void)
 {
     const World world = {.size = 2};

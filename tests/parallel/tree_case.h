@@ -1,5 +1,5 @@
-/* Numbers whose sum over ranks has other bits in another order of additions, and their sum by
- * definition. */
+/* Numbers whose sum over ranks has other bits in another order of additions, and their sum by the
+ * definition of the summation tree. */
 #ifndef WEFT_TEST_TREE_CASE_H
 #define WEFT_TEST_TREE_CASE_H
 
@@ -13,7 +13,8 @@ static inline float tree_value(int rank, int64_t element, int round)
     return (float)(int32_t)(mixed >> 32) * 0x1p-31f * (float)(1 << (element + rank) % 11);
 }
 
-/* The definition: neighbours are added, an odd one moves up. */
+/* Returns the sum by definition: neighbours are added, a last number without a neighbour moves
+ * up. */
 static inline float tree_reference(int size, int64_t element, int round)
 {
     float level[4096];

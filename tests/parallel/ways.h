@@ -1,4 +1,5 @@
-/* Transports of host memory, with ways of sending messages: every test of sums runs over each. */
+/* Combinations of a transport of host memory and an algorithm for messages. Every test of sums runs
+ * with each. */
 #ifndef WEFT_TEST_WAYS_H
 #define WEFT_TEST_WAYS_H
 
@@ -10,7 +11,7 @@ enum { RANKS_MAX = 64 };
 typedef struct Way {
     int transport;
     CommWay messages;
-    /* TRANSPORT_AUTO: ranks per node; the world is divided into such nodes if it has more ranks */
+    /* TRANSPORT_AUTO: ranks per node; a world with more ranks is divided into nodes of this size */
     int node;
 } Way;
 enum { WAY_COUNT = 6 };
@@ -41,7 +42,7 @@ static void fill(Comm *comm, int64_t begin, int64_t end, int round)
     for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
 }
 
-/* Counts elements of [begin, end) that differ from the reference in any bit. */
+/* Counts the elements of [begin, end) whose bits differ from the reference's. */
 static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
 {
     int64_t count = 0;
