@@ -1,6 +1,6 @@
-/* A small model to save and load: tensors of odd sizes, one without elements, one with dots in its
- * name, one larger than a page; values are a pure function of (tensor, element, salt). set writes
- * into a copy and counts its calls. */
+/* A small model to save and load. It has tensors of odd sizes, one without elements, one with dots
+ * in its name, one larger than a page. A value is a pure function of (tensor, element, salt). The
+ * function `set` copies loaded values to Fixture.loaded and counts its calls. */
 #ifndef WEFT_TESTS_CHECKPOINT_FIXTURE_H
 #define WEFT_TESTS_CHECKPOINT_FIXTURE_H
 
@@ -28,9 +28,9 @@ static const CheckpointTensor fixture_tensor[FIXTURE_COUNT] = {
 };
 
 typedef struct Fixture {
-    /* salt of the values that get supplies */
+    /* salt of the values that the function `get` supplies */
     int salt;
-    /* number of calls of set */
+    /* number of calls of `set`, and of `get` */
     int sets;
     int gets;
     const CheckpointTensor *tensor;
@@ -102,7 +102,7 @@ static inline CheckpointMeta fixture_meta(int64_t step)
                             .data_train = "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789"};
 }
 
-/* Returns whether all tensors were set to the values of salt. */
+/* Returns true if each tensor was set once, to the values of `salt`. */
 static inline bool fixture_holds(const Fixture *f, int salt)
 {
     if (f->sets != FIXTURE_COUNT) return false;
@@ -123,7 +123,7 @@ static inline Status fixture_save(const char *path, int64_t step, int salt)
     return status;
 }
 
-/* Loads path into f; the fixture's salt is 0. */
+/* Loads the file `path` into f. Sets the fixture's salt to 0. */
 static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *meta)
 {
     CheckpointIo io = fixture_io(f, 0);
@@ -131,7 +131,8 @@ static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *
     return checkpoint_load(&world, path, meta, &io);
 }
 
-/* Rewrites tensor i with the given type and filters; keeps or drops its checksum attribute. */
+/* Rewrites tensor i with the given type, compressed or not, and with or without its checksum
+ * attribute. */
 static inline void fixture_rewrite(const char *path, int i, hid_t type, bool compress,
                                    bool keep_hash)
 {
@@ -170,7 +171,8 @@ static inline void fixture_rewrite(const char *path, int i, hid_t type, bool com
     CU_ASSERT(H5Fclose(file) >= 0);
 }
 
-/* Makes a new temporary folder; fixture_clean removes it. */
+/* Makes a new temporary folder and returns its path, which is static. fixture_clean removes the
+ * folder. */
 static inline const char *fixture_folder(void)
 {
     static char path[64];
@@ -190,7 +192,7 @@ static inline char *fixture_path(const char *folder, const char *name)
     return mem_format("%s/%s", folder, name);
 }
 
-/* Reads a whole file; owner: the caller. */
+/* Reads a whole file. The caller owns the content. */
 static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
 {
     struct stat st;
@@ -204,7 +206,8 @@ static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
 
 static inline void fixture_write(const char *path, const void *data, size_t bytes)
 {
-    /* some file systems flush a file that was truncated and rewritten */
+    /* the file is removed first, since some file systems flush a file that is truncated and
+     * rewritten */
     unlink(path);
     FILE *out = fopen(path, "wb");
     if (!out) return;
@@ -212,8 +215,8 @@ static inline void fixture_write(const char *path, const void *data, size_t byte
     fclose(out);
 }
 
-/* Counts the open HDF5 files, data sets, groups, types and attributes, and the descriptors of this
- * process; a difference before and after a call shows a leak. */
+/* Returns the number of open HDF5 files, data sets, groups, types and attributes, and of
+ * descriptors of this process. A larger number after a call than before it shows a leak. */
 static inline int64_t fixture_handles(void)
 {
     int64_t descriptors = 0;
@@ -223,8 +226,7 @@ static inline int64_t fixture_handles(void)
     return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) + descriptors;
 }
 
-/* Returns the text printed to `out` and closes it; owner: the caller. Pass out to the function
- * first. */
+/* Returns the text that has been printed to `out`, owned by the caller, and closes `out`. */
 static inline char *fixture_text(FILE *out)
 {
     long bytes = ftell(out);

@@ -1,5 +1,5 @@
-/* The answer of the process that reads a checkpoint: parsed back as it was written, and refused
- * where it is cut or contradictory. */
+/* Tests the answer of the process that reads a checkpoint: the parser returns what was written, and
+ * refuses an answer that is cut short or contradicts itself. */
 #include "checkpoint/fixture.h"
 
 #include "checkpoint/table.h"
@@ -64,7 +64,8 @@ static void cut(void)
     end();
 }
 
-/* With any byte altered, no tensor lies outside the file. */
+/* If any byte of the answer is altered, the parser refuses it, or all tensors are still inside the
+ * file. */
 static void altered(void)
 {
     int taken = 0, refused = 0;

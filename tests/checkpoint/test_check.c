@@ -1,4 +1,4 @@
-/* `weft ckpt check` of a folder. */
+/* Tests `weft ckpt check` of a folder. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -7,7 +7,7 @@
 
 static const char *folder;
 
-/* Replaces readdir: it fails after `readable` entries (-1: never). */
+/* Replaces readdir with a function that fails after `readable` entries (-1: never). */
 static int readable = -1;
 struct dirent *readdir(DIR *stream)
 {
@@ -34,7 +34,7 @@ static void write_text(const char *name)
     mem_free(&path);
 }
 
-/* Changes one value of a tensor. */
+/* Damages a file: changes one value of a tensor. */
 static void damage(const char *name, int salt)
 {
     char *path = fixture_path(folder, name);
@@ -49,7 +49,8 @@ static void damage(const char *name, int salt)
     mem_free(&path);
 }
 
-/* Returns what is printed, with @ in place of the folder; owner: the caller. */
+/* Checks the folder. Returns the printed text, with @ in place of the folder's path, owned by the
+ * caller. want, says: expected status, and words of the message. */
 static char *printed(Status want, const char *says)
 {
     FILE *out = tmpfile();
@@ -116,7 +117,7 @@ static void test_listing(void)
     fixture_clean(folder);
 }
 
-/* A folder in place of a checkpoint is skipped, as a run that resumes does. */
+/* A folder with the name of a checkpoint is skipped, as by a run that resumes. */
 static void test_no_file(void)
 {
     folder = fixture_folder();
@@ -130,7 +131,7 @@ static void test_no_file(void)
     fixture_clean(folder);
 }
 
-/* The argument may be a run's folder, whose checkpoints/ is meant. */
+/* The argument may be the folder of a run; then its folder checkpoints/ is checked. */
 static void test_run_folder(void)
 {
     const char *run = fixture_folder();
@@ -145,7 +146,7 @@ static void test_run_folder(void)
     fixture_clean(run);
 }
 
-/* If listing the folder fails midway, no file is judged. */
+/* If listing the folder fails midway, no file is reported as good or damaged. */
 static void test_unreadable(void)
 {
     folder = fixture_folder();

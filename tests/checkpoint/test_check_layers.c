@@ -1,4 +1,4 @@
-/* Comparison of the configuration in a checkpoint with that of a run. */
+/* Tests the comparison of the configuration in a checkpoint with that of a run. */
 #include "checkpoint.h"
 #include "harness.h"
 #include "model.h"
@@ -38,7 +38,8 @@ static Desc picture(void)
     return desc_plain(shape_of(4, 2, 4, 8, 8), DTYPE_F32);
 }
 
-/* Layers before a dense layer: ours, then the checkpoint's, and the difference. NULL: none. */
+/* Layers of a model before its last layer: of this run, and of the checkpoint; then the reported
+ * difference, NULL: none. */
 typedef struct Case {
     const char *ours, *theirs, *says;
 } Case;
@@ -80,7 +81,8 @@ static void bags(void)
          "vocab of bag1 is 30 in this model and 40 in the checkpoint"},
         {"bag: {width: 4}, fm: {width: 4}", "bag: {width: 4}, fm: {width: 2}",
          "width of fm1 is 4 in this model and 2 in the checkpoint"},
-        /* a table without hashes may have more rows; initial values have no effect any more */
+        /* no difference: a table without hashes may have more rows, and initial values have no
+         * effect any more */
         {"bag: {width: 2, vocab: 30}", "bag: {width: 2, vocab: 40, init: zero}", NULL},
     };
     run_cases(row(), "dense: {width: 3}", c, sizeof c / sizeof *c);
@@ -103,7 +105,7 @@ static void pictures(void)
     run_cases(picture(), "global_pool, flatten, dense: {width: 3}", c, sizeof c / sizeof *c);
 }
 
-/* Layers without tensors, and inputs. */
+/* Differences in layers without tensors, and in the inputs of layers. */
 static void inputs(void)
 {
     static const Case c[] = {
@@ -117,14 +119,14 @@ static void inputs(void)
         {"dense: {width: 12}, concat: {input: [dense1, data]}",
          "dense: {width: 12}, concat: {input: [data, dense1]}",
          "input 1 of concat1 is dense1 in this model and data in the checkpoint"},
-        /* these compute the same */
+        /* the following models compute the same */
         {"dense: {width: 12}, add: {input: [dense1, data]}",
          "dense: {width: 12}, add: {input: [data, dense1]}", NULL},
         {"dense: {width: 4}, relu", "dense: {width: 4}, dropout: {p: 0.5}, relu: {name: act}",
          NULL},
         {"dropout: {p: 0.5}, relu, dense: {width: 4}", "relu: {name: act}, dense: {width: 4}",
          NULL},
-        /* tensors differ, which is reported where they are loaded */
+        /* the tensors differ, which is reported when they are loaded */
         {"dense: {width: 4}, relu, dense: {name: more, width: 4}", "dense: {width: 4}", NULL},
     };
     run_cases(row(), "dense: {name: dense2, width: 3}", c, sizeof c / sizeof *c);

@@ -1,9 +1,9 @@
-/* Files that are not good checkpoints: each ends in a message that names the file, and nothing is
- * set. */
+/* Tests of files that are not good checkpoints: loading fails with a message that names the file,
+ * and no tensor is set. */
 #include "checkpoint/fixture.h"
 
 static const char *folder;
-/* path of a good file, and of its damaged copy */
+/* paths of a good file and of its damaged copy */
 static char *path, *bad;
 /* content of the good file */
 static unsigned char *bytes;
@@ -104,8 +104,8 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
            memcmp(&a->data_ids, &b->data_ids, sizeof a->data_ids) == 0;
 }
 
-/* Alters one byte: loading either fails with an error that names the file or (in padding) gives the
- * right values; it never crashes or gives wrong ones. */
+/* Alters one byte and loads the file. Loading must fail with a message that names the file, or, if
+ * the byte is padding, give the right values. Returns 1 if it failed. */
 static int try_flip(size_t at, unsigned char mask)
 {
     CheckpointMeta meta = {0}, want = fixture_meta(1);
@@ -134,7 +134,7 @@ static void test_flips(void)
     for (uint32_t i = 0; i < 500; ++i)
         found += try_flip(rng_u32(key, 2 * i) % count,
                           (unsigned char)(1u << rng_u32(key, 2 * i + 1) % 8));
-    /* covers all metadata before the first tensor's data */
+    /* this range includes all metadata before the first tensor's data */
     size_t first = place_of(1);
     for (size_t at = 160; at < first && at < 4096; at += 7) found += try_flip(at, 0xFF);
     CU_ASSERT(found > 300);
@@ -165,7 +165,7 @@ static void test_other_model(void)
     end();
 }
 
-/* Opens a copy of the good file, to be altered through HDF5. */
+/* Opens a copy of the good file, bad.h5, to alter it by HDF5. */
 static hid_t open_copy(void)
 {
     fixture_write(bad, bytes, count);
@@ -221,8 +221,8 @@ static void forget_bound(hid_t file, const char *tensor)
     H5Dclose(set);
 }
 
-/* Tensors with valid bytes and checksums under exchanged or new names are refused. A file of an
- * earlier version, whose checksums are not bound to names, still loads. */
+/* A tensor with valid bytes and checksum is refused if its name has been exchanged or changed. A
+ * file of an earlier version of the format, whose checksums do not include names, still loads. */
 static void test_exchanged(void)
 {
     static const char text[] = "has the checksum of another name, shape or type";
@@ -245,8 +245,8 @@ static void test_exchanged(void)
     end();
 }
 
-/* The last message ends with a command; the file that it makes of bad.h5 loads, with the values of
- * salt 0. */
+/* Runs the command at the end of the last message. It makes a file from bad.h5 that loads, with the
+ * values of salt 0. */
 static void cure_works(void)
 {
     const char *command = strstr(fail_message(), "h5repack");
@@ -264,7 +264,7 @@ static void cure_works(void)
     mem_free(&made);
 }
 
-/* Replaces `name` in bad.h5 by a link to the object `there` of the other file. */
+/* Replaces the object `name` in bad.h5 by a link to the object `there` of the file other.h5. */
 static void relink(const char *name, const char *there)
 {
     hid_t file = open_copy();
@@ -273,8 +273,8 @@ static void relink(const char *name, const char *there)
     H5Fclose(file);
 }
 
-/* A tensor behind an external link, or in a group behind one, is refused, and bytes at its offset
- * in this file are never read. */
+/* A tensor behind an external link, or in a group behind one, is refused. Its offset belongs to the
+ * other file, and bytes at this offset of bad.h5 are never read. */
 static void test_external_link(void)
 {
     begin();
@@ -293,8 +293,8 @@ static void test_external_link(void)
     end();
 }
 
-/* Replaces /params/fc.weight in bad.h5 by a data set that the property list `create` stores
- * elsewhere. */
+/* Replaces /params/fc.weight in bad.h5 by a data set with the creation property list `create`,
+ * which stores the data outside of the file. */
 static void replace_weight(hid_t create, bool write)
 {
     enum { TENSOR = 3 };

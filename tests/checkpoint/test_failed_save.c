@@ -1,5 +1,6 @@
-/* Saves that fail: a full disk, no folder, a kill in the middle. Earlier files stay loadable. Also
- * writes that the system cuts short, which do not fail. */
+/* Tests of saves that fail: a full disk, no folder, a process that is killed while it saves.
+ * Earlier files can still be loaded. Also writes of which the system writes only a part, which do
+ * not fail. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -17,8 +18,8 @@ static void expect_good(const char *path, int salt)
     mem_free(&f);
 }
 
-/* Replaces pwrite: writes at most this many bytes, and alters the byte that is written at this
- * offset of a file (-1: none). */
+/* Replaces pwrite with a function that writes at most written_most bytes, and alters the byte at
+ * offset `altered` of a file (-1: none). */
 static size_t written_most = SIZE_MAX;
 static off_t altered = -1;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
@@ -71,7 +72,7 @@ static void test_size_limit(void)
         CU_ASSERT_EQUAL(status, ERR_IO);
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), path));
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "free"));
-        /* freeing disk space would not help here, so the message does not suggest it */
+        /* the limit is not the disk's, so the message must not suggest to free disk space */
         CU_ASSERT_PTR_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
         expect_no_part(path);
         expect_good(path, 1);
@@ -83,7 +84,7 @@ static void test_size_limit(void)
     fixture_clean(folder);
 }
 
-/* A real file system of a few pages, filled up step by step. */
+/* The disk is full: a real file system of a few pages is filled up step by step. */
 static void test_full_disk(void)
 {
     const char *folder = fixture_folder();
@@ -117,7 +118,7 @@ static void test_full_disk(void)
     fixture_clean(folder);
 }
 
-/* A real file system with free space but without a free inode. */
+/* No inode is free on a real file system that has free space. */
 static void test_no_inodes(void)
 {
     const char *folder = fixture_folder();
@@ -143,7 +144,7 @@ static void test_no_inodes(void)
     fixture_clean(folder);
 }
 
-/* A tensor that cannot be read while the file is written, as in an import: the old file stays. */
+/* If a tensor cannot be read while the file is written, as in an import, the old file stays. */
 static Status read_failed(void *user)
 {
     (void)user;
@@ -202,7 +203,7 @@ static void test_killed(void)
         mem_free(&newest);
         expect_good(old, 1);
     }
-    /* saving works although a .part was left */
+    /* saving works although the killed process left a .part file */
     CHECK_OK(fixture_save(path, 2, 2));
     expect_good(path, 2);
     mem_free(&f);
@@ -211,7 +212,7 @@ static void test_killed(void)
     fixture_clean(folder);
 }
 
-/* A file system that writes fewer bytes than it is given: the rest is written afterwards. */
+/* If the file system writes fewer bytes than requested, the rest is written afterwards. */
 static void test_short_writes(void)
 {
     const char *folder = fixture_folder();
@@ -224,8 +225,8 @@ static void test_short_writes(void)
     fixture_clean(folder);
 }
 
-/* A file system that reports success and stores other bytes: the file is read back before it is
- * renamed over the old one. */
+/* If the file system reports success but stores other bytes, the save fails: a file is read back
+ * before it is renamed over the old one. */
 static void test_altered(void)
 {
     const char *folder = fixture_folder();
@@ -239,7 +240,7 @@ static void test_altered(void)
         Status status = fixture_save(path, 1, 2);
         off_t at = altered;
         altered = -1;
-        /* the altered byte lies between tensors */
+        /* the altered byte was between tensors, so the file is good */
         if (status == OK) {
             expect_good(path, 2);
             CHECK_OK(fixture_save(path, 1, 1));
@@ -268,8 +269,9 @@ static const float *get_sick(void *user, int i, float *plain)
     return plain;
 }
 
-/* A tensor that is not finite is not saved; the one with the lowest index is named, although the
- * last tensor, which is larger and comes earlier in the turns, is not finite either. */
+/* A model with a tensor that is not finite is not saved. Two tensors are not finite here; the
+ * message names the tensor with the lower index, although the other, larger one is written
+ * first. */
 static void test_not_finite(void)
 {
     static const float sick[] = {NAN, INFINITY, -INFINITY};

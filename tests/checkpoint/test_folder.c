@@ -1,4 +1,5 @@
-/* Finding the newest good checkpoint of a folder, and removing old ones. */
+/* Tests the search for the newest good checkpoint of a folder, and the removal of old
+ * checkpoints. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -6,7 +7,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* Replaces readdir: entry number `unreadable` of a listing fails (0: none). */
+/* Replaces readdir with a function that fails at entry number `unreadable` of a listing (0: never).
+ * entries: number of entries so far. */
 static int unreadable, entries;
 struct dirent *readdir(DIR *stream)
 {
@@ -19,8 +21,8 @@ struct dirent *readdir(DIR *stream)
     return real(stream);
 }
 
-/* Replaces pread: read number `ungiven` fails (0: none). The count includes HDF5's reads, which
- * happen in other processes. */
+/* Replaces pread with a function that fails at read number `ungiven` (0: never). The count in
+ * shared memory includes HDF5's reads, which other processes make. */
 static int ungiven, *reads;
 static void count_reads(void)
 {
@@ -56,7 +58,7 @@ static bool is_there(const char *name)
     return existing;
 }
 
-/* Cuts a file short, as a crash could without syncing. */
+/* Cuts a file short, as a crash may do to a file that has not been synced. */
 static void tear(const char *name, off_t bytes)
 {
     char *path = fixture_path(folder, name);
@@ -76,7 +78,7 @@ static void expect_newest(const char *name)
     mem_free(&path);
 }
 
-/* Returns what a call of checkpoint_newest writes to stderr or stdout, where warnings go. */
+/* Returns the warnings of a call of checkpoint_newest, which it writes to stderr or stdout. */
 static char *warnings_of_newest(void)
 {
     FILE *log = tmpfile();
@@ -132,18 +134,18 @@ static void test_newest(void)
     mem_free(&part);
     mem_free(&other);
     fixture_clean(folder);
-    /* without a folder there is no checkpoint */
+    /* if there is no folder, there is no checkpoint */
     expect_newest(NULL);
 }
 
-/* A folder that cannot be listed, wholly or from some entry on, is not taken for an empty one. */
+/* If listing a folder fails, at once or at a later entry, the folder is not treated as empty. */
 static void test_unreadable(void)
 {
     folder = fixture_folder();
     char *path = NULL, *file = fixture_path(folder, "step-00000003.h5");
     save_step(3);
     save_step(4);
-    /* entries: . and .., two files, and the end */
+    /* five calls of readdir: ., .., two files, and the end */
     for (unreadable = 1; unreadable <= 5; ++unreadable) {
         entries = 0;
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
@@ -162,8 +164,8 @@ static void test_unreadable(void)
     fixture_clean(folder);
 }
 
-/* A file in which a read fails, whether HDF5's or a tensor's, is not taken for a damaged one: no
- * older file is used instead. */
+/* If a read of a file fails, whether HDF5's or a tensor's, the file is not treated as damaged, and
+ * no older file is used instead. */
 static void test_ungiven(void)
 {
     folder = fixture_folder();
@@ -199,7 +201,7 @@ static void check_new(KnownFiles *seen, int64_t expected)
     CU_ASSERT_EQUAL(step, expected);
 }
 
-/* Step files that are new or have been replaced are reported; a damaged one is not. */
+/* Step files that are new or have been replaced are reported; a damaged file is not. */
 static void test_new_step(void)
 {
     folder = fixture_folder();
@@ -251,8 +253,8 @@ static void test_prune(void)
     fixture_clean(folder);
 }
 
-/* Files that do not load are not counted: they neither displace good ones nor are removed in their
- * place. */
+/* Files that do not load are not counted among the files to keep, and they are not removed in place
+ * of good files. */
 static void test_prune_torn(void)
 {
     folder = fixture_folder();
@@ -261,13 +263,13 @@ static void test_prune_torn(void)
     for (int step = 2; step <= 10; step += 2) save_step(step);
     tear("step-00000010.h5", 2500);
     tear("step-00000006.h5", 2500);
-    /* known as good, as after a save */
+    /* step 8 is known as good, as after a save */
     known_files_add(good, path);
     CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000010.h5"));
     CU_ASSERT(is_there("step-00000008.h5"));
     CU_ASSERT(!is_there("step-00000006.h5") && !is_there("step-00000004.h5"));
-    /* replaced since it was verified as good */
+    /* step 8 has been replaced since it was verified as good */
     tear("step-00000008.h5", 2500);
     save_step(4);
     save_step(2);
@@ -276,7 +278,7 @@ static void test_prune_torn(void)
     expect_newest("step-00000004.h5");
     CU_ASSERT(!is_there("step-00000002.h5"));
     tear("step-00000004.h5", 2500);
-    /* without a good file none is removed */
+    /* if there is no good file, no file is removed */
     CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
     mem_free(&path);
@@ -284,7 +286,8 @@ static void test_prune_torn(void)
     fixture_clean(folder);
 }
 
-/* The file just saved is kept among files of higher steps, and counts as one of those kept. */
+/* The file that has just been saved is kept although other files have higher steps, and is counted
+ * among the files to keep. */
 static void test_prune_saved(void)
 {
     folder = fixture_folder();

@@ -1,7 +1,7 @@
-/* ONNX: a small model's file equals, to the byte, what the onnx package writes
- * (tools/golden_onnx.py); files of larger models are unchanged since onnxruntime was found to
- * compute such models as weft does (tools/check_onnx.py); every layer kind except losses has a
- * form; values may be in a separate file; a checkpoint of another model is refused. */
+/* Tests the export to ONNX. A small model's file has the bytes that the onnx package writes
+ * (tools/golden_onnx.py). Files of larger models have the hashes of files with which onnxruntime
+ * gave weft's results (tools/check_onnx.py). Every layer kind except losses can be exported; values
+ * may be in a separate file; a checkpoint of another model is refused. */
 #include "checkpoint/fixture.h"
 
 #include "model.h"
@@ -89,7 +89,7 @@ static void end(void)
     fixture_clean(folder);
 }
 
-/* Exports the checkpoint as a model of that configuration. */
+/* Exports the checkpoint as a model of this configuration. */
 static Status export(const char *config_text, OnnxModel model, OnnxExported *made)
 {
     Config *config = NULL;
@@ -118,7 +118,7 @@ static void golden(void)
     end();
 }
 
-/* Compares hashes of the files with those of models that onnxruntime has run. */
+/* Compares the hashes of files with those of files that onnxruntime has run. */
 static void seen_to_run(void)
 {
     static const struct {
@@ -197,9 +197,10 @@ static void external(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
     CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
               !memmem(rest, inside, folder, strlen(folder)));
-    /* StringStringEntryProto: key, value; the embedding has 300 rows of 8 floats */
+    /* a StringStringEntryProto with key "length" and value "9600": the embedding has 300 rows of 8
+     * floats */
     CU_ASSERT(memmem(rest, inside, "\n\6length\x12\0049600", 14) != NULL);
-    /* the embedding comes first, and another tensor's page follows it */
+    /* the embedding is the first tensor; the next tensor begins at a page after it */
     CU_ASSERT(data > 12288 && memmem(all, bytes, values, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, values + 12288, 256) != NULL);
     const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};

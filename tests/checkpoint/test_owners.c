@@ -1,4 +1,5 @@
-/* Which rank writes each tensor, and in which turn, so that all ranks work in each. */
+/* Tests which rank writes each tensor, and in which turn: all ranks should have work in each
+ * turn. */
 #include "checkpoint/fixture.h"
 #include "checkpoint/owners.h"
 
@@ -11,7 +12,8 @@ typedef struct Turns {
     int owner[TENSORS], order[TENSORS + 1], first[TENSORS + 1], turns, ranks;
 } Turns;
 
-/* Tensors from index `blocks` on are blocks of rows, `each` of them per data set. */
+/* Makes turns for `count` tensors. Tensors from index `blocks` on are blocks of rows; each data set
+ * has `each` blocks. */
 static Turns *turns_new(int count, int ranks, int blocks, int each)
 {
     Turns *t = mem_new(sizeof *t);
@@ -33,7 +35,8 @@ static Turns *turns_new(int count, int ranks, int blocks, int each)
     return t;
 }
 
-/* Each tensor occurs once; a turn is sorted by index and has no two tensors of one rank. */
+/* Checks that each tensor occurs once, and that a turn is sorted by index and has at most one
+ * tensor of each rank. */
 static void check_order(const Turns *t)
 {
     int seen[TENSORS] = {0}, turn_of[RANKS];
@@ -62,7 +65,7 @@ static int most_of_a_rank(const Turns *t)
     return most;
 }
 
-/* A rank's tensors are in consecutive turns, largest first. */
+/* Checks that each rank's tensors are in consecutive turns, the largest first. */
 static void check_largest_first(const Turns *t)
 {
     int64_t last[RANKS];
@@ -90,8 +93,7 @@ static void test_turns(void)
         }
 }
 
-/* A turn has tensors of different ranks even where tensors that follow each other have the same
- * owner. */
+/* A turn has tensors of different ranks, also if consecutive tensors have the same owner. */
 static void test_owners_alternate(void)
 {
     Turns *t = turns_new(6, 3, TENSORS, 1);
@@ -115,7 +117,7 @@ static void test_blocks(void)
         CU_ASSERT_EQUAL(first < BEFORE, last < BEFORE);
         if (first >= BEFORE) CU_ASSERT_EQUAL((first - BEFORE) / EACH, (last - BEFORE) / EACH);
     }
-    /* data sets follow each other in order */
+    /* the blocks of a data set come before those of the next one */
     for (int k = 1; k < TENSORS; ++k)
         if (t->order[k] >= BEFORE)
             CU_ASSERT((t->order[k - 1] - BEFORE) / EACH <= (t->order[k] - BEFORE) / EACH);

@@ -1,5 +1,5 @@
-/* Checkpoints of three ranks: the file does not depend on the number of ranks that wrote it, every
- * rank loads all tensors or those that it wants, and one rank's failure is reported on every
+/* Tests checkpoints of three ranks. The file does not depend on the number of ranks that wrote it;
+ * every rank loads all tensors or those that it wants; the failure of one rank is reported on every
  * rank. */
 #include "checkpoint/fixture.h"
 
@@ -12,7 +12,8 @@
 static World world;
 static char folder[64];
 
-/* Replaces pwrite: counts bytes written as whole pages, and other bytes. */
+/* Replaces pwrite: counts bytes that are written as whole pages (page_bytes), and other bytes
+ * (edge_bytes). */
 static int64_t page_bytes, edge_bytes;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -34,7 +35,8 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
     return got;
 }
 
-/* Replaces open: where `decoy` is set, this host still sees an older file under the name. */
+/* Replaces open. If `decoy` is set, this host still sees an older file, `decoy`, in place of the
+ * file. */
 static const char *decoy;
 int open(const char *path, int flags, ...)
 {
@@ -67,7 +69,7 @@ static Status save_by_all(const char *path, int salt)
     CheckpointMeta meta = fixture_meta(5);
     snprintf(meta.grid, sizeof meta.grid, "3x1x1");
     Status status = checkpoint_save(&world, path, &meta, &io);
-    /* no rank supplied all tensors */
+    /* no rank has supplied all tensors */
     CU_ASSERT(f->gets < 2 * FIXTURE_COUNT);
     mem_free(&f);
     return status;
@@ -109,13 +111,13 @@ static void test_round_trip(void)
 
 /* ---- pipeline stages: a rank has only some of the tensors ---- */
 
-/* first rank that has tensor i, and the number of ranks that have it; 0: all */
+/* first rank that has tensor i, and number of ranks that have it; 0: all ranks */
 static const int holder[FIXTURE_COUNT][2] = {{0, 1}, {1, 2}, {2, 1}, {0, 0}, {2, 1},
                                              {1, 1}, {0, 1}, {1, 2}, {0, 2}, {2, 1}};
 
 typedef struct Part {
     Fixture fixture;
-    /* true where a tensor that this rank lacks was requested or delivered */
+    /* true if a tensor that this rank does not have was requested from it or delivered to it */
     bool strayed;
 } Part;
 
@@ -170,8 +172,8 @@ static bool part_loaded(Part *p, int salt)
     return good && p->fixture.sets == holding;
 }
 
-/* Each tensor comes from a rank that has it and goes to those that want it; the file equals the one
- * that a single rank would write. */
+/* Each tensor is read from a rank that has it, and loaded by the ranks that want it. The file
+ * equals the file that a single rank writes. */
 static void test_holders(void)
 {
     begin();
@@ -203,7 +205,7 @@ static void test_holders(void)
     end();
 }
 
-/* Together the ranks read each tensor once, whether all want it or one does. */
+/* The ranks together read each tensor once, whether all ranks or only one rank wants it. */
 static void test_reads_once(void)
 {
     begin();
@@ -232,8 +234,8 @@ static void test_reads_once(void)
     end();
 }
 
-/* Tensors that another program has chunked, compressed or converted are read through HDF5 and reach
- * every rank. */
+/* Tensors that another program has chunked, compressed or converted are read by HDF5, and every
+ * rank receives them. */
 static void test_rewritten(void)
 {
     begin();
@@ -255,7 +257,7 @@ static void test_rewritten(void)
     end();
 }
 
-/* There are more ranks than tensors. */
+/* A file with fewer tensors than ranks. */
 static void test_one_tensor(void)
 {
     begin();
@@ -273,7 +275,7 @@ static void test_one_tensor(void)
     end();
 }
 
-/* Checks that the folder holds only this file. */
+/* Checks that the folder contains only this file. */
 static void expect_alone(const char *name)
 {
     DIR *stream = opendir(folder);
@@ -283,7 +285,7 @@ static void expect_alone(const char *name)
     closedir(stream);
 }
 
-/* No page of the file is written by two ranks: partial pages are written by rank 0. */
+/* No page of the file is written by two ranks, since rank 0 writes all partial pages. */
 static void test_pages(void)
 {
     begin();
@@ -298,8 +300,8 @@ static void test_pages(void)
     end();
 }
 
-/* A host with stale directory entries writes to no other file, and takes no other file for the
- * checkpoint. */
+/* A host whose view of the directory is out of date writes to no other file, and reads no other
+ * file in place of the checkpoint. */
 static void test_another_file(void)
 {
     begin();
@@ -363,7 +365,7 @@ static void test_damaged(void)
     CHECK_OK(save_by_all(path, 1));
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 0);
-    /* covers tensors read by each rank */
+    /* tries tensors that each of the ranks reads */
     for (int i = 0; i < FIXTURE_COUNT; ++i) {
         float one = -1;
         int64_t elements = shape_count(fixture_tensor[i].shape);

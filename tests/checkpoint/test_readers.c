@@ -1,5 +1,6 @@
-/* Assignment of tensors to readers: bytes are balanced over ranks and nodes, among ranks that want
- * a tensor; the ranks of a transfer are listed node by node. The ranks are simulated. */
+/* Tests the assignment of tensors to readers. A tensor is read by a rank that wants it, and bytes
+ * are balanced over ranks and nodes. The ranks of a transfer are listed node by node. The ranks are
+ * simulated. */
 #include "../../src/checkpoint/readers.h"
 
 #include "harness.h"
@@ -8,7 +9,7 @@ enum { RANKS_MOST = 256, TENSORS_MOST = 400 };
 static CheckpointTensor tensor[TENSORS_MOST];
 static ReadBy taken[TENSORS_MOST];
 
-/* elements of tensor i: each + i % 7 * more */
+/* Makes `count` tensors; tensor i has each + i % 7 * more elements. */
 static CheckpointIo tensors(int count, int64_t each, int64_t more)
 {
     for (int i = 0; i < count; ++i) {
@@ -18,8 +19,8 @@ static CheckpointIo tensors(int count, int64_t each, int64_t more)
     return (CheckpointIo){.count = count, .tensor = tensor};
 }
 
-/* Initially no rank wants a tensor. Ranks are on nodes of `width` ranks, or rank r is on node r %
- * nodes. */
+/* Makes ranks that want no tensor yet. If `nodes` is 0, each node has `width` consecutive ranks;
+ * otherwise rank r is on node r % nodes. */
 static Readers ranks_of(int ranks, int count, int width, int nodes)
 {
     Readers r = {.ranks = ranks, .row_bytes = (size_t)count / 8 + 1};
@@ -40,7 +41,8 @@ static void want(Readers *r, int rank, int i)
     r->wants[(size_t)rank * r->row_bytes + (size_t)i / 8] |= (uint8_t)(1 << i % 8);
 }
 
-/* Returns the elements that the busiest rank or the busiest node reads. */
+/* Returns the number of elements that the rank, or if `nodes` is true the node, that reads most
+ * reads. */
 static int64_t busiest(const Readers *r, const CheckpointIo *io, bool nodes)
 {
     int64_t sum[RANKS_MOST] = {0}, most = 0;
@@ -67,7 +69,7 @@ static void test_spread(void)
         }
 }
 
-/* With fewer tensors than ranks, each node reads one. */
+/* If there are as many tensors as nodes, each node reads one. */
 static void test_nodes(void)
 {
     for (int mixed = 0; mixed < 2; ++mixed) {
@@ -84,7 +86,7 @@ static void test_wants(void)
     CheckpointIo io = tensors(40, 1000, 10);
     Readers r = ranks_of(16, io.count, 4, 0);
     taken[7] = READ_NOT;
-    /* rank 0 wants only the first of the two */
+    /* READ_BY_FIRST: rank 0 wants only the first of the two tensors */
     taken[12] = taken[13] = READ_BY_FIRST;
     for (int i = 0; i < io.count; ++i)
         for (int k = 0; k < 16; ++k)
@@ -105,8 +107,9 @@ static void test_wants(void)
     readers_fini(&r);
 }
 
-/* The reader's node comes first, then the other nodes, each in one piece although its ranks are not
- * consecutive, and beginning with a different rank for each tensor. */
+/* The reader's node is listed first, then the other nodes. The ranks of a node are consecutive in
+ * the list, although their numbers are not, and the list of a node begins with a different rank for
+ * each tensor. */
 static void test_members(void)
 {
     CheckpointIo io = tensors(3, 1000, 0);

@@ -1,4 +1,4 @@
-/* safetensors: a written file equals the format's specification to the byte; violations of the
+/* Tests safetensors: a written file has the bytes that the format specifies; files that violate the
  * format are refused; 16-bit values are widened exactly. */
 #include "checkpoint/fixture.h"
 
@@ -93,8 +93,8 @@ static void malformed(void)
     end();
 }
 
-/* Names of 1,024 bytes are accepted, longer ones are not; neither is an index that is nested too
- * deep. */
+/* Names of 1,024 bytes are accepted. Longer names, and an index that is nested too deep, are
+ * refused. */
 static void bounds(void)
 {
     static const char index[] =

@@ -1,5 +1,5 @@
-/* Checkpoints on one rank: loading returns what was saved, HDF5's own tools read the file, and
- * files that other programs rewrote (chunked, compressed, float64) still load. */
+/* Tests checkpoints on one rank: loading returns the saved values, HDF5's own tools read the file,
+ * and files that other programs have rewritten (chunked, compressed, float64) still load. */
 #include "checkpoint/fixture.h"
 
 static void test_round_trip(void)
@@ -33,7 +33,7 @@ static void test_round_trip(void)
     fixture_clean(folder);
 }
 
-/* Tensors of a page or more begin at a multiple of its size, docs/formats.md. */
+/* Tensors of a page or more begin at a multiple of the page size (docs/formats.md). */
 static void test_alignment(void)
 {
     const char *folder = fixture_folder();
@@ -66,7 +66,7 @@ int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
 typedef struct Calls {
     const char *path, *also;
     int before, after;
-    /* both files had their names at each call of after */
+    /* true: both files had their final names at each call of `after` */
     bool complete;
 } Calls;
 
@@ -125,8 +125,8 @@ static void test_overwrite(void)
     fixture_clean(folder);
 }
 
-/* The configuration may be longer than what HDF5 stores in an object's header (64 KB); best_metric
- * may be unknown. */
+/* The configuration may be longer than the 64 KB that HDF5 stores in an object's header, and
+ * best_metric may be unknown. */
 static void test_long_config(void)
 {
     const char *folder = fixture_folder();
@@ -150,7 +150,7 @@ static void test_long_config(void)
     fixture_clean(folder);
 }
 
-/* Loads only the parameters of a file that also holds optimizer state. */
+/* Loads only the parameters of a file that also has optimizer state. */
 static void test_params_only(void)
 {
     const char *folder = fixture_folder();
@@ -209,7 +209,7 @@ static void test_rewritten(void)
     fixture_rewrite(path, 9, H5T_IEEE_F32BE, false, true);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));
-    /* without a checksum it is read, with a warning */
+    /* a tensor without a checksum is read, with a warning */
     fixture_rewrite(path, 0, H5T_IEEE_F32LE, false, false);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));

@@ -1,6 +1,7 @@
-/* Each tensor is read once in the job and sent to all ranks that want it, on 2, 3, 4 and 7 ranks,
- * on nodes of one, two and seven ranks, for several choices of wanted tensors; reads, opens and
- * messages are counted. A tensor that cannot be read is set nowhere, and all others everywhere. */
+/* Tests that each tensor is read once in the job and sent to all ranks that want it. The cases have
+ * 2, 3, 4 and 7 ranks, nodes of one, two and seven ranks, and several choices of wanted tensors.
+ * Reads, opens and messages are counted. A tensor that cannot be read is set on no rank; all others
+ * are set on all ranks that want them. */
 #include "checkpoint/fixture.h"
 #include "parallel/mpi_main.h"
 
@@ -12,8 +13,8 @@
 static World world;
 static char folder[64];
 
-/* Replace pread and open: count bytes read and files opened; fail where broken_read or broken_open
- * is set. */
+/* Replace pread and open: count bytes read and files opened. pread fails if broken_read is true,
+ * open if broken_open is true. */
 static _Atomic int64_t read_bytes;
 static int opens;
 static bool broken_read, broken_open;
@@ -46,7 +47,8 @@ int open(const char *path, int flags, ...)
     return -1;
 }
 
-/* Replaces MPI_Isend: counts bytes of multicasts, and those sent to another node. */
+/* Replaces MPI_Isend: counts bytes of multicasts (sent_bytes), and those sent to another node
+ * (left_bytes). */
 static int64_t sent_bytes, left_bytes;
 static int node_width;
 
@@ -61,7 +63,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, M
 /* ---- tensors ---- */
 
 enum { COUNT = 14 };
-/* the first tensor is sent in two pieces between two ranks, in three between seven */
+/* the first tensor is sent in two pieces if there are two ranks, in three if there are seven */
 static const CheckpointTensor tensor[COUNT] = {
     {.path = "/params/a", .shape = {1, {1200001, 1, 1, 1}}},
     {.path = "/params/b", .shape = {2, {10, 33, 1, 1}}},
@@ -84,7 +86,7 @@ static int64_t bytes_of(int i)
     return shape_count(tensor[i].shape) * (int64_t)sizeof(float);
 }
 
-/* Returns the values of tensor i, which are computed once. */
+/* Returns the values of tensor i. They are computed at the first call. */
 static const float *values(int i)
 {
     static float *all[COUNT];
@@ -96,8 +98,8 @@ static const float *values(int i)
     return all[i];
 }
 
-/* Choices of wanted tensors: all, those of a rank's stage, an arbitrary subset, none, all on the
- * last rank only. */
+/* Tensors that a rank wants: all, those of its stage, an arbitrary subset, none, or all on the last
+ * rank and none on the others. */
 typedef enum Want { ALL, STAGES, SOME, NOBODY, LAST, WANTS } Want;
 
 static bool rank_wants(Want want, int rank, int i)
@@ -133,7 +135,8 @@ static const float *get(void *user, int i, float *plain)
     return memcpy(plain, values(i), (size_t)bytes_of(i));
 }
 
-/* Every other tensor has a final place to be read into. */
+/* Returns the memory into which tensor i is read. Every second tensor has such memory; NULL for the
+ * others. */
 static float *place(void *user, int i)
 {
     static float room[COUNT][262145];
@@ -164,8 +167,8 @@ static CheckpointIo io_of(Taken *t, Want want)
                           .at_once = true};
 }
 
-/* Checks that each tensor was set once on the ranks that want it and nowhere else, and that those
- * in the bit set `missing` were not set. */
+/* Checks that this rank has set each tensor that it wants once, and no other tensor. missing: bit
+ * set of tensors that no rank may set. */
 static void expect_set(const Taken *t, unsigned missing)
 {
     int off = 0;
@@ -181,7 +184,7 @@ static int64_t sum_of(int64_t mine)
     return mine;
 }
 
-/* ---- several worlds ---- */
+/* ---- cases on several worlds ---- */
 
 static void save(const char *path)
 {
@@ -225,8 +228,8 @@ static void on_all(void (*run)(const char *path))
         }
 }
 
-/* Returns the bytes that multicasts send: a flag of one byte for each tensor, and its values unless
- * it is in `missing`. nodes: counts only those between nodes. */
+/* Returns the bytes that multicasts send: for each tensor a flag of one byte, and its values if it
+ * is not in `missing`. nodes: only bytes between nodes are counted. */
 static int64_t bytes_passed(Want want, bool nodes, unsigned missing)
 {
     int64_t sum = 0;
@@ -261,7 +264,7 @@ static void load_each(const char *path)
         CU_ASSERT_EQUAL(sum_of(read_bytes), file);
         CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, 0));
         CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Want)want, true, 0));
-        /* without at_once tensors are verified before any is set, and then read again */
+        /* if at_once is false, all tensors are verified before any is set, and then read again */
         io = io_of(&t, (Want)want);
         io.at_once = false;
         read_bytes = 0;
@@ -277,7 +280,7 @@ static void test_once(void)
     on_all(load_each);
 }
 
-/* For one tensor only one of many ranks opens the file. */
+/* If only one tensor is loaded, only one rank opens the file. */
 static void load_one(const char *path)
 {
     Taken t;

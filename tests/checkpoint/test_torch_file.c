@@ -1,6 +1,6 @@
-/* Files of torch.save: tensors have the values that PyTorch saved, whatever their strides; anything
- * that could run code, or claims more than the file holds, is refused (tests/golden/pth, made by
- * tools/golden_pth.py). */
+/* Tests the import of files of torch.save. Tensors have the values that PyTorch saved, for any
+ * strides. A file that could run code, or that claims more data than it has, is refused.
+ * tools/golden_pth.py has made the files in tests/golden/pth. */
 #include "checkpoint/fixture.h"
 
 #include "checkpoint/foreign/safe_set.h"
@@ -10,7 +10,7 @@
 
 static SafeSet set;
 
-/* Returns element i of tensor number p, as the tool makes it. */
+/* Returns element i of tensor number p, as tools/golden_pth.py computes it. */
 static float value(int p, int64_t i)
 {
     return (float)((7 * i + 3 * p) % 11 - 5) / 8;
@@ -24,8 +24,8 @@ static void open_golden(const char *leaf, const char *key)
     mem_free(&path);
 }
 
-/* Checks the shape ("3x4") and that the values in row-major order are the elements index(i) of
- * tensor number p. */
+/* Checks a tensor: its shape, such as "3x4", and that its value i in row-major order is element
+ * index(i) of tensor number p. */
 static void has(const char *name, const char *shape, int p, int64_t (*index)(int64_t))
 {
     char text[128];
@@ -60,7 +60,8 @@ static void plain(void)
     two_tensors("dict.pth");
     two_tensors("zip64.pth");
     CU_ASSERT_EQUAL(fixture_handles(), handles);
-    /* nothing stays in memory, once the allocator's caches (7 blocks of a size) are full */
+    /* no memory is lost: once the allocator's caches (7 blocks of each size) are full, the heap
+     * does not grow */
     enum { FILL = 8 };
     size_t heap = 0;
     for (int i = 0; i < FILL; ++i) {
@@ -73,7 +74,8 @@ static void plain(void)
 
 /* ---- views ---- */
 
-/* base: 4 x 6 */
+/* These functions map an element of a view to an element of its base, which is 4 x 6. turned: the
+ * transpose. */
 static int64_t turned(int64_t i)
 {
     return i % 4 * 6 + i / 4;
@@ -86,7 +88,7 @@ static int64_t column(int64_t i)
 {
     return 6 * i + 1;
 }
-/* rows 1 and 3, columns 0 and 3 */
+/* the view of rows 1 and 3 and columns 0 and 3 */
 static int64_t step(int64_t i)
 {
     return (1 + 2 * (i / 2)) * 6 + 3 * (i % 2);
@@ -95,7 +97,7 @@ static int64_t offset(int64_t i)
 {
     return 6 + i;
 }
-/* 4 x 2 x 3 of 2 x 3 x 4 */
+/* a view of 4 x 2 x 3 of a base of 2 x 3 x 4 */
 static int64_t permuted(int64_t i)
 {
     return i / 3 % 2 * 12 + i % 3 * 4 + i / 6;
@@ -127,7 +129,7 @@ static void views(void)
     safe_close(&set);
 }
 
-/* 3 x 2 of 2 x 3 */
+/* a view of 3 x 2: the transpose of a base of 2 x 3 */
 static int64_t turned_types(int64_t i)
 {
     return i % 2 * 3 + i / 2;
@@ -149,7 +151,7 @@ static void types(void)
     safe_close(&set);
 }
 
-/* ---- choosing the group ---- */
+/* ---- choice of the group of tensors ---- */
 
 static void refused_with(const char *leaf, const char *key, Status status, const char *why)
 {
@@ -184,7 +186,7 @@ static void groups(void)
     safe_close(&set);
 }
 
-/* ---- refused ---- */
+/* ---- refused files ---- */
 
 static void hostile(void)
 {
@@ -215,9 +217,9 @@ static void hostile(void)
     CU_ASSERT(access("weft-was-here", F_OK) != 0);
 }
 
-/* ---- damaged ---- */
+/* ---- damaged files ---- */
 
-/* Checks that the file at path is refused or has plain.pth's values. */
+/* Returns true if the file at `path` is refused or has the values of plain.pth. */
 static bool refused_or_right(const char *path)
 {
     float a[6];
@@ -251,7 +253,7 @@ static void damaged(void)
             CU_ASSERT(refused_or_right(path));
             text[i] = (char)(text[i] ^ 1 << bit);
         }
-    /* the mark and the method in the second member's own header */
+    /* alters the signature, then the method, in the second member's own header */
     char *local = memmem(text + 4, bytes - 4, "PK\3\4", 4);
     CU_ASSERT_PTR_NOT_NULL_FATAL(local);
     for (int at = 3; at <= 8; at += 5) {
@@ -270,10 +272,11 @@ static void damaged(void)
     fixture_clean(folder);
 }
 
-/* A member that should hold a word is refused by its length, before it is read. */
+/* A member that must be one word is refused by its length, before it is read. */
 static void too_long(void)
 {
-    /* offset of a directory's entry from the name in it, and of the two lengths in the entry */
+    /* ENTRY: offset of an entry of the directory from the name in it; PACKED, PLAIN: offsets in the
+     * entry of the two lengths */
     enum { ENTRY = -46, PACKED = 20, PLAIN = 24, MOST = 64 };
     static const char member[] = "plain/byteorder";
     char *text = NULL;
@@ -283,7 +286,8 @@ static void too_long(void)
     CHECK_OK(file_text("tests/golden/pth/plain.pth", 1 << 20, &text, &bytes));
     char *name = memmem(text, bytes, member, strlen(member));
     CU_ASSERT_PTR_NOT_NULL_FATAL(name);
-    /* the first occurrence is in the member's own header */
+    /* the first occurrence of the name is in the member's own header, the second in the
+     * directory */
     name = memmem(name + 1, bytes - (size_t)(name + 1 - text), member, strlen(member));
     CU_ASSERT_PTR_NOT_NULL_FATAL(name);
     for (int length = MOST; length <= MOST + 1; ++length) {

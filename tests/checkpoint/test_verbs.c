@@ -1,4 +1,4 @@
-/* `weft ckpt info`, `check` and `diff`. */
+/* Tests `weft ckpt info`, `check` and `diff`. */
 #include "checkpoint/fixture.h"
 
 static const char *folder;
@@ -51,7 +51,7 @@ static void test_print(void)
     end();
 }
 
-/* Only as many names of classes are printed as fit into a line. */
+/* Names of classes are printed only as far as they fit into one line. */
 static void test_many_classes(void)
 {
     begin();
@@ -109,10 +109,10 @@ static void test_check(void)
     at2[1] ^= 64;
     fixture_write(b, bytes, count);
     out = tmpfile();
-    /* reports the first difference by name */
+    /* the error message has the damaged tensor whose name is first in alphabetical order */
     CHECK_FAILS(checkpoint_check(b, out), ERR_DATA, "/buffers/table");
     text = fixture_text(out);
-    /* lists all damaged tensors */
+    /* the printed text lists all damaged tensors */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/params/layer1.0.conv1.weight"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/buffers/table"));
     mem_free(&text);
@@ -158,7 +158,7 @@ static void test_diff(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "equal: 10 tensors"));
     mem_free(&text);
     odd_tensor = 1;
-    /* [1,2,1,1] */
+    /* index [1,2,1,1] of the tensor */
     odd_element = 7 * 9 + 2 * 9 + 4;
     save_odd(fixture_tensor, FIXTURE_COUNT, fixture_meta(12));
     text = diff_text(false);
