@@ -127,8 +127,8 @@ static Status read_stages(Reader *r, char *line)
     int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
     if (r->stages)
         return fail(ERR_CONFIG,
-                    "%s:%d: a second line of stages; only one may stand before the header", r->path,
-                    r->line);
+                    "%s:%d: a second line of stages; only one is allowed before the header",
+                    r->path, r->line);
     strsep(&line, ",");
     for (char *text; (text = strsep(&line, ",")); ++count) {
         text += strspn(text, " \t");
