@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A user's workflow on a GPU and on the CPU: a language model and an image network are trained on both, with close losses, and twice
-# with the same bits; killed and resumed; eval, generate, predict and doctor; the largest micro-batch that the plan allows; the device's
-# memory compared with the plan. Needs one GPU; with the emulated one it takes a minute or two.
+# Tests a user's workflow on a GPU and on the CPU. A language model and an image network are trained on both, with nearly equal losses,
+# and twice on the GPU, with the same bits. A run is killed and resumed. Then eval, generate, predict and doctor; the largest micro-batch
+# that the plan allows; and the device's memory compared with the plan. Needs one GPU; with the emulated GPU it takes a minute or two.
 # usage: WEFT=PROGRAM card.sh     (a bundle's bin/weft; default build/weft)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/../cli/common.bash"
@@ -37,7 +37,7 @@ optim: {name: sgd, lr: 0.02, momentum: 0.9}
 X
 last=$(printf 'checkpoints/step-%08d.h5' $steps) half=$(printf 'checkpoints/step-%08d.h5' $((steps / 2)))
 losses() { sed -n 's/.*"loss":\([0-9.e-]*\),"lr".*/\1/p' "runs/$1/metrics.jsonl"; }
-# near BOUND RUN RUN [LAST] : the runs have the same number of losses, and all, or the last LAST, differ by at most BOUND.
+# near BOUND RUN RUN [LAST] : true if the runs have equally many losses, and all losses, or the last LAST, differ by at most BOUND.
 near() { paste <(losses "$2" | tail -n "${4:-1000}") <(losses "$3" | tail -n "${4:-1000}") | awk -v b="$1" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d; if (NF != 2) bad = 1 }
     END { printf "  largest difference %g, allowed %g\n", most, b; exit bad || NR == 0 || most > b }'; }
 falls() { losses "$1" | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(b < a) }'; }
@@ -56,7 +56,7 @@ done
 check 0 'done after' "$WEFT" train gpt.yaml run.name=gpt-bf16 train.device=cuda train.precision=bf16
 holds 'bf16 near fp32' near 0.05 gpt-cuda gpt-bf16
 
-# ---- killed and resumed: the bits of an undisturbed run ----
+# ---- a run that is killed and resumed has the bits of an undisturbed run ----
 long=3000 # long enough on a GPU to be killed before its end
 [ -z "$emulated" ] || long=6
 third=$(printf 'checkpoints/step-%08d.h5' $((long / 3))) end=$(printf 'checkpoints/step-%08d.h5' $long)

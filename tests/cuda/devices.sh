@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs that change their device, with a program whose GPU is emulated: a checkpoint of one device is loaded on the other, with tensors
-# equal to the bit, and resumes with the losses of an unchanged run; eval and generate give the same on both; a model that does not fit
+# Tests runs that change their device, with a program whose GPU is emulated. A checkpoint of one device is loaded on the other with the
+# same bits, and the run resumes with the losses of a run that does not change its device. eval and generate give the same results on
+# both devices. A model that does not fit into a GPU is refused.
 # cores: 1
-# into a GPU is refused.
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
 . "$(dirname "$0")/../cli/common.bash"
 
@@ -47,7 +47,7 @@ for model in gpt lenet; do
     holds "$model: eval's loss" near eval-cpu eval-cuda
 done
 
-# A step with a rate of 0: the saved parameters equal the loaded ones to the bit.
+# After a step with a learning rate of almost 0 the saved parameters have the bits of the loaded parameters.
 for way in cpu:cuda cuda:cpu; do
     from=${way%:*} to=${way#*:}
     check 0 'resuming from' "$WEFT" train gpt.yaml run.name=still-$from-$to train.device=$to optim.lr=1e-30 optim.weight_decay=0 \

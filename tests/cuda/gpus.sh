@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Several ranks with a GPU each, on emulated GPUs and NCCL (tests/cuda/emulate): the bits of one rank on every grid, schedule and
-# transport; GPUs that are shared, hidden or of several models; a rank that dies. The main grids come first.
+# Tests several ranks with a GPU each, on emulated GPUs and NCCL (tests/cuda/emulate). Every grid, schedule and transport gives the bits
+# of one rank. Also GPUs that are shared, hidden or of several models, and a rank that dies. The main grids are tested first.
 #
-# ONE_CARD=PROGRAM gpus.sh: the same with real NCCL by that program (a bundle's bin/weft), whose ranks share the one GPU there is. Cases
-# that only the emulation can make are skipped; UNTIL_S=SECONDS begins no case after that time, and the last line counts what is left.
+# ONE_CARD=PROGRAM gpus.sh: the same tests with real NCCL and PROGRAM (a bundle's bin/weft); all ranks share the machine's only GPU. Cases
+# that need the emulation are skipped. With UNTIL_S=SECONDS no case begins after that time; the last line counts the cases left out.
 CLOCK_TOOL=$(readlink -f "${CLOCK_TOOL:-$(dirname "${WEFT:-build/weft}")/tests/cuda/clock_tool.so}" || true)
 WEFT=${ONE_CARD:-$(dirname "${WEFT:-build/weft}")/emulated/weft}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -47,7 +47,7 @@ optim: {name: adamw, lr: 0.01}
 X
 
 ranks() { timeout -k 2 "${RUN_S:-240}" mpirun --oversubscribe --bind-to none -n "$@"; }
-# same RANKS JOB NAME OVERRIDE... : trains with the bits of one rank.
+# same RANKS JOB NAME OVERRIDE... : trains, and checks that the result has the bits of one rank.
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
@@ -68,7 +68,7 @@ WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 job.yaml dp2-host
 holds 'sums through host memory' grep -q 'allreduce: host memory' words
 same 2 job.yaml pp2-gpipe grid.pp=2 grid.pipeline_schedule=gpipe
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
-# layers split among ranks, also unequally: 5 heads are 4 slices of each sum
+# tensor parallelism, also with slices of different sizes: 5 heads are divided into 4 slices
 sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/; s/device: cuda/&, sum_slices: 8/' gpt.yaml >tp.yaml
 losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
 near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
@@ -83,14 +83,14 @@ same 4 tp-bf16.yaml tp-bf16-four grid.tp=4
 same 2 job.yaml zero3-of-2 grid.zero=3
 for zero in 0 3; do same 3 job.yaml halving-3-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
 
-# three micro-batches on each of two GPUs, dealt out as subtrees of two and one: by NCCL to all or to the owners, and through host memory
+# three micro-batches on each of two GPUs, dealt as subtrees of two and of one: all-reduce and reduce-scatter by NCCL, and through host memory
 sed 's/: one/: odd-one/; s/micro_batch: 3/micro_batch: 2/' job.yaml >odd.yaml
 check 0 'done after' "$WEFT" train odd.yaml
 for zero in 0 1; do same 2 odd.yaml odd-$zero grid.zero=$zero grid.bucket_mb=0.001; done
 WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 odd.yaml odd-host grid.bucket_mb=0.001
 
-# a rank dies while others wait for it: they name it and their GPU, and all end. mpirun is suspended until then: it would end the job
-# first, while ranks still write output.
+# a rank dies while others wait for it: the others name the rank and their own GPU, and all end. mpirun is suspended until they have
+# written their messages, since it would end the job first.
 named() { grep -q 'GPU [0-9]* (.*, [0-9A-F:.]*), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
 children() { grep -ls "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status | cut -d/ -f3 | sort -n; }
 gone() { ! kill -0 "$@" 2>/dev/null; }
@@ -114,7 +114,7 @@ EMULATE_NETWORK= holds 'a death is named' dies grid.dp=2
 
 # ---- other grids ----
 
-# rounds of halving with a power of two of GPUs: whole sums, and gathered shards
+# halving with a power of two of GPUs: all-reduce, and gathered shards
 for zero in 0 3; do same 4 job.yaml halving-4-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
 # a tensor that belongs to one rank, and is longer than a slice of all shards
 sed 's/: one/: wide-one/; s/hidden: .*/hidden: [60]}/' job.yaml >wide.yaml
@@ -127,40 +127,40 @@ check 0 'done after' "$WEFT" train bf16.yaml
 same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter before the cut, so messages of backward are empty
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
 
-# products include the sum with the residual: across a cut, with deferred gradients of weights, in recomputed blocks
+# products that include the sum with the residual: across a cut, with deferred gradients of weights, in recomputed blocks
 for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 gpt.yaml gpt-recomputed grid.pp=2 grid.recompute=block
 same 2 gpt.yaml gpt-cut grid.pp=2 'grid.cuts=[h.1.attn.c_proj]' # the residual comes from the other stage
 
-# a convolution adds its gradient to that of the sum, from its stage or from the next
+# a convolution adds its gradient to the gradient of a sum, which comes from its own stage or from the next
 sed 's/: one/: conv-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: 1}, conv2d: {name: b, channels: 8, kernel: 3, pad: 1}, relu, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [a, c]}, global_pool, flatten, dense: {width: 3}]}/' job.yaml >conv.yaml
 check 0 'done after' "$WEFT" train conv.yaml
 for schedule in gpipe zero-bubble; do same 2 conv.yaml conv-$schedule grid.pp=2 'grid.cuts=[c]' grid.pipeline_schedule=$schedule; done
 same 4 conv.yaml conv-dp2pp2 grid.dp=2 grid.pp=2 'grid.cuts=[b]'
 
-# the columns of a dense layer after an image have the image's layout, which comes from the other stage, in fetched parts, or split
+# the columns of a dense layer after an image have the layout of the image: with the image on another stage, with gathered weights, and in tensor parallelism
 sed 's/: one/: flat-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 6, kernel: 3, pad: 1}, relu, max_pool: {kernel: 2}, flatten, dense: {name: fc, width: 12}, relu, dense: {width: 3}]}/' job.yaml >flat.yaml
 check 0 'done after' "$WEFT" train flat.yaml train.log_every=1
 same 2 flat.yaml flat-pp2 grid.pp=2 'grid.cuts=[fc]'
 same 4 flat.yaml flat-zero3 grid.pp=2 grid.zero=3 checkpoint.every_steps=1
 same 1 flat.yaml flat-on checkpoint.resume=runs/flat-zero3/checkpoints/step-00000001.h5
 
-# fetched parameters are absent in the backward of a batch norm that passes no gradient on
+# the gathered parameters of a batch norm that computes no gradient of its input are not in memory during backward
 sed 's/: one/: norm-one/; s/model:.*/model: {layers: [batch_norm, relu, conv2d: {channels: 6, kernel: 3}, relu, flatten, dense: {width: 40}, relu, dense: {width: 3}]}/' job.yaml >norm.yaml
 check 0 'done after' "$WEFT" train norm.yaml
 same 2 norm.yaml norm-zero3 grid.zero=3 grid.bucket_mb=0.001
 
-# with a loss scale that is too large, all ranks skip the same steps
+# if the loss scale is too large, all ranks skip the same steps
 sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, sum_slices: 8, loss_scale: 16777216/' gpt.yaml >fp16.yaml
 check 0 'the step is skipped' "$WEFT" train fp16.yaml
 same 4 fp16.yaml fp16-dp2pp2 grid.dp=2 grid.pp=2
 
-# an overflow that only one rank detects applies to all
+# if only one rank detects an overflow, all ranks skip the step
 same 2 fp16.yaml fp16-zero2 grid.zero=2
 same 2 fp16.yaml fp16-zero3 grid.zero=3
 same 4 fp16.yaml fp16-zero2-pp2 grid.pp=2 grid.zero=2 grid.bucket_mb=0.001 # rings with gaps, where last step's numbers lie
 
-# recorded work between communication with other ranks
+# work between communication with other ranks is captured
 sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 24/; s/device: cuda/&, cuda_graphs: off/' gpt.yaml >off.yaml
 calls() { EMULATE_COUNTS=1 ranks 1 "$@" 2>&1 : -n 1 "$@" | awk '/calls of the host/ { print $1; exit }'; }
 few() { [ "$(calls "$WEFT" train off.yaml run.name="$1" train.cuda_graphs=auto)" -lt $(($(calls "$WEFT" train off.yaml) / 2)) ]; }
@@ -169,12 +169,12 @@ if emulated 'calls of the host are counted'; then
     check 0 'to the bit' "$WEFT" ckpt diff runs/graphs-{off,auto}/checkpoints/step-00000024.h5
 fi
 
-# sharded data, also in files: half a run is resumed on other ranks
+# sharded parameters and state, also in checkpoints: a run is resumed on another number of ranks
 same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2
 same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
-# layers split among three ranks, and with other layers
+# tensor parallelism on three ranks, and with other layers
 for n in 2 3; do
     check 0 'done after' ranks $n "$WEFT" train tp.yaml run.name=tp-grid-$n grid.tp=$n train.log_every=1 train.sum_slices=1
     holds "the losses of one rank, with one slice on each of $n" near tp-one tp-grid-$n
@@ -202,18 +202,18 @@ for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-auto/checkpoints/step-00000006.h5 runs/fp16-one/checkpoints/step-00000006.h5
 
-# a ring gives the same bits twice, but not those of the tree
+# sums in a ring have the same bits in two runs, but not the bits of the summation tree
 for name in run-a run-b; do check 0 'allreduce: nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done
 step=checkpoints/step-00000003.h5
 check 0 'to the bit' "$WEFT" ckpt diff runs/run-a/$step runs/run-b/$step
 check 65 'differs first at' "$WEFT" ckpt diff runs/one/$step runs/run-a/$step
 
-# through host memory: by request, or because two ranks share a GPU
+# sums through host memory, by request, or because two ranks share a GPU
 same 2 job.yaml shm grid.transport=shm
 same 4 job.yaml mpi grid.transport=mpi grid.pp=2
 holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
-# tests may nevertheless connect them by NCCL
+# tests may connect ranks that share a GPU by NCCL
 export WEFT_TEST_SHARED_GPU=1
 same 2 job.yaml joined grid.zero=3 grid.transport=nccl
 same 4 job.yaml joined-dp2pp2 grid.pp=2
@@ -233,7 +233,7 @@ check 78 'needs a GPU for each rank, and ranks 0 and 1 share ' ranks 2 "$WEFT" t
 unset EMULATE_GPUS
 
 if emulated 'GPUs that are hidden or of several models'; then
-    # other GPUs that ranks may see
+    # each rank sees only one GPU, and a different one
     hidden=("$WEFT" train job.yaml run.name=hidden)
     check 0 'make all GPUs of a node visible to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
     export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'

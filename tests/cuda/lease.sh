@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# bench/lease.sh with programs that only simulate: the choice of the stage, the end of a command that hangs while the rest runs, the
-# time limit of a stage, the limit of 8 files, and the final message. Also the places where a bundle searches for CUDA's libraries.
+# Tests bench/lease.sh with programs that only imitate the real ones: the choice of the stage, a command that hangs and is ended while the
+# others run, the time limit of a stage, the limit of 8 files, and the final message. Also tests the places in which a bundle searches
+# for CUDA's libraries.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/common.bash"
 mkdir -p tree/bench/results tree/tests/cuda tree/tools/bundle tree/.lease bundle/bin bundle/tests/cuda tools fakes
@@ -9,7 +10,7 @@ cp "$root"/tests/cuda/sanitizer.sh tree/tests/cuda
 cp "$root"/tools/bundle/cuda_packages.sh tree/tools/bundle
 export PATH=$dir/tools:$PATH NAP=0 FAKES=$dir/fakes
 
-# ---- a machine with a GPU, and a bundle ----
+# ---- an imitated machine with a GPU, and a bundle ----
 pretend() { { echo '#!/bin/bash'; cat; } >"$1" && chmod +x "$1"; } # FILE
 pretend tools/nvidia-smi <<'X'
 [ -e "$FAKES/gpu" ] || exit 9
@@ -94,7 +95,7 @@ check 0 '11 of 11 passed' lease
 holds 'then stage 2' logged '^Next: bench/lease.sh 3$'
 holds 'memcheck' called 'sanitizer --tool memcheck'
 holds 'racecheck' called 'sanitizer --tool racecheck'
-# races that the sanitizer reports: those of cuBLASLt are shown, those of weft fail
+# races that the sanitizer reports: races in cuBLASLt are shown, races in weft are failures
 races() { pretend "$1" <<X
 echo '========= Error: Race reported between Read access at $2+0xb30'
 echo '=========     and Write access at $2+0x2fb0 [48 hazards]'

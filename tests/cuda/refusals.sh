@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Faults with GPUs before a run begins, on the emulated GPU: one message names the node, the GPU and the remedy, exit code 78, nothing
-# is written.
+# Tests faults with GPUs that are found before a run begins, on the emulated GPU: one message names the node, the GPU and the remedy; the
+# exit code is 78; no file is written.
 WEFT=${WEFT_EMULATED:-build/emulated/weft}
 . "$(dirname "$0")/../cli/common.bash"
 
@@ -12,7 +12,7 @@ data: {train: text.h5}
 train: {steps: 1, batch: 8, micro_batch: 4, threads: 1, device: cuda}
 YAML
 node=$(uname -n)
-# refused TEXT ENVIRONMENT... [-- WORDS...]: train refuses with TEXT
+# refused TEXT ENVIRONMENT... [-- WORDS...]: checks that weft train WORDS fails with a message that contains TEXT
 refused() {
     local text=$1 with=()
     shift
@@ -29,7 +29,7 @@ refused 'GPU 0: allocating 32 MB for cuBLAS:' EMULATE_OTHERS=4290000000
 refused 'end the process that fills its memory' EMULATE_OTHERS=4290000000
 refused 'of the 4.3 GB of GPU 0 (emulated GPU) on node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
 refused 'train.micro_batch of at most about' EMULATE_OTHERS=3960000000 -- model.width=256 train.batch=256 train.micro_batch=128
-# 234 MB are free: enough for the plan, but not for graphs and kernels in addition; then 1.3 GB on two GPUs, with NCCL
+# 234 MB are free, enough for the plan, but not also for graphs and kernels; then 1.3 GB are free on two GPUs, too little with NCCL
 refused "(268.4 MB of it for CUDA graphs and kernels), and may use 2" EMULATE_OTHERS=4060000000
 refused "(1.6 GB of it for CUDA graphs, kernels and NCCL's buffers), and may use" EMULATE_OTHERS=3000000000 -- -n 2
 check 0 'done after' env EMULATE_OTHERS=3900000000 timeout 240 "$WEFT" train a.yaml run.name=fits
@@ -45,7 +45,7 @@ model: {layers: [embedding: {vocab: 256, width: 16}, dense: {width: 48}, attenti
 data: {train: text.h5}
 train: {steps: 1, batch: 8, micro_batch: 4, threads: 1, device: cuda}
 YAML
-# only_cpu TEXT ATTRIBUTES [WIDTH]: train and plan refuse with TEXT, except on CPUs
+# only_cpu TEXT ATTRIBUTES [WIDTH]: checks that train and plan fail with TEXT on a GPU, but not on a CPU
 only_cpu() {
     sed "s/heads: 2, rotary: true/heads: 2, $2/; s/width: 48/width: ${3:-48}/" b.yaml >c.yaml
     rm -rf runs

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A test program under the tools of compute-sanitizer. Passes with a message if there is no GPU or no sanitizer. Initcheck finds memory
-# that libraries leave unwritten; the backend's memory is zeroed, and the test fills it with NaNs. Racecheck does not know how kernels
-# of cuBLASLt and cuDNN synchronise (mbarriers, bulk copies): races inside them are counted and shown, and do not fail the test.
-# usage: sanitizer.sh build/tests/cuda/test_cuda [TOOL [WORDS OF THE PROGRAM...]]      without TOOL: each tool, over the operations
+# Runs a test program under the tools of compute-sanitizer. Passes with a message if there is no GPU or no sanitizer. Initcheck finds
+# memory that libraries leave unwritten, but not the backend's own memory, which is zeroed or filled with NaNs. Racecheck does not know
+# how kernels of cuBLASLt and cuDNN synchronise (mbarriers, bulk copies): races inside them are counted and shown, but are no failures.
+# usage: sanitizer.sh build/tests/cuda/test_cuda [TOOL [WORDS OF THE PROGRAM...]]      without TOOL: each tool, with the tests of operations
 set -u
 program=$1 tools=${2:-memcheck racecheck synccheck initcheck}
 [ $# -gt 2 ] && words=("${@:3}") || words=(operations)

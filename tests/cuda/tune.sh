@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Choice of cuBLASLt's and cuDNN's algorithms by measured time, on the emulated GPU, whose times are in EMULATE_TIMES: the fastest is
-# chosen; the same record gives the same bits to resumed runs and to all ranks; a record of another GPU or library is refused.
+# Tests the choice of cuBLASLt's and cuDNN's algorithms by measured time, on the emulated GPU, whose times are set by EMULATE_TIMES. The
+# fastest algorithm is chosen; with the same record, resumed runs and all ranks have the same bits; a record of another GPU or library is
+# refused.
 # cores: 1
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
 . "$(dirname "$0")/../cli/common.bash"
@@ -17,7 +18,7 @@ train: {steps: 4, batch: 12, micro_batch: 3, threads: 1, device: cuda}
 optim: {name: adamw, lr: 0.01}
 checkpoint: {every_steps: 2, keep: 0}
 X
-# Algorithms 0 to 5. The last one for products in fp32, 3, adds from the end; 3 and 5 for convolutions are one engine with two settings.
+# Times of algorithms 0 to 5. Algorithm 3, the last for products in fp32, adds in reverse order; 3 and 5 for convolutions are one engine with two settings.
 last=543291 first=123499
 ends=checkpoints/step-00000004.h5
 half=checkpoints/step-00000002.h5
@@ -39,11 +40,11 @@ holds 'the first where it is the fastest' test "$(record first | grep -c '= 3\.0
 equal off first
 differ off last
 
-# a slightly shorter time changes nothing
+# an algorithm that is only slightly faster is not chosen
 check 0 'algorithms timed' tuned 999999 even
 equal off even
 
-# a resumed run uses the record of its checkpoint, whatever is the fastest now; so does another run that begins from it
+# a resumed run uses the record of its checkpoint, even if another algorithm is the fastest now; so does another run that begins from the checkpoint
 copied() { mkdir -p "runs/$2/checkpoints" && cp "runs/$1/$half" "runs/$2/checkpoints"; }
 copied last resumed
 check 0 'algorithms read from runs/resumed/checkpoints/step-00000002.h5' tuned $first resumed
@@ -54,7 +55,7 @@ holds 'the record goes on' cmp -s runs/last/algorithms.txt runs/other/algorithms
 check 78 'was written with `train.cuda_tune: time`' "$WEFT" train job.yaml run.name=last train.cuda_tune=off
 check 78 'was written with `train.cuda_tune: off`' "$WEFT" train job.yaml run.name=off train.cuda_tune=time
 
-# a record in a file: the same record, the same choice
+# a record in a file gives the same choice
 cp runs/last/algorithms.txt last.txt
 file() { EMULATE_TIMES=$first timeout 240 "$WEFT" train job.yaml train.cuda_tune="$1" run.name="$2" "${@:3}"; }
 check 0 'algorithms read from last.txt' file last.txt file
@@ -71,7 +72,7 @@ check 78 'does not accept the recorded algorithm of' file changed.txt x
 sed 's/engine 3/engine 1/' last.txt >rough.txt
 check 78 'does not accept the recorded algorithm of' file rough.txt x
 
-# another GPU, another library
+# records of another GPU and of another library
 export EMULATE_MODELS='other GPU'
 check 78 'has algorithms for emulated GPU with' tuned $last last
 check 78 'this is other GPU with' file last.txt x
@@ -80,7 +81,7 @@ unset EMULATE_MODELS
 check 78 'running 13.2.0' env EMULATE_CUBLASLT=130200 EMULATE_TIMES=$last "$WEFT" train job.yaml train.cuda_tune=time run.name=last
 holds 'nothing was written' test ! -e runs/x
 
-# ranks whose measurements differ agree on one choice
+# ranks with different measurements agree on one choice
 two() { ranks 1 env EMULATE_TIMES=$last "$WEFT" train job.yaml train.cuda_tune=time run.name="$1" "${@:2}" : \
     -n 1 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name="$1" "${@:2}"; }
 check 0 'algorithms timed' two dp2
@@ -89,7 +90,7 @@ check 0 'algorithms timed' two pp2 grid.pp=2
 equal last pp2
 check 0 'algorithms read from' ranks 2 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name=dp2-resumed checkpoint.resume=runs/last/$half
 equal last dp2-resumed
-# a tensor-parallel group: the rank that has slices of other shapes measures them once
+# in a tensor-parallel group, a rank with slices of other shapes measures these shapes once
 sed -i 's/width: 24/width: 25/' job.yaml
 for name in tp2 tp2-again; do check 0 'algorithms timed' two $name grid.tp=2; done
 equal tp2 tp2-again
@@ -103,14 +104,14 @@ sed -i 's/width: 25/width: 24/' job.yaml
 check 78 'would choose algorithms by timing' "$WEFT" verify job.yaml train.cuda_tune=time --grids 1x1x1,2x1x1
 check 0 'the same to the bit' timeout 240 "$WEFT" verify job.yaml train.cuda_tune="$PWD/last.txt" --grids 1x1x1,2x1x1
 
-# weft plan
+# weft plan prints the algorithms
 check 0 "the libraries' own first choice" "$WEFT" plan job.yaml
 check 0 'timed before the first step' "$WEFT" plan job.yaml train.cuda_tune=time run.name=never
 check 0 'chosen on emulated GPU' "$WEFT" plan job.yaml train.cuda_tune=time run.name=last
 holds 'all of them are printed' test "$(grep -c ' = 3\.0\.\| = engine 3, knobs 2=1' out)" = "$(record last | wc -l)"
 check 0 '"algorithms": {' "$WEFT" plan job.yaml train.cuda_tune=last.txt --json
 
-# attention's workspace
+# the workspace of attention
 for ((i = 0; i < 40; ++i)); do echo "the quick brown fox jumps over the lazy dog$((i % 10))"; done >text
 check 0 'wrote text.h5' "$WEFT" data import text text -o text.h5
 cat >gpt.yaml <<X

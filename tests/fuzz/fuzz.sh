@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the targets one after the other from their corpora, each for SECONDS of processor time, including the processes that it
-# starts, with bounds on memory and on the time of an input. Findings are stored in FOLDER/found, and inputs that reach new code
-# in FOLDER/new/TARGET. A target continues where an earlier call with the same program was interrupted: FOLDER/TARGET.done.
+# Fuzzes the targets one after the other from their corpora, with limits on memory and on the time of an input. Each target gets SECONDS
+# of processor time, including that of the processes that it starts. Findings are stored in FOLDER/found, and inputs that reach new code
+# in FOLDER/new/TARGET. If an earlier call with the same program was interrupted, a target continues there: FOLDER/TARGET.done.
 # usage: fuzz.sh FOLDER SECONDS TARGET...    FOLDER: contains the programs fuzz_TARGET
 set -u
 folder=$1 seconds=$2
@@ -9,16 +9,16 @@ shift 2
 echo "$# targets of $seconds s of processor time each: at least $(($# * seconds / 60)) minutes"
 mkdir -p "$folder/found"
 bad=0
-# A process that reads a file for another may allocate 1 GB. The kernel's limit on addresses cannot be used with this sanitizer, which
-# would also mark all memory that a file makes the process allocate, however much; so the sanitizer limits each allocation.
+# A process that reads a file for another may allocate 1 GB. The kernel's limit on addresses cannot be used with this sanitizer, whose own
+# memory grows with all allocations of the process; so the sanitizer limits the size of each allocation instead.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=1024
-# Sets used: processor time of all children that have ended, in whole seconds (not in a pipe, whose subshell has its own times).
+# look : sets `used` to the processor time of all children that have ended, in whole seconds. Do not call it in a pipe, whose subshell has its own times.
 look() { times >"$folder/$target.times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/$target.times"); }
 for target in "$@"; do
     mkdir -p "$folder/new/$target"
     log=$folder/$target.log rc=0 spent=0 runs=0 more=()
-    # HDF5 files are large, and HDF5 is built without counters of edges. Each file is read in a forked process: a fork takes longer
-    # the more memory the target has, and a crash of HDF5 there is no finding, so it needs no symbolizer.
+    # HDF5 files are large, and HDF5 is built without counters of edges. Each file is read in a forked process. A fork takes longer the
+    # more memory the target has, so quarantines are small. A crash of HDF5 in that process is not a finding and needs no symbolizer.
     asan=$ASAN_OPTIONS
     case $target in data | checkpoint | fields)
         more=(-len_control=0 -keep_seed=1 -reduce_inputs=0)
@@ -32,7 +32,7 @@ for target in "$@"; do
             -max_len=65536 "${more[@]}" -print_final_stats=1 -artifact_prefix="$folder/found/$target-" "$folder/new/$target" \
             "tests/fuzz/corpus/$target" >"$log" 2>&1
         rc=$?
-        # where HDF5 crashes the reading process, which may not write files, an empty artifact is left
+        # if HDF5 crashes the reading process, which may not write files, libFuzzer leaves an empty artifact
         find "$folder/found" -name "$target-*" -empty -delete
         look
         spent=$((spent + used - before))
