@@ -15,7 +15,7 @@ char *operation_key(const OpSpec *spec);
 #define FORECAST_LINES(W)                                                                          \
     /* operations, copies and additions: mean over the stages */                                   \
     W(FORECAST_COMPUTE, "compute")                                                                 \
-    /* idle time of the schedule if all chunks took the same time and messages none */             \
+    /* idle time of the schedule if all chunks took the same time and messages no time */          \
     W(FORECAST_BUBBLE, "bubble")                                                                   \
     /* additional idle time because chunks take different times */                                 \
     W(FORECAST_IMBALANCE, "imbalance")                                                             \

@@ -154,7 +154,7 @@ typedef struct RunSummary {
     Goodput goodput;
     /* last evaluation; samples 0: there was none */
     EvalLine eval;
-    /* the rank that uses most memory; the next three fields are its bytes */
+    /* the rank that uses most memory; the next three fields are bytes of this rank */
     int memory_rank;
     double planned_bytes;
     /* growth since just before the plan was made; 0: not known */

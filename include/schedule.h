@@ -6,7 +6,7 @@
  * The model is cut into chunks 0 .. stages * chunks - 1 in the order of its nodes, and every stage
  * has `chunks` chunks. The schedule decides which stage has which chunks (schedule_stage). Usually
  * chunk c is on stage c % stages, so a micro-batch passes through all stages `chunks` times. In
- * -shaped schedules it goes down the stages and back up. Consecutive chunks on one stage exchange
+ * V-shaped schedules it goes down the stages and back up. Consecutive chunks on one stage exchange
  * no message. Every stage runs the backward passes of a chunk in the order of the micro-batches. */
 #ifndef WEFT_SCHEDULE_H
 #define WEFT_SCHEDULE_H
@@ -62,7 +62,7 @@ typedef struct Schedule {
     int *chunk_at;
     /* number of tasks of each stage, [stages]; owned */
     int *count;
-    /* tasks of each stage, [stages][count]; owned, as is each list */
+    /* list of tasks of each stage, [stages][count]; the array and each list are owned */
     Task **task;
 } Schedule;
 
@@ -101,12 +101,11 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
 
 /* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
  * of each kind in src/schedule names its paper and its properties. SCHEDULE_FILE reads the CSV file
- * `path`: a header line `stage,task,chunk,micro`, then a row for each task, in which the tasks of
- * each stage are in its order. If no row is a send or a receive, messages are inserted: receives
- * just before the work, sends just after. A line `stages,0,1,1,0` before the header gives the
- * stages of chunks 0, 1, ...; without this line chunk c is on stage c % stages. ERR_CONFIG: kind
- * and shape do not fit, or a row is invalid; the message has file and line. Release with
- * schedule_free. */
+ * `path`: a header line `stage,task,chunk,micro`, then a row for each task; the rows of a stage are
+ * in the order of its tasks. If no row is a send or a receive, messages are inserted: receives just
+ * before the work, sends just after. A line `stages,0,1,1,0` before the header gives the stages of
+ * chunks 0, 1, ...; without this line chunk c is on stage c % stages. ERR_CONFIG: kind and shape do
+ * not fit, or a row is invalid; the message has file and line. Release with schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
 /* Returns the kind whose schedules have this name (Schedule.name). -1: there is none, or it is
  * SCHEDULE_FILE, which also needs a path. */

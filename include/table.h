@@ -93,7 +93,7 @@ void tables_free(Tables **tables);
 typedef struct ServerPlan {
     /* borrowed */
     const Config *config;
-    /* workers and servers that share the tables; all ranks of the job; borrowed */
+    /* world: the workers and the servers of the tables; job: all ranks of the job; both borrowed */
     const World *world, *job;
     int servers;
     size_t limit_bytes;

@@ -62,8 +62,8 @@ static inline double topo_rate(const Topology *topo, int a, int b)
     return topo->bytes_per_s[(int64_t)a * topo->ranks + b];
 }
 
-/* Classes of links, which differ in rate. If sockets or switches are not known, their links are in
- * the next class. */
+/* Classes of links, which differ in rate. If sockets are not known, all links of a node are in
+ * LINK_NODE; if switches are not known, all links between nodes are in LINK_NODES. */
 #define LINK_CLASSES(W)                                                                            \
     W(LINK_PACKAGE, "within sockets")                                                              \
     W(LINK_NODE, "within nodes")                                                                   \
@@ -103,8 +103,8 @@ typedef enum OrderSearch {
     ORDER_EXACT,
     /* the best order inside each node, and the best order of the nodes */
     ORDER_LEVELS,
-    /* not exact, since a node has, or there are, more than ORDER_EXACT_MAX: nearest neighbours,
-     * improved by 2-opt */
+    /* there are more than ORDER_EXACT_MAX ranks on a node, or more nodes than that: nearest
+     * neighbours, improved by 2-opt */
     ORDER_HEURISTIC
 } OrderSearch;
 /* Most ranks, or nodes, of an exact search. */

@@ -44,7 +44,7 @@ typedef struct LedgerStart {
     /* times at which its process began and ended, in seconds since 1970; 0: not known */
     double began, ended;
     double startup_s;
-    /* the last step before this start, and its last step */
+    /* number of the last step before this start, and of the last step of this start */
     int64_t from, to;
     /* true: the start has written its second line. Otherwise it was killed or still runs, and
      * `ended` and `to` are taken from metrics.jsonl. */
@@ -52,7 +52,7 @@ typedef struct LedgerStart {
     /* seconds of steps, evaluations and saves. If `complete` is false, all of them are in
      * steps_s. */
     double steps_s, eval_s, checkpoint_s;
-    /* steps that a later start made again */
+    /* number of steps that a later start made again */
     int64_t repeated;
 } LedgerStart;
 /* A part of a step's time, or of the critical path, in seconds of a step. */
@@ -124,8 +124,8 @@ typedef struct Goodput {
     int starts, killed;
     /* wall_s is the sum of the parts */
     double wall_s, part_s[GOODPUT_PART_COUNT];
-    /* steps that were made again, because they were lost with a start. Of a start that was killed,
-     * only the steps up to its last line in metrics.jsonl are counted. */
+    /* number of steps that were made again, because they were lost when a start ended. Of a start
+     * that was killed, only the steps up to its last line in metrics.jsonl are counted. */
     int64_t repeated;
 } Goodput;
 Goodput goodput_of(const LedgerHistory *history);

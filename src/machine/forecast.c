@@ -142,7 +142,8 @@ static double sum_of(const double line[FORECAST_LINE_COUNT])
     return sum;
 }
 
-/* ERR_CONFIG: the machine was measured with other settings, or is too small. */
+/* Checks that the machine fits the run. ERR_CONFIG: it was measured with other settings or threads,
+ * or has too few ranks. */
 static Status check(const Machine *m, const ForecastOf *of)
 {
     const GridShape shape = of->plan[0]->shape;

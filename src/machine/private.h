@@ -33,7 +33,7 @@ static inline int node_of(const Machine *machine, GridShape shape, int stage, in
  * no time of it. */
 Status message_between_stages(const Machine *machine, const ForecastOf *of, int from, int to,
                               double bytes, MessageCost *cost);
-/* ERR_CONFIG: the time of messages between nodes is not known. */
+/* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
 Status network_known(const Machine *machine, const ForecastOf *of);
 /* Returns the link between the ranks of a tensor group. */
 Link link_in_tensor_group(const Machine *machine, const ForecastOf *of);

@@ -39,8 +39,8 @@ static int lanes_of(const Machine *m, GridShape shape)
     return replica_ranks > m->ranks && replica_ranks % m->ranks == 0 ? m->ranks : replica_ranks;
 }
 
-/* The message that a task sends or receives across the boundary behind a chunk: activations, or
- * gradients in the other direction. sends: the task sends it */
+/* The message that a task sends or receives across the boundary after a chunk: activations, or
+ * gradients in the other direction. sends: true if the task sends it */
 typedef struct Crossing {
     bool gradients, sends;
     /* the chunk before the boundary */
@@ -94,7 +94,7 @@ static double work_s(const TaskCost *cost, TaskKind kind)
     }
 }
 
-/* Returns the bytes of a message across the boundary behind a chunk. */
+/* Returns the bytes of a message across the boundary after a chunk. */
 static double message_bytes(const Replay *r, Crossing c)
 {
     const Schedule *s = r->of->schedule;

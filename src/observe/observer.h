@@ -58,10 +58,10 @@ NameState append_name(const char *path, const struct stat *opened);
 int append_copy(int from, int to);
 
 /* metrics.jsonl: one JSON object per line. */
-/* Opens dir/metrics.jsonl for appending. If the run is resumed, it first removes torn lines
- * and lines of steps > step; it rewrites the file as metrics.jsonl.part unless truncating it
- * is enough. Otherwise it renames an earlier run's file to metrics.jsonl.1, or the next free
- * number. */
+/* Opens dir/metrics.jsonl for appending. If the run is resumed, it first removes torn lines and
+ * lines of steps > step; if truncating is not enough, it writes the lines to keep to
+ * metrics.jsonl.part, which replaces the file. Otherwise it renames an earlier run's file to
+ * metrics.jsonl.1, or the next free number. */
 Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void metrics_train(AppendFile *metrics, const TrainLine *line);

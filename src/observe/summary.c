@@ -97,7 +97,7 @@ static void print_ledger(const Ledger *ledger, FILE *out)
     print_path(ledger, total_s, out);
 }
 
-/* Prints the parts of the time of all starts. */
+/* Prints the time of all starts, divided into parts. */
 static void print_goodput(const Goodput *g, FILE *out)
 {
     char wall[32], killed[48] = "", lost[48] = "";

@@ -31,7 +31,7 @@ typedef struct ScheduleForm {
 /* ---- mappings ---- */
 /* Round-robin: chunk % stages. */
 int stage_round(ScheduleShape shape, int chunk);
-/* -shaped: down the stages and back up (v_shaped.c). */
+/* V-shaped: down the stages and back up (v_shaped.c). */
 int stage_v(ScheduleShape shape, int chunk);
 
 /* ---- orders ---- */

@@ -1,4 +1,4 @@
-/* -shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
+/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
  * last stage without a message, and comes back up through the second chunks. The first stage
  * therefore has both the beginning and the end of the model:
  *

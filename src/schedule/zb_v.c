@@ -1,6 +1,6 @@
 /* zb-v: a V-shaped schedule with backward in halves (Qi et al. 2023, "Zero bubble pipeline
  * parallelism", section 6, ZB-V; Qi et al. 2024, "Pipeline parallelism with controllable memory",
- * -ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
+ * V-ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
  * none, and there are 2p - 1 micro-batches or more, then no stage is idle between its first task
  * and its last, a step of m micro-batches on p stages takes 6m + p - 1 units, and the live
  * micro-batches of a stage's two chunks add up to 2p. They need as much memory as the p live

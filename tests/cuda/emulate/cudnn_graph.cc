@@ -295,7 +295,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         for (const Tensor &t : op.in)
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
-    /* alues are read during the call, tensors when the queued work runs. */
+    /* Values are read during the call, tensors when the queued work runs. */
     std::map<int64_t, float> value;
     for (const Operation &op : all)
         for (const Tensor &t : op.in)
