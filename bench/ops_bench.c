@@ -22,6 +22,7 @@ typedef struct Layer {
     const char *model, *name;
     /* number of times that the operation occurs in the model */
     int times;
+    /* samples; input channels; side of the image; output channels; then attributes of conv2d */
     int batch, c, h, o, kernel, stride, pad, groups;
     /* dense: a dense layer, else conv2d. raw: x is the data, so its gradient is not needed */
     bool dense, raw;

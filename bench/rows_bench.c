@@ -27,7 +27,9 @@ static uint64_t sink;
 
 /* Plain arrays of the size of the store's slabs and index; owned. */
 typedef struct Plain {
+    /* array with the length of the store's slabs */
     char *row;
+    /* array with the length of the store's index */
     uint64_t *slot;
     size_t row_bytes, slot_bytes;
     /* number of slots - 1 */

@@ -33,6 +33,7 @@ typedef struct Step {
 /* The messages of ranks 0 to simulated - 1. These are the ranks of the first leaf switch, or all
  * ranks. */
 typedef struct Pattern {
+    /* all ranks; simulated ranks; steps of a rank for a piece; most pieces of a rank in flight */
     int ranks, simulated, steps, in_flight;
     /* `steps` steps of each rank, and all messages; owned */
     Step *step;

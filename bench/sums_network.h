@@ -7,15 +7,15 @@
  * The model. A message of n bytes first takes overhead_s of its sender's time and then occupies the
  * sender's port for n * s_per_byte; overhead_s and s_per_byte are o and G of LogGP. While the port
  * sends, the rank prepares its next message, unless one thread does both. Messages are sent in the
- * order in which they begin. Their bytes pass all links on their path at the same time
- * (cut-through): between two leaf switches the uplink of one and the downlink of the other, each as
- * fast as group / over ports; then the receiver's port. A link carries one message after the other,
- * in order of arrival; the core is never busy, and switches have room for all messages that wait. A
- * message arrives latency_s after its last byte, and the step that waits for it continues at once.
- * Additions take no time, since every algorithm adds the same number of bytes. There is no other
- * traffic. A sum is divided into pieces; their size and the number in flight are those of training.
- * Only the first pieces of a long sum are simulated; the time of the rest is extrapolated from
- * them. */
+ * order in which they begin. The bytes of a message pass all links on its path at the same time
+ * (cut-through): between two leaf switches these are the uplink of the first, the downlink of the
+ * second, and the receiver's port. An uplink or a downlink is as fast as group / over ports. A link
+ * carries one message after the other, in order of arrival; the core is never busy, and switches
+ * have room for all messages that wait. A message arrives latency_s after its last byte, and the
+ * step that waits for it continues at once. Additions take no time, since every algorithm adds the
+ * same number of bytes. There is no other traffic. A sum is divided into pieces; their size and the
+ * number in flight are those of training. Only the first pieces of a long sum are simulated; the
+ * time of the rest is extrapolated from them. */
 #ifndef WEFT_BENCH_SUMS_NETWORK_H
 #define WEFT_BENCH_SUMS_NETWORK_H
 

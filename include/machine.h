@@ -41,6 +41,7 @@ typedef struct ForecastOf {
     const Schedule *schedule;
     /* plans of all stages, [schedule->shape.stages] */
     const Plan *const *plan;
+    /* threads of one rank */
     int threads;
     /* settings on which times depend (train_setup) */
     const char *setup;

@@ -1,5 +1,5 @@
-/* Tests a function that ends its process: runs it in a child, and returns its messages and its
- * exit. */
+/* Tests a function that ends its process: runs it in a child process, and returns the messages and
+ * the wait status of the child. */
 #ifndef WEFT_TESTS_CHILD_H
 #define WEFT_TESTS_CHILD_H
 

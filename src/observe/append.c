@@ -180,7 +180,7 @@ static Status check_size(AppendFile *file)
     int64_t size = size_of(file->fd);
     if (size < 0) return OK;
     if (size < file->size) {
-        file->lost_of = file->size;
+        file->size_before = file->size;
         file->lost = file->size - size;
         drop_partial(file);
         int error = file->lines ? end_line(file->fd, size) : 0;

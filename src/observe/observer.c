@@ -82,7 +82,7 @@ static Status renew_events(Observer *observer)
     TRY(event_file_open(&next, observer->dir, observer->lease));
     append_put(&next, events->data, events->bytes);
     log_warn("%s: was cut short: its last %lld of %lld bytes are lost; events continue in %s",
-             events->path, (long long)events->lost, (long long)events->lost_of, next.path);
+             events->path, (long long)events->lost, (long long)events->size_before, next.path);
     events->bytes = 0;
     (void)append_close(events);
     *events = next;
@@ -105,7 +105,7 @@ static void warn_cut(AppendFile *metrics, int64_t step)
     log_warn(
         "%s: was cut short: its last %lld of %lld bytes are lost; the last lost line is of step "
         "%lld; later lines are appended to what is left",
-        metrics->path, (long long)metrics->lost, (long long)metrics->lost_of, (long long)step);
+        metrics->path, (long long)metrics->lost, (long long)metrics->size_before, (long long)step);
     metrics->lost = 0;
 }
 

@@ -31,7 +31,7 @@ typedef struct AppendFile {
     /* true: the path leads to another file, to which later data is appended */
     bool replaced;
     /* bytes that were cut off the end of the file, and the size of the file before the cut */
-    int64_t lost, lost_of;
+    int64_t lost, size_before;
 } AppendFile;
 /* Opens a file for appending. flags: flags of open(2), in addition to those for appending. If the
  * call fails, there is nothing to close, and errno gives the reason. All append_ functions that

@@ -38,7 +38,7 @@ typedef struct View {
     const Hardware *hardware;
 } View;
 
-static Size flow(const View *v, int parent, int room, int x, int y);
+static Size put_parts(const View *v, int parent, int room, int x, int y);
 
 static void put_box(FILE *out, int x, int y, Size size, bool is_used)
 {
@@ -105,7 +105,7 @@ static Size put_part(const View *v, int index, int room, int x, int y)
     }
     View measured = *v;
     measured.out = NULL;
-    Size size = flow(&measured, index, room - 2 * PAD, x + PAD, y + HEADER);
+    Size size = put_parts(&measured, index, room - 2 * PAD, x + PAD, y + HEADER);
     size.width += 2 * PAD;
     size.height += HEADER + (child >= 0 ? PAD : 0);
     int text_width = (int)strlen(header) * LETTER + 2 * PAD;
@@ -113,14 +113,14 @@ static Size put_part(const View *v, int index, int room, int x, int y)
     if (v->out) {
         put_box(v->out, x, y, size, false);
         svg_text(v->out, "", "start", x + PAD, y + 15, header);
-        flow(v, index, room - 2 * PAD, x + PAD, y + HEADER);
+        put_parts(v, index, room - 2 * PAD, x + PAD, y + HEADER);
     }
     mem_free(&header);
     return size;
 }
 
 /* Draws the parts inside `parent` in rows; returns the size of all rows together. */
-static Size flow(const View *v, int parent, int room, int x, int y)
+static Size put_parts(const View *v, int parent, int room, int x, int y)
 {
     Size all = {0, 0};
     int at = 0, row_y = 0, row_height = 0;
@@ -258,7 +258,7 @@ int hardware_picture(FILE *out, const Topology *t, int node, int y)
 {
     View v = {out, t, node, topo_hardware(t, node)};
     int height = put_title(&v, y);
-    height += flow(&v, -1, PICTURE_WIDTH, 0, y + height).height + GAP;
+    height += put_parts(&v, -1, PICTURE_WIDTH, 0, y + height).height + GAP;
     height += put_devices(&v, y + height);
     return height + put_words(&v, y + height);
 }

@@ -4,11 +4,11 @@
 #include "private.h"
 
 /* Micro-batches are divided into groups of `stages` or more, or into one group if there are fewer
- * than `stages`. Larger groups are used rather than smaller ones, since stage 0 would then wait for
- * the first micro-batch of the group to pass through all stages. The largest groups come first, so
- * that `ahead` forwards suffice for every group. The outputs of a larger group arrive at stage 0
- * before stage 0 needs them; channels need one more slot for each micro-batch that the group has
- * beyond `stages`. */
+ * than `stages`. Groups are larger rather than smaller, since with a smaller group stage 0 would
+ * wait until the group's first micro-batch has passed through all stages. The largest groups come
+ * first, so that `ahead` forwards suffice for every group. The outputs of a larger group arrive at
+ * stage 0 before stage 0 needs them; channels need one more slot for each micro-batch that the
+ * group has beyond `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

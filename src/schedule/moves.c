@@ -1,4 +1,4 @@
-/* Plays all stages as one sequence of tasks and moves. Makes the lists of moves (Moves) for GPUs.
+/* Makes the lists of moves (Moves) for GPUs: plays all stages as one sequence of tasks and moves.
  * The task that can begin first is played next. Every forward or backward takes one unit of time,
  * and messages take none. A message moves as soon as it has been sent and the receiver has a free
  * slot. */

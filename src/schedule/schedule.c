@@ -86,7 +86,7 @@ static Schedule *schedule_empty(const char *name, ScheduleShape shape)
     return s;
 }
 
-/* Sets local_of and chunk_at from stage_of. ERR_CONFIG unless every stage has shape.chunks
+/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: some stage does not have shape.chunks
  * chunks. */
 static Status set_chunks(Schedule *s)
 {

@@ -10,7 +10,8 @@
 
 /* A stage begins with forwards until the first micro-batch comes back up, then repeats one pass of
  * each kind through each chunk. A backward through the first chunk comes before the next forward
- * through this chunk, so that the live micro-batches of both chunks never exceed 2p. */
+ * through this chunk, so that the two chunks together never have more than 2p live
+ * micro-batches. */
 static void order_zb_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage, up = p - stage;

@@ -4,7 +4,7 @@
  * requests only on the answers, so a run that follows a recorded order gives the same bits.
  *
  *      worker   pull all -> step -> push -> pull all -> step -> push ->    sync point
- *      server   current values      update  current values      update     all have come: answer
+ *      server   current values      update  current values      update     answers when all wait
  *
  * A dense parameter is divided into pieces of up to 4096 elements, which are assigned to the
  * servers in turn. A server stores its pieces one after the other; an update rule treats each piece

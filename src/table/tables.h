@@ -15,7 +15,7 @@ typedef struct Flight {
     Lookup *look;
     /* requests to this owner, [bags]; owned */
     Owner *owner;
-    /* true: `batch` has the micro-batches of a step; true: their rows have been requested */
+    /* loaded: `batch` has the micro-batches of a step; requested: their rows have been requested */
     bool loaded, requested;
     /* result of loading the micro-batches, and the error message, owned */
     Status status;
@@ -56,7 +56,7 @@ typedef struct TableStream {
 /* Rows of a store sorted by (shard, id); shard s has rows first[s] .. first[s + 1] - 1. */
 typedef struct SortedRows {
     int64_t first[ROW_SHARDS + 1];
-    /* both owned: [rows] */
+    /* [rows]; both owned */
     uint64_t *id;
     const float **row;
 } SortedRows;

@@ -1,4 +1,5 @@
-/* Hardware in memory. */
+/* Hardware of a node in memory: its parts, network cards and GPUs are read, added, found and
+ * freed. */
 #include "topo/hardware.h"
 #include "hardware_cpus.h"
 

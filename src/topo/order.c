@@ -1,10 +1,10 @@
 /* Finds orders of ranks whose slowest link is as fast as possible. A binary search over the sorted
  * rates of the links finds the highest rate for which a row exists: an order of all points (a
- * Hamiltonian path or cycle) whose links are all at least so fast. A row exists if a path over all
- * points can end somewhere; ends[set], the points at which a path over a set can end, is computed
- * from smaller sets (Held and Karp, "A dynamic programming approach to sequencing problems", 1962,
- * with sets of ends in place of lengths). Up to 20 points the result is exact; above that, a
- * heuristic finds the row. */
+ * Hamiltonian path or cycle) whose links are all at least so fast. ends[set] are the points at
+ * which a path over a set of points can end, computed from smaller sets; a row exists if the set of
+ * all points has such an end (Held and Karp, "A dynamic programming approach to sequencing
+ * problems", 1962, with sets of ends in place of lengths). Up to 20 points the result is exact;
+ * above that, a heuristic finds the row. */
 #include "topo.h"
 
 #include <math.h>

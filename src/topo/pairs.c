@@ -33,7 +33,7 @@ int pairs_peer(int size, int rounds, int round, int rank)
 {
     int n = size + size % 2, peer;
     /* only `rounds` of the n - 1 rounds of the whole tournament are played; turn: number of this
-     * round among them all */
+     * round in the whole tournament */
     int turn = (int)((int64_t)round * (n - 1) / rounds);
     if (rank == n - 1)
         peer = (int)((int64_t)turn * (n / 2) % (n - 1));

@@ -48,7 +48,7 @@ static double choose_edges(const Topology *t, Edge *chosen)
 }
 
 /* Sets the parents for this root. Returns the depth of the tree; *deepest: a rank at this depth. */
-static int hang_from(const Edge *edge, int ranks, int root, int *parent, int *deepest)
+static int set_parents(const Edge *edge, int ranks, int root, int *parent, int *deepest)
 {
     int reached = 1, depth = 0;
     int *level = mem_new((size_t)ranks * sizeof *level);
@@ -82,11 +82,11 @@ void topo_tree(const Topology *t, RankTree *tree)
     /* A longest path: one end is a rank farthest from rank 0, the other end a rank farthest from
      * the first end. The root is its middle. */
     int end, other;
-    hang_from(edge, t->ranks, 0, tree->parent, &end);
-    int longest = hang_from(edge, t->ranks, end, tree->parent, &other);
+    set_parents(edge, t->ranks, 0, tree->parent, &end);
+    int longest = set_parents(edge, t->ranks, end, tree->parent, &other);
     for (int i = 0; i < longest / 2; ++i) other = tree->parent[other];
     tree->root = other;
-    tree->depth = hang_from(edge, t->ranks, tree->root, tree->parent, &end);
+    tree->depth = set_parents(edge, t->ranks, tree->root, tree->parent, &end);
     mem_free(&edge);
 }
 

@@ -259,13 +259,13 @@ static void test_altered(void)
     fixture_clean(folder);
 }
 
-static int sick_tensor;
-static float sick_value;
-static const float *get_sick(void *user, int i, float *plain)
+static int bad_tensor;
+static float bad_value;
+static const float *get_bad(void *user, int i, float *plain)
 {
     fixture_get(user, i, plain);
     int64_t count = shape_count(fixture_tensor[i].shape);
-    if (i == sick_tensor || i == FIXTURE_COUNT - 1) plain[count - 1] = sick_value;
+    if (i == bad_tensor || i == FIXTURE_COUNT - 1) plain[count - 1] = bad_value;
     return plain;
 }
 
@@ -274,20 +274,20 @@ static const float *get_sick(void *user, int i, float *plain)
  * first. */
 static void test_not_finite(void)
 {
-    static const float sick[] = {NAN, INFINITY, -INFINITY};
+    static const float not_finite[] = {NAN, INFINITY, -INFINITY};
     const char *folder = fixture_folder();
     char *path = fixture_path(folder, "step-00000001.h5");
     CHECK_OK(fixture_save(path, 1, 1));
     Fixture *f = mem_new(sizeof *f);
-    for (sick_tensor = 0; sick_tensor < FIXTURE_COUNT; ++sick_tensor) {
-        if (shape_count(fixture_tensor[sick_tensor].shape) == 0) continue;
-        sick_value = sick[sick_tensor % 3];
+    for (bad_tensor = 0; bad_tensor < FIXTURE_COUNT; ++bad_tensor) {
+        if (shape_count(fixture_tensor[bad_tensor].shape) == 0) continue;
+        bad_value = not_finite[bad_tensor % 3];
         CheckpointIo io = fixture_io(f, 2);
         CheckpointMeta meta = fixture_meta(1);
         World world = world_alone();
-        io.get = get_sick;
+        io.get = get_bad;
         CHECK_FAILS(checkpoint_save(&world, path, &meta, &io), ERR_DATA,
-                    fixture_tensor[sick_tensor].path);
+                    fixture_tensor[bad_tensor].path);
         expect_no_part(path);
         expect_good(path, 1);
     }

@@ -7,23 +7,24 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* Replaces readdir with a function that fails at entry number `unreadable` of a listing (0: never).
- * entries: number of entries so far. */
-static int unreadable, entries;
+/* Replaces readdir with a function that fails at entry number `failing_entry` of a listing; 0: it
+ * never fails. entries: number of entries so far. */
+static int failing_entry, entries;
 struct dirent *readdir(DIR *stream)
 {
     struct dirent *(*real)(DIR *);
     *(void **)&real = dlsym(RTLD_NEXT, "readdir");
-    if (unreadable && ++entries == unreadable) {
+    if (failing_entry && ++entries == failing_entry) {
         errno = EIO;
         return NULL;
     }
     return real(stream);
 }
 
-/* Replaces pread with a function that fails at read number `ungiven` (0: never). The count in
- * shared memory includes HDF5's reads, which other processes make. */
-static int ungiven, *reads;
+/* Replaces pread with a function that fails at read number `failing_read`; 0: it never fails.
+ * reads: number of reads so far. The count in shared memory includes HDF5's reads, which other
+ * processes make. */
+static int failing_read, *reads;
 static void count_reads(void)
 {
     reads = mmap(NULL, sizeof *reads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -34,7 +35,7 @@ __attribute__((visibility("default"))) ssize_t pread(int file, void *to, size_t 
 {
     ssize_t (*real)(int, void *, size_t, off_t);
     *(void **)&real = dlsym(RTLD_NEXT, "pread");
-    if (ungiven && ++*reads == ungiven) {
+    if (failing_read && ++*reads == failing_read) {
         errno = EIO;
         return -1;
     }
@@ -146,17 +147,17 @@ static void test_unreadable(void)
     save_step(3);
     save_step(4);
     /* five calls of readdir: ., .., two files, and the end */
-    for (unreadable = 1; unreadable <= 5; ++unreadable) {
+    for (failing_entry = 1; failing_entry <= 5; ++failing_entry) {
         entries = 0;
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
         CU_ASSERT_PTR_NULL(path);
-        if (unreadable == 5) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "0004.h5 is good"));
+        if (failing_entry == 5) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "0004.h5 is good"));
         KnownFiles *good = known_files_new();
         entries = 0;
         CHECK_FAILS(checkpoint_prune(folder, 1, good, NULL), ERR_IO, "cannot be listed");
         known_files_free(&good);
     }
-    unreadable = 0;
+    failing_entry = 0;
     CU_ASSERT(is_there("step-00000003.h5"));
     expect_newest("step-00000004.h5");
     CHECK_FAILS(checkpoint_newest(file, NULL, &path), ERR_IO, "Not a directory");
@@ -166,7 +167,7 @@ static void test_unreadable(void)
 
 /* If a read of a file fails, whether HDF5's or a tensor's, the file is not treated as damaged, and
  * no older file is used instead. */
-static void test_ungiven(void)
+static void test_failing_read(void)
 {
     folder = fixture_folder();
     char *path = NULL, *file = fixture_path(folder, "step-00000004.h5");
@@ -174,21 +175,21 @@ static void test_ungiven(void)
     save_step(3);
     save_step(4);
     count_reads();
-    ungiven = INT_MAX;
+    failing_read = INT_MAX;
     CHECK_OK(checkpoint_newest(folder, NULL, &path));
     mem_free(&path);
     int all = *reads;
     CU_ASSERT(all > 5);
-    for (ungiven = 1; ungiven <= all; ++ungiven) {
+    for (failing_read = 1; failing_read <= all; ++failing_read) {
         *reads = 0;
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "Input/output error");
         CU_ASSERT_PTR_NULL(path);
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "step-00000003.h5 is good"));
     }
-    ungiven = 1;
+    failing_read = 1;
     *reads = 0;
     CHECK_FAILS(checkpoint_read_meta(file, &meta), ERR_IO, "Input/output error");
-    ungiven = 0;
+    failing_read = 0;
     expect_newest("step-00000004.h5");
     mem_free(&file);
     fixture_clean(folder);
@@ -306,5 +307,6 @@ static void test_prune_saved(void)
 }
 
 TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"unreadable", test_unreadable},
-          {"reads that fail", test_ungiven}, {"new steps", test_new_step}, {"prune", test_prune},
-          {"prune among torn files", test_prune_torn}, {"prune behind a save", test_prune_saved})
+          {"reads that fail", test_failing_read}, {"new steps", test_new_step},
+          {"prune", test_prune}, {"prune among torn files", test_prune_torn},
+          {"prune behind a save", test_prune_saved})

@@ -119,7 +119,7 @@ static void golden(void)
 }
 
 /* Compares the hashes of files with those of files that onnxruntime has run. */
-static void seen_to_run(void)
+static void files_have_run(void)
 {
     static const struct {
         const char *config;
@@ -284,6 +284,6 @@ static void refused(void)
     end();
 }
 
-TEST_MAIN("onnx", {"golden", golden}, {"seen to run", seen_to_run}, {"every kind", every_kind},
+TEST_MAIN("onnx", {"golden", golden}, {"seen to run", files_have_run}, {"every kind", every_kind},
           {"beside", external}, {"normalized", normalized}, {"several outputs", several_outputs},
           {"refused", refused})

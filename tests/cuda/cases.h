@@ -108,7 +108,7 @@ enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 64 };
 static struct {
     /* name of the operation; borrowed */
     const char *name;
-    /* -1: not measured */
+    /* bounds, and largest errors so far; -1: not measured */
     double bound[TYPES], worst[TYPES][PARTS];
 } table_row[ROWS];
 static int table_rows;

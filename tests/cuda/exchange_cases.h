@@ -56,7 +56,7 @@ static void check_exchange(ExchangeKind kind, Shape whole, Backend *device)
         for (int r = 0; r < SLICES; ++r) {
             on[d].rig[r].in_place = d == 1;
             CHECK_OK(exchange_open(&on[d].rig[r], d ? device : cpu, kind, whole, r));
-            on[d].rig[r].run.exchange = &on[d].face[r];
+            on[d].rig[r].run.exchange = &on[d].exchange[r];
             if (on[d].rig[r].spec.w_count) rig_set_w(&on[d].rig[r], 0, bias);
         }
     }

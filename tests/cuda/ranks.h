@@ -7,17 +7,17 @@
 
 #include "cases.h"
 
-enum { SLICES = 3, MEETINGS = 2, SLICE_ROOM = 1 << 16 };
+enum { SLICES = 3, EXCHANGES = 2, SLICE_ROOM = 1 << 16 };
 
 typedef struct Ranks {
     Rig rig[SLICES];
-    Exchange face[SLICES];
+    Exchange exchange[SLICES];
     /* owned, [SLICE_ROOM] each */
     float *x[SLICES], *dy[SLICES], *out[SLICES];
     /* data that each rank has sent to each exchange; NULL: none yet; owned */
-    char *brought[MEETINGS][SLICES];
+    char *sent[EXCHANGES][SLICES];
     /* number of the next exchange of the rank that is running */
-    int meeting;
+    int next_exchange;
 } Ranks;
 
 /* Copies a rank's packed slice to the whole tensor if `into` is true, else from it, on the host. */
@@ -44,25 +44,26 @@ static size_t whole_bytes(Slices s)
     return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
 }
 
-/* Stores the data that this rank sends to its next exchange. Returns the data of all ranks; NULL:
- * it is not complete. */
-static char **slices_meet(const Exchange *x, const void *mine, size_t bytes)
+/* Stores the data that this rank sends to its next exchange. Returns the data of all ranks,
+ * [SLICES]; NULL for a rank that has not sent yet. */
+static char **slices_exchange(const Exchange *x, const void *mine, size_t bytes)
 {
     Ranks *all = x->user;
-    CU_ASSERT_FATAL(all->meeting < MEETINGS);
-    char **brought = all->brought[all->meeting++];
-    mem_free(&brought[x->rank]);
-    brought[x->rank] = mem_new(bytes);
-    rig_copy(&all->rig[x->rank], brought[x->rank], mine, bytes);
-    return brought;
+    CU_ASSERT_FATAL(all->next_exchange < EXCHANGES);
+    char **sent = all->sent[all->next_exchange++];
+    mem_free(&sent[x->rank]);
+    sent[x->rank] = mem_new(bytes);
+    rig_copy(&all->rig[x->rank], sent[x->rank], mine, bytes);
+    return sent;
 }
 
 static void slices_gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     Ranks *all = x->user;
-    char **brought = slices_meet(x, mine, slice_bytes(s, x->rank)), *host = mem_new(whole_bytes(s));
+    char **sent = slices_exchange(x, mine, slice_bytes(s, x->rank)),
+         *host = mem_new(whole_bytes(s));
     for (int r = 0; r < SLICES; ++r)
-        if (brought[r]) slice_move(s, r, host, brought[r], true);
+        if (sent[r]) slice_move(s, r, host, sent[r], true);
     rig_copy(&all->rig[x->rank], whole, host, whole_bytes(s));
     mem_free(&host);
 }
@@ -87,11 +88,11 @@ static void number_out(DType type, void *to, int64_t i, float value)
 static void slices_reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     Ranks *all = x->user;
-    char **brought = slices_meet(x, whole, whole_bytes(s)), *host = mem_new(whole_bytes(s));
+    char **sent = slices_exchange(x, whole, whole_bytes(s)), *host = mem_new(whole_bytes(s));
     for (int64_t i = 0; i < s.runs * s.items * s.unit; ++i) {
         float sum = 0;
         for (int r = 0; r < SLICES; ++r)
-            if (brought[r]) sum += number_in(s.type, brought[r], i);
+            if (sent[r]) sum += number_in(s.type, sent[r], i);
         number_out(s.type, host, i, sum);
     }
     char *part = mem_new(slice_bytes(s, x->rank));
@@ -103,15 +104,15 @@ static void slices_reduce(const Exchange *x, Slices s, const void *whole, void *
 
 static void ranks_forget(Ranks *all)
 {
-    for (int m = 0; m < MEETINGS; ++m)
-        for (int r = 0; r < SLICES; ++r) mem_free(&all->brought[m][r]);
+    for (int m = 0; m < EXCHANGES; ++m)
+        for (int r = 0; r < SLICES; ++r) mem_free(&all->sent[m][r]);
 }
 
 static void ranks_forward(Ranks *all)
 {
-    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
+    for (int turn = 0, reached = 0; turn <= reached; ++turn, reached = all->next_exchange)
         for (int r = 0; r < SLICES; ++r) {
-            all->meeting = 0;
+            all->next_exchange = 0;
             rig_set_x(&all->rig[r], 0, all->x[r]);
             rig_poison(&all->rig[r]);
             rig_forward(&all->rig[r]);
@@ -121,9 +122,9 @@ static void ranks_forward(Ranks *all)
 
 static void ranks_backward(Ranks *all)
 {
-    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
+    for (int turn = 0, reached = 0; turn <= reached; ++turn, reached = all->next_exchange)
         for (int r = 0; r < SLICES; ++r) {
-            all->meeting = 0;
+            all->next_exchange = 0;
             rig_backward(&all->rig[r], all->rig[r].run.dy ? all->dy[r] : NULL);
         }
     ranks_forget(all);
@@ -135,11 +136,11 @@ static void ranks_init(Ranks *all)
     for (int r = 0; r < SLICES; ++r) {
         float **owned[] = {&all->x[r], &all->dy[r], &all->out[r]};
         for (int i = 0; i < 3; ++i) *owned[i] = mem_new(SLICE_ROOM * sizeof(float));
-        all->face[r] = (Exchange){.rank = r,
-                                  .size = SLICES,
-                                  .user = all,
-                                  .gather = slices_gather,
-                                  .reduce = slices_reduce};
+        all->exchange[r] = (Exchange){.rank = r,
+                                      .size = SLICES,
+                                      .user = all,
+                                      .gather = slices_gather,
+                                      .reduce = slices_reduce};
     }
 }
 

@@ -81,8 +81,8 @@ static Status slices_open(SliceTest *t, Backend *device)
         t->gpu.rig[r].in_place = true;
         TRY(slice_open(&t->cpu.rig[r], cpu, t->c, r));
         TRY(slice_open(&t->gpu.rig[r], device, t->c, r));
-        t->cpu.rig[r].run.exchange = &t->cpu.face[r];
-        t->gpu.rig[r].run.exchange = &t->gpu.face[r];
+        t->cpu.rig[r].run.exchange = &t->cpu.exchange[r];
+        t->gpu.rig[r].run.exchange = &t->gpu.exchange[r];
     }
     if (t->whole.spec.w_count)
         t->cut_w = (Slices){.runs = 1,

@@ -45,7 +45,7 @@ static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
 }
 
 /* Returns true if NCCL's thread has set *comm. */
-static bool made(ncclComm_t *comm)
+static bool is_made(ncclComm_t *comm)
 {
     return __atomic_load_n(comm, __ATOMIC_ACQUIRE) != NULL;
 }
@@ -192,7 +192,7 @@ static void test_split(void)
     CU_ASSERT_FATAL(open_alone(&line) && line_begin(&part));
     CU_ASSERT_TRUE(good(line.comm, nccl.comm_split(line.comm, 0, 0, &part.comm, &config), "split"));
     /* NCCL 2.28.9 reports that the parent is done before its thread sets the child. */
-    for (double start = clock_s(); !made(&part.comm) && clock_s() - start < LIMIT_S;) nap();
+    for (double start = clock_s(); !is_made(&part.comm) && clock_s() - start < LIMIT_S;) nap();
     CU_ASSERT_PTR_NOT_NULL_FATAL(part.comm);
     CU_ASSERT_TRUE(good(part.comm, ncclInProgress, "split"));
     CU_ASSERT_TRUE(line_fill(&part, 5) && swap(&part, 0, 0, 100) && line_holds(&part, 5, 1, 100));

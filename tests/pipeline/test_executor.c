@@ -137,7 +137,7 @@ static void test_messages(void)
 }
 
 /* Counts elements of gradients and statistics that are not -0, in a step without samples. */
-static int64_t seen_of_empty(Fixture *f)
+static int64_t count_not_minus_zero(Fixture *f)
 {
     int64_t seen = 0;
     BatchSource source = source_of(f, f->plan->batches_out);
@@ -164,7 +164,7 @@ static void test_empty(void)
                     .side = SIDE,
                     .shape = {.stages = 1, .chunks = 1, .micros = hows[h].micros},
                     .schedule = hows[h].schedule};
-        if (fixture_open(&f, &how)) CU_ASSERT_EQUAL(seen_of_empty(&f), 0);
+        if (fixture_open(&f, &how)) CU_ASSERT_EQUAL(count_not_minus_zero(&f), 0);
         fixture_close(&f);
     }
 }

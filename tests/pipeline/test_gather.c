@@ -52,7 +52,7 @@ static bool good_cache(const Plan *plan, int node)
 
 /* Returns true if frozen parameters, which are not gathered, and other forms of their nodes'
  * weights are stored one after the other behind the memory of the buckets. */
-static bool frozen_lie_behind(const Plan *plan)
+static bool frozen_after_buckets(const Plan *plan)
 {
     const Graph *g = plan->graph;
     const GatherPlan *f = &plan->gather;
@@ -221,7 +221,7 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     int64_t training = 0, evaluating = 0;
     CHECK_OK(plan_new(&plan, f->graph, &options));
     mem_free(&block);
-    bool good = plan->gathers && stored_once(plan) && frozen_lie_behind(plan) &&
+    bool good = plan->gathers && stored_once(plan) && frozen_after_buckets(plan) &&
                 good_gradient_ring(plan) && good_chunks(plan, f->schedule) &&
                 walk(plan, f->schedule, &training) && walk(plan, evaluation, &evaluating);
     good &= training == plan->gather.step_gathers;
