@@ -124,8 +124,8 @@ int tables_store(const Tables *tables, int table);
 /* Commands to servers. Rank 0 sends a command, then all workers and servers carry it out together.
  * A command "from any worker" is sent by each worker independently. */
 typedef enum CommandKind {
-    /* calls of stream_ids, stream_rows, stream_gradients, stream_squares, stream_update and
-     * stream_settle, then of the functions of contents.c */
+    /* the server calls, in this order, stream_ids, stream_rows, stream_gradients, stream_squares,
+     * stream_update, stream_settle, and the functions of contents.c */
     COMMAND_IDS,
     COMMAND_ROWS,
     COMMAND_GRADIENTS,

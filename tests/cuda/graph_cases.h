@@ -22,7 +22,7 @@ typedef struct GraphCase {
     int side;
     const char *precision;
     /* expected number of waits of the host in a step that is not logged */
-    int lone_waits;
+    int expected_waits;
     /* further keys of train, "ema: 0.9, "; NULL: none */
     const char *train;
 } GraphCase;
@@ -30,14 +30,14 @@ typedef struct GraphCase {
 enum { GRAPH_STEPS = 12 };
 
 /* Result of a run. */
-typedef struct Left {
+typedef struct Outcome {
     /* all parameters, then their averages, [count]; owned */
     float *value;
     int64_t count;
     double loss;
     /* number of calls and of waits of the host in a step near the end that is not logged */
     long calls, waits;
-} Left;
+} Outcome;
 
 static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *keys,
                               Config **config)
@@ -66,7 +66,7 @@ static void count(long *calls, long *waits)
     if (emulate_counts) emulate_counts(calls, waits);
 }
 
-static void take(Trainer *t, Left *left, const float *from, int64_t n)
+static void take(Trainer *t, Outcome *left, const float *from, int64_t n)
 {
     const BackendTable *table = t->backend->table;
     Stream *s = table->stream(t->backend);
@@ -76,7 +76,7 @@ static void take(Trainer *t, Left *left, const float *from, int64_t n)
     left->count += n;
 }
 
-static void take_values(Trainer *t, Left *left)
+static void take_values(Trainer *t, Outcome *left)
 {
     for (int i = 0; i < t->graph->param_count; ++i)
         take(t, left, executor_param(t->executor, i), t->graph->param[i].elements);
@@ -86,9 +86,9 @@ static void take_values(Trainer *t, Left *left)
 
 /* Trains to the end and returns the result. Calls and waits are counted in the second to last
  * step. */
-static Left leave(Trainer *t, Config *config)
+static Outcome run_to_end(Trainer *t, Config *config)
 {
-    Left left = {0};
+    Outcome left = {0};
     StepResult result;
     long calls, waits;
     graph_steps(t, GRAPH_STEPS - 2, &result);
@@ -106,16 +106,16 @@ static Left leave(Trainer *t, Config *config)
     return left;
 }
 
-static Left run_straight(const GraphCase *c, const char *dir, const char *keys)
+static Outcome run_straight(const GraphCase *c, const char *dir, const char *keys)
 {
     Config *config = NULL;
     Trainer *t = graph_trainer(c, dir, keys, &config);
-    return leave(t, config);
+    return run_to_end(t, config);
 }
 
 /* Saves after step 5, makes two more steps, loads the checkpoint and continues. same: continues in
  * the same trainer, which is replaying; else in a new trainer. */
-static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
+static Outcome run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
 {
     Config *config = NULL;
     StepResult result;
@@ -134,10 +134,10 @@ static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, b
     CU_ASSERT_EQUAL(system(remove), 0);
     mem_free(&remove);
     mem_free(&path);
-    return leave(t, config);
+    return run_to_end(t, config);
 }
 
-static void check_left(const GraphCase *c, const char *what, Left *got, const Left *plain)
+static void check_left(const GraphCase *c, const char *what, Outcome *got, const Outcome *plain)
 {
     bool same = got->count == plain->count && got->loss == plain->loss && isfinite(got->loss) &&
                 memcmp(got->value, plain->value, (size_t)plain->count * sizeof(float)) == 0;
@@ -150,16 +150,16 @@ static void check_left(const GraphCase *c, const char *what, Left *got, const Le
 static void check_graphs(const GraphCase *c)
 {
     char *dir = folder_new(&(Model){.side = c->side});
-    Left plain = run_straight(c, dir, "cuda_graphs: off, log_every: 1");
-    Left late = run_straight(c, dir, "cuda_graphs: off");
-    Left graphs = run_straight(c, dir, "cuda_graphs: auto");
-    Left resumed = run_resumed(c, dir, "cuda_graphs: auto", false);
-    Left back = run_resumed(c, dir, "cuda_graphs: auto", true);
+    Outcome plain = run_straight(c, dir, "cuda_graphs: off, log_every: 1");
+    Outcome late = run_straight(c, dir, "cuda_graphs: off");
+    Outcome graphs = run_straight(c, dir, "cuda_graphs: auto");
+    Outcome resumed = run_resumed(c, dir, "cuda_graphs: auto", false);
+    Outcome back = run_resumed(c, dir, "cuda_graphs: auto", true);
     if (emulate_counts) {
         printf("  %s: %ld calls of the host a step, %ld with graphs\n", c->name, late.calls,
                graphs.calls);
-        CU_ASSERT_EQUAL(late.waits, c->lone_waits);
-        CU_ASSERT_EQUAL(graphs.waits, c->lone_waits);
+        CU_ASSERT_EQUAL(late.waits, c->expected_waits);
+        CU_ASSERT_EQUAL(graphs.waits, c->expected_waits);
         CU_ASSERT_TRUE(graphs.calls < late.calls);
     }
     check_left(c, "not waited for", &late, &plain);

@@ -52,7 +52,7 @@ typedef struct Fixture {
     int64_t lines;
     Batch batch[MICROS_MOST],
         lent[MICROS_MOST];  /* micro-batches, and the copies lent to the executor */
-    int taken, given, most; /* most: number that may be lent at a time */
+    int taken, given, most; /* lent so far; returned so far; most at a time */
     bool data_changed, too_many;
 } Fixture;
 
