@@ -154,6 +154,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     take_columns(a, &meta->ranges);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
     a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
+    a->good = a->good && meta->input.targets >= 0 && meta->input.targets <= FIELD_CHANNELS;
     a->good = a->good && meta->losses >= 0 && meta->losses <= CHECKPOINT_LOSSES;
     meta->grid[sizeof meta->grid - 1] = 0;
     meta->best_of[sizeof meta->best_of - 1] = 0;

@@ -122,10 +122,7 @@ static Status read_group(Reading *r, OptimGroup *group, const Node *node)
     group->line = node->line;
     group->column = node->column;
     for (int i = 0; i < node->count; ++i) {
-        r->at = node->key[i];
-        for (int k = 0; k < i; ++k)
-            if (!strcmp(node->key[k]->text, node->key[i]->text))
-                return fail(ERR_CONFIG, "'%s' is given twice in this group", node->key[i]->text);
+        TRY(read_key_once(r, node, i));
         TRY(read_key(r, group, node->key[i], node->item[i]));
     }
     r->at = node;

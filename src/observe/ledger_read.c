@@ -12,7 +12,6 @@ static const size_t LEDGER_BYTES = (size_t)1 << 28;
  * start's end. */
 typedef struct Line {
     double start, startup_s, step, steps, ranks, end, earlier_step, earlier_end;
-    bool begins;
 } Line;
 
 /* ---- lines ---- */

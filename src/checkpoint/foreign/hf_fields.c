@@ -100,13 +100,24 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     return OK;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Fails if two fields of the outermost object have the same name. */
 static Status check_unique(const HfFields *f)
 {
+    const char **name = mem_new(((size_t)f->count + 1) * sizeof *name);
+    int count = 0, same = 0;
     for (int i = 0; i < f->count; ++i)
-        for (int k = 0; k < i && !strchr(f->field[i].name, '.'); ++k)
-            if (strcmp(f->field[i].name, f->field[k].name) == 0)
-                return fail(ERR_DATA, "%s: %s appears twice", f->path, f->field[i].name);
-    return OK;
+        if (!strchr(f->field[i].name, '.')) name[count++] = f->field[i].name;
+    qsort(name, (size_t)count, sizeof *name, compare_names);
+    for (int i = 1; i < count && !same; ++i)
+        if (strcmp(name[i], name[i - 1]) == 0) same = i;
+    Status st = same ? fail(ERR_DATA, "%s: %s appears twice", f->path, name[same]) : OK;
+    mem_free(&name);
+    return st;
 }
 
 Status hf_open(HfFields *f, const char *path)

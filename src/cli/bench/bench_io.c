@@ -208,15 +208,19 @@ static Status io_file(const IoArgs *args, const char *path)
     DataSet set;
     double rate, limit;
     TRY(data_set_open(&set, NULL, path));
-    if (set.encoded)
-        return bench_pictures(path, data_kind(&set)->has_boxes, args->seconds, args->json);
+    if (set.encoded) {
+        const bool boxes = data_kind(&set)->has_boxes;
+        data_set_fini(&set);
+        return bench_pictures(path, boxes, args->seconds, args->json);
+    }
     int readers = threads_share(1);
     if (readers > READERS_MAX) readers = READERS_MAX;
     IoWorker model = {.set = &set, .seconds = args->seconds, .samples = set.samples};
-    TRY(io_all(&model, readers, &rate));
-    TRY(io_limit(model, readers, &limit));
-    io_report(args, &set, readers, rate, limit);
-    return OK;
+    Status st = io_all(&model, readers, &rate);
+    if (st == OK) st = io_limit(model, readers, &limit);
+    if (st == OK) io_report(args, &set, readers, rate, limit);
+    data_set_fini(&set);
+    return st;
 }
 
 /* Writes RECORDS records in CIFAR-10's format, with random pixels. */

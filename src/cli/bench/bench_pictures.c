@@ -138,6 +138,7 @@ Status bench_pictures(const char *path, bool boxes, double seconds, bool json)
     if (st == OK) st = measure(&p);
     if (st == OK) report(&p, open_s, json);
     config_free(&p.config);
+    data_set_fini(p.set);
     mem_free(&p.set);
     return st;
 }

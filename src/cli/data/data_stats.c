@@ -28,6 +28,9 @@ static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet 
     if (st == OK && config->data.variables.count == 0)
         st = config_fail_key(config, "data.variables",
                              "names no variables: statistics are of fields");
+    if (st == OK && words.test[0])
+        st = config_fail_key(config, "data.train",
+                             "names no data: statistics are of the training set");
     if (st == OK) st = data_words_open(&words, 0, config, set);
     config_free(&config);
     return st;

@@ -342,7 +342,6 @@ static void print_json(const Choosing *c, FILE *out)
     }
     json_end(&json);
     json_end(&json);
-    fputc('\n', out);
 }
 
 /* ---- the verb's part ---- */

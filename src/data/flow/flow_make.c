@@ -251,7 +251,7 @@ static Status check_grid(const FlowMake *make)
 static bool is_member(const char *name)
 {
     size_t bytes = strlen(name), tail = sizeof ending - 1;
-    return bytes > sizeof prefix + tail && strncmp(name, prefix, sizeof prefix - 1) == 0 &&
+    return bytes > sizeof prefix - 1 + tail && strncmp(name, prefix, sizeof prefix - 1) == 0 &&
            strcmp(name + bytes - tail, ending) == 0;
 }
 

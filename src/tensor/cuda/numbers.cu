@@ -41,8 +41,9 @@ static __global__ void loss_sums_kernel(float *out, const float *columns, int64_
         loss += line[0];
         column1 += line[1];
         column2 += line[2];
-        top1 += line[1] < 1;
-        top5 += line[1] < 5;
+        /* below 0: the line has no label */
+        top1 += line[1] >= 0 && line[1] < 1;
+        top5 += line[1] >= 0 && line[1] < 5;
     }
     loss = block_sum(loss);
     top1 = block_sum(top1);

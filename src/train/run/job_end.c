@@ -169,10 +169,13 @@ void job_end_poll(JobEnd *e, double margin_s)
     }
     bool answered = command_read(e->answer, e->text, sizeof e->text, &e->length);
     if (!answered && now - e->query_s < ANSWER_S) return;
-    if (answered)
+    if (answered) {
         read_answer(e);
-    else
-        warn_once(e, "no answer within 10 s");
+    } else {
+        char why[40];
+        snprintf(why, sizeof why, "no answer within %.0f s", ANSWER_S);
+        warn_once(e, why);
+    }
     close_query(e);
     double interval_s = (e->end_s - margin_s - now) / 2;
     if (!e->known) interval_s = INTERVAL_UNKNOWN_S;

@@ -175,8 +175,12 @@ static Status skip(Run *r, const StepResult *result, const char *fault)
     const Trainer *t = r->trainer;
     if (!result->bad || !result->skipped || result->bad_step != t->step)
         return stop(r, result, fault, "");
-    if (++r->bad.in_a_row > SKIPS_IN_A_ROW)
-        return stop(r, result, fault, "; the 10 steps before it were bad and skipped, too");
+    if (++r->bad.in_a_row > SKIPS_IN_A_ROW) {
+        char before[64];
+        snprintf(before, sizeof before, "; the %d steps before it were bad and skipped, too",
+                 SKIPS_IN_A_ROW);
+        return stop(r, result, fault, before);
+    }
     observer_end_line(r->observer);
     log_warn("%s: skipped (%lld so far)", fault, (long long)t->skipped);
     return OK;
