@@ -2,6 +2,7 @@
 #include "hf_fields.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DESCRIPTION_BYTES = 16 << 20, DEEPEST = 8 };
