@@ -59,8 +59,8 @@ typedef struct ForecastOf {
 Status machine_part_s(const Machine *machine, const ForecastOf *of, const Op *op,
                       OperationPart part, double *seconds);
 /* Forecasts a step of full micro-batches. The ranks fill one node after the other. ERR_CONFIG: the
- * file has no time of an operation, a message or a sum of the step, or it was measured with other
- * settings, another number of threads or fewer ranks; the message says how to measure what is
+ * file has no time of an operation, a message or a sum of the step, or its times were measured with
+ * other settings, another number of threads or fewer ranks; the message says how to measure what is
  * missing. */
 Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);
 

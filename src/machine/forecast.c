@@ -142,8 +142,8 @@ static double sum_of(const double line[FORECAST_LINE_COUNT])
     return sum;
 }
 
-/* Checks that the machine fits the run. ERR_CONFIG: it was measured with other settings or threads,
- * or has too few ranks. */
+/* Checks that the machine's file can be used for this forecast. ERR_CONFIG: it was measured with
+ * other settings or another number of threads, or the machine has too few ranks. */
 static Status check(const Machine *m, const ForecastOf *of)
 {
     const GridShape shape = of->plan[0]->shape;

@@ -23,7 +23,7 @@ double rates_operation_s(const Machine *machine, const ForecastOf *of, const Op 
 
 /* ---- links.c: rank r of the grid is on node r / machine->ranks ---- */
 
-/* Returns the node of a rank. rank: counted from the stage's first rank. */
+/* Returns the node of a rank. `rank` is counted from the stage's first rank. */
 static inline int node_of(const Machine *machine, GridShape shape, int stage, int rank)
 {
     return (int)(((int64_t)stage * shape.dp * shape.tp + rank) / machine->ranks);
@@ -56,8 +56,9 @@ Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, doub
 
 /* If messages pass between nodes: simulates the schedule on all ranks that share a node's
  * connection, and replaces the makespan and the spans of `report`. The span of a task is that of
- * the rank on which it ends last. Does nothing for a schedule of very many tasks: in `report` each
- * message then has an equal share of the connection. */
+ * the rank on which it ends last. Does nothing if each stage has only one rank, or if the schedule
+ * has too many tasks for a simulation of about a second. In the unchanged `report` each message has
+ * an equal share of the connection. */
 void replay_shared(const Machine *machine, const ForecastOf *of, const TaskCost *cost,
                    ScheduleReport *report);
 
@@ -69,13 +70,14 @@ typedef struct StepEnd {
      * longer */
     double sums_s, update_s;
 } StepEnd;
-/* report: the simulated schedule with the costs of its chunks. */
+/* Computes the end of the step whose simulated schedule is `report`. ERR_CONFIG: the machine's file
+ * has no time of a sum or of a message between nodes. */
 Status step_end(const Machine *machine, const ForecastOf *of, Level level,
                 const ScheduleReport *report, StepEnd *end);
 
 /* ---- forecast.c ---- */
 
-/* A chunk of a stage's plan. */
+/* A chunk of a stage's plan, and what the times of its actions depend on. */
 typedef struct ChunkOf {
     const Machine *machine;
     const ForecastOf *of;

@@ -20,8 +20,9 @@ typedef struct Replay {
     const Machine *machine;
     const ForecastOf *of;
     const TaskCost *cost;
-    /* number of ranks of each stage that are played; all of them, [stages * lanes], owned */
+    /* number of ranks of each stage that are played */
     int lanes;
+    /* the played ranks of all stages, [stages * lanes]; owned */
     Runner *runner;
     /* time at which each message arrives, [activations, gradients][chunk][micro-batch][lane]; NAN:
      * not sent yet; owned */
@@ -32,7 +33,8 @@ typedef struct Replay {
     ScheduleReport *report;
 } Replay;
 
-/* Returns the number of ranks of a stage that share a connection. */
+/* Returns the number of ranks of a stage that are played: if the stage fills several nodes, those
+ * of one node, otherwise all. */
 static int lanes_of(const Machine *m, GridShape shape)
 {
     int replica_ranks = shape.dp * shape.tp;

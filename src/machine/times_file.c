@@ -218,7 +218,8 @@ static Status read_value(const Reader *r, int key, const Node *n)
     }
 }
 
-/* Computes the times that the file leaves out from its rates. there[key]: the file has the key. */
+/* Computes from the rates the times of copies and updates if the file does not have them.
+ * there[key]: true if the file has the key. */
 static void take_rates(Machine *m, const bool there[KEY_COUNT])
 {
     double update_s = UPDATE_BYTES / m->rates.bytes_per_s;
@@ -237,7 +238,7 @@ static Status read_root(const Reader *r, const Node *root)
         there[key] = true;
         TRY(read_value(r, key, root->item[i]));
     }
-    int required = r->machine->has_rates ? KEYS_DESCRIBED : KEYS_MEASURED;
+    int required = r->machine->has_rates ? REQUIRED_WITH_RATES : REQUIRED_WITHOUT_RATES;
     for (int i = 0; i < required; ++i)
         if (!there[i]) return fail(ERR_CONFIG, "%s: key `%s` is missing", r->path, machine_keys[i]);
     if (r->machine->has_rates) take_rates(r->machine, there);

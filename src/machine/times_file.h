@@ -1,11 +1,12 @@
-/* The keys of the file of a machine's times. */
+/* The keys of the file of a machine's times, and which of them a file must have. */
 #ifndef WEFT_MACHINE_TIMES_FILE_H
 #define WEFT_MACHINE_TIMES_FILE_H
 
 #include "machine/times.h"
 
-/* Three groups: keys that every file has, before KEYS_DESCRIBED; keys of measured times, before
- * KEYS_MEASURED, which a file without `rates` must have; and optional keys. */
+/* Three groups of keys in this order: KEY_VERSION to KEY_RANKS, which every file must have; KEY_CPU
+ * to KEY_OPERATIONS, which a file without `rates` must have, because its times were measured; and
+ * optional keys. KEY_MEASURED is the time of the measurement, KEY_REST is Machine.rest_s. */
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_machine")                                                                 \
     W(KEY_HOST, "host")                                                                            \
@@ -27,8 +28,9 @@
     W(KEY_RATES, "rates")
 enum {
     FILE_KEYS(LIST_CONSTANT) KEY_COUNT,
-    KEYS_DESCRIBED = KEY_CPU,
-    KEYS_MEASURED = KEY_MESSAGE,
+    /* number of keys that a file with `rates` must have, and a file without */
+    REQUIRED_WITH_RATES = KEY_CPU,
+    REQUIRED_WITHOUT_RATES = KEY_MESSAGE,
     MACHINE_VERSION = 1
 };
 extern const char *const machine_keys[KEY_COUNT];
