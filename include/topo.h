@@ -27,10 +27,11 @@ typedef struct Topology {
     double *bytes_per_s;
     /* rate of a large message while all ranks send */
     double *together_bytes_per_s;
-    /* network switches from the top one to the one of the node, as in SLURM_TOPOLOGY_ADDR, "s0.s4",
-     * [nodes]; "": not known; owned */
+    /* network switches from the top-level switch to the switch of the node, as in
+     * SLURM_TOPOLOGY_ADDR, "s0.s4", [nodes]; "": not known; owned */
     char **switches;
-    /* kind of each node's hardware, an index in hardware, [nodes]; -1: not described; owned */
+    /* kind of each node's hardware, an index in `hardware` (-1: not described), [nodes]; owned.
+     * `kind` is NULL if no node is described. */
     int *kind;
     /* hardware of each kind of node, [kinds]; owned */
     Hardware *hardware;
@@ -71,7 +72,8 @@ static inline double topo_rate(const Topology *topo, int a, int b)
     W(LINK_NODES, "between nodes")
 typedef enum LinkClass { LINK_CLASSES(LIST_CONSTANT) LINK_CLASS_COUNT } LinkClass;
 const char *link_class_name(LinkClass class);
-/* Medians over the pairs of a class; pairs 0: the class has no pairs. */
+/* The links of a class: medians over its pairs, and the lowest and the highest rate. `pairs` is 0
+ * if the class has no pairs or nothing was measured. */
 typedef struct LinkSummary {
     int pairs;
     double latency_s, bytes_per_s, bytes_per_s_min, bytes_per_s_max, together_bytes_per_s;
@@ -84,13 +86,14 @@ typedef struct SlowPair {
     LinkClass class;
     double bytes_per_s, class_median;
 } SlowPair;
-/* Lists the pairs with less than 0.8 of the median rate of their class, slowest first. Links
- * between nodes are left out if one of the two nodes is slow. The caller owns *pairs. Returns the
- * number of pairs. */
+/* Lists the pairs with less than 0.8 of the median rate of their class. The pair with the lowest
+ * fraction of the median is the first. Links between nodes are left out if one of the two nodes is
+ * slow. The caller owns *pairs. Returns the number of pairs. */
 int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
 /* A slow node: even its fastest link to other nodes is slow. */
 typedef struct SlowNode {
     int node;
+    /* rate of this node's fastest link, and the median of this rate over all nodes */
     double bytes_per_s, median;
 } SlowNode;
 /* Lists the nodes whose fastest link to another node has less than 0.8 of the median of this rate
@@ -103,8 +106,8 @@ typedef enum OrderSearch {
     ORDER_EXACT,
     /* the best order inside each node, and the best order of the nodes */
     ORDER_LEVELS,
-    /* there are more than ORDER_EXACT_MAX ranks on a node, or more nodes than that: nearest
-     * neighbours, improved by 2-opt */
+    /* there are more than ORDER_EXACT_MAX ranks on a node, or more than ORDER_EXACT_MAX nodes:
+     * nearest neighbours, improved by 2-opt */
     ORDER_HEURISTIC
 } OrderSearch;
 /* Most ranks, or nodes, of an exact search. */
@@ -131,6 +134,7 @@ typedef struct RankTree {
     int root, depth;
     /* parent of each rank, -1 for the root, [ranks]; owned */
     int *parent;
+    /* rate of the slowest link; INFINITY: there is only one rank */
     double slowest;
 } RankTree;
 void topo_tree(const Topology *topo, RankTree *tree);
@@ -139,10 +143,10 @@ void tree_fini(RankTree *tree);
 /* Returns the places of a grid, map[ranks], owned by the caller: process map[r] plays rank r, and
  * process 0 plays rank 0. The ranks of a node are consecutive, so that tensor groups, and then
  * neighbouring replicas, share a node if they fit on it. The links between neighbours, within a
- * node and between nodes, are as fast as possible. */
+ * node and between nodes, are as fast as possible. *search: how the order was found. */
 int *topo_places(const Topology *topo, OrderSearch *search);
 /* Returns places without using rates: the nodes in the order of their numbers, and the ranks of
- * each node in the order of theirs. */
+ * each node in the order of their numbers. */
 int *topo_places_by_node(const Topology *topo);
 /* Read and write a map of places: a list of processes in YAML. ERR_CONFIG: the list is not a
  * permutation of `ranks` processes, or does not begin with 0. The caller owns *map. */
@@ -154,8 +158,8 @@ typedef struct GridLinks {
     /* between ranks of a tensor group, between replicas, between neighbouring stages */
     double tp, dp, pp;
 } GridLinks;
-/* Returns the slowest rates of a grid of this shape. Process map[r] plays rank r; map NULL: process
- * r does. */
+/* Returns the slowest rates of a grid of this shape. Process map[r] plays rank r; if map is NULL,
+ * process r plays rank r. */
 GridLinks topo_grid_links(const Topology *topo, GridShape shape, const int *map);
 
 #endif

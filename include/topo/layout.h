@@ -1,27 +1,29 @@
-/* Layouts: the ranks on the parts of a node. Nodes with equal hardware and with ranks on equal CPUs
- * have one layout, so that they are shown once. Not collective. */
+/* The ranks on each part of a node, for pictures and texts. A layout is a set of nodes that have
+ * equal hardware, and ranks on equal CPUs; a picture shows only the first node of each layout. Not
+ * collective. */
 #ifndef WEFT_TOPO_LAYOUT_H
 #define WEFT_TOPO_LAYOUT_H
 
 #include "topo.h"
 
-/* Returns the number of each node's layout, [nodes], owned by the caller. Layouts are numbered from
- * 0 in the order of their first nodes. *count: number of layouts. */
+/* Returns the index of each node's layout, [nodes], owned by the caller. Layouts have the indices
+ * 0, 1, ... in the order of their first nodes. *count: number of layouts. */
 int *topo_layouts(const Topology *topo, int *count);
 /* Returns the hardware of a node, or NULL if it is not described. Borrowed. */
 const Hardware *topo_hardware(const Topology *topo, int node);
-/* Returns a list of the ranks of a node, as "0 1", that may use a CPU of the set, but not all CPUs
- * of the node; "" if there are none. After `most` ranks the list ends with "...". The caller owns
- * the list. */
+/* Returns the ranks of a node that may use at least one CPU of the set, as a list "0 1". Ranks that
+ * may use all CPUs of the node are left out. The list may be empty; after `most` ranks it ends with
+ * "...". The caller owns it. */
 char *topo_ranks_on(const Topology *topo, int node, const cpu_set_t *cpus, int most);
-/* Returns a list, in the same form, of the ranks of a node that may use all CPUs of the node. */
+/* Returns the ranks that topo_ranks_on leaves out, those that may use all CPUs of the node, as a
+ * list in the same form. */
 char *topo_ranks_unbound(const Topology *topo, int node, int most);
 
-/* Writes a size of memory in powers of 1024, "1.25 MiB", to out, at least 16 chars, and returns
- * out. */
+/* Writes a size of memory, such as "1.25 MiB", to `out`, which has at least 16 chars. The units are
+ * powers of 1024. Returns out. */
 char *memory_text(int64_t bytes, char *out);
 /* Returns true if the part is a core, or an L2 cache with only one core. *core: index of the core.
- * *l2_bytes: size of the L2 cache; 0: the part is a core. */
+ * *l2_bytes: size of the L2 cache, 0 if the part is a core. */
 bool hardware_is_core(const Hardware *hardware, int part, int *core, int64_t *l2_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Finds the layouts of a topology: nodes that have equal hardware and ranks on equal CPUs, and the
- * ranks on each part of a node. */
+/* Finds the layouts of a topology (sets of nodes that have equal hardware, and ranks on equal
+ * CPUs), and the ranks on each part of a node. Also writes sizes of memory as text. */
 #include "topo/layout.h"
 
 #include <string.h>

@@ -82,8 +82,9 @@ static const char *path_word(int level)
     return "SYS";
 }
 
-/* Returns the word for a pair of GPUs, owned by the caller. An NVLink is counted if it joins the
- * two GPUs directly, or, for each GPU, leads to a switch. */
+/* Returns the word for a pair of GPUs, owned by the caller. The number after NV is the number of
+ * NVLinks that join the two GPUs directly, plus the smaller of the two GPUs' numbers of NVLinks to
+ * switches. */
 static char *pair_word(const Nvml *nvml, NvmlDevice *const pair[2], const Links *a, const Links *b,
                        const char *bus_b)
 {

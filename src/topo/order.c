@@ -1,20 +1,20 @@
 /* Finds orders of ranks whose slowest link is as fast as possible. A binary search over the sorted
  * rates of the links finds the highest rate for which a row exists: an order of all points (a
  * Hamiltonian path or cycle) whose links are all at least so fast. ends[set] are the points at
- * which a path over a set of points can end, computed from smaller sets; a row exists if the set of
- * all points has such an end (Held and Karp, "A dynamic programming approach to sequencing
- * problems", 1962, with sets of ends in place of lengths). Up to 20 points the result is exact;
- * above that, a heuristic finds the row. */
+ * which a path over all points of `set` can end; they are computed from smaller sets. A row exists
+ * if the set of all points has at least one end (Held and Karp, "A dynamic programming approach to
+ * sequencing problems", 1962, with sets of ends in place of lengths). Up to 20 points the result is
+ * exact; above that, a heuristic finds the row. */
 #include "topo.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Points to be put in a row. */
+/* Points for which a row is searched: ranks, or nodes. */
 typedef struct Points {
     int count;
-    /* rates between them, [count][count]; borrowed */
+    /* rate of the link between each two points, [count][count]; borrowed */
     const double *rate;
     /* from_0: the row begins with point 0. ring: the last point is joined with point 0, too */
     bool from_0, ring;
@@ -83,7 +83,8 @@ static void row_exact(Points *p, int *row)
     for (int a = 0; a < n; ++a)
         for (int b = a + 1; b < n; ++b) rate[links++] = rate_of(p, a, b);
     qsort(rate, (size_t)links, sizeof *rate, compare_rates);
-    /* a row exists with links of rate[low], and none with links of rate[high] only */
+    /* a row exists whose links all have at least rate[low], and no row whose links all have at
+     * least rate[high] */
     for (int high = links; high - low > 1;) {
         int middle = low + (high - low) / 2;
         if (last_points(p, rate[middle]))

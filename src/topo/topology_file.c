@@ -1,5 +1,5 @@
-/* Reads and writes files of topologies. They are JSON, which the reader of YAML reads; XML of hwloc
- * can be read, too. */
+/* Reads and writes files of topologies. They are JSON, which the reader of YAML reads. hwloc's XML
+ * can be read, too; it is not written. */
 #include "hardware_file.h"
 #include "value.h"
 #include "topo.h"
