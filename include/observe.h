@@ -98,11 +98,11 @@ void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *row_unit(bool tokens);
 
-/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, it removes the
- * lines of dir/metrics.jsonl with steps > step; else it renames an earlier file to metrics.jsonl.1
- * (.2, ...). It starts a new events.out.tfevents file. lease: the folder's lease, checked before a
- * file is opened again; borrowed; NULL: no other process writes in the folder. The caller owns
- * *observer. */
+/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, the call
+ * removes the lines of dir/metrics.jsonl with steps > step. If it is not, the call renames an
+ * existing metrics.jsonl to metrics.jsonl.1 (.2, ...). A new events.out.tfevents file is always
+ * started. lease: the folder's lease (base/lease.h), borrowed, checked before a file is opened
+ * again; NULL if no other process writes in the folder. The caller owns *observer. */
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void observer_free(Observer **observer);
@@ -116,11 +116,11 @@ void observer_decision(Observer *observer, const DecisionLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_end_line(Observer *observer);
 /* Writes the data that an earlier failed write has left in memory, and reports files that were
- * removed, replaced or cut short. observer_train does the same once a second, observer_eval and
- * observer_decision at each call; they warn once if it fails. ERR_IO: a file cannot be written; its
- * data stays in memory. */
+ * removed, replaced or cut short. observer_train does the same once a second; observer_eval and
+ * observer_decision do it at each call. These three functions warn once when writing begins to
+ * fail. ERR_IO: a file cannot be written; its data stays in memory. */
 Status observer_flush(Observer *observer);
-/* Syncs what has been flushed to the disk. Any thread may call it. */
+/* Waits until the data written so far is on the disk (fsync). Any thread may call it. */
 Status observer_sync(Observer *observer);
 
 /* Opens dir/log.txt and writes a line with the time and the step of this start. The file then gets

@@ -5,12 +5,16 @@
 
 #include "data/field_read.h"
 
-/* The metrics, with p the prediction, t the truth, and c the climatology, which is the mean of each
- * pixel over the evaluated set: rmse, mae, bias      root mean square, mean absolute and mean of p
- * - t, in the variable's units correlation          Pearson's, over all values anomaly_correlation
- * sum (p - c)(t - c) / sqrt(sum (p - c)^2 sum (t - c)^2) skill_persistence    1 - RMSE / RMSE of
- * the last input of the same variable and level skill_climatology    1 - RMSE / RMSE of the
- * climatology */
+/* The metrics of a target. p is the prediction, t the truth, and c the climatology, which is the
+ * mean of each pixel over the evaluated set. rmse, mae and bias are in the variable's units:
+ *     rmse                   square root of the mean of (p - t)^2
+ *     mae                    mean of |p - t|
+ *     bias                   mean of p - t
+ *     correlation            Pearson's, of p and t over all values
+ *     anomaly_correlation    sum (p - c)(t - c) / sqrt(sum (p - c)^2 sum (t - c)^2)
+ *     skill_persistence      1 - RMSE / RMSE of persistence, which predicts that the last input of
+ *                            the same variable and level does not change
+ *     skill_climatology      1 - RMSE / RMSE of c */
 #define FIELD_METRIC_LIST(M)                                                                       \
     M(FIELD_RMSE, "rmse")                                                                          \
     M(FIELD_MAE, "mae")                                                                            \
@@ -25,8 +29,9 @@ const char *field_metric_name(FieldMetric metric);
 
 typedef struct FieldTargetMetrics {
     FieldLabel label;
-    /* number of values that are not missing; the metrics follow, NaN: not defined */
+    /* number of values that are not missing */
     int64_t values;
+    /* NaN: not defined */
     double metric[FIELD_METRICS];
 } FieldTargetMetrics;
 typedef struct FieldMetrics {

@@ -6,8 +6,8 @@
 
 #include "observe/ledger.h"
 
-/* The end of metrics.jsonl: the step of its last whole line, and when the file was last changed, in
- * seconds since 1970; both 0: there is no file. */
+/* The end of metrics.jsonl: the step of its last whole line, and the time of the file's last change
+ * in seconds since 1970. Both are 0 if there is no file. */
 typedef struct MetricsEnd {
     int64_t step;
     double changed;
@@ -83,15 +83,16 @@ typedef struct LedgerHistory {
     /* in the order in which they began; owned */
     LedgerStart *start;
     int starts;
-    /* from the newest second line of a start: parts of a step, parts of the critical path, and
-     * numbers of single ranks; owned. Then their counts, the number of all ranks, and of steps */
+    /* The fields from `part` to `memory` are from the newest second line of a start. */
+    /* parts of a step, parts of the critical path, and numbers of single ranks; owned */
     LedgerPart *part, *path;
     LedgerRank *rank;
+    /* numbers of elements of part, path and rank */
     int parts, path_parts, rank_count;
+    /* number of all ranks, of which `rank` may have only some; number of steps of the start */
     double ranks, steps;
     /* true: the parts have a forecast */
     bool has_forecast;
-    /* schedule and memory of the same line */
     LedgerSchedule schedule;
     LedgerMemory memory;
     /* versions of the programs and libraries of the last start, a text of lines; owned; NULL: not

@@ -13,7 +13,7 @@
     W(LEDGER_COMPUTE, "compute")                                                                   \
     /* waiting that would remain if all chunks took the same time and messages took no time */     \
     W(LEDGER_BUBBLE, "bubble")                                                                     \
-    /* waiting because chunks take different times, and for replicas that begin a sum later */     \
+    /* waiting because chunks take different times, or because replicas begin a sum later */       \
     W(LEDGER_IMBALANCE, "imbalance")                                                               \
     /* all other waiting for messages between stages, and copying the messages */                  \
     W(LEDGER_MESSAGES, "messages")                                                                 \
@@ -50,9 +50,9 @@ typedef struct Ledger {
      * update, data and other); busy_s: the mean of this work over all ranks */
     int busiest;
     double busiest_s, busy_s;
-    /* number of steps made; then the forecast: seconds of each part of a step, set if
-     * has_forecast */
+    /* number of steps made */
     int64_t steps;
+    /* true: forecast_s is set: the forecast seconds of each part of a step */
     bool has_forecast;
     double forecast_s[LEDGER_LINE_COUNT];
     /* Schedule of a step, borrowed, and mean measured cost of each chunk of the model, owned. NULL:

@@ -104,9 +104,9 @@ static int64_t last_step(int fd)
     return step_of(line ? line + 1 : tail);
 }
 
-/* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of later
- * steps than the last one in `to`. An edited copy lacks the lines that were written while it was
- * being edited. Returns 0 or errno. */
+/* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of steps
+ * after the step of the last line in `to`. An edited copy lacks the lines that were written while
+ * it was being edited. Returns 0 or errno. */
 static int append_later_lines(int from, int to)
 {
     char *line = NULL;

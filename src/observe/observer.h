@@ -1,5 +1,6 @@
-/* The observe module's private header: the parts of an Observer. Each part reports its own errors.
- * All functions run on rank 0, on one thread. */
+/* The observe module's private header: the parts of an Observer (files and the progress line), and
+ * texts and parts of the ledger that several files use. The functions that change an AppendFile or
+ * a Progress run on one thread of rank 0. append_sync changes nothing and may run on any thread. */
 #ifndef WEFT_OBSERVE_OBSERVER_H
 #define WEFT_OBSERVE_OBSERVER_H
 
@@ -13,8 +14,8 @@ typedef struct AppendFile {
     /* owned; NULL: the file is closed */
     char *path;
     int fd;
-    /* checked before the path is opened again; borrowed; NULL: no other process writes in the
-     * folder */
+    /* lease of the run's folder, checked before the path is opened again; borrowed. NULL if no
+     * other process writes in the folder. */
     const Lease *lease;
     /* data that has not been written yet, [bytes]; owned */
     char *data;
@@ -25,7 +26,8 @@ typedef struct AppendFile {
     bool lines;
     /* size of the file after the last write, in bytes */
     int64_t size;
-    /* Changes by other processes that the observer has not reported yet. */
+    /* The fields from `rewritten` on are changes of the file by other processes that the observer
+     * has not reported yet. */
     /* true: the path led to no file, so the whole file was written again at this path */
     bool rewritten;
     /* true: the path leads to another file, to which later data is appended */
@@ -45,7 +47,7 @@ Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes like append_write. A file that has
  * been removed or renamed is written again at its path, from its first byte. */
 Status append_flush(AppendFile *file);
-/* Syncs what has been flushed to the disk. Any thread may call it. */
+/* Waits until the written data is on the disk (fsync). Any thread may call it. */
 Status append_sync(AppendFile *file);
 /* Flushes and closes the file. Data that cannot be written now is lost. */
 Status append_close(AppendFile *file);
@@ -58,10 +60,10 @@ NameState append_name(const char *path, const struct stat *opened);
 int append_copy(int from, int to);
 
 /* metrics.jsonl: one JSON object per line. */
-/* Opens dir/metrics.jsonl for appending. If the run is resumed, it first removes torn lines and
- * lines of steps > step; if truncating is not enough, it writes the lines to keep to
- * metrics.jsonl.part, which replaces the file. Otherwise it renames an earlier run's file to
- * metrics.jsonl.1, or the next free number. */
+/* Opens dir/metrics.jsonl for appending. If the run is resumed, the call first removes torn lines
+ * and lines of steps > step: it truncates the file or, if truncating is not enough, copies all
+ * other lines to metrics.jsonl.part and renames this copy to metrics.jsonl. If the run is not
+ * resumed, the call renames an existing file to metrics.jsonl.1, or to the next free number. */
 Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
@@ -78,15 +80,16 @@ typedef struct Progress {
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);
-/* Redraws the line on a terminal; elsewhere prints a line if log_now is set. log_now: this step is
- * logged, by train.log_every. */
+/* On a terminal, redraws the line. On other outputs, prints a line if log_now is true. log_now:
+ * this step is logged, by train.log_every. */
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 /* Prints the result of an evaluation on a line of its own. */
 void progress_eval(Progress *progress, const EvalLine *line);
 /* Ends the line that a terminal shows, so that other text begins on a new line. */
 void progress_end_line(Progress *progress);
-/* Writes the text of the progress line to out, PROGRESS_CHARS bytes. It is at most `width` columns
- * wide, not counting colour codes: the least important fields are left out first. */
+/* Writes the text of the progress line to `out`, which has PROGRESS_CHARS bytes. The text is at
+ * most `width` columns wide, not counting colour codes: the least important fields are left out
+ * first. */
 enum { PROGRESS_CHARS = 512 };
 void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
@@ -106,7 +109,8 @@ uint32_t crc32c(const void *data, size_t bytes);
 
 /* Returns the sum of line->time_s. */
 double line_time_s(const TrainLine *line);
-/* Returns false for a part that is known only at the end of a run: bubble and imbalance. */
+/* Returns true if the part is known while the run trains. Bubble and imbalance are known only at
+ * its end. */
 bool ledger_is_live(LedgerLine line);
 
 /* A part of the critical path that is not the work of a stage. */
@@ -117,15 +121,15 @@ typedef struct LedgerPathPart {
 /* Fills part[LEDGER_LINE_COUNT + 1] with the parts that are not 0, and returns their number. */
 int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part);
 
-/* Writes "1,234,567" to out, at least 32 chars, and returns out. */
+/* Writes "1,234,567" to `out`, which has at least 32 chars. Returns out. */
 char *text_count(int64_t value, char *out);
-/* Writes the figures of an evaluation without its loss: ", top-1 91.00 %, top-5 99.70 %". Figures
- * that are not defined are left out. out: EVAL_CHARS bytes, returned. */
+/* Writes the figures of an evaluation without its loss, ", top-1 91.00 %, top-5 99.70 %", to `out`,
+ * which has EVAL_CHARS bytes. Figures that are not defined are left out. Returns out. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
-/* Three ways to write metrics of fields: as keys of an open JSON object; as text, ", skill 0.91,
- * RMSE t2m 1.2 K", with the RMSE of up to four variables, each over all its levels and leads; as
- * TensorBoard's scalars. room: bytes of `out`. */
+/* Write metrics of fields. _put: as keys of an open JSON object. _text: as ", skill 0.91, RMSE t2m
+ * 1.2 K", with the RMSE of up to four variables, each over all its levels and leads; room: bytes of
+ * `out`. _scalars: as TensorBoard's scalars. */
 void field_metrics_put(const FieldMetrics *fields, Json *json);
 void field_metrics_text(const FieldMetrics *fields, char *out, size_t room);
 void field_metrics_scalars(const FieldMetrics *fields, AppendFile *events, int64_t step,

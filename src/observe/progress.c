@@ -1,6 +1,7 @@
 /* Prints the progress line. On a terminal it is one line, rewritten at most ten times a second and
  * never wider than the window; elsewhere each report is a plain line. If stdout cannot be written
- * (a closed pipe), the run continues: metrics.jsonl has the same figures. */
+ * (a closed pipe), the run continues: metrics.jsonl has the same figures. Also writes the figures
+ * of an evaluation and numbers as text. */
 #include "observer.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Prints the summary at the end of a run: last evaluation, time and memory used, and paths of the
- * files. */
+ * files. Also has the names and the parts of the ledger. */
 #include "observer.h"
 
 #include <math.h>
@@ -117,7 +117,7 @@ static void print_goodput(const Goodput *g, FILE *out)
     fputc('\n', out);
 }
 
-static void print_beside(const char *name, double forecast_s, double measured_s, FILE *out)
+static void print_compared(const char *name, double forecast_s, double measured_s, FILE *out)
 {
     fprintf(out, "    %-12s %12.3f %12.3f", name, 1e3 * forecast_s, 1e3 * measured_s);
     if (forecast_s > 0) fprintf(out, " %+8.1f %%", 100 * (measured_s / forecast_s - 1));
@@ -139,9 +139,9 @@ static void print_forecast(const Ledger *ledger, FILE *out)
         forecast_s += ledger->forecast_s[i];
         measured_s += step_s;
         if (fabs(ledger->forecast_s[i]) >= PART_FROM_S || step_s >= PART_FROM_S)
-            print_beside(ledger_names[i], ledger->forecast_s[i], step_s, out);
+            print_compared(ledger_names[i], ledger->forecast_s[i], step_s, out);
     }
-    print_beside("step", forecast_s, measured_s, out);
+    print_compared("step", forecast_s, measured_s, out);
 }
 
 /* Both figures are in megabytes, so that they can be compared. */
