@@ -39,8 +39,8 @@ typedef struct Beat {
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
-/* Copies the state, including earlier marks, to `beat`, and keeps it there from now on. NULL: in
- * the process's own memory again. beat is borrowed until the next call. */
+/* Copies the state, including earlier marks, to *beat, and keeps it there from now on. If `beat` is
+ * NULL, the state moves back to the process's own memory. beat is borrowed until the next call. */
 void beat_move(Beat *beat);
 /* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: the other fields; its at_s and step are
  * ignored. */

@@ -1,6 +1,6 @@
 /* The set of vector instructions that this process computes with. It is chosen once, before the
- * first kernel runs: sets differ in how sums are rounded, and so in the bits of results. Not
- * collective. */
+ * first kernel runs, because different sets round sums differently: the last bits of results
+ * differ. Not collective. */
 #ifndef WEFT_BASE_CPU_H
 #define WEFT_BASE_CPU_H
 
@@ -29,9 +29,9 @@ uint32_t cpu_features(void);
  * provide it. Returns out. */
 enum { CPU_MODEL = 128 };
 char *cpu_model(char out[CPU_MODEL]);
-/* Sets *set to `wanted`. If that is CPU_AUTO, the variable WEFT_CPU names the set; without the
- * variable *set is CPU_AUTO, no restriction. ERR_CONFIG: the processor lacks the set, or the
- * variable is not a set's name. */
+/* Sets *set to `wanted`. If `wanted` is CPU_AUTO, the environment variable WEFT_CPU names the set;
+ * if the variable is not set, *set is CPU_AUTO, no restriction. ERR_CONFIG: the processor lacks the
+ * set, or the variable is not a set's name. */
 Status cpu_choose(CpuSet wanted, CpuSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */

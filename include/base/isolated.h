@@ -21,8 +21,8 @@ typedef struct IsolatedJob {
     size_t answer_bytes;
     /* limit on the size of a file that the process writes; 0: it may not write files */
     size_t file_bytes;
-    /* Called in the process, which ends afterwards, so it need not free memory. What it prints is
-     * discarded. */
+    /* Called in the separate process, which ends when `work` returns; `work` need not free memory.
+     * What it prints is discarded. */
     void (*work)(const void *input, size_t input_bytes, FILE *answer);
 } IsolatedJob;
 

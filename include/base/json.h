@@ -10,20 +10,22 @@
 
 /* `json_object(&json, NULL); json_int(&json, "step", 3); json_end(&json);` writes {"step": 3} and a
  * line feed, which follows the outermost value. key: name of the value in its object; NULL in an
- * array and for the outermost value. Nothing is buffered; errors of writing are found with
- * ferror(out). */
+ * array and for the outermost value. Errors of writing are found with ferror(out). */
+
+/* number of levels: the outermost value, and at most 7 open objects and arrays */
 enum { JSON_DEPTH = 8 };
 /* An object or array that is open. */
 typedef struct JsonLevel {
     /* closing bracket */
     char close;
-    /* lines: each value is on a line of its own; filled: a value has been written */
+    /* lines: true if each value is on a line of its own; filled: true if a value has been
+     * written */
     bool lines, filled;
 } JsonLevel;
 typedef struct Json {
     /* borrowed */
     FILE *out;
-    /* a blank follows commas and colons */
+    /* true: a blank follows commas and colons */
     bool spaced;
     /* number of open levels */
     int depth;

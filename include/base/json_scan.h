@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 typedef struct JsonScan {
-    /* borrowed */
+    /* name of the file in messages; first byte of the JSON, next byte, and end; borrowed */
     const char *path, *text, *at, *end;
 } JsonScan;
 JsonScan json_scan(const char *path, const char *text, size_t bytes);
 Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Reads '{' or '['; *more: the object or array is not empty. */
+/* Reads the opening bracket '{' or '['. *more: true if the object or array is not empty. */
 Status json_scan_open(JsonScan *scan, char bracket, bool *more);
-/* Reads what follows a value in an object or array: a comma (*more is true), or `bracket`, the
- * closing one. */
+/* Reads what follows a value in an object or array: a comma (*more is set to true), or the closing
+ * bracket `bracket` (*more is set to false). */
 Status json_scan_more(JsonScan *scan, char bracket, bool *more);
 /* Read a text of at most 1024 bytes of UTF-8, owned by the caller; json_scan_key also reads the
  * colon after it. */

@@ -1,5 +1,6 @@
-/* Ownership of a folder without file locks: the file owner-N in the folder names the owner, which
- * writes a heartbeat into it every few seconds. Not collective. */
+/* A lease is the ownership of a folder by one process, without file locks: the file owner-N in the
+ * folder names the owner, and the owner writes a heartbeat into this file every few seconds. Not
+ * collective. */
 #ifndef WEFT_BASE_LEASE_H
 #define WEFT_BASE_LEASE_H
 
@@ -17,8 +18,9 @@ typedef struct Lease Lease;
  * every beat_s. An owner that has ended or died is replaced. If the owner is on a host that cannot
  * be queried, its file is watched for four heartbeat intervals. ERR_CONFIG: there is another owner,
  * which the message names; ERR_IO: the folder or a file in it cannot be read or written;
- * ERR_STOPPED: a stop was requested meanwhile. A process whose lease was taken over dies with
- * ERR_CONFIG at its next heartbeat. Owner: the caller. */
+ * ERR_STOPPED: a stop was requested meanwhile. At its next heartbeat a process dies with ERR_CONFIG
+ * if its lease was taken over, or with ERR_IO if the folder was moved or removed. Owner: the
+ * caller. */
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);
@@ -27,7 +29,7 @@ const char *lease_id(const Lease *lease);
 bool lease_follows_same_run(const Lease *lease);
 /* Returns whether this process still owns the folder. False if the folder was renamed, replaced or
  * removed, or the lease was taken over or removed. An I/O error counts as still owned, because it
- * is no evidence of another owner. NULL: true. Sets no message. */
+ * is no evidence of another owner. Returns true if `lease` is NULL. Sets no message. */
 bool lease_is_held(const Lease *lease);
 /* Ends the process with a message if lease_is_held is false. Called before the process makes,
  * renames or removes a file of the folder, which only the owner may do. */

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Phases of a run. A phase lasts until the next phase_enter. There is one set per process, used by
- * one thread. */
+/* Phases of a run. A phase lasts until the next phase_enter. A process is in one phase at a time,
+ * and only one of its threads may call the functions of this header. */
 #define PHASES(W)                                                                                  \
     W(PHASE_OTHER, "other")                                                                        \
     W(PHASE_DATA, "data")                                                                          \
@@ -39,10 +39,11 @@ double phase_s(Phase phase);
 /* Returns the result of phase_s without the time since the last phase_enter; does not read the
  * clock. */
 double phase_spent_s(Phase phase);
-/* From now on calls `entered` at the beginning of every phase. NULL: ends these calls. */
+/* From now on calls `entered` at the beginning of every phase. `entered` is NULL to end these
+ * calls. */
 void phase_watch(void (*entered)(Phase phase));
-/* trace_start records every span in a ring of the newest `events`; trace_write writes them as a
- * Chrome trace (trace.json). */
+/* trace_start begins to record the beginning and the end of every phase; the newest `events` phases
+ * are kept. trace_write writes them as a Chrome trace (trace.json). ERR_IO. */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
 /* Checks that trace_write could write to path, without changing an existing file. ERR_IO. */

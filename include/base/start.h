@@ -22,14 +22,15 @@ typedef struct StartCalls {
     /* called with each stage that is reached */
     void (*reach)(StartStage stage);
     /* called on a separate thread when a stop request arrives; ends the process and does not
-     * return. NULL: signals end the process as they end any program */
+     * return. If it is set, stop_begin must be called before start_begin. NULL: stop_begin was not
+     * called, and signals end the process as they end any program */
     void (*stop)(void);
     /* called on the same thread ten times a second; a call may last a second or two. NULL: not
      * called */
     void (*beat)(void);
 } StartCalls;
 
-/* Called after stop_begin. calls: borrowed until start_end. Without this call start_reach and
+/* Begins to report stages. calls: borrowed until start_end. Without this call start_reach and
  * start_end do nothing. */
 void start_begin(const StartCalls *calls);
 void start_reach(StartStage stage);

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A Status is the exit code that it leads to (sysexits.h). Every function that depends on input
- * returns one. */
+/* The result of a function. Its value is the exit code of a program that ends because of it
+ * (sysexits.h). Every function that depends on input returns a Status. */
 typedef enum Status {
     OK = 0,
     /* wrong command line */

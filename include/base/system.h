@@ -15,7 +15,7 @@
 
 /* Returns the monotonic clock in seconds. */
 double clock_s(void);
-/* Returns the clock at the first call, which is in main's first line. */
+/* Returns the clock at the first call of this function, which cli_main makes at its beginning. */
 double clock_begin_s(void);
 /* Sleeps for this time, or until a signal arrives. */
 void clock_rest(double seconds);
@@ -33,7 +33,8 @@ bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
  * thread that checks for them. Returns 0, or errno. */
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
 
-/* Writes this host's name, cut to fit and padded with zeros; "?" if the name cannot be read. */
+/* Writes this host's name, truncated to room - 1 bytes and padded with zeros; "?" if the name
+ * cannot be read. */
 enum { HOST_BYTES = 64 };
 void host_name(char *name, size_t room);
 /* Writes a random id: 16 hexadecimal digits and a zero byte. */
@@ -88,9 +89,9 @@ int file_create_new(const char *path, int flags);
 bool file_can_create(const char *path);
 /* Opens a stream to write a file from its beginning. On failure returns NULL and sets errno. */
 FILE *file_create_stream(const char *path);
-/* Closes such a stream. ERR_IO: not everything could be written. */
+/* Closes a stream of file_create_stream. ERR_IO: not everything could be written. */
 Status file_close_stream(FILE *out, const char *path);
-/* Returns strerror's text, or a plainer one that explains a link, a folder or a pipe and what to
+/* Returns strerror's text, or a simpler text that explains a link, a folder or a pipe and what to
  * do. */
 const char *file_error(int error);
 /* Renames path to path.1, or to the next free number; *to: the new name, owned by the caller. *to

@@ -1,6 +1,6 @@
-/* Runs other programs with a deadline. A program gets default signals (this process may block
- * some), no input, and its own process group. If it does not answer, it is killed together with all
- * processes that it has started. */
+/* Runs other programs with a deadline. A program gets default signals (this process may block some)
+ * and its own process group; only a program of command_shell gets input. If it does not answer, it
+ * is killed together with all processes that it has started. */
 #include "base.h"
 
 #include <errno.h>

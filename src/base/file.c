@@ -1,4 +1,5 @@
-/* Safe opening, creating and naming of files. */
+/* Opens and creates files safely, reads whole files, renames and describes files, and makes
+ * folders. */
 #include "base.h"
 
 #include <errno.h>
