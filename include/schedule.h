@@ -19,8 +19,8 @@ typedef enum TaskKind {
     TASK_BACKWARD,
     /* the half of backward that computes the gradients of the chunk's inputs */
     TASK_BACKWARD_DATA,
-    /* the half of backward that computes the gradients of the chunk's weights; any time after the
-     * other half */
+    /* the half of backward that computes the gradients of the chunk's weights; it may run at any
+     * time after the other half */
     TASK_BACKWARD_WEIGHT,
     /* sends the chunk's outputs to the stage of chunk + 1 */
     TASK_SEND_FORWARD,
@@ -31,7 +31,7 @@ typedef enum TaskKind {
     /* receives the gradients of the chunk's outputs from the stage of chunk + 1 */
     TASK_RECEIVE_BACKWARD,
     TASK_KINDS,
-    /* number of the kinds that compute; the kinds from here on are messages */
+    /* number of the kinds that compute; the kinds from TASK_SEND_FORWARD on are messages */
     TASK_WORK_KINDS = TASK_SEND_FORWARD
 } TaskKind;
 /* Names in schedule files: "forward", ... */
@@ -100,12 +100,13 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
 }
 
 /* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
- * of each kind in src/schedule names its paper and its properties. SCHEDULE_FILE reads the CSV file
- * `path`: a header line `stage,task,chunk,micro`, then a row for each task; the rows of a stage are
- * in the order of its tasks. If no row is a send or a receive, messages are inserted: receives just
- * before the work, sends just after. A line `stages,0,1,1,0` before the header gives the stages of
- * chunks 0, 1, ...; without this line chunk c is on stage c % stages. ERR_CONFIG: kind and shape do
- * not fit, or a row is invalid; the message has file and line. Release with schedule_free. */
+ * of each kind in src/schedule names the paper that describes the kind, and the properties of the
+ * kind. SCHEDULE_FILE reads the CSV file `path`: a header line `stage,task,chunk,micro`, then a row
+ * for each task; the rows of a stage are in the order of its tasks. If no row is a send or a
+ * receive, messages are inserted: receives just before the work, sends just after. A line
+ * `stages,0,1,1,0` before the header gives the stages of chunks 0, 1, ...; without this line chunk
+ * c is on stage c % stages. ERR_CONFIG: kind and shape do not fit, or a row is invalid; the message
+ * has file and line. Release with schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
 /* Returns the kind whose schedules have this name (Schedule.name). -1: there is none, or it is
  * SCHEDULE_FILE, which also needs a path. */
@@ -116,8 +117,8 @@ int schedule_kind(const char *name);
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
-/* Cost of a message. copy: time in which the sender copies it, and again the receiver. wire: time
- * between the two copies, in which both stages can compute. */
+/* Cost of a message. copy: time in which the sender copies the message; the receiver needs the same
+ * time to copy it again. wire: time between the two copies, in which both stages can compute. */
 typedef struct MessageCost {
     double copy, wire;
 } MessageCost;
@@ -126,8 +127,8 @@ typedef struct MessageCost {
 typedef struct TaskCost {
     /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;
-    /* activations: messages of the chunk's outputs to the next chunk; gradients: messages of their
-     * gradients back to this chunk */
+    /* activations: a message with the chunk's outputs to the next chunk; gradients: a message from
+     * the next chunk with the gradients of those outputs */
     MessageCost activations, gradients;
 } TaskCost;
 /* Start and end of one task. */
@@ -138,8 +139,8 @@ typedef struct ScheduleReport {
     /* makespan: end of the last task. bubble: fraction of stages * makespan in which stages compute
      * nothing */
     double makespan, bubble;
-    /* the most live micro-batches of each chunk of the model, [chunks of the model]; owned. A
-     * micro-batch is live from its forward to its last backward half. */
+    /* largest number of live micro-batches of each chunk of the model, [chunks of the model];
+     * owned. A micro-batch is live from its forward to its last backward half. */
     int *live;
     /* slots of every channel: the fewest with which the stages do not deadlock, but at least 2 */
     int depth;
@@ -153,7 +154,7 @@ typedef struct ScheduleReport {
  * schedule_report_fini. */
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
 void schedule_report_fini(ScheduleReport *report);
-/* Parts of the makespan that schedule_simulate gives for these costs. */
+/* The parts of a makespan: why it is as long as it is. They add up to the makespan. */
 typedef struct ScheduleWaits {
     /* work of a stage, mean over the stages */
     double work;
@@ -162,8 +163,9 @@ typedef struct ScheduleWaits {
      * messages */
     double bubble, imbalance, messages;
 } ScheduleWaits;
-/* cost: one for each chunk of the model. report: receives the report of the simulation with these
- * costs; NULL or released with schedule_report_fini. Errors as in schedule_simulate. */
+/* Computes the parts of the makespan that schedule_simulate gives for these costs. cost: one for
+ * each chunk of the model. report: receives the report of this simulation, and is released with
+ * schedule_report_fini; it may be NULL. Errors as in schedule_simulate. */
 Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report,
                       ScheduleWaits *waits);
 /* The longest chain of tasks and messages that wait for each other, from the first task to the
@@ -174,8 +176,8 @@ typedef struct SchedulePath {
     /* time of the messages in the chain; work and messages add up to the makespan */
     double messages, makespan;
 } SchedulePath;
-/* cost: one for each chunk of the model. Errors as in schedule_simulate. Release with
- * schedule_path_fini. */
+/* Finds the longest chain of the schedule with these costs. cost: one for each chunk of the model.
+ * Errors as in schedule_simulate. Release with schedule_path_fini. */
 Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path);
 void schedule_path_fini(SchedulePath *path);
 
@@ -197,7 +199,7 @@ typedef struct Moves {
     Move *move;
     int count;
 } Moves;
-/* ERR_BUG: the schedule deadlocks with this depth. */
+/* Computes the moves of one stage. ERR_BUG: the schedule deadlocks with this depth. */
 Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage);
 
 /* schedule_print draws the simulated schedule as text ("F0 F1 . B0") with one line per stage, at

@@ -47,7 +47,7 @@ typedef struct Check {
     int *weights;
     /* live micro-batches of each chunk of the stage, [chunks]; owned */
     int *live;
-    /* the most live micro-batches so far of each chunk of the model; borrowed */
+    /* largest number of live micro-batches so far of each chunk of the model; borrowed */
     int *most_live;
 } Check;
 

@@ -1,6 +1,7 @@
-/* Finds the longest chain of tasks in a simulated schedule, backwards from the last task. Before a
- * receive that had to wait, the chain has its send; before a send that had to wait for a free slot,
- * the receive that freed the slot; otherwise the previous task of the stage.
+/* Finds the longest chain of tasks in a simulated schedule, backwards from the last task. A receive
+ * that had to wait follows the send of its message. A send that had to wait for a free slot follows
+ * the receive that freed the slot. Every other task follows the previous task of its stage.
+
  *
  *     stage 0   F0 F1            B0 B1      chain: F0 F0' F1' B0' B1' B1, without gaps
  *     stage 1      F0' F1' B0' B1' */

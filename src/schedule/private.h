@@ -17,8 +17,8 @@ void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int 
 
 /* The functions that define a kind of schedule, in addition to its row in schedules.def. */
 typedef struct ScheduleForm {
-    /* Returns the stage of a chunk. NULL, for lists from a file: the file gives the stage, or it is
-     * chunk % stages. */
+    /* Returns the stage of a chunk. NULL if the lists come from a file: the file then gives the
+     * stages, or the stage is chunk % stages. */
     int (*stage)(ScheduleShape shape, int chunk);
     /* Appends the tasks of one stage; the schedule's shape and mapping are set. NULL: the lists
      * come from a file. */

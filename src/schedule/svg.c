@@ -1,6 +1,6 @@
-/* Draws the picture as SVG: one row per stage, time to the right, the micro-batch's number in every
- * box with room for it; the later a chunk, the paler its boxes. Boxes that are too narrow to see
- * are joined; a joined box of several kinds is striped. */
+/* Draws a simulated schedule as SVG: one row per stage, time to the right, the micro-batch's number
+ * in every box with room for it; the later a chunk, the paler its boxes. Boxes that are too narrow
+ * to see are joined; a joined box of several kinds is striped. */
 #include "private.h"
 
 enum {
@@ -113,8 +113,9 @@ static bool box_is_narrow(Box b)
     return b.x1 - b.x0 < NARROW;
 }
 
-/* Ends the current group. If both are joined boxes of the same look and touch, extends the last box
- * by the group; otherwise writes the last box, and the group becomes the last box. */
+/* Ends the current group. If the group and the last box touch and are joined boxes of the same
+ * look, extends the last box by the group. If not, writes the last box, and the group becomes the
+ * last box. */
 static void group_close(Svg *s)
 {
     Box group = s->group;
