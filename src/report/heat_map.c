@@ -6,7 +6,7 @@
 
 /* Sizes in pixels. */
 enum { LEFT = 44, TITLE = 22, TOP = 20, CELL_WIDTH = 52, CELL_HEIGHT = 24, CELLS_WIDTH = 832 };
-/* Opacity of the least and of the greatest value. A text on the greatest is still legible. */
+/* Opacity of the cells with the least and with the greatest value. Numbers are legible on both. */
 static const double PALE = 0.04, DARK = 0.45;
 enum { SHADES = 12 };
 

@@ -1,4 +1,5 @@
-/* The report module's private header: series of metrics, charts, and HTML. */
+/* The report module's private header: the content of a run's folder, charts, pictures of a
+ * topology, HTML, and the sections of a page. */
 #ifndef WEFT_REPORT_PRIVATE_H
 #define WEFT_REPORT_PRIVATE_H
 
