@@ -10,8 +10,8 @@
 
 static const double PROBE_LIMIT_S = 6;
 
-/* Runs `weft doctor --probe TASK:NAME`. out: receives its output. Returns its exit code, or a code
- * such as COMMAND_SILENT (command_output). */
+/* Runs `weft doctor --probe TASK:NAME`. out: receives the output of the probe. Returns the probe's
+ * exit code, or a code such as COMMAND_SILENT (command_output). */
 static int run_probe(const Doctor *d, const char *task, const char *name, char *out, size_t bytes)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};

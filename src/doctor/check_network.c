@@ -69,10 +69,10 @@ typedef struct PairMetric {
     double (*value)(const struct Pair *pair);
     /* a node or a pair below this fraction of the median is reported */
     double fraction_min;
-    /* printf formats for a value, the limit (fraction_min in percent, or the inverse of
-     * fraction_min if `inverse`) and the median */
+    /* printf format of three numbers: the value, the limit (fraction_min in percent, or, if
+     * `inverse` is set, 1 / fraction_min), and the median */
     const char *text;
-    /* the inverses of value and median are printed */
+    /* true: 1 / value and 1 / median are printed */
     bool inverse;
     const char *remedy;
 } PairMetric;

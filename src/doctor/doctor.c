@@ -1,7 +1,8 @@
 /* The table of checks, and the loop over its rows:
  *     all ranks: measure | rank 0: collect, judge, print | all ranks: the next row
- * Each measurement has a deadline. If a rank is blocked in MPI or by a disk, all others wait for
- * it, so a thread of that rank then prints the name of the check and ends the job. */
+ * Each measurement has a deadline. If a rank is blocked in MPI or by a disk, a second thread of
+ * this rank prints the name of the check at the deadline and ends the job, for which all other
+ * ranks would wait. */
 #include "private.h"
 
 #include "tensor.h"

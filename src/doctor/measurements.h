@@ -155,7 +155,7 @@ typedef struct FolderTest {
     int open_error, write_error, read_error, flock_error, fcntl_error;
     /* median of the seconds of a 4 KB write and fsync; 0: not measured */
     double sync_s;
-    /* 0: not measured */
+    /* rates of writing and of reading, in bytes/s; 0: not measured */
     double write_bytes_per_s, read_bytes_per_s;
 } FolderTest;
 typedef struct SharedFile {
