@@ -181,8 +181,8 @@ typedef struct Config {
         int hook_on;
         /* time limit of the hook in seconds */
         double hook_s;
-        /* folder to which the order of requests is written (order_log), and folder from which that
-         * order is read and repeated (replay) */
+        /* order_log: folder to which servers write the order in which they answer ranks; replay:
+         * folder from which servers read this order to repeat it */
         char *order_log, *replay;
         /* file of weft bench machine; "": none */
         char *machine;
@@ -202,7 +202,8 @@ typedef struct Config {
         double dropout;
         /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
         ConfigList hidden;
-        /* mlp, unet, fieldresnet, columns: an Act less 1; activation_layer(config) is its layer */
+        /* mlp, unet, fieldresnet, columns: a constant of the enum Act minus 1; activation_layer
+         * returns the name of its layer */
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;

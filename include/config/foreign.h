@@ -8,8 +8,9 @@
 
 /* Values of ForeignWord.where: a key or a section of a configuration, an option or a verb of the
  * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of the
- * verbs that have a flag with the same meaning. Any other value of `where` is a key, whose value
- * the word is, or the beginning of a command such as "data import", which the word follows. */
+ * verbs that have a flag with the same meaning. Any other value of `where` is a key, if the word is
+ * a value of this key, or the beginning of a command, such as "data import", if the word follows
+ * it. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"

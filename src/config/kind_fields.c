@@ -1,6 +1,6 @@
 /* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [{name: mask,
- * classes: 4}]}, and of data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module interprets
- * these values. */
+ * classes: 4}]}, of data.window, {inputs: [-6h, 0h], targets: [6h]}, and of data.train_time and
+ * data.test_time, [2001-01-01, 2018-12-31]. The data module interprets these values. */
 #include "option.h"
 
 #include <math.h>

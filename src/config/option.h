@@ -25,7 +25,7 @@ typedef struct Reading {
 typedef struct OptionKind {
     /* name in the help: "INT" */
     const char *name;
-    /* written as a YAML list or mapping: [a, b], {a: b} */
+    /* true: a value may be a YAML list or mapping: [a, b], {a: b} */
     bool list;
     /* replaces the value in the field by that of the node; field is NULL for OPTION_NO_FIELD */
     Status (*read)(Reading *reading, void *field, const Node *node);

@@ -368,9 +368,9 @@ static Status check_grid(Config *config)
     return OK;
 }
 
-/* Checks a number that only `modes` use; used: grid.mode is among them. If the number is set in the
- * file and the mode on the command line, the number is reset. The default is accepted in all modes,
- * because a resolved configuration sets all keys. */
+/* Checks a number that only the modes in the text `modes` use. used: true if grid.mode is one of
+ * those modes. If the number is set in the file and the mode on the command line, the number is
+ * reset. The default is accepted in all modes, because a resolved configuration sets all keys. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];
