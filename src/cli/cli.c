@@ -41,8 +41,8 @@ static bool is_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-/* Returns the longest run of words at the start of argv that is also the start of a verb's name
- * ("data", "data import"); "" if there is none. Owned by the caller. */
+/* Returns the words at the start of argv that are also the start of a verb's name ("data", "data
+ * import"), as many as possible; "" if there are none. Owned by the caller. */
 static char *group_of(int argc, char **argv)
 {
     char *group = mem_text("");

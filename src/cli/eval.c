@@ -35,7 +35,8 @@ typedef struct Eval {
     int64_t classes;
     /* results of each class of a detector, if per_class is set; on rank 0 only; owned */
     CocoResult coco;
-    /* number of samples, (true class, predicted class); NULL for losses without classes; owned */
+    /* number of samples of each pair [true class][predicted class], [classes][classes]; NULL for
+     * losses without classes; owned */
     int64_t *confusion;
     const DataSet *set;
     /* the loaded parameters are moving averages */
@@ -135,8 +136,8 @@ static void print_matrix(const Eval *e, FILE *out)
 }
 
 /* Returns the cell outside the matrix's diagonal that follows `cell` when cells are sorted by
- * descending number of samples; equal cells are sorted by index. count: samples of `cell`. -1:
- * there is none. */
+ * descending number of samples; equal cells are sorted by index. Returns -1 if no cell follows.
+ * count: number of samples of `cell`. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;

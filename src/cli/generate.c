@@ -40,9 +40,9 @@ static const Flag flags[] = {
 };
 
 typedef struct Printer {
-    /* without a tokenizer, tokens are printed as bytes; false: as ids */
+    /* without a tokenizer, each token is printed as a byte (true) or as its id (false) */
     bool byte_tokens;
-    /* flush after each token */
+    /* the output is flushed after each token */
     bool flush;
     /* NULL: none; borrowed */
     const Tokenizer *tokenizer;

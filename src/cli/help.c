@@ -1,4 +1,5 @@
-/* Help texts, the man page, and shell completion. */
+/* weft help: prints help texts, the man page, shell completion, the kinds of layer, and the rows of
+ * all tables. */
 #include "private.h"
 
 #include "checkpoint.h"

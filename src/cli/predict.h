@@ -26,8 +26,8 @@ typedef struct Predict {
     DataSet **set_of;
     int files;
     bool has_sets;
-    /* numbers of the first and of the last sample that are read from each set; last INT64_MAX: all
-     * samples */
+    /* indices of the first and of the last sample that are read from each set; `last` is INT64_MAX
+     * if all samples are read */
     int64_t first, last;
     /* number of samples per forward pass */
     int batch;
@@ -58,13 +58,13 @@ Status predict_check_options(const Predict *p, int count, char *const *paths);
 typedef struct PredictedPicture {
     /* path of the picture's file, or of its data set */
     const char *path;
-    /* number of the sample in the data set; -1: the picture is a file */
+    /* index of the sample in the data set; -1 if the picture is a file */
     int64_t sample;
     /* size in pixels; boxes are in these pixels */
     int width, height;
     /* the whole picture, perhaps in another size; NULL: it is not drawn */
     const Image *pixels;
-    /* true boxes, and the names of their classes; NULL: the picture is a file */
+    /* true boxes, [truths], and the names of their classes; NULL if the picture is a file */
     const TruthBox *truth;
     int64_t truths;
     const ClassNames *names;
@@ -72,8 +72,8 @@ typedef struct PredictedPicture {
 /* Finds, prints and draws the boxes of the picture for which train_detect has just computed the
  * outputs. */
 Status predict_boxes(const Predict *p, const PredictedPicture *picture);
-/* Prints the likeliest classes of a picture. sample: number of the picture in its data set; -1: the
- * picture is a file. */
+/* Prints the likeliest classes of a picture. sample: index of the picture in its data set; -1 if
+ * the picture is a file. */
 void predict_print_picture(const Predict *p, const char *path, int64_t sample,
                            const double *probability);
 /* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues
@@ -84,7 +84,7 @@ Status predict_pictures(Predict *p, int count, char *const *paths);
 Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
 /* Parses --samples, "7" or "0-7", to p->first and p->last. ERR_USAGE. */
 Status predict_parse_samples(Predict *p);
-/* Returns the number of the last sample that is read from a set. */
+/* Returns the index of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
 /* Reads samples p->first to predict_last of a set, and calls take for each batch. The first and the
  * last batch may contain other samples, too. Returns the first error of take. */

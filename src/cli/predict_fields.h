@@ -8,9 +8,9 @@
 #include "data/field_picture.h"
 #include "train/rollout.h"
 
-/* Sums over the pixels of a variable at a lead: squares: weight x squared error; weight:
- * weights. */
+/* Sums over the pixels of a variable at a lead. A lead is the time from a sample to a forecast. */
 typedef struct ErrorSums {
+    /* sum of weight * error^2, and sum of weights */
     double squares, weight;
 } ErrorSums;
 
@@ -19,14 +19,16 @@ typedef struct Fields {
     const DataSet *set;
     Rollout *rollout;
     FieldOutput *output;
+    /* number of leads, and of predicted channels at each lead */
     int leads, channels;
+    /* pixels of a field */
     int64_t pixels;
-    /* owned, like all fields below. reader and weights are used to compute `pixel`, the weights of
-     * the pixels at a lead, double[pixels] */
+    /* This field and all fields below are owned. reader and weights are used to compute `pixel`. */
     FieldReader *reader;
     FieldWeights weights;
+    /* weights of the pixels at a lead, [pixels] */
     double *pixel;
-    /* numbers of the samples from which forecasts start, int64_t[starts] */
+    /* indices of the samples from which forecasts start, [starts] */
     int64_t *start;
     int64_t starts;
     /* predicted: (batch, leads, channels, pixels); of one sample: truth (leads, channels, pixels),
@@ -34,7 +36,8 @@ typedef struct Fields {
     float *predicted, *truth, *persistence;
     /* errors of the model and of persistence, [leads][channels] */
     ErrorSums *model, *last;
-    /* label fields: number of pixels, (label, predicted class); NULL: the targets are numbers */
+    /* label fields: number of pixels of each pair [label][predicted class]; NULL if the targets are
+     * numbers */
     int64_t *confusion;
 } Fields;
 
@@ -43,11 +46,12 @@ const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD
 /* Writes a picture to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists; ERR_IO. */
 Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
-/* Label fields (predict_labels.c): counts the pixels of a sample, whose classes are in `predicted`
- * and f->truth; draws input, truth, prediction and errors of a sample; prints the metrics of all
- * samples. */
+/* ---- label fields: predict_labels.c ---- */
+/* Adds the pixels of a sample to f->confusion. Their classes are in `predicted` and f->truth. */
 void predict_labels_add(const Fields *f, const float *predicted);
+/* Draws input, truth, prediction and errors of a sample. */
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted);
+/* Prints the metrics of all samples. */
 void predict_labels_print(const Fields *f);
 
 #endif

@@ -72,8 +72,8 @@ Status job_share_error(Status mine);
 /* Checks that all ranks run the same build and have the same configuration as rank 0. ERR_CONFIG:
  * the message names the first rank that differs. Collective. */
 Status job_check_same(const Job *job);
-/* Finds the checkpoint: `given`, else the run's best.h5, else the run's newest checkpoint.
- * ERR_NOINPUT: there is none. The caller owns *path. Collective. */
+/* Finds the checkpoint: `given` or, if that is NULL, the run's best.h5 or, if there is none, the
+ * run's newest checkpoint. ERR_NOINPUT: there is none. The caller owns *path. Collective. */
 Status job_find_checkpoint(const Job *job, const char *given, char **path);
 /* Checks that a verb's output file does not replace an input. out: may be NULL. ERR_USAGE: out is a
  * data set or a checkpoint that the configuration names. */
@@ -146,23 +146,25 @@ bool is_open_mpi(void);
  * it is loaded, so this function executes the program again if the settings must change; otherwise
  * it returns. threads: of this rank; 0: its share of the cores. words: main's arguments. */
 void threads_choose_waiting(int threads, char **words);
-/* Makes the same choice for ranks that this process starts: sets it and the number of threads in
- * the environment. */
+/* Makes the same choice for ranks that this process starts: writes the choice and the number of
+ * threads to environment variables. */
 void threads_export(int ranks, int threads);
 /* Adapts output to the terminal that mpirun writes to, because Open MPI gives each rank a pseudo
  * terminal as stdout even if mpirun's own output is a file. */
 void terminal_adapt(void);
 
-/* Finds the data sets that a verb is called with, and the keys that describe them. argv: at most
- * `most` (1 or 2) files, FILE [TEST] [key=value ...]; or CONFIG.yaml [key=value ...], where
- * data.train and data.test name the sets. The caller owns *config; paths are borrowed from it and
- * argv. ERR_CONFIG; ERR_USAGE: too many files. */
+/* The data sets that a verb is called with. */
 typedef struct DataWords {
     int count;
+    /* borrowed from the configuration and from argv */
     const char *path[2];
-    /* the set is data.test of a configuration */
+    /* true: the set is data.test of a configuration */
     bool test[2];
 } DataWords;
+/* Finds the data sets that a verb is called with, and the keys that describe them. argv is either
+ * FILE [TEST] [key=value ...], with at most `most` (1 or 2) files, or CONFIG.yaml [key=value ...]
+ * with the keys data.train and data.test. The caller owns *config. ERR_CONFIG; ERR_USAGE: too many
+ * files. */
 Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config);
 /* Opens set i of the words, with the times that the configuration selects. */
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);

@@ -112,7 +112,7 @@ static Status time_steps(Trainer *t, StepTimes *times)
 typedef struct RankTimes {
     double move_s_per_byte, action_s;
     TimeRange update_s, rest_s;
-    /* bytes of the text with its operations */
+    /* bytes of the operations of the rank, as pack_operations returns them */
     size_t text_bytes;
 } RankTimes;
 
@@ -413,8 +413,8 @@ static void warn_if_busy(const World *world, const World *job, const StepTimes *
                  100 * share);
 }
 
-/* world: the ranks of the measurement; job: the ranks of this rank's trainer: all ranks, or this
- * rank alone. */
+/* Measures steps, messages and sums, and writes the file. world: the ranks of the measurement; job:
+ * the ranks of this rank's trainer: all ranks, or this rank alone. */
 static Status measure(const Config *config, const World *world, const World *job,
                       const MachineOptions *o)
 {

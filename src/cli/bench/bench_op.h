@@ -13,8 +13,8 @@ typedef struct BenchLine {
     char label[BENCH_LABEL], shape[64];
     /* number of times that the operation occurs in the model */
     int times;
-    /* instruction set, and memory layout of the first input; NULL: chosen by the planner, and not
-     * printed */
+    /* instruction set, and memory layout of the first input. Both are NULL in lines about a model:
+     * the planner chooses them, and they are not printed. */
     const char *cpu_set, *layout;
     /* "forward", "backward", "both", "update", ... */
     const char *direction;

@@ -9,7 +9,7 @@ enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
 
 typedef struct FolderOptions {
     const char *out, *list, *classes;
-    /* side: 0 if --short is not given */
+    /* side: less than SHORT_MIN if --short is not given */
     int64_t ranks, side, threads;
     int store, broken;
     bool bicubic, orient, allow_empty, force;

@@ -1,4 +1,4 @@
-/* The ranks of an import (data/import.h) for the verbs that run on several. */
+/* The ranks of an import (data/import.h) for the verbs that run on several ranks. */
 #ifndef WEFT_CLI_IMPORT_RANKS_H
 #define WEFT_CLI_IMPORT_RANKS_H
 

@@ -27,8 +27,9 @@ typedef struct Hosts {
     const char *source;
 } Hosts;
 
-/* Lists the hosts of the file, else of the batch job (Slurm, PBS, LSF), else none. slots: ranks per
- * host; 0: as given in the list. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
+/* Lists the hosts of the file or, if `file` is NULL, of the batch job (Slurm, PBS, LSF). Without
+ * both the list is empty. slots: ranks per host; 0: as given in the list. Release with hosts_fini.
+ * ERR_USAGE, ERR_NOINPUT. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
 /* Sets the environment variables that mpirun or srun needs on these hosts. */

@@ -69,7 +69,8 @@ bool runner_any_began(Runner *runner);
  * connect them. False if a known rank has passed MPI_Init, or if a process was killed by a signal
  * other than SIGBUS, which a full /dev/shm causes. */
 bool runner_may_have_failed_to_start(Runner *runner, int code);
-/* True if a stop of the start, or of a rank of this host, was requested before the first step. */
+/* True if a stop of a training was requested before its first step, by a signal to this process or
+ * to a rank that has reported the signal. */
 bool runner_stopped_early(Runner *runner);
 /* Describes the loss: "rank 1 (process 17) was killed by signal 9 (Killed)"; for one of weft's own
  * exit codes "the ranks ended with exit code 74", because a rank with such a code has ended by

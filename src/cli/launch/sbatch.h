@@ -42,8 +42,8 @@ typedef struct Script {
     int64_t links;
     /* ranks on hosts without Slurm; 0: as many as there are slots */
     int64_t ranks;
-    /* memory per node in MiB, including the margin; 0: the text `memory` gives it (NULL: no memory
-     * is requested) */
+    /* memory per node in MiB, including the margin. 0: the text `memory` is used instead; if it is
+     * NULL too, no memory is requested. */
     int64_t memory_mib;
     /* bytes per node in the plan */
     double planned_bytes;

@@ -2,10 +2,10 @@
  * waits forever for a rank that is stopped, and the ranks' own watchdog begins later. The launcher
  * knows ranks by their messages (watch.h); it finds ranks that have not sent a message yet among
  * mpirun's children. It names and kills a rank that is stopped by a signal while other ranks run,
- * and it kills all ranks if none of them makes progress for train.hang_s; mpirun then ends the
- * others. A rank makes progress when it reports a stage, reads, writes, or touches memory for the
- * first time. Ranks on other hosts send heartbeats. The launcher names a rank that is silent while
- * others are not, and, after train.hang_s, all ranks that have never reported. */
+ * and it kills all ranks of this host if no rank makes progress for train.hang_s; mpirun then ends
+ * the remaining ranks. A rank makes progress when it reports a stage, reads, writes, or touches
+ * memory for the first time. Ranks on other hosts send heartbeats. The launcher names a rank that
+ * is silent while others are not, and, after train.hang_s, all ranks that have never reported. */
 #include "start_watch.h"
 
 #include <dirent.h>

@@ -46,9 +46,10 @@ typedef struct StartWatch {
  * of the run's folder writes it to its lease. The lease then shows that a rank has passed MPI_Init,
  * even if no rank can connect to this process. folder: borrowed until start_watch_fini. */
 void start_watch_set_id(StartWatch *watch, const char *folder, const char *id, int number);
-/* hang_s: seconds after which ranks without progress are killed, even if no rank has reported; 0:
- * never. phase: first words of a problem's description, borrowed. Keeps `hosts` and the fields that
- * start_watch_set_id has set; the caller sets `computes`. Release with start_watch_fini. */
+/* Begins to observe a start of ranks. hang_s: seconds after which ranks without progress are
+ * killed, even if no rank has reported; 0: never. phase: first words of a problem's description,
+ * borrowed. Keeps `hosts` and the fields that start_watch_set_id has set; the caller sets
+ * `computes`. Release with start_watch_fini. */
 void start_watch_init(StartWatch *watch, double hang_s, const char *phase);
 void start_watch_fini(StartWatch *watch);
 /* Checks the ranks, at most twice a second. starter: the process that may be their parent (mpirun).

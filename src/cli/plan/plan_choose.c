@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If two forecasts differ by less than this fraction, it is not known which plan is faster. It is
- * the largest error of a forecast from measured times in bench/results/forecast.md. */
+/* If two forecasts differ by less than this fraction, it is not known which plan is faster. The
+ * fraction is the largest error of a forecast from measured times in bench/results/forecast.md. */
 static const double NEAR = 0.05;
 /* memory limit while plans are made; the memory of a plan is compared with the real limit
  * afterwards */
@@ -126,7 +126,7 @@ static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only,
 /* ---- the search ---- */
 
 /* A grid, and a lower bound on the time of its step: the time without the bubble, which another
- * schedule may avoid. */
+ * schedule may avoid, and with the update divided among the replicas, which grid.zero may do. */
 typedef struct GridBound {
     GridShape shape;
     double least_s;
@@ -159,7 +159,8 @@ static void try_order(Choosing *c, Candidate of, int order)
             if (outcome == CHOICE_FITS) keep(c, &found);
             fits = fits || outcome == CHOICE_FITS;
             if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) return;
-            /* with grid.zero the same schedule is as slow */
+            /* assumes that the schedule is not near the best with other values of grid.zero
+             * either */
             if (fits && found.forecast.step.median > c->best_s * (1 + NEAR)) return;
         }
         if (fits) break;
@@ -172,8 +173,8 @@ static void try_grid(Choosing *c, const GridBound *grid)
         try_order(c, (Candidate){.shape = grid->shape}, o);
 }
 
-/* Computes the bound of a grid. Returns false if no plan of the grid is possible, and counts that
- * plan. */
+/* Computes the bound of a grid. Returns false if no plan of the grid is possible, and counts the
+ * outcome. */
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
 {
     Choice found;
@@ -205,9 +206,8 @@ typedef struct GridList {
 } GridList;
 
 /* Adds the grids with tensor-parallel groups of tp ranks, by ascending number of stages. Deeper
- * pipelines take longer to simulate. Therefore the list ends after DEPTHS_SLOWER numbers of stages
- * in a row whose grids are slower than the grid before and, even without their bubbles, not near
- * the best. */
+ * pipelines take longer to simulate. Therefore the list ends after DEPTHS_SLOWER consecutive grids
+ * whose lower bound is not below that of the grid before and is not near the best time. */
 static void list_depths(Choosing *c, int tp, GridList *list)
 {
     enum { DEPTHS_SLOWER = 2 };

@@ -57,9 +57,9 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Counts the sums of a bucket. The bucket is sent once for each run of micro-batches, and then its
- * sums or its new parameters are sent back. With plan->gathers, parameters are gathered in forward
- * instead. */
+/* Counts the sums of a bucket. The bucket is sent once for each run of consecutive micro-batches
+ * (deal_runs), and then its sums or its new parameters are sent back. With plan->gathers,
+ * parameters are gathered in forward instead. */
 static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, int bucket,
                        CommWay way, StepSums *sums)
 {

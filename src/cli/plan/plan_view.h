@@ -23,19 +23,20 @@ typedef struct PlanView {
     int stage;
     /* network between nodes */
     Link link;
-    /* plan of each stage; owned */
+    /* plan of each stage, [stages]; owned */
     StageView *stage_view;
-    /* estimated cost of each chunk for one micro-batch; owned */
+    /* estimated cost of each chunk for one micro-batch, [chunks]; owned */
     TaskCost *cost;
     /* estimated seconds of the whole model for one micro-batch */
     double cost_s;
-    /* number of the stage that needs most memory, and of the stage that needs most time */
+    /* the stage that needs most memory, and the stage that needs most time */
     int largest, slowest;
     /* simulated schedules: equal: all tasks have the same cost; real: tasks have the costs of their
      * chunks. Messages take no time in both. */
     ScheduleReport equal, real;
-    /* time of a step; has_forecast: a file with the times of a machine is given */
+    /* true: a file with the times of a machine is given, and forecast is set */
     bool has_forecast;
+    /* forecast time of a step */
     Forecast forecast;
 } PlanView;
 
