@@ -1,7 +1,7 @@
 /* Pictures in memory: decoders of JPEG, PNG and WebP, a writer of PNG, the EXIF orientation,
  * resampling with the same bits as Pillow, and colour changes. The module uses neither data sets
  * nor configurations, keeps no state between calls except in its handles, and gives the same bits
- * on every machine. Not collective. */
+ * on every machine with the same versions of the decoders. Not collective. */
 #ifndef WEFT_IMAGE_H
 #define WEFT_IMAGE_H
 

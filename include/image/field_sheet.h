@@ -11,8 +11,9 @@
 typedef struct ColourRange {
     double low, high;
     bool diverging;
-    /* above 0: values are classes from 0 to categories - 1, each with its own colour, or -1, drawn
-     * white; after 8 classes the colours repeat, darker */
+    /* above 0: values are classes 0 to categories - 1, or -1, which is drawn white. Classes 8 to 15
+     * have the colours of classes 0 to 7, but darker, and classes 16 to 23 darker again; class 24
+     * has the colour of class 0. */
     int categories;
 } ColourRange;
 /* Returns the colour of a value; values outside of the range get the colour of its end, NaN a
@@ -24,7 +25,8 @@ void colour_range_add(ColourRange *range, const float *value, int64_t count);
 /* One panel; everything is borrowed. */
 typedef struct FieldPanel {
     const char *title;
-    /* (rows, columns); NaN: missing; NULL: the place stays empty */
+    /* values (rows,columns), NaN where they are missing; value NULL: the panel's place stays
+     * empty */
     const float *value;
     ColourRange range;
 } FieldPanel;
@@ -33,7 +35,7 @@ typedef struct FieldSheet {
     int rows, columns;
     /* true: the first row is drawn at the bottom, because rows are latitudes from south to north */
     bool flip;
-    /* number of panels, and number of panels in a row */
+    /* `panels` panels, of which `across` are drawn side by side */
     const FieldPanel *panel;
     int panels, across;
     /* names of the categories; NULL: their numbers */

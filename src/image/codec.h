@@ -5,11 +5,12 @@
 
 #include "image.h"
 
-/* limit for chunks of a PNG that hold no pixels, such as metadata */
+/* largest size of the chunks of a PNG that have metadata instead of pixels, in bytes: of one chunk,
+ * and of all together */
 enum { IMAGE_CHUNK_BYTES_MAX = 8 << 20 };
 
 struct ImageDecoder {
-    /* owned: output of a library that is not RGB yet */
+    /* owned: a picture as the format's library returns it, before its conversion to RGB */
     uint8_t *scratch;
     size_t scratch_bytes;
 };

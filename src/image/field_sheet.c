@@ -1,6 +1,6 @@
-/* Draws sheets of fields. A colour map interpolates linearly between a few colours. In the
- * sequential map the lightness rises evenly, so that it can be read in grey and by colour-blind
- * people, too. */
+/* Draws sheets of fields (field_sheet.h): panels, each with its title and with a colour bar or the
+ * names of classes. A colour map interpolates linearly between a few colours. In the sequential map
+ * the lightness rises evenly, so that it can be read in grey and by colour-blind people, too. */
 #include "image/field_sheet.h"
 
 #include <math.h>
@@ -36,6 +36,8 @@ static const uint8_t categorical[][3] = {{0, 114, 178},   {230, 159, 0},  {0, 15
                                          {240, 228, 66},  {115, 70, 40}};
 enum { CATEGORIES = sizeof categorical / sizeof *categorical };
 
+/* Returns the colour of a class; white if category is -1. Each eight classes have the eight
+ * colours, divided by 1, 2 or 3, which makes them darker; after 24 classes the colours repeat. */
 static Colour category_colour(int category)
 {
     Colour c = white;

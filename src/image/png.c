@@ -1,6 +1,7 @@
 /* Decodes PNG with libspng. Alpha is dropped, and of 16 bits per colour the higher eight are kept.
- * 16-bit grey is divided by 257; Pillow's conversion is not copied, because it makes nearly all of
- * such a picture white. All chunks are read, so a file without its end is refused. */
+ * Grey of 16 bits is divided by 257 and rounded; Pillow's conversion of 16-bit grey is not copied,
+ * because it makes nearly all pixels white. All chunks are read, so a file without its end is
+ * refused. */
 #include "codec.h"
 
 #include <stdio.h>

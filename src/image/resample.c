@@ -2,8 +2,8 @@
  * and a pass down the columns, each rounded to bytes. The filter is widened if the picture shrinks
  * (antialiasing): its support is the kernel's times max(scale, 1). The window of output i is
  * centred at (i + 1/2) * scale and cut at the edge of the picture; weights add up to one and are
- * rounded to 22 bits. All sums are sums of integers, so every machine, with and without AVX2, gives
- * the same bytes. A pass that would keep the size is skipped. */
+ * rounded to multiples of 2^-22. All sums are sums of integers, so every machine, with and without
+ * AVX2, gives the same bytes. A pass that would keep the size is skipped. */
 #include "resample.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ static void weights_allocate(Weights *w, int outputs, int stride)
     memset(w->weight, 0, (size_t)cells * sizeof *w->weight);
 }
 
-/* Splits the weights of one output into low and high halves. */
+/* Splits the weights of one output into low and high parts. */
 static void weights_split(Weights *w, int output)
 {
     const int32_t *weight = w->weight + (int64_t)output * w->stride;

@@ -1,4 +1,4 @@
-/* The weights of resampling, and the two passes with AVX2. */
+/* The weights of resampling, and the interface of the two passes with AVX2. */
 #ifndef WEFT_IMAGE_RESAMPLE_H
 #define WEFT_IMAGE_RESAMPLE_H
 
@@ -7,7 +7,8 @@
 enum {
     /* fixed point: a weight of 1 is 1 << WEIGHT_BITS */
     WEIGHT_BITS = 22,
-    /* A weight is split into two halves of 16 bits: weight = (high << SPLIT_BITS) + low. */
+    /* A weight is split into a low part of SPLIT_BITS bits and a signed high part, so that each
+     * fits 16 bits: weight = (high << SPLIT_BITS) + low. */
     SPLIT_BITS = 11,
     /* the weights of one output are padded with zeros to a multiple of this */
     TAP_GROUP = 4
@@ -21,7 +22,7 @@ typedef struct Weights {
     int32_t *first, *taps;
     /* int32_t[outputs][stride] */
     int32_t *weight;
-    /* the low, and the high halves of two neighbouring weights, 16 bits each;
+    /* the low parts, and the high parts, of two neighbouring weights, 16 bits each;
      * uint32_t[outputs][stride / 2] */
     uint32_t *low, *high;
     /* owned: memory of all arrays above, and its bytes */
@@ -39,8 +40,8 @@ typedef struct RowPass {
 } RowPass;
 typedef void RowsResample(const Weights *w, const RowPass *pass);
 RowsResample rows_resample_avx2;
-/* Computes row `output` of the pass down the columns, which has `bytes` bytes; from: the first
- * input row. */
+/* Computes one output row of the pass down the columns: row `output`, of `bytes` bytes. from: the
+ * first input row of the pass. */
 typedef void ColumnResample(const Weights *w, int output, const uint8_t *from, size_t from_step,
                             uint8_t *to, int bytes);
 ColumnResample column_resample_avx2;

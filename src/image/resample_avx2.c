@@ -1,7 +1,8 @@
-/* The two passes of resampling with AVX2. The product of a byte and a signed 23-bit weight would
- * need 32-bit multiplication. Instead weights are split into 16-bit halves, for which one
- * instruction multiplies two neighbours and adds the products; the sum with the high halves,
- * shifted by SPLIT_BITS, plus the sum with the low halves is exact. */
+/* The two passes of resampling with AVX2. A weight has up to 24 bits with its sign, so its product
+ * with a byte would need 32-bit multiplication. Instead each weight is split into a low part of 11
+ * bits and a high part (resample.h). Both fit 16 bits, and one instruction multiplies two
+ * neighbours by their 16-bit weights and adds the products. The sum with the high parts, shifted by
+ * SPLIT_BITS, plus the sum with the low parts is exact. */
 #include "resample.h"
 
 #if defined(__x86_64__)
@@ -11,7 +12,8 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Combines the sums of the low and the high halves; the caller clamps the results to bytes. */
+/* Combines the sums with the low and with the high parts; the caller clamps the results to
+ * bytes. */
 AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, SPLIT_BITS), low),
@@ -28,8 +30,8 @@ AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
     to[2] = (uint8_t)(bytes >> 16);
 }
 
-/* Resamples two rows at a time, one in each half of a register; two neighbouring pixels are
- * arranged as r0 r1 g0 g1 b0 b1 0 0. */
+/* Resamples two rows at a time, one in each half of a 256-bit register. The bytes of two
+ * neighbouring pixels become the 16-bit numbers r0 r1 g0 g1 b0 b1 0 0. */
 AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *other, uint8_t *to,
                           uint8_t *to_other)
 {
@@ -72,10 +74,10 @@ AVX2 void rows_resample_avx2(const Weights *w, const RowPass *pass)
     }
 }
 
-/* Computes 16 columns of an output row. Bytes of two rows are interleaved, so that one instruction
- * multiplies and adds both. */
-AVX2 static inline __m128i sixteen_columns(const Weights *w, int output, const uint8_t *from,
-                                           size_t step)
+/* Computes 16 bytes of an output row. Bytes of two input rows are interleaved, so that one
+ * instruction multiplies both rows by their weights and adds the products. */
+AVX2 static inline __m128i sixteen_bytes(const Weights *w, int output, const uint8_t *from,
+                                         size_t step)
 {
     const int32_t *low = (const int32_t *)w->low + (int64_t)output * w->stride / 2;
     const int32_t *high = (const int32_t *)w->high + (int64_t)output * w->stride / 2;
@@ -108,10 +110,10 @@ AVX2 void column_resample_avx2(const Weights *w, int output, const uint8_t *from
     from += (size_t)w->first[output] * from_step;
     int at = 0;
     for (; at + 16 <= bytes; at += 16)
-        _mm_storeu_si128((__m128i *)(to + at), sixteen_columns(w, output, from + at, from_step));
+        _mm_storeu_si128((__m128i *)(to + at), sixteen_bytes(w, output, from + at, from_step));
     if (at < bytes) {
         uint8_t last[16];
-        _mm_storeu_si128((__m128i *)last, sixteen_columns(w, output, from + at, from_step));
+        _mm_storeu_si128((__m128i *)last, sixteen_bytes(w, output, from + at, from_step));
         memcpy(to + at, last, (size_t)(bytes - at));
     }
 }
