@@ -1,5 +1,5 @@
-/* Sets of fields for emulators, made by solvers of weft's own: trajectories of fluid flows, each
- * from a random initial state, in NetCDF-4 files. */
+/* Makes data sets of fields with weft's own solvers: trajectories of fluid flows, called members of
+ * the set, each from a random initial state and in its own NetCDF-4 file. */
 #ifndef WEFT_DATA_FLOW_H
 #define WEFT_DATA_FLOW_H
 
@@ -30,14 +30,15 @@ typedef struct FlowMake {
     uint64_t seed;
     /* also write the labels `regime` (flow_regimes) */
     bool labels;
-    /* threads of each rank; replace members that exist */
+    /* threads of each rank */
     int threads;
+    /* members that exist are replaced */
     bool force;
 } FlowMake;
 /* Makes the set. A trajectory depends on kind, grid, parameters, seed and its number only, so its
  * file has the same bytes for any number of ranks and threads. Ranks divide the members. ERR_USAGE:
- * the grid is unusable, or members exist and force is false; ERR_DATA: the numbers of a trajectory
- * become infinite; ERR_IO. ranks NULL: one process. Collective on these ranks. */
+ * the grid is unusable, or members exist and force is false; ERR_DATA: a flow breaks down, because
+ * its numbers become infinite; ERR_IO. ranks NULL: one process. Collective on these ranks. */
 Status data_make_flow(const FlowMake *make, const ImportRanks *ranks);
 
 #endif

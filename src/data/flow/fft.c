@@ -10,7 +10,8 @@
 
 struct Fft {
     int height, width;
-    /* owned: cosines and sines of i / height and i / width of a turn; a scratch field */
+    /* all owned: cosines and sines of the angles of i / height turns and of i / width turns; real
+     * and imaginary part of a scratch field */
     double *height_cos, *height_sin, *width_cos, *width_sin, *re, *im;
 };
 
@@ -47,8 +48,8 @@ void fft_free(Fft **fft)
 }
 
 /* One pass: combines four blocks of `length` elements, `distance` elements apart, to four blocks
- * that follow each other. Of the result, block j + 1 is multiplied by c[j] - i s[j], for j = 0 to
- * 2. */
+ * that follow each other. Block j + 1 of the result is multiplied by c[j] - i s[j], for j = 0, 1
+ * and 2. */
 static void combine_four(int64_t length, int64_t distance, Complex2d from, Complex2d to,
                          const double c[3], const double s[3])
 {
@@ -98,7 +99,8 @@ static Complex2d array_at(Complex2d p, int64_t at)
 }
 
 /* Transforms the columns of x, which has n rows and `columns` columns, and returns the array with
- * the result: x or scratch. Overwrites x and scratch. cosine, sine: those of i / n of a turn. */
+ * the result: x or scratch. Overwrites x and scratch. cosine[i], sine[i]: of the angle of i / n
+ * turns. */
 static Complex2d transform_columns(int n, int columns, const double *cosine, const double *sine,
                                    Complex2d x, Complex2d scratch)
 {
@@ -144,12 +146,12 @@ void fft_forward(Fft *f, Complex2d field, Complex2d coef)
     int h = f->height, w = f->width;
     int64_t n = (int64_t)h * w;
     Complex2d scratch = {f->re, f->im};
-    Complex2d half = transform_columns(h, w, f->height_cos, f->height_sin, field, scratch);
-    transpose(h, w, half.re, coef.re);
-    transpose(h, w, half.im, coef.im);
-    Complex2d full = transform_columns(w, h, f->width_cos, f->width_sin, coef, scratch);
-    scale(n, 1.0 / (double)n, full.re, coef.re);
-    scale(n, 1.0 / (double)n, full.im, coef.im);
+    Complex2d first = transform_columns(h, w, f->height_cos, f->height_sin, field, scratch);
+    transpose(h, w, first.re, coef.re);
+    transpose(h, w, first.im, coef.im);
+    Complex2d second = transform_columns(w, h, f->width_cos, f->width_sin, coef, scratch);
+    scale(n, 1.0 / (double)n, second.re, coef.re);
+    scale(n, 1.0 / (double)n, second.im, coef.im);
 }
 
 static Complex2d exchanged(Complex2d p)
@@ -162,11 +164,11 @@ void fft_inverse(Fft *f, Complex2d coef, Complex2d field)
     int h = f->height, w = f->width;
     size_t bytes = (size_t)h * (size_t)w * sizeof(double);
     Complex2d scratch = {f->re, f->im}, in = exchanged(coef), out = exchanged(field);
-    Complex2d half = transform_columns(w, h, f->width_cos, f->width_sin, in, scratch);
-    transpose(w, h, half.re, out.re);
-    transpose(w, h, half.im, out.im);
-    Complex2d full = transform_columns(h, w, f->height_cos, f->height_sin, out, scratch);
-    if (full.re == out.re) return;
-    memcpy(out.re, full.re, bytes);
-    memcpy(out.im, full.im, bytes);
+    Complex2d first = transform_columns(w, h, f->width_cos, f->width_sin, in, scratch);
+    transpose(w, h, first.re, out.re);
+    transpose(w, h, first.im, out.im);
+    Complex2d second = transform_columns(h, w, f->height_cos, f->height_sin, out, scratch);
+    if (second.re == out.re) return;
+    memcpy(out.re, second.re, bytes);
+    memcpy(out.im, second.im, bytes);
 }

@@ -1,6 +1,6 @@
 /* Fourier transforms of two-dimensional complex fields whose sides are powers of two: radix 4,
- * Stockham's order (Van Loan: Computational Frameworks for the Fast Fourier Transform, 1992).
- * Real and imaginary parts are separate arrays, so that all inner loops are vectors. */
+ * Stockham's order (Van Loan: Computational Frameworks for the Fast Fourier Transform, 1992). Real
+ * and imaginary parts are separate arrays, so that the compiler can vectorise all inner loops. */
 #ifndef WEFT_DATA_FLOW_FFT_H
 #define WEFT_DATA_FLOW_FFT_H
 

@@ -1,6 +1,7 @@
-/* The integrator of all solvers, and the functions that their initial states need. The C library's
- * exponential and sine use other instructions on other processors, and a flow amplifies the last
- * bit; so they are computed here. */
+/* The integrator of all solvers, and the random numbers, exponential and sine for their initial
+ * states. The last bits of the C library's exponential and sine differ between processors, and a
+ * flow amplifies such differences; the functions of this file give the same bits on all
+ * processors. */
 #include "flow.h"
 
 #include <math.h>
@@ -72,9 +73,9 @@ bool flow_advance(FlowStepper *s, double time, int64_t steps)
 
 /* ---- random numbers and functions ---- */
 
-RngKey flow_key(uint64_t seed, uint64_t member, uint64_t of)
+RngKey flow_key(uint64_t seed, uint64_t member, uint64_t kind)
 {
-    return rng_key(seed, RNG_FLOW, member, of);
+    return rng_key(seed, RNG_FLOW, member, kind);
 }
 
 double flow_draw(RngKey key, uint64_t i, double low, double high)
@@ -84,7 +85,8 @@ double flow_draw(RngKey key, uint64_t i, double low, double high)
 
 double flow_exp(double x)
 {
-    /* e^x = (e^(x / 1024))^1024; the series of |x| / 1024 < 1 has 20 terms */
+    /* e^x = (e^y)^1024 with y = x / 1024. |y| is below 1, so the terms of the series of e^y up to
+     * y^20 / 20! suffice for double precision. */
     enum { SQUARINGS = 10, TERMS = 20 };
     if (x < -700) return 0;
     double y = x / (1 << SQUARINGS), sum = 1;
@@ -96,10 +98,11 @@ double flow_exp(double x)
 void flow_sine(double turns, double *sine, double *cosine)
 {
     const double two_pi = 6.283185307179586476925;
-    enum { TERMS = 18 };
-    /* the angle is q quarter turns and x, which is at most an eighth of a turn */
+    /* the series end with the terms x^19 and x^18 */
+    enum { LAST = 18 };
+    /* The angle is q quarter turns plus x, in radians; |x| is at most an eighth of a turn. */
     double q = floor(4 * turns + 0.5), x = two_pi * (turns - q / 4), s = 1, c = 1;
-    for (int i = TERMS; i > 0; i -= 2) {
+    for (int i = LAST; i > 0; i -= 2) {
         s = 1 - x * x / (i * (i + 1)) * s;
         c = 1 - x * x / (i * (i - 1)) * c;
     }

@@ -19,8 +19,8 @@ typedef struct FlowSolver FlowSolver;
 struct FlowKind {
     /* "shallow-water"; title of its files */
     const char *name, *title;
-    /* units of the file's coordinate of time, and the number of units of model time in one such
-     * unit */
+    /* units of time in the file, "hours since ..."; time_scale: length of one such unit in units of
+     * model time */
     const char *time_units;
     double time_scale;
     /* units of x and y */
@@ -29,12 +29,13 @@ struct FlowKind {
     const char *advice;
     FlowVar var[FLOW_VARS];
     int vars;
-    /* the grid's sides are powers of two; it has walls in the south and in the north */
+    /* powers_of_two: the sides of a grid must be powers of two. walls: the grid has walls in the
+     * south and in the north. */
     bool powers_of_two, walls;
     /* Creates a solver. Owner: the caller, who releases it with solver_free. */
     FlowSolver *(*solver_new)(const FlowMake *make);
     void (*solver_free)(FlowSolver **solver);
-    /* Returns the count of numbers of a state. */
+    /* Returns the number of doubles in a state. */
     int64_t (*values)(const FlowSolver *solver);
     /* Sets the initial state of a member. */
     void (*start)(FlowSolver *solver, uint64_t member, double *state);
@@ -83,13 +84,14 @@ bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
 void flow_regimes(int64_t height, int64_t width, bool walls, const double *u, const double *v,
                   double *w, int8_t *regime);
 
-/* Returns the key of one kind of random numbers of a member; of: number of the kind. */
-RngKey flow_key(uint64_t seed, uint64_t member, uint64_t of);
+/* Returns the key of one kind of random numbers of a member; each solver numbers its kinds. */
+RngKey flow_key(uint64_t seed, uint64_t member, uint64_t kind);
 /* Returns random number i (0, 1, ...) of a key, uniform from low to high. */
 double flow_draw(RngKey key, uint64_t i, double low, double high);
 
-/* Exponential, and sine and cosine of an angle in turns, which have the same bits on all
- * processors, unlike those of the C library; accurate to about 1e-13. */
+/* Compute the exponential of x (0 if x is below -700), and sine and cosine of an angle in turns.
+ * They have the same bits on all processors, unlike those of the C library, and are accurate to
+ * about 1e-13. */
 double flow_exp(double x);
 void flow_sine(double turns, double *sine, double *cosine);
 

@@ -1,5 +1,6 @@
-/* Makes a set of trajectories: a file for each member. Members are dealt out to the ranks in turn,
- * and each rank's members to its threads; one thread computes a member from beginning to end. */
+/* Makes a data set of flows. Each member of the set is a trajectory from its own random initial
+ * state, in its own NetCDF file. Members are dealt out to the ranks in turn, and each rank's
+ * members to its threads; one thread computes a member from beginning to end. */
 #include "flow.h"
 
 #include "../data_private.h"

@@ -8,7 +8,7 @@
 
 /* WAVES: largest wave number of the initial state */
 enum { WAVES = 6 };
-/* viscosity by default, in units of a cell's area: the flow's finest threads are then a few cells
+/* viscosity by default, in units of a cell's area: the flow's finest filaments are then a few cells
  * wide */
 static const double CELL_VISCOSITY = 1;
 /* root mean square of the initial vorticity */

@@ -23,10 +23,11 @@ static const double CHANNEL = 6.4e6, GRAVITY = 9.80616;
 static const double CORIOLIS = 1.0313e-4, BETA = 1.6187e-11;
 /* time in which the default hyperviscosity damps the shortest waves to 1/e, in s */
 static const double DAMPING = 4 * 3600.0;
-/* fraction of the integrator's limit that is used */
+/* fraction of the longest stable step (FLOW_STABLE) that is used */
 static const double SHARE = 0.6;
 
 enum { JETS = 2, VORTICES = 8, MOUNTAINS = 5 };
+/* kinds of random numbers, for flow_key */
 enum { DRAW_JETS, DRAW_VORTICES, DRAW_MOUNTAINS };
 /* The orography is the same for all members. */
 static const uint64_t EVERY_MEMBER = UINT64_MAX;
@@ -132,7 +133,7 @@ static int64_t values(const FlowSolver *w)
 
 /* Computes potential vorticity, fluxes and Bernoulli's function of row y, with a column of the
  * halo on each side. */
-static void find_row(const FlowSolver *w, int y, const double *state)
+static void derive_row(const FlowSolver *w, int y, const double *state)
 {
     const int64_t at = water_at(w, y, 0), south = w->stride;
     const double *restrict h = state + at, *restrict u = state + w->field + at;
@@ -152,7 +153,7 @@ static void find_row(const FlowSolver *w, int y, const double *state)
 }
 
 /* Computes the rates of row y of h and u, and of v unless the row is a wall. */
-static void add_row(const FlowSolver *w, int y, double *rate)
+static void set_row_rates(const FlowSolver *w, int y, double *rate)
 {
     const int64_t at = water_at(w, y, 0), south = w->stride;
     const double *restrict q = w->q + at, *restrict flux_u = w->flux_u + at;
@@ -213,8 +214,8 @@ static void rate(FlowSolver *w, double *state, double *rate)
     fill_halo(w, state, w->height, 1);
     fill_halo(w, state + w->field, w->height, 1);
     fill_halo(w, state + 2 * w->field, w->height + 1, -1);
-    for (int y = 0; y <= w->height; ++y) find_row(w, y, state);
-    for (int y = 0; y < w->height; ++y) add_row(w, y, rate);
+    for (int y = 0; y <= w->height; ++y) derive_row(w, y, state);
+    for (int y = 0; y < w->height; ++y) set_row_rates(w, y, rate);
     if (w->viscosity > 0) add_viscosity(w, state, rate);
 }
 
@@ -255,7 +256,8 @@ static void add_jet(const FlowSolver *w, double middle, double half_width, doubl
     }
 }
 
-/* Adds a vortex to the stream function at the corners, which is 0 at the walls. */
+/* Adds a vortex to the stream function, which is given at the corners of cells and is 0 at the
+ * walls. */
 static void add_vortex(const FlowSolver *w, double x0, double y0, double radius, double speed,
                        double *stream)
 {

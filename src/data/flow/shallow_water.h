@@ -1,4 +1,4 @@
-/* The solver of shallow water, for its tests: its grid, constants and fields. */
+/* The state, grid and fields of the solver of shallow water, which its tests use, too. */
 #ifndef WEFT_DATA_FLOW_SHALLOW_WATER_H
 #define WEFT_DATA_FLOW_SHALLOW_WATER_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const double TWO_PI = 6.283185307179586476925;
-/* fraction of the integrator's limit that is used */
+/* fraction of the longest stable step (FLOW_STABLE) that is used */
 static const double SHARE = 0.5;
 
 /* Sets the wave numbers of n coefficients, and keep[i] to 1 if coefficient i is kept, else to 0. */

@@ -39,9 +39,10 @@ void spectral_free(FlowSolver **solver);
 /* functions of SPECTRAL_KIND */
 int64_t spectral_values(const FlowSolver *solver);
 double spectral_place(const FlowSolver *solver, int64_t i);
-/* Adds a random real field to the state, times the factor re + i im: waves with wave numbers of 1
- * to `most` along both sides, the same on every grid. Amplitudes fall as 1 / (1 + (k / peak)^4)
- * with the wave number k. */
+/* Adds a random real field to the state, times the factor re + i im. It is the sum of all waves
+ * whose wave numbers along x and along y are at most `most`, except those that the grid is too
+ * coarse for; they are the same on all grids with the same ratio of height to width. Amplitudes
+ * fall as 1 / (1 + (k / peak)^4) with the wave number k. */
 void spectral_add_random(const FlowSolver *solver, RngKey key, int most, double peak, double re,
                          double im, double *state);
 /* Scales the state so that its field's absolute value has this root mean square. */
@@ -53,7 +54,7 @@ void spectral_to_grid(FlowSolver *solver, int count);
 /* Sets the rate of change to the coefficients of field[0], less the decay of the state's
  * coefficients. Overwrites the field. */
 void spectral_set_rate(FlowSolver *solver, const double *state, double *rate);
-/* Returns FlowKind.longest_step where field[0] is the flow u + i v. */
+/* Returns the longest step (FlowKind.longest_step) for the flow u + i v in field[0]. */
 double spectral_longest_step(const FlowSolver *solver);
 
 #endif
