@@ -54,8 +54,10 @@ Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char
 
 typedef struct CsvFile {
     const char *path;
-    /* number of values in a record; index in the schema of each value's column, or -1 (owned) */
+    /* number of values in a record */
     int width;
+    /* owned, [width]: for each value the index of its column in the schema; -1: the value is not
+     * used */
     int *column;
     /* offset of the first block that has a record */
     int64_t first_block;
@@ -116,8 +118,8 @@ typedef struct CsvReader {
      * bytes */
     uint64_t stop[3];
 } CsvReader;
-/* Begins to read a block, with a header as the first record. Records must have as many values as
- * the file's first record; if any_width, up to CSV_COLUMNS_MAX. */
+/* Begins to read a block; a header is read as its first record. Records must have as many values as
+ * the file's first record. any_width: they may have any number of values up to CSV_COLUMNS_MAX. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block,
                      bool any_width);
 void csv_reader_fini(CsvReader *reader);
@@ -189,26 +191,27 @@ bool csv_is_missing(const CsvSchema *schema, const CsvValue *value);
 /* Parses a value that is one decimal number. *number: infinite if it is out of range. false: the
  * value is no such number. */
 bool csv_parse_number(const CsvValue *value, double *number);
-/* Convert value number i of a record, of column c, to a number (before mean and deviation are
- * applied), a label or an id. ERR_DATA. */
+/* The next three functions convert value i of the record that was read last, which belongs to
+ * column c. ERR_DATA. csv_convert_number does not apply mean and deviation. */
 Status csv_convert_number(const CsvReader *r, int i, const CsvColumn *c, double *x);
 Status csv_convert_label(const CsvReader *r, int i, const CsvColumn *c, int32_t *label);
+/* first: first id of the field, which missing values get. With a vocabulary, values that are not in
+ * it get the next id. */
+Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVocab *vocab,
+                      uint64_t first, uint64_t *id);
 /* Returns whether the column is a category with a vocabulary. */
 static inline bool csv_has_vocab(const CsvColumn *c)
 {
     return c->type == CSV_CATEGORY && c->id_rule <= CSV_IDS_SORTED;
 }
-/* first: first id of the field, which missing values get. With a vocabulary, values that are not in
- * it get the next id. */
-Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVocab *vocab,
-                      uint64_t first, uint64_t *id);
 
-/* How values are encoded, as found in the training files. Owned arrays: a vocabulary per category;
- * the first id of each category, and the end of the last; mean and deviation per number, 0 and 1
- * for a number that is not standardised. */
+/* How values are encoded, as found in the training files. All arrays are owned. */
 typedef struct CsvEncoding {
+    /* a vocabulary for each category */
     CsvVocab *vocab;
+    /* the first id of each category, and the end of the last category's ids */
     uint64_t *first_id;
+    /* mean and deviation of each number; 0 and 1 if the number is not standardised */
     double *mean, *deviation;
 } CsvEncoding;
 /* Allocates `vocabs` empty vocabularies; ids, means and deviations are 0. */
@@ -225,7 +228,8 @@ Status csv_convert_record(const CsvReader *reader, const CsvEncoding *encoding, 
  * csv_schema_fini, also after a failure. */
 Status csv_stored_schema(CsvSchema *schema, const char *path);
 /* Returns a hash of the scaling of all numbers (log; min and range, or mean and deviation) that an
- * open HDF5 file (hid_t) stores; 0: the file stores no schema. Called under hdf5_lock. */
+ * open HDF5 file (hid_t) stores; 0: the file stores no schema, or its schema or means cannot be
+ * read. Called under hdf5_lock. */
 uint64_t csv_stored_scaling(int64_t file, const char *path);
 /* Fills an empty encoding from the data set. ERR_DATA: the set was imported with another schema. */
 Status csv_stored_encoding(CsvEncoding *encoding, const CsvSchema *schema, const DataSet *set);

@@ -16,7 +16,7 @@ typedef struct Split {
     int64_t blocks, room;
     /* owned: per block the number of rows; after sum_rows the number of the first row */
     int64_t *block_row;
-    /* owned: for each block, the moments of all numbers */
+    /* owned: for each block, the moments of all columns of numbers */
     Moments *moments;
     TableWriter writer;
     TableLayout layout;
@@ -45,8 +45,8 @@ typedef struct Import {
 typedef struct Scan {
     Import *import;
     Split *split;
-    /* values of rows before this row are added to vocabularies and moments; INT64_MAX: those of all
-     * rows, and the number of rows in each block is not known yet */
+    /* Values of rows before end_row are added to vocabularies and moments. INT64_MAX: values of all
+     * rows are added, and this pass also counts the rows of each block. */
     int64_t end_row;
     /* rows are counted, and no values are added */
     bool count_only;
@@ -54,7 +54,7 @@ typedef struct Scan {
 
 /* ---- the first pass ---- */
 
-/* Adds one value to the vocabulary or the moments of one column. position: that of the value's
+/* Adds one value to the vocabulary or the moments of one column. position: position of the value's
  * record, for csv_vocab_add. */
 static Status scan_value(const Scan *s, const CsvReader *r, int i, const CsvColumn *c,
                          CsvVocab *vocab, uint64_t position, Moments *moments)
@@ -176,7 +176,8 @@ static Status assign_ids(Import *im)
     return OK;
 }
 
-/* Joins the moments of all blocks of the training split. */
+/* Computes mean and deviation of each number from the moments of all blocks of the training
+ * split. */
 static void compute_means(Import *im)
 {
     const CsvSchema *s = im->schema;
@@ -209,10 +210,11 @@ static herr_t put_encoding(void *user, hid_t file)
 }
 
 /* Computes an upper bound of the bytes that put_encoding writes. ERR_DATA: a vocabulary is too
- * large; all its words are stored with the width of the longest, so one long value is enough. */
+ * large. All its words are stored with the width of the longest, so one long value can make it too
+ * large. */
 static Status compute_encoding_bytes(const Import *im, int64_t *bytes)
 {
-    /* METADATA_BYTES: of HDF5 for a vocabulary */
+    /* METADATA_BYTES: HDF5's metadata of one vocabulary */
     enum { GIB = 1 << 30, SCHEMA_SLACK_BYTES = 1 << 16, METADATA_BYTES = 8192 };
     *bytes = SCHEMA_SLACK_BYTES + (int64_t)strlen(im->schema->text);
     for (int i = 0; i < im->schema->count; ++i) {

@@ -198,7 +198,8 @@ static Status assign_by_header(CsvFile *file, const CsvReader *r)
 }
 
 /* Returns the optional column that is missing from records of `width` values; -1: none is missing.
- * Columns without explicit positions are complete unless records have one value less. */
+ * If columns have no explicit positions, the optional column is missing if records have exactly one
+ * value less than the schema has columns. */
 static int missing_column(const CsvSchema *s, int width)
 {
     for (int c = 0; c < s->count; ++c) {

@@ -24,9 +24,10 @@ enum { SCHEMA_BYTES = 16 << 20 };
 typedef struct ColumnParser {
     CsvSchema *schema;
     NameIndex names;
-    /* owned: for each position 1 + its column, 0: none */
+    /* owned: for each position 1 + the index of the column that has it; 0: no column has it */
     int *column_at;
-    /* owned: for each column its last view so far, or the column itself */
+    /* owned: for each column the last of its views so far (columns with key `of`), or the column
+     * itself */
     int *last_view;
     /* the position after the last column that is not a view */
     int next_position;

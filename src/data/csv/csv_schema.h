@@ -15,7 +15,8 @@ typedef enum CsvIdRule {
     /* hash, into the field's own range of ids, or into one range that all fields share */
     CSV_IDS_HASH,
     CSV_IDS_HASH_SHARED,
-    /* value of up to 8 hexadecimal digits, with the field's number in the bits above */
+    /* value of up to 8 hexadecimal digits in bits 0 to 31; bit 32 is set if it is missing, and bits
+     * 33 and up are the field's number */
     CSV_IDS_HEX
 } CsvIdRule;
 /* list of texts; owned */
@@ -39,15 +40,16 @@ typedef struct CsvColumn {
     int slot;
     /* label: the texts that mean 0 and 1 */
     CsvTexts label_text[2];
-    /* number: the value that replaces a missing one, if has_fill; if log, x becomes log(1 + max(x,
-     * 0)); then, if scaled, (x - min) / range; if standardised, (x - mean) / deviation. whole:
-     * fractions are errors. */
+    /* The fields up to `range` are for numbers. has_fill: `fill` replaces a missing value. log: x
+     * becomes log(1 + max(x, 0)). Then, scaled: x becomes (x - min) / range; or standardised: x
+     * becomes (x - mean) / deviation. whole: fractions are errors. */
     bool has_fill, log, standardised, scaled, whole;
     double fill, min, range;
-    /* category: rule for ids; number of the field's ids and seed, for hashes; values that occur
-     * fewer than min_count times are unknown */
+    /* The fields from here on are for categories. */
     CsvIdRule id_rule;
+    /* for hashes: number of the field's ids; seed */
     uint64_t id_count, seed;
+    /* values that occur fewer than min_count times are unknown */
     int64_t min_count;
 } CsvColumn;
 typedef struct CsvSchema {
@@ -58,19 +60,22 @@ typedef struct CsvSchema {
     const char *expected_record;
     /* byte between values */
     char separator;
-    /* the first record of a file has the columns' names; values may be in quotes; blanks around
-     * values are removed; columns that the schema does not name are allowed */
+    /* header: the first record of a file has the columns' names. quotes: values may be in quotes.
+     * trim: blanks around values are removed. ignore_others: columns that the schema does not name
+     * are allowed. */
     bool header, quotes, trim, ignore_others;
     /* owned: text at the beginning of comment lines; NULL: no comments */
     char *comment;
     /* texts that mean "missing" */
     CsvTexts missing;
-    /* set of the first bytes of `missing`; is the empty text in `missing`? */
+    /* missing_begins[b]: a text in `missing` begins with byte b. missing_empty: the empty text is
+     * in `missing`. */
     bool missing_begins[256], missing_empty;
     /* number of columns */
     int count;
     /* owned */
     CsvColumn *column;
+    /* how many columns are numbers, and how many are categories */
     int numbers, categories;
     /* number of columns that are not views; a file may have more */
     int file_columns;
@@ -100,8 +105,9 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* path of the test set, which is made of test_count separate files, or, if test_count is 0, of
-     * the last test_share of the training files' records; NULL: no test set */
+    /* path of the test set; NULL: no test set. The test set is made of test_count separate files;
+     * if test_count is 0, of the last records of the training files, a fraction test_share of
+     * them. */
     const char *test;
     const char *const *test_file;
     int test_count;

@@ -1,6 +1,7 @@
 /* Reads the schema and the encoding (vocabularies, means and deviations) that a data set stores.
- * HDF5 runs in a separate process, which sends the requested arrays one after the other. An array
- * is sent as
+ * csv_stored_schema and csv_stored_encoding use HDF5 in a separate process, which sends the
+ * requested arrays in order. csv_stored_scaling, which facts.c calls in its own separate process,
+ * uses HDF5 directly. An array is sent as
  *
  *     bytes of an element (64 bits), number of elements (64 bits), the elements
  *
@@ -13,11 +14,11 @@
 /* limits of the separate process: processor time and elapsed time */
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
-/* Returns the next word of a request: a path and the names of arrays, each followed by a zero
- * byte. */
-static const char *next_word(const char *word)
+/* A request consists of texts, each followed by a zero byte: the path of a data set, then the names
+ * of its arrays. Returns the text that follows `text`. */
+static const char *next_text(const char *text)
 {
-    return word + strlen(word) + 1;
+    return text + strlen(text) + 1;
 }
 
 /* Returns the type in memory: the stored type for strings of fixed length, double for floats; -1:
@@ -66,7 +67,7 @@ static void send_arrays(const void *input, size_t input_bytes, FILE *answer)
     hid_t file;
     hdf5_lock();
     if (h5_open(&file, path) == OK)
-        for (const char *name = next_word(path); name < end; name = next_word(name))
+        for (const char *name = next_text(path); name < end; name = next_text(name))
             send_array(file, path, name, answer);
     hdf5_unlock();
 }
@@ -81,7 +82,7 @@ typedef struct Stored {
     size_t bytes, at;
 } Stored;
 
-/* Requests arrays. input: the request, as next_word describes it; it is freed here. */
+/* Requests arrays. input: the request, in the form that next_text describes; it is freed here. */
 static Status stored_request(Stored *s, const char *path, char *input, size_t input_bytes)
 {
     static const IsolatedJob job = {
@@ -160,7 +161,8 @@ static Status fail_other_schema(const CsvSchema *schema, const char *path, const
                 schema->path, what);
 }
 
-/* Reads one value per number of the schema to `to`, which is unchanged if the array is missing. */
+/* Reads the next array, which has a mean or a deviation for each column of numbers, to `to`. If the
+ * array is missing, `to` is not changed. */
 static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
 {
     const char *value;
@@ -209,8 +211,8 @@ static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set
     return rows == set->id_rows ? OK : fail_other_schema(schema, set->path, "its ids differ");
 }
 
-/* Checks that the names of the schema's columns of a type equal a list of names that the data set
- * stores, in order. */
+/* Compares the columns of one type in the schema with a list of names that the data set stores:
+ * both must have the same names in the same order. */
 static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType type,
                           const char *list)
 {

@@ -46,7 +46,8 @@ typedef struct Movies {
     /* owned: count ratings */
     Rating *rating;
     int64_t count;
-    /* largest number of a user and of a film; were u.user and u.item found? */
+    /* users, items: the largest numbers of a user and of a film. has_users, has_items: u.user,
+     * u.item were found. */
     int users, items;
     bool has_users, has_items;
     /* owned: per user; per film a bit set of its genres */
@@ -274,8 +275,8 @@ static void compute_age_mean(Movies *m, int64_t rows)
     m->deviation = moments_deviation(&age);
 }
 
-/* Writes the ids of a rating from index `at` of ids on. ends[f]: set to the index after the last id
- * of field f. Returns the index after the last id. */
+/* Writes the ids of a rating to ids[at] and the elements that follow. ends[f]: set to the index
+ * after the last id of field f. Returns the index after the last id. */
 static uint64_t put_rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
                                uint64_t *ends)
 {

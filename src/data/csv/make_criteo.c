@@ -210,7 +210,7 @@ static herr_t put_best(void *user, hid_t file)
     return h5_put_numbers(file, "best_auc", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, user, 0);
 }
 
-/* Writes rows first .. first + count - 1 as a data set. */
+/* Writes m->count rows, from row m->first on, as a data set. */
 static Status make_set(Maker *m, const char *out, bool force, int threads)
 {
     static const char *const column[NUMBERS] = {"I1", "I2", "I3",  "I4",  "I5",  "I6", "I7",
