@@ -9,15 +9,16 @@ typedef struct FieldOutput FieldOutput;
 typedef struct FieldOutputPlan {
     /* borrowed until the output is freed */
     const DataSet *set;
-    /* path of the file, borrowed for the call; replace an existing file */
+    /* path of the file, borrowed for the call */
     const char *path;
+    /* an existing file is replaced */
     bool force;
     /* also write the truth, as variables NAME_truth */
     bool truth;
     /* number of samples */
     int64_t samples;
-    /* number of leads: times for which each sample has fields; number of targets at one lead, which
-     * are the first targets of the set */
+    /* leads: number of leads, the times for which each sample has fields. channels: number of
+     * targets at one lead; they are the first targets of the set. */
     int leads, channels;
     /* [leads]: offset of each lead from the sample's time, in frames; borrowed for the call */
     const int64_t *lead;

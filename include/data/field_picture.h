@@ -8,7 +8,7 @@
 /* One target of a sample; everything is borrowed. */
 typedef struct FieldPicture {
     const DataSet *set;
-    /* number of the target */
+    /* index of the target in FieldSet.target */
     int target;
     const char *title;
     /* (rows, columns), in the variables' units; predicted and true labels as numbers of classes;

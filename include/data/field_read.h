@@ -1,5 +1,6 @@
 /* Reading of sets of fields for forecasts: samples in the variables' units, fields of single
- * frames, names of channels, and forecasts that need no model. */
+ * frames, names of channels, weights of pixels, and forecasts that need no model: the climatology,
+ * which is the mean of each pixel, and persistence, which is the last input. */
 #ifndef WEFT_DATA_FIELD_READ_H
 #define WEFT_DATA_FIELD_READ_H
 
@@ -11,8 +12,8 @@ Status field_reader_new(FieldReader **reader, const DataSet *set);
 void field_reader_free(FieldReader **reader);
 /* Reads one sample: x (C,H,W) and targets (C',H',W'); either may be NULL. normalised: values are
  * normalised by the set's means and deviations, missing inputs become 0 (the mean), and missing
- * targets NaN. false: values are in the variables' units, and missing values are NaN. NaN in a file
- * means missing, too. ERR_IO; ERR_DATA: a value is infinite. */
+ * targets NaN. normalised false: values are in the variables' units, and missing values are NaN.
+ * NaN in a file means missing, too. ERR_IO; ERR_DATA: a value is infinite. */
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
 /* Does the same for an epoch: epoch and sample determine where a patch is cut out. field_read reads
  * for epoch 0. */
@@ -38,8 +39,8 @@ int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 
 /* Returns the index of a frame's segment. */
 int field_find_segment(const FieldSet *f, int64_t frame);
-/* Returns the time of a frame, in seconds since 1970-01-01 of the calendar; the number of the frame
- * if frames have no times. */
+/* Returns the time of a frame, in seconds since 1970-01-01 00:00 in the set's calendar; the number
+ * of the frame if frames have no times. */
 double field_frame_time(const FieldSet *f, int64_t frame);
 /* field_time_text writes a time that field_frame_time returned, as "2001-01-31 06:00:00".
  * field_offset_text writes the time that `frames` frames span, as "-6h", or their number if frames
@@ -103,8 +104,8 @@ bool field_loss_weights_vary(const FieldSet *f);
 Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
                           int64_t epoch, int64_t sample, float *weight);
 
-/* Sums over samples, for the climatology and the errors of persistence, of targets first to first +
- * targets - 1. All arrays are owned. */
+/* Sums over samples of targets first to first + targets - 1, for the climatology and for the errors
+ * of persistence. All arrays are owned. */
 typedef struct FieldBaselines {
     int first, targets;
     int64_t pixels;

@@ -19,7 +19,7 @@ typedef enum FieldRole {
     FIELD_EXTRA,
     FIELD_ROLES
 } FieldRole;
-/* number of roles in FieldSet.offset, where static variables have none */
+/* length of FieldSet.offset, whose index is a role; the entry of FIELD_STATIC is not used */
 enum { FIELD_WINDOWS = FIELD_TARGET + 1 };
 /* Kinds of extra channels; the last two are constant over space. */
 #define EXTRA_WORDS(W)                                                                             \
@@ -36,19 +36,24 @@ typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
 /* Meanings of a dimension of an array. */
 typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_DIMS } FieldDim;
 
-/* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,
- * offsets in time, segments, files, rows or columns whose coordinate is known, values that mean
- * missing; bytes of a name; classes of labels, and bytes of a class's name. */
+/* Limits of a set. */
 enum {
     FIELD_VARIABLES = 48,
+    /* selected levels of a variable */
     FIELD_LEVELS = 64,
+    /* channels of a sample's inputs, or of its targets */
     FIELD_CHANNELS = 256,
+    /* offsets in time of a role */
     FIELD_OFFSETS = 32,
     FIELD_SEGMENTS = 1 << 17,
     FIELD_FILES = 1 << 14,
+    /* values of the coordinate of rows or of columns (FieldAxis) */
     FIELD_ROWS = 8192,
+    /* values that mean missing */
     FIELD_MISSING = 6,
+    /* bytes of a variable's name */
     FIELD_NAME = 128,
+    /* classes of labels, and bytes of the name of a class */
     FIELD_CLASSES = 256,
     FIELD_CLASS_NAME = 48
 };
@@ -65,7 +70,8 @@ typedef struct FieldPacking {
 typedef struct FieldArray {
     ElementType type;
     bool big_endian;
-    /* byte offset of contiguous data; -1: read through HDF5 */
+    /* byte offset of contiguous data; -1: the array is not contiguous, or it must be read through
+     * HDF5 */
     int64_t offset;
     FieldPacking packing;
 } FieldArray;
@@ -109,8 +115,8 @@ typedef struct FieldSegment {
     int64_t first, frames;
     /* number in the set of the first sample; the frame of that sample; number of samples */
     int64_t first_sample, sample_frame, samples;
-    /* time of the first frame, in seconds since 1970-01-01 of the calendar; frames without a time
-     * are 1 apart */
+    /* time of the first frame, in seconds since 1970-01-01 00:00 in the set's calendar; 0 if frames
+     * have no times */
     double start;
 } FieldSegment;
 
@@ -190,8 +196,9 @@ typedef struct FieldSet {
     /* by role: number of offsets, and the offsets in frames from a sample's own time */
     int offsets[FIELD_WINDOWS];
     int offset[FIELD_WINDOWS][FIELD_OFFSETS];
-    /* number of input channels: offset after offset, then static and extra channels, last those
-     * that are constant over space; number of target channels: offset after offset */
+    /* Numbers of channels of inputs and of targets. Inputs are ordered by offset; static and extra
+     * channels follow, and last those that are constant over space. Targets are ordered by
+     * offset. */
     int inputs, targets;
     /* Number of steps of a rollout (train.rollout), each of which has one offset of targets; number
      * of inputs and of targets of one step. Inputs from step_inputs on are read from the data by
@@ -199,8 +206,9 @@ typedef struct FieldSet {
      * offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
-    /* data.predict: change: input channel from which the change is counted, that of the same
-     * variable and level at the last offset; -1: the target is a value */
+    /* If data.predict is change: for each target the index of the input channel from which its
+     * change is counted, which has the same variable and level at the last offset. -1: the target
+     * is a value. */
     int16_t change_from[FIELD_CHANNELS];
     /* mean and deviation of each target as the model learns it, value or change; those of inputs
      * are in DataSet.mean and std */
@@ -210,7 +218,8 @@ typedef struct FieldSet {
     float target_weight[FIELD_CHANNELS];
     /* losses weight rows by the cosine of their latitude */
     bool latitude_weights;
-    /* variable that is the weight of each pixel of the targets in losses and metrics; -1: none */
+    /* index of the variable whose values weight the pixels of the targets in losses and metrics
+     * (data.mask); -1: none */
     int mask;
     FieldPatch patch;
     /* seconds between frames; 0: frames have no time. The calendar of times, a Calendar

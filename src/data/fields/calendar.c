@@ -1,6 +1,5 @@
 /* Converts times of the CF conventions, in all calendars of that standard. A day number counts days
- * from 1970-01-01 of the same calendar; its functions are exact for all years from -9999 to
- * 9999. */
+ * from 1970-01-01 of the same calendar; day numbers are exact for all years from -9999 to 9999. */
 #include "calendar.h"
 
 #include <ctype.h>
@@ -44,7 +43,7 @@ static int month_days(Calendar calendar, int year, int month)
     return days[month - 1] + (leap && month == 2);
 }
 
-/* Returns the number of days from the beginning of year 0 to that of `year`, in a calendar with one
+/* Returns the number of days from a fixed day to the beginning of `year`, in a calendar with one
  * rule for leap years. */
 static int64_t days_before_year(Calendar calendar, int64_t year)
 {
@@ -71,8 +70,8 @@ static int64_t days_in_rule(Calendar calendar, Date d)
     return days + d.day - 1;
 }
 
-/* Returns the difference of the day numbers that the Julian and the Gregorian rule give the same
- * day. */
+/* Returns by how much the day number of a day is larger by the Gregorian rule than by the Julian
+ * rule. */
 static int64_t julian_shift(void)
 {
     return days_in_rule(CALENDAR_PROLEPTIC, (Date){1582, 10, 15}) -

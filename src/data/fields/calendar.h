@@ -15,8 +15,8 @@ typedef enum Calendar {
     CALENDARS
 } Calendar;
 
-/* A coordinate's unit: a value v is the time origin + v * unit, in seconds of the calendar since
- * 1970-01-01. */
+/* Units of a coordinate: its value v means the time origin + v * unit. Times are in seconds since
+ * 1970-01-01 00:00, with the days that the calendar has between that date and the time. */
 typedef struct TimeUnits {
     Calendar calendar;
     double unit, origin;
@@ -33,10 +33,10 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
 /* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the beginning of the next day
  * if there is no clock time, else *begin. False: the text is no date of the calendar. */
 bool time_read(Calendar calendar, const char *text, double *begin, double *end);
-/* Returns the fraction of the year that has passed at a time, in seconds as above: from 0 to below
- * 1. */
+/* Returns the fraction of the year that has passed at a time, which is in seconds as in TimeUnits:
+ * from 0 to below 1. */
 double year_fraction(Calendar calendar, double seconds);
-/* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
+/* Writes a time, which is in seconds as in TimeUnits, as 2000-01-31 06:00:00; returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);
 
 #endif

@@ -1,6 +1,6 @@
-/* Makes the block of a set of fields: one piece of memory with everything that grows with the
- * number of files. While a set is being opened, the parts are separate arrays; then they are copied
- * into one block, in the order
+/* Makes the block of a set of fields: one allocation with everything that grows with the number of
+ * files. While a set is being opened, the parts are separate arrays; then they are copied into one
+ * block, in the order
  *
  *     files | arrays [files][stored] | paths, up to a multiple of 8 bytes | segments
  *

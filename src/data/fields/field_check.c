@@ -159,7 +159,7 @@ static Status check_values(const FieldSet *f, const FieldVariable *v, int level,
     return OK;
 }
 
-/* Says how many pixels each class has, and warns of classes that have none. */
+/* Logs how many pixels each class has, and warns of classes that have none. */
 static Status report_labels(const Checking *c)
 {
     const FieldSet *f = c->f;

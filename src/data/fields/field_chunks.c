@@ -1,4 +1,4 @@
-/* Reads slabs of chunked arrays:
+/* Reads slabs of arrays that HDF5 stores in chunks:
  *
  *     slab --> its chunks --> kept? ----------------------------> copied to the slab
  *                             else read, inflated, unshuffled, kept --^
@@ -15,8 +15,9 @@
 enum {
     /* largest number of chunks of an array; arrays with more are read by HDF5 */
     CHUNKS_MOST = 1 << 20,
-    /* bytes of unpacked chunks that are kept: if the chunks of an array have several frames, and if
-     * not, so that chunks are seldom used twice */
+    /* largest number of bytes of unpacked chunks that are kept: KEPT_FRAMES_BYTES if the chunks of
+     * an array have several frames each, else KEPT_BYTES, because a chunk of one frame is seldom
+     * used twice */
     KEPT_FRAMES_BYTES = 256 << 20,
     KEPT_BYTES = 16 << 20,
     BUCKETS = 4096
@@ -24,7 +25,7 @@ enum {
 
 /* The chunks of one variable in one file. */
 typedef struct Index {
-    /* the array can be read without HDF5; filters of its chunks */
+    /* usable: the array can be read without HDF5. shuffle, deflate: filters of its chunks. */
     bool usable, shuffle, deflate;
     /* sizes of a chunk, and numbers of chunks, by dimension */
     int64_t size[SHAPE_DIMS], grid[SHAPE_DIMS];
@@ -41,7 +42,8 @@ typedef struct Kept {
     int file, variable;
     /* its number in the grid of chunks */
     int64_t number;
-    /* number of threads that use it; its data are complete; it could not be read */
+    /* holds: number of threads that use the chunk. complete: its data are complete. failed: it
+     * could not be read. */
     int holds;
     bool complete, failed;
     size_t bytes;
@@ -224,7 +226,8 @@ static Status find_index(FieldChunks *c, int file, int variable, const Index **f
 
 /* ---- unpacking ---- */
 
-/* Undoes HDF5's shuffle: byte b of all elements is stored together. */
+/* Undoes HDF5's filter shuffle, which stores byte 0 of all elements, then byte 1 of all elements,
+ * and so on. */
 static void unshuffle(const uint8_t *from, int64_t elements, size_t each, uint8_t *to)
 {
     for (size_t b = 0; b < each; ++b)
@@ -355,7 +358,7 @@ static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *sl
     if (!k) k = *kept = add(c, slab, number, (size_t)index->elements * element_bytes(array->type));
     const bool mine = !again && !k->complete;
     pthread_mutex_unlock(&c->mutex);
-    /* Another thread could not read the chunk. This thread tries again, to have the message,
+    /* Another thread could not read the chunk. This thread tries again, so that it has the message,
      * too. */
     if (again) return hold_chunk(c, index, slab, number, kept);
     if (!mine) return OK;
@@ -371,10 +374,11 @@ static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *sl
 
 /* ---- slabs ---- */
 
-/* The elements that a chunk and a slab have in common, as a box of four dimensions: its size; index
- * of its first element in the chunk and in the slab; distances of neighbours there, in elements. */
+/* The elements that a chunk and a slab have in common, as a box of four dimensions. */
 typedef struct Overlap {
+    /* size of the box; index of its first element in the chunk, and in the slab */
     int64_t count[SHAPE_DIMS], chunk[SHAPE_DIMS], slab[SHAPE_DIMS];
+    /* distance of neighbours along each dimension in the chunk, and in the slab, in elements */
     int64_t chunk_step[SHAPE_DIMS], slab_step[SHAPE_DIMS];
 } Overlap;
 

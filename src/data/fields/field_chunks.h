@@ -1,5 +1,6 @@
-/* Reads chunked arrays without HDF5: chunks are found once with HDF5, then read by their offset and
- * unpacked on any number of threads. The chunks that were used last are kept. */
+/* Reads arrays that are stored in HDF5's chunks, without HDF5: chunks are found once with HDF5,
+ * then read by their offset and unpacked on any number of threads. The chunks that were used last
+ * are kept. */
 #ifndef WEFT_DATA_FIELD_CHUNKS_H
 #define WEFT_DATA_FIELD_CHUNKS_H
 
@@ -13,8 +14,8 @@ void field_chunks_free(FieldChunks **chunks);
  * read the array, since it has other filters than shuffle and deflate, or chunks that are not
  * stored. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
-/* field_reader.c. Reads `bytes` bytes of a variable from byte `at` of a file. ERR_IO, ERR_DATA,
- * ERR_NOINPUT. */
+/* Defined in field_reader.c. Reads `bytes` bytes of a variable from byte `at` of a file. ERR_IO,
+ * ERR_DATA, ERR_NOINPUT. */
 Status field_read_bytes(FieldFiles *files, const FieldSet *f, int file, int variable, int64_t at,
                         int64_t bytes, void *to);
 

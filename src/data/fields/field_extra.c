@@ -14,24 +14,24 @@ static const double DAY_S = 86400;
 static const double TIME_MOST = 2e11;
 
 typedef struct Extra {
-    /* dimension along which it varies; FIELD_DIMS: none */
+    /* dimension along which the channel varies; FIELD_DIMS: it is the same at all pixels */
     FieldDim along;
-    /* an angle in turns, with the channels sine and cosine */
+    /* `value` returns an angle in turns; the channels are its sine and cosine */
     bool is_angle;
     bool needs_time, needs_degrees;
-    /* Returns the angle, or the value, at index `at` of the dimension. time: in seconds since
-     * 1970-01-01 of the calendar. */
+    /* Returns the angle, or the channel's value, at index `at` of the dimension. time: in seconds
+     * as in TimeUnits (calendar.h). */
     double (*value)(const FieldSet *f, const FieldVariable *v, double time, int64_t at);
 } Extra;
 
-static double latitude_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double latitude_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)v;
     (void)time;
     return (double)f->rows.value[at] / 360;
 }
 
-static double longitude_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double longitude_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)v;
     (void)time;
@@ -39,26 +39,26 @@ static double longitude_of(const FieldSet *f, const FieldVariable *v, double tim
 }
 
 /* Returns the position of index `at` of `size`, from -1 to 1; 0 if size is 1. */
-static double place_of(int64_t at, int64_t size)
+static double relative_position(int64_t at, int64_t size)
 {
     return size > 1 ? 2 * (double)at / (double)(size - 1) - 1 : 0;
 }
 
-static double row_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double row_position(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)f;
     (void)time;
-    return place_of(at, v->size[FIELD_ROW]);
+    return relative_position(at, v->size[FIELD_ROW]);
 }
 
-static double column_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double column_position(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)f;
     (void)time;
-    return place_of(at, v->size[FIELD_COLUMN]);
+    return relative_position(at, v->size[FIELD_COLUMN]);
 }
 
-static double hour_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double day_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)f;
     (void)v;
@@ -66,13 +66,13 @@ static double hour_of(const FieldSet *f, const FieldVariable *v, double time, in
     return time / DAY_S - floor(time / DAY_S);
 }
 
-/* Mean solar time: an hour later for each 15 degrees to the east. */
-static double local_hour_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+/* Returns mean solar time, which is an hour later for each 15 degrees to the east. */
+static double local_day_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
-    return hour_of(f, v, time, at) + longitude_of(f, v, time, at);
+    return day_turns(f, v, time, at) + longitude_turns(f, v, time, at);
 }
 
-static double year_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
+static double year_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)v;
     (void)at;
@@ -80,13 +80,13 @@ static double year_of(const FieldSet *f, const FieldVariable *v, double time, in
 }
 
 static const Extra kinds[] = {
-    [EXTRA_LATITUDE] = {FIELD_ROW, true, .needs_degrees = true, .value = latitude_of},
-    [EXTRA_LONGITUDE] = {FIELD_COLUMN, true, .needs_degrees = true, .value = longitude_of},
-    [EXTRA_ROW] = {FIELD_ROW, .value = row_of},
-    [EXTRA_COLUMN] = {FIELD_COLUMN, .value = column_of},
-    [EXTRA_LOCAL_HOUR] = {FIELD_COLUMN, true, true, true, local_hour_of},
-    [EXTRA_HOUR] = {FIELD_DIMS, true, .needs_time = true, .value = hour_of},
-    [EXTRA_YEAR] = {FIELD_DIMS, true, .needs_time = true, .value = year_of},
+    [EXTRA_LATITUDE] = {FIELD_ROW, true, .needs_degrees = true, .value = latitude_turns},
+    [EXTRA_LONGITUDE] = {FIELD_COLUMN, true, .needs_degrees = true, .value = longitude_turns},
+    [EXTRA_ROW] = {FIELD_ROW, .value = row_position},
+    [EXTRA_COLUMN] = {FIELD_COLUMN, .value = column_position},
+    [EXTRA_LOCAL_HOUR] = {FIELD_COLUMN, true, true, true, local_day_turns},
+    [EXTRA_HOUR] = {FIELD_DIMS, true, .needs_time = true, .value = day_turns},
+    [EXTRA_YEAR] = {FIELD_DIMS, true, .needs_time = true, .value = year_turns},
 };
 _Static_assert(sizeof kinds / sizeof *kinds == FIELD_EXTRAS, "a row for each kind");
 
@@ -126,7 +126,8 @@ Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVari
     return OK;
 }
 
-/* Checks that the set has a coordinate of `size` degrees along a dimension. */
+/* Checks that rows, or columns if `rows` is false, have a coordinate in degrees with `size` finite
+ * values. */
 static Status check_degrees(const DataSet *set, const FieldVariable *v, bool rows, int64_t size)
 {
     const FieldSet *f = &set->field_set;

@@ -1,7 +1,7 @@
 /* Reads the variables of a file with HDF5: arrays (as set/facts.c does), dimensions, packing (CF
  * conventions, section 8.1) and coordinates. A dimension is identified by its dimension scale's
- * attributes axis, standard_name and units, else by its name. The other dimensions get the meanings
- * that are left of (time, level, row, column), from the last on. */
+ * attributes axis, standard_name and units, else by its name. Dimensions that are not identified
+ * get the meanings (time, level, row, column) that are left, in the order that place_rest has. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "calendar.h"
@@ -62,8 +62,8 @@ static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t 
                 name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
 }
 
-/* Reads the stored values that mean missing, and rounds them to the array's type, as they are
- * compared with its values. */
+/* Reads the stored values that mean missing, and rounds them to the array's type, because they are
+ * compared with values of that type. */
 static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     FieldPacking *p = &v->packing;

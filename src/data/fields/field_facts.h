@@ -12,7 +12,8 @@
 typedef struct FieldFactsRequest {
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* static variables, whose time, if they have one, is not that of the frames */
+    /* static variables; a dimension of time that such a variable may have is not that of the
+     * frames */
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;

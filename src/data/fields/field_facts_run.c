@@ -12,7 +12,7 @@
 /* GROUP_MOST: largest number of files of a process */
 enum { GROUP_MOST = 32 };
 
-/* The input of a process. */
+/* The input of a process: the files that it reads. */
 typedef struct Group {
     FieldFactsRequest request;
     int files;

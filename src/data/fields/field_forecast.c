@@ -95,20 +95,27 @@ void field_baselines_fini(FieldBaselines *b)
     mem_free(&b->weight);
 }
 
+/* State of field_baselines_add. A group of targets is read and added at once: the levels of one
+ * variable at one time offset. What is read for one sample of a group is an item, an array of
+ *
+ *     values of the variable | values of last_inputs, if any | weights of the pixels */
 typedef struct Adding {
     FieldBaselines *sums;
     FieldReader *reader;
     const DataSet *set;
     const FieldWeights *weights;
     int64_t first_sample;
-    /* the targets that are read and added together, first to end - 1: levels of one variable at one
-     * offset. from: the variable of their last inputs, or -1 */
-    int first, end, from;
+    /* the targets of the group: first to end - 1 */
+    int first, end;
+    /* index of the variable of which the targets have a last input (field_last_input); -1: the
+     * targets have none */
+    int last_inputs;
 } Adding;
 
-/* Adds a target's field, and the error of its last input `from` (NULL: none). pixel: weights. */
-static void add_field(const Adding *a, int target, const double *truth, const double *from,
-                      const double *pixel)
+/* Adds the values of a target to its sums, and the squared error of its last input. last_input
+ * NULL: the target has none. pixel_weight: weight of the error at each pixel. */
+static void add_field(const Adding *a, int target, const double *truth, const double *last_input,
+                      const double *pixel_weight)
 {
     FieldBaselines *b = a->sums;
     const int at = target - b->first;
@@ -117,30 +124,30 @@ static void add_field(const Adding *a, int target, const double *truth, const do
         if (isnan(truth[i])) continue;
         sum[i] += truth[i];
         count[i] += 1;
-        if (!from || isnan(from[i])) continue;
-        const double weight = pixel[i], error = from[i] - truth[i];
+        if (!last_input || isnan(last_input[i])) continue;
+        const double weight = pixel_weight[i], error = last_input[i] - truth[i];
         b->error[at] += weight * error * error;
         b->weight[at] += weight;
     }
 }
 
-/* Returns the number of values of the group's variable in an item; the values of `from` follow. */
+/* Returns the number of values of the group's variable in an item. */
 static int64_t truth_values(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
     return f->variable[f->target[a->first].variable].levels * a->sums->pixels;
 }
 
-/* Returns the number of values of an item: those of the group's variable and of `from`, and the
- * weights of pixels. */
+/* Returns the number of all values and weights of an item. */
 static int64_t item_values(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
-    const int64_t from = a->from >= 0 ? f->variable[a->from].levels * a->sums->pixels : 0;
-    return truth_values(a) + from + a->sums->pixels;
+    const int64_t inputs =
+        a->last_inputs >= 0 ? f->variable[a->last_inputs].levels * a->sums->pixels : 0;
+    return truth_values(a) + inputs + a->sums->pixels;
 }
 
-/* Returns the weights in an item. */
+/* Returns the weights of the pixels in an item. */
 static double *weights_of(const Adding *a, double *item)
 {
     return item + item_values(a) - a->sums->pixels;
@@ -156,8 +163,9 @@ static Status read_group(void *user, int64_t i, void *item)
     const int64_t frame = field_sample_frame(f, a->first_sample + i);
     const int64_t lead = frame + f->offset[FIELD_TARGET][channel->offset];
     TRY(field_read_variable(a->reader, channel->variable, lead, item));
-    if (a->from >= 0)
-        TRY(field_read_variable(a->reader, a->from, frame + offset[f->offsets[FIELD_INPUT] - 1],
+    if (a->last_inputs >= 0)
+        TRY(field_read_variable(a->reader, a->last_inputs,
+                                frame + offset[f->offsets[FIELD_INPUT] - 1],
                                 (double *)item + truth_values(a)));
     return field_weights_at(a->weights, a->set, a->reader, lead, weights_of(a, item));
 }
@@ -168,14 +176,13 @@ static Status add_group(void *user, int64_t i, const void *item)
     const FieldSet *f = &a->set->field_set;
     const int64_t pixels = a->sums->pixels;
     const double *truth = item, *input = truth + truth_values(a);
-    const double *pixel = weights_of(a, (double *)(uintptr_t)item);
+    const double *pixel_weight = weights_of(a, (double *)(uintptr_t)item);
     (void)i;
     for (int k = a->first; k < a->end; ++k) {
-        const int of = field_last_input(f, k);
+        const int last = field_last_input(f, k);
+        const bool has_last = last >= 0 && f->input[last].variable == a->last_inputs;
         add_field(a, k, truth + f->target[k].level * pixels,
-                  of >= 0 && f->input[of].variable == a->from ? input + f->input[of].level * pixels
-                                                              : NULL,
-                  pixel);
+                  has_last ? input + f->input[last].level * pixels : NULL, pixel_weight);
     }
     return OK;
 }
@@ -203,7 +210,7 @@ Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const
         for (a.end = a.first + 1; a.end < last && same_group(set, a.first, a.end); ++a.end) {
         }
         const int input = field_last_input(f, a.first);
-        a.from = input >= 0 ? f->input[input].variable : -1;
+        a.last_inputs = input >= 0 ? f->input[input].variable : -1;
         const int64_t values = item_values(&a);
         st = worker_pool_ahead(end - first, (size_t)values * sizeof(double), read_group, add_group,
                                &a);

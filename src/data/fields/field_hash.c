@@ -43,7 +43,7 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
     XXH3_64bits_update(state, f->target_std, (size_t)f->targets * sizeof *f->target_std);
 }
 
-/* Hashes samples that are spread evenly. */
+/* State of field_hash. */
 typedef struct Hashing {
     /* owned: a copy of the set without patches, which borrows the set's block */
     DataSet *set;
@@ -53,8 +53,8 @@ typedef struct Hashing {
     int64_t count;
 } Hashing;
 
-/* Returns the offset in an item of the mask, which is that at the time of the sample's first
- * target. */
+/* An item has the inputs, the targets and the mask of one sample; the mask is read at the time of
+ * the sample's first target. Returns the offset of the mask in an item. */
 static size_t mask_at(const Hashing *h)
 {
     return (size_t)(h->set->x.sample_bytes + h->set->y.sample_bytes + 7) / 8 * 8;

@@ -1,4 +1,5 @@
-/* A set of fields that is being opened, and the steps of opening it, which are in several files. */
+/* A set of fields that is being opened, and the steps of opening it, which are in several files: a
+ * comment that begins with a file says where the functions below it are. */
 #ifndef WEFT_DATA_FIELD_OPENING_H
 #define WEFT_DATA_FIELD_OPENING_H
 
@@ -14,14 +15,15 @@ typedef struct Opening {
     const ConfigVariable *entry[FIELD_VARIABLES];
     /* the entry of a mask that is not in data.variables */
     ConfigVariable mask;
-    /* number of variables in data.variables; the variable of data.mask follows them, if it is none
-     * of them */
+    /* number of variables in data.variables; the variable of data.mask follows them if it is not
+     * among them */
     int listed;
     FieldFactsRequest request;
     /* owned: paths of all files */
     FieldPaths paths;
-    /* borrowed: facts of the file that is added; owned: facts of the first file */
+    /* borrowed: facts of the file that is being added */
     const FieldFacts *facts;
+    /* owned: facts of the first file */
     FieldFacts *first;
     /* largest number of frames of a chunk; 0: no array is chunked by time */
     int64_t chunk_frames;

@@ -7,8 +7,8 @@
  *     mask (time, lat, lon)                                  labels: classes (int16)
  *     valid_time (time, lead)                                with several leads
  *
- * Descriptions that the source lacks are left out; coordinates of two dimensions (curvilinear
- * grids) are not copied. */
+ * The first file of the set is called the source. Attributes and coordinates that it lacks are left
+ * out; coordinates of two dimensions (curvilinear grids) are not copied. */
 #include "data/field_output.h"
 
 #include "calendar.h"
@@ -67,9 +67,9 @@ struct FieldOutput {
     int axes, vars;
     Axis axis[AXES];
     OutVar var[FIELD_VARIABLES];
-    /* indices in the file */
+    /* indices of the variables of time and of valid_time in the file; valid_var -1: not written */
     int time_var, valid_var;
-    /* one variable of one sample; owned */
+    /* owned: values of one variable of one sample */
     float *row;
 };
 
@@ -189,7 +189,8 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     return st;
 }
 
-/* Adds the axis of time, which is the first, whatever the order of a variable's dimensions. */
+/* Adds the axis of time as the first axis, in whatever order the variables have their
+ * dimensions. */
 static Status add_time(FieldOutput *o, hid_t file)
 {
     const FieldSet *f = &o->plan.set->field_set;

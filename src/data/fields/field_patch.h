@@ -11,11 +11,13 @@ typedef struct FieldPlace {
     FieldWindow input, target;
     int64_t rows_before, columns_before;
 } FieldPlace;
+/* Returns the place of a sample, which in training depends on the epoch. */
 FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample);
 /* Does the same as field_read_variable for a window of rows and columns. */
 Status field_read_window(FieldReader *reader, int variable, int64_t frame,
                          const FieldWindow *window, double *plane);
-/* Sets those targets of plane, (rows, columns), to NaN (missing) that belong to other tiles. */
+/* Sets the targets that belong to other tiles to NaN (missing). plane: (rows,columns) of the
+ * place. */
 void field_patch_leave_out(const FieldPlace *place, double *plane);
 
 #endif

@@ -1,7 +1,7 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
- * normalised in double precision. A frame of a contiguous array is one pread of the levels that are
- * selected, or a pread for each level of a patch; chunks are read by field_chunks.c; all other
- * arrays go through HDF5 under its lock. */
+ * normalised in double precision. A frame of a contiguous array is read by one pread of the levels
+ * that are selected; a patch needs a pread for each level or each row. Chunks are read by
+ * field_chunks.c; all other arrays go through HDF5 under its lock. */
 #include "field_chunks.h"
 #include "field_patch.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* largest number of pieces in which a contiguous array is read; with more, its rows or columns are
- * scattered, and HDF5 reads it */
+/* largest number of preads for a slab of a contiguous array; a slab in more pieces (field_slab.h)
+ * is read through HDF5 */
 enum { PIECES_MOST = 4096 };
 
 struct FieldReader {
@@ -203,7 +203,7 @@ static Status read_run(FieldReader *r, const FieldPlace *place, FieldRole role,
     return OK;
 }
 
-static bool same_block(const FieldChannel *a, const FieldChannel *b)
+static bool read_together(const FieldChannel *a, const FieldChannel *b)
 {
     return a->variable == b->variable && a->offset == b->offset;
 }
@@ -213,7 +213,7 @@ static Status read_channels(FieldReader *r, const FieldPlace *place, FieldRole r
                             const FieldChannel *list, int count, int64_t pixels, double *plane)
 {
     for (int i = 0, run; i < count; i += run) {
-        for (run = 1; i + run < count && same_block(&list[i], &list[i + run]); ++run) {
+        for (run = 1; i + run < count && read_together(&list[i], &list[i + run]); ++run) {
         }
         TRY(read_run(r, place, role, &list[i], run, plane + i * pixels));
     }

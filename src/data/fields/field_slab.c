@@ -1,6 +1,6 @@
-/* Finds the part of an array to read, and its pieces in a contiguous array; unpacks its numbers.
+/* Finds the slab of an array to read, and its pieces in a contiguous array; unpacks its numbers.
  * Rows of at most ROW_BYTES are read with all their columns, so that neighbouring rows are one
- * piece: a call costs more than the bytes that are not needed. */
+ * piece, because one more call costs more than reading columns that are not needed. */
 #include "field_slab.h"
 
 #include <math.h>

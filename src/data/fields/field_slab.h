@@ -26,8 +26,8 @@ typedef struct FieldSlab {
 
 /* Finds the slab of a variable at a frame of the set; static variables have one frame. */
 FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldWindow *window);
-/* Returns the number of pieces of a contiguous array that the slab consists of; *bytes: bytes of
- * each. */
+/* Returns the number of pieces, that is ranges of bytes without gaps, that the slab has in a
+ * contiguous array; *bytes: bytes of each piece. */
 int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *bytes);
 /* Returns the offset of piece i, in bytes from the beginning of the array. */
 int64_t field_slab_piece(const FieldSet *f, const FieldSlab *slab, int64_t i);

@@ -1,7 +1,7 @@
-/* Measures mean and deviation of each variable and level of a set of fields, over all frames of its
- * segments, and of the changes that the set predicts. Frames are measured in blocks, and blocks are
- * joined in their order (Chan, Golub & LeVeque 1983), so results have the same bits with any number
- * of threads and ranks. */
+/* Measures mean and deviation of each variable and level of a set of fields, and of each change
+ * that the set predicts, over all frames of its segments. A row is one line of the statistics
+ * (FieldStat). Frames are measured in blocks, and blocks are joined in their order (Chan, Golub &
+ * LeVeque 1983), so results have the same bits with any number of threads and ranks. */
 #include "fields_private.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct Measuring {
     const FieldSet *f;
     const FieldStats *rows;
     int64_t first_block;
-    /* moments of each block and row */
+    /* [blocks][rows]: moments of the frames of each block, for each row of the statistics */
     FieldMoments *moments;
 } Measuring;
 

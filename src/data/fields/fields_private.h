@@ -1,4 +1,5 @@
-/* Functions that files of the data module share about sets of fields. */
+/* Functions for sets of fields that files of the data module share. A comment that begins with a
+ * file says where the functions below it are. */
 #ifndef WEFT_DATA_FIELDS_PRIVATE_H
 #define WEFT_DATA_FIELDS_PRIVATE_H
 

@@ -1,13 +1,12 @@
 /* Writes NetCDF-4 files through HDF5's own calls, since its library for dimension scales (H5DS) is
  * often not installed. Each dimension has a scale: an array with the attributes CLASS, NAME and
- * _Netcdf4Dimid, which is the coordinate of that name, or else an empty array. A variable refers to
- * its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST. netCDF needs files
- * that keep the order in which arrays and attributes were created.
+ * _Netcdf4Dimid, which is the dimension's coordinate, or an empty array if it has none. A variable
+ * refers to its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST. netCDF
+ * needs files that keep the order in which arrays and attributes were created.
  *
  *     /time (T)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
  *     /x    (W)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
- *     /h    (T,W) DIMENSION_LIST -------------------------------+
- */
+ *     /h    (T,W) DIMENSION_LIST -------------------------------+ */
 #include "netcdf_write.h"
 #include "../data_private.h"
 

@@ -1,9 +1,9 @@
 /* Writes NetCDF-4 files: HDF5 files with named dimensions, coordinates and attributes, which the
  * netCDF library, xarray and others open as their own (NetCDF User's Guide, "File Structure and
  * Performance", NetCDF-4/HDF5 format; HDF5 Dimension Scale Specification 1.0; CF Conventions 1.8).
- * The caller describes the whole file first; then it appends rows. Without deflate and unlimited
- * dimensions the arrays are contiguous and aligned, so that ranks may read them by offset. Times of
- * creation are not stored: equal calls write equal bytes. */
+ * The caller describes the whole file first; then it appends rows. Without deflate and without
+ * unlimited dimensions the arrays are contiguous and aligned, so that ranks may read them by
+ * offset. Times of creation are not stored: equal calls write equal bytes. */
 #ifndef WEFT_DATA_FIELDS_NETCDF_WRITE_H
 #define WEFT_DATA_FIELDS_NETCDF_WRITE_H
 
@@ -50,9 +50,9 @@ typedef struct NetcdfFile {
     /* attributes of the file: Conventions, title, source, history */
     const NetcdfAttr *attr;
     int attrs;
-    /* variables of two and more dimensions are compressed by shuffle and deflate with this level, 1
-     * to 9, in chunks of one map, which is the last two dimensions (an unlimited one counts as 1);
-     * 0: not compressed */
+    /* 0: variables are not compressed. 1 to 9: variables of two and more dimensions are compressed
+     * by shuffle and deflate with this level, in chunks of one map: the last two dimensions, of
+     * which an unlimited dimension counts as 1. */
     int deflate;
     /* number of rows along an unlimited dimension for which space on the disk is reserved */
     int64_t rows;
