@@ -65,7 +65,8 @@ typedef struct FolderImport {
      * its square, with a margin. Borrowed; NULL: classes are stored, and squares are cut from the
      * centre. Only for the data module (src/data/folder/folder.h) */
     const struct FolderExtra *extra;
-    /* apply EXIF orientations to decoded pictures */
+    /* apply EXIF orientations: the import rotates pictures that are stored decoded, and readers
+     * rotate encoded pictures */
     bool orient;
     /* leave out files that are not usable pictures; false: they are errors */
     bool skip_broken;

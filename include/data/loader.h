@@ -90,8 +90,8 @@ typedef struct LoaderPlan {
     /* training: number of samples added to the positions of the first epoch, because its earlier
      * steps had another batch size */
     int64_t shift;
-    /* losses for boxes: number of grids of the loss's inputs, and the grids, by which matches are
-     * counted; levels 0: other losses */
+    /* losses for boxes: the grids of the loss's inputs, by which matches are counted, and their
+     * number; levels 0: other losses */
     BoxGrid grid[BOX_LEVELS];
     int levels;
 } LoaderPlan;

@@ -79,7 +79,8 @@ typedef struct DataSet {
     bool encoded, oriented;
     DataArray index, orient;
     /* How the import treated pictures; pictures from other sources need the same treatment. turned:
-     * rotated by their EXIF orientation. bicubic: resized with IMAGE_BICUBIC. */
+     * rotated by their EXIF orientation, encoded pictures when they are read. bicubic: resized with
+     * IMAGE_BICUBIC. */
     bool turned, bicubic;
     /* number of files of a set of several files; 0: the set is one file */
     int file_count;
@@ -160,10 +161,10 @@ bool data_has_label_fields(const DataSet *set);
 int64_t data_labels_per_sample(const DataSet *set);
 
 /* Opens path, or several paths separated by line breaks as one set; config NULL: defaults. Reads
- * and checks only metadata, such as shapes; data_set_check_labels reads the labels. Reads labels or
- * tokens only if neither file nor config gives the number of classes or tokens. Errors name the
- * file and what to do: ERR_NOINPUT: missing; ERR_DATA: not HDF5, truncated, empty, wrong shape;
- * ERR_CONFIG: a key contradicts the file. */
+ * and checks metadata, such as shapes, and indices of pictures, ids and boxes;
+ * data_set_check_labels reads the labels. Reads labels or tokens only if neither file nor config
+ * gives the number of classes or tokens. Errors name the file and what to do: ERR_NOINPUT: missing;
+ * ERR_DATA: not HDF5, truncated, empty, wrong shape; ERR_CONFIG: a key contradicts the file. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
 /* Frees the block that an opened set owns; a set of zeros owns nothing. Copies of the struct borrow
  * the block. */

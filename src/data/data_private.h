@@ -43,20 +43,21 @@ const char *element_finite_text(ElementType type);
  * HDF5, truncated. */
 Status h5_open(hid_t *file, const char *path);
 /* Opens data set `name`. If it is missing, the message lists the data sets that exist and `key`,
- * the configuration key that names it; NULL: no key, because names in weft's own sets are
- * fixed. */
+ * the configuration key that names it. key is NULL for names that weft fixes in its own sets. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
 /* Opens an attribute of a file's root or of a data set; *count: number of its elements. Returns a
  * negative number if there is none. The caller closes the attribute. */
 hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
-/* Read attributes of a file's root or of a data set. h5_attr_text writes a text to out, of `room`
- * bytes with its final zero: the first text if there are several; empty if the attribute is missing
- * or no text. *count: number of floats, 0 if missing. h5_attr_integer returns false if there is no
- * such integer. ERR_DATA: unreadable, no numbers, or more than max. */
+/* The next three functions read an attribute of a file's root or of a data set. h5_attr_text writes
+ * the attribute's first text to out, of `room` bytes with its final zero; the text is empty if the
+ * attribute is missing or no text. ERR_DATA: the attribute is unreadable. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
+/* *count: number of floats, 0 if the attribute is missing. ERR_DATA: the attribute is unreadable,
+ * is not numeric, or has more than max numbers. */
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
+/* Returns false if there is no such integer. */
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
 /* Returns HDF5's innermost message about the call that has just failed; borrowed until the next
  * call. */
@@ -71,8 +72,9 @@ void h5_layout_hash(hid_t dataset, HashPieces *hash);
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);
 /* Opens paths, separated by line breaks, as one set. ERR_DATA names the file that differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
-/* Returns the index of the last of `count` structures whose int64_t, `stride` bytes apart from
- * *first on and ascending, is at most `value`; 0 if none is. */
+/* An array of `count` structures of `stride` bytes is sorted by an int64_t field; first: this field
+ * of the first structure. Returns the index of the last structure whose field is at most `value`,
+ * or 0 if there is none. */
 int index_at_most(const int64_t *first, size_t stride, int count, int64_t value);
 /* Returns the index of the file that holds a sample, in a set of several files. */
 int files_find_sample(const DataSet *set, int64_t sample);
@@ -94,9 +96,15 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
 Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
 
 /* ---- boxes ---- */
-/* Number of rows of an array of boxes: one per picture; one per picture, and one for the end; one
- * per box; one per class. */
-typedef enum BoxRows { BOX_PER_SAMPLE, BOX_PER_END, BOX_PER_BOX, BOX_PER_CLASS } BoxRows;
+/* Number of rows of an array of boxes. */
+typedef enum BoxRows {
+    /* a row for each picture */
+    BOX_PER_SAMPLE,
+    /* a row for each picture, and one for the end of the last picture's boxes */
+    BOX_PER_END,
+    BOX_PER_BOX,
+    BOX_PER_CLASS
+} BoxRows;
 typedef struct BoxArrayInfo {
     const char *name;
     ElementType type;
@@ -160,8 +168,9 @@ typedef struct PictureView {
     ImageBox box, part;
     int width, height;
 } PictureView;
-/* Returns the offset of a part that is centred in `whole` pixels, halves rounded to even as
- * torchvision's CenterCrop does; negative if the part is larger, which is padded on both sides. */
+/* Returns the offset at which `part` pixels are centred in `whole` pixels, halves rounded to even
+ * as torchvision's CenterCrop does. The offset is negative if `part` is larger; the picture is then
+ * padded on both sides. */
 int view_centre_offset(int whole, int part);
 /* Scales *width x *height, keeping the ratio, to the smallest size that covers to_width x
  * to_height: one side becomes equal, the other is truncated to whole pixels. */
@@ -191,8 +200,8 @@ void picture_jitter(Image *image, const Config *config, RngKey key);
 bool augment_flips(const Config *config, int64_t epoch, int64_t sample);
 /* Returns the key of all random choices of a sample. */
 RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
-/* Numbers of the blocks of random words (rng_block) under that key; a crop and a box to erase are
- * tried up to DRAW_TRIES times, each time with the next block. */
+/* Numbers of the blocks of random words (rng_block) under the key of augment_key. A resized crop
+ * and a box to erase are tried up to DRAW_TRIES times, each time with the next block. */
 enum {
     DRAW_FLIP_CROP,
     DRAW_CUTOUT,
@@ -254,8 +263,8 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw);
 char *number_labels_warning(const DataSet *set, const DataArray *y);
 /* Logs data_set_label_warning for a data set that an import has just written. */
 void data_import_warn_of_labels(const char *out);
-/* Returns the class of a label in the file; a number outside 0..classes-1 if it has none, such as a
- * label beyond the classes that the file itself lists. */
+/* Returns the class of a label of the file, or a number outside 0..classes-1 if the label has no
+ * class. Labels beyond the classes that the file itself lists have no class. */
 static inline int64_t label_class(const DataSet *set, int64_t label)
 {
     int64_t i;
@@ -341,11 +350,11 @@ int64_t h5_class_count(hid_t file);
 /* Adds a list of names to a hash and appends it to lines (DataColumns), one name per line. Returns
  * false if there is no list. */
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines);
-/* ERR_DATA: the list, which is that of the file `path`, has a name twice. */
+/* ERR_DATA: a name occurs twice in the list, which the file `path` stores. */
 Status class_names_check(const ClassNames *names, const char *path);
-/* Called for each file but the first while a list of files is opened. Appends to `all`, the class
- * names of set, the names that only `other` has, and sets other->map to the map from other's labels
- * to these classes. *joined: the names give the number of classes. ERR_DATA as
+/* Called for each file but the first while a list of files is opened. all: the class names of set.
+ * Appends the names that only `other` has to `all`, and sets other->map to the map from other's
+ * labels to the classes in `all`. *joined: the names give the number of classes. ERR_DATA as
  * data_set_use_classes. */
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 

@@ -1,5 +1,5 @@
-/* Lists the verbs that import or make data sets, in the order of the help. A new verb is a file
- * with its Verb, and one line here. */
+/* Lists the verbs of src/data that import or make data sets, in the order of the help; other such
+ * verbs are in src/cli/data. A new verb is a file with its Verb, and one line here. */
 #include "data/import.h"
 
 /* clang-format off: one per line; add new ones above the last */

@@ -56,7 +56,8 @@ struct BoxSet {
     /* owned: paths, each with a zero byte */
     char *text;
     size_t text_bytes, text_room;
-    /* owned: first label of each picture, pictures + 1 entries; box_set_order */
+    /* owned, set by box_set_order: index of the first label of each picture, and the end of the
+     * last picture's labels: pictures + 1 entries */
     int64_t *first;
     /* number of labels that cannot be used; among the stored labels, number of boxes around crowds,
      * of boxes without area, and of boxes that equal an earlier box of their picture */
@@ -81,17 +82,18 @@ Status box_set_check_labels(BoxSet *set);
 /* ERR_DATA: there is no box; or a class has no box, and empty classes are not allowed. */
 Status box_set_check_classes(const BoxSet *set);
 /* Leaves out the labels of pictures that are left out, checks the classes again, and counts crowds,
- * boxes without area and duplicates. left_out: per picture. */
+ * boxes without area and duplicates. left_out[i] is not 0 if picture i is left out. */
 Status box_set_close(BoxSet *set, const uint8_t *left_out);
-/* Writes the arrays of box_array_info; left_out as above; false: failed. */
+/* Writes the arrays of box_array_info. left_out: as in box_set_close. Returns false if this
+ * fails. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);
 /* Does the same for a set that weft makes: all pictures are kept, and are squares of import->side.
  * Also writes attributes and classes, and lays out the pixels, (N,channels,side,side), at byte
  * *x_offset. */
 bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_t *x_offset);
 
-/* Adds the pictures below dir, in the order of folder_scan, with ids from 1. Files whose names do
- * not end in .jpg, .jpeg, .png or .webp are skipped. */
+/* Adds the pictures below dir, in the order of folder_scan_flat, with ids from 1. Files whose names
+ * do not end in .jpg, .jpeg, .png or .webp are skipped. */
 Status box_set_add_folder(BoxSet *set, const char *dir);
 /* Reads the classes from import->classes, with ids from `first` on. */
 Status box_set_read_classes(BoxSet *set, int64_t first);

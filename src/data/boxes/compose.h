@@ -6,14 +6,15 @@
 
 #include "../data_private.h"
 
-/* Largest number of objects of a scene, and of a heap, which has one box around all of its objects;
- * least and largest side, in pixels, of an object's square; least value of a pixel that belongs to
- * an object and its box. */
 enum {
+    /* largest number of objects of a scene that have their own boxes */
     COMPOSE_OBJECTS = 8,
+    /* largest number of objects of a heap, which has one box around all of its objects */
     COMPOSE_HEAP = 12,
+    /* least and largest side of an object's square, in pixels */
     COMPOSE_SIDE_LEAST = 14,
     COMPOSE_SIDE_MOST = 80,
+    /* least value of a pixel that belongs to an object and its box */
     COMPOSE_EDGE = 32
 };
 

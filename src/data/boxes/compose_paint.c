@@ -5,20 +5,22 @@
 
 #include <string.h>
 
-/* Numbers of shapes and of pieces; sides of pieces in pixels, and of the scaled images that they
- * are cut from; values of the gradient's corners; least and largest standard deviation of the
- * noise */
 enum {
+    /* number of lines and rectangles */
     SHAPES_LEAST = 3,
     SHAPES_MOST = 8,
+    /* number of pieces of images */
     PIECES_LEAST = 6,
     PIECES_MOST = 12,
+    /* side of a piece, and of the scaled image that it is cut from, in pixels */
     PIECE_LEAST = 8,
     PIECE_MOST = 14,
     CUT_LEAST = 28,
     CUT_MOST = 64,
+    /* values of the gradient's corners and of the colours of shapes */
     DARK = 20,
     BRIGHT = 220,
+    /* standard deviation of the noise */
     SIGMA_LEAST = 8,
     SIGMA_MOST = 16
 };

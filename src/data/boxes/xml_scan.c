@@ -1,5 +1,5 @@
-/* A scanner of XML 1.0 for annotations: elements with text, the five entities of XML; attributes
- * and comments are skipped. Depth, names and texts are bounded. */
+/* A scanner of XML 1.0 for annotations. It reads elements with text and XML's five entities, and
+ * skips attributes and comments. Depth, names and texts are bounded. */
 #include "xml_scan.h"
 
 #include <string.h>

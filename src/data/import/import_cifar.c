@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* PIXEL_BYTES: of an image; BLOCK: records read at a time */
+/* PIXEL_BYTES: bytes of an image; BLOCK: number of records that are read at once */
 enum { PIXEL_BYTES = 3 * 32 * 32, BLOCK = 256 };
 
 static const char *const names_of_10[] = {"airplane", "automobile", "bird",  "cat",  "deer",

@@ -49,8 +49,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves those of n rows together that are not left out, and returns their number. left_out NULL:
- * all rows remain. */
+/* Moves the rows that are not left out together, and returns their number. left_out NULL: all n
+ * rows remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;

@@ -13,8 +13,8 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* images need PictureWork (data_needs_picture_work); images are mixed in pairs, only in
-     * training (data_mixes_images) */
+    /* needs_picture_work: images need PictureWork (data_needs_picture_work). mixes_images: images
+     * are mixed in pairs (data_mixes_images), only in training. */
     bool needs_picture_work, mixes_images;
     /* sets of boxes: labels of the whole set; largest number of boxes of a sample */
     DataBoxes boxes;

@@ -286,8 +286,9 @@ static void slots_new(Loader *l)
 }
 
 /* Allocates the threads' memory and sets the number of rows that a thread takes at once. A single
- * thread takes whole micro-batches. One of several threads takes one picture if pictures are
- * decoded or resampled, else about a TASKS_PER_WORKER-th of its part of a micro-batch. */
+ * thread takes whole micro-batches. Each of several threads takes one picture at once if pictures
+ * are decoded or resampled; else it takes about 1 / TASKS_PER_WORKER of its part of a
+ * micro-batch. */
 static void workers_new(Loader *l)
 {
     enum { TASKS_PER_WORKER = 4 };

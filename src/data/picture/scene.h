@@ -30,8 +30,8 @@ typedef struct SceneBox {
 
 typedef struct ScenePart {
     int64_t sample;
-    /* place of the whole picture, which may reach beyond the input; its visible part, empty if x1
-     * <= x0 or y1 <= y0 */
+    /* place: the whole picture, which may reach beyond the input. seen: its visible part, empty if
+     * x1 <= x0 or y1 <= y0. */
     SceneBox place, seen;
 } ScenePart;
 

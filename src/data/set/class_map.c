@@ -359,8 +359,8 @@ static void names_replace(ClassNames *all, ClassNames *more)
 }
 
 /* Joins two lists of which at least one does not name classes: labels keep their numbers, and `all`
- * becomes the list that names classes. *joined: that list has at least as many names as the other
- * of `set` and `other` has classes. */
+ * becomes the list that names classes. *joined: that list has a name for each class of the file or
+ * set that has no such list. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {

@@ -192,7 +192,7 @@ int64_t element_find_not_finite(ElementType type, const void *from, int64_t n)
     return -1;
 }
 
-/* Copies n values, from_step apart, as doubles. */
+/* Copies n values, `step` elements apart, as doubles. */
 #define X(e, T, native)                                                                            \
     static void doubles_##e(double *to, const T *from, int64_t step, int64_t n)                    \
     {                                                                                              \

@@ -1,8 +1,10 @@
 /* The fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values, by which a
  * resumed run checks that it reads the same samples, wherever the files are now. Also hashes the
  * addresses of arrays in their files. The rule number below is 1; a change of what is hashed needs
- * a new number. For each file these values are hashed, in this order:
+ * a new number. Sets of fields are hashed by field_hash.c. Of the files of other sets, one after
+ * the other, these values are hashed, in this order:
  *   labels, targets  all labels, as classes; all targets up to 64 MB, larger targets like samples
+ *   boxes            all arrays of a set of boxes, which has no other labels
  *   encoded pictures the index, and the orientations if they are applied
  *   ids              (N,F) like samples; flat ids, and their index, like tokens
  *   samples          the first 16 KB of 4,096 samples, spread evenly from the first to the last, or
@@ -31,7 +33,7 @@ enum {
 };
 #define RULE "xxh3-1 "
 
-/* Hashes one array. */
+/* State of hashing one array. */
 typedef struct Digest {
     /* The array holds labels of this set, which are mapped to classes; NULL: values are hashed as
      * they are stored. */
@@ -106,13 +108,13 @@ static Status hash_array(XXH3_state_t *state, const DataSet *set, const DataArra
         (is_x && (data_kind(set)->next_token || set->encoded)) || (is_ids && array->ndim == 1);
     bool large_targets =
         is_y && !is_labels && array->dim[0] > ALL_TARGETS_BYTES / array->sample_bytes;
-    bool whole = !is_x && !is_ids && !large_targets;
+    bool all_rows = !is_x && !is_ids && !large_targets;
     Digest d = {.state = state, .array = array};
     if (is_labels && (set->map.count > 0 || set->label_base != 0)) d.labels = set;
     TRY(reader_new_array(&d.reader, set, array));
     int64_t each = array->sample_bytes;
     d.buffer = mem_new((size_t)(each < BUFFER_BYTES ? BUFFER_BYTES : each));
-    Status st = whole         ? hash_rows(&d, 0, array->dim[0])
+    Status st = all_rows      ? hash_rows(&d, 0, array->dim[0])
                 : like_tokens ? hash_tokens(&d)
                               : hash_spread(&d, 1);
     mem_free(&d.buffer);

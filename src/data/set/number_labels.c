@@ -2,8 +2,8 @@
  * single 1 for each sample) or as whole numbers in a floating-point type. */
 #include "../data_private.h"
 
-/* ROWS_MAX: number of rows that are read; WIDTH_MAX: largest number of columns, and of values
- * read */
+/* ROWS_MAX: largest number of rows that are read; WIDTH_MAX: largest number of columns, and of
+ * values that are read */
 enum { ROWS_MAX = 4096, WIDTH_MAX = 1 << 16 };
 
 /* Properties of all rows. whole: all values are whole numbers. */
