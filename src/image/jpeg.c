@@ -14,7 +14,8 @@
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
 enum {
-    /* Progressive pictures have about ten scans; each costs as much time as a whole picture. */
+    /* largest number of scans, since each costs as much time as a whole picture; progressive
+     * pictures have about ten */
     SCANS_MAX = 500,
     /* rows that are read at once */
     ROWS = 16,
