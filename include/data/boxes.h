@@ -34,7 +34,7 @@ typedef struct DataBoxes {
     double *box;
     /* (B): class from 0 to K - 1 */
     int32_t *class;
-    /* (N+1): number of the first box of each picture; boxes of a picture follow each other */
+    /* (N+1): index of the first box of each picture, and the end of the last picture's boxes */
     int64_t *start;
     /* (B): area, for COCO's evaluation */
     double *area;

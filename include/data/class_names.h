@@ -30,8 +30,8 @@ bool class_names_are_numbers(const ClassNames *names);
 char *class_names_lines(const ClassNames *names);
 /* Splits the lines of class_names_lines, as class_names_split does; lines NULL: no names. */
 void class_names_from_lines(ClassNames *names, const char *lines);
-/* Returns the name of class i; without a name, writes the number i to `number` and returns
- * `number`. */
+/* Returns the name of class i. If the class has no name, writes the number i to `number`, and
+ * returns `number`. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);
 
 #endif

@@ -18,10 +18,10 @@ void hdf5_begin(void);
  * untrusted file and keeps up to `kept_bytes` of them in memory; the caller sets the other
  * fields. */
 IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes);
-/* ERR_DATA, with the command that copies all into one file, if the bytes of an open HDF5 data set
- * are not in `file` (both hid_t): behind an external link, in external storage, or in the files of
- * a virtual data set. Reading it by its offset would give other bytes. what: its name, for the
- * message. Call under hdf5_lock. */
+/* Checks that the bytes of an open HDF5 data set are in `file` (both hid_t); if they are not,
+ * reading the data set by its offset would give other bytes. ERR_DATA, with the command that copies
+ * all into one file: the bytes are behind an external link, in external storage, or in the files of
+ * a virtual data set. what: name of the data set, for the message. Call under hdf5_lock. */
 Status hdf5_check_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
 /* Returns a property list (hid_t) for opening objects without following external links. If an
  * object is behind such a link, opening it fails and *is_external becomes true; report it with

@@ -2,7 +2,7 @@
  * the end. An existing file is overwritten only with force. All fail with ERR_NOINPUT or ERR_IO for
  * files that cannot be read or written, with ERR_DATA for files that are damaged or of another kind
  * than expected, and with ERR_USAGE for unusable arguments. All but data_import_folder and
- * data_import_boxes run in one process. */
+ * data_import_boxes run on one rank. */
 #ifndef WEFT_DATA_IMPORT_H
 #define WEFT_DATA_IMPORT_H
 
@@ -131,8 +131,8 @@ typedef struct BoxImport {
 /* Imports pictures with labelled boxes, in the same way as data_import_folder. Errors of labels
  * name file, box and image. Collective on these ranks. */
 Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks);
-/* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each verb is
- * defined in the file of its import. */
+/* The verbs of this module that import or make data sets, in the order of the help, then NULL. Each
+ * verb is defined in the file of its import; other such verbs are in src/cli/data. */
 extern const Verb *const importers[];
 /* Writes random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,

@@ -7,7 +7,8 @@
 /* Classes that occur in a data set's labels. */
 enum { DATA_CLASSES_SEEN = 1 << 16 };
 typedef struct LabelUse {
-    /* the least and the largest class with samples, and the largest one below that; -1: none */
+    /* least, most: the least and the largest class with samples. second: the largest class with
+     * samples below `most`. -1: there is no such class. */
     int64_t least, most, second;
     /* number of classes below DATA_CLASSES_SEEN that have samples, and a bit for each of them */
     int64_t count;

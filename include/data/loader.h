@@ -24,15 +24,16 @@ int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, 
 typedef struct Batch {
     /* (N,C,H,W), contiguous; rows from `rows` on are zero */
     float *x;
-    /* token sets: (N,T), and x is NULL; else NULL */
+    /* (N,T) for sets of tokens, whose x is NULL; NULL: other sets */
     int32_t *tokens;
-    /* N classes, (N,T) next tokens, or (N,H,W) classes of pixels, -1: none; or NULL */
+    /* (N) classes; (N,T) next tokens; or (N,H,W) classes of pixels, -1 for a pixel without a label.
+     * NULL: there are no labels. */
     int32_t *labels;
     /* Mixed images: labels of the other image of each pair, or NULL. In the loss, labels have the
      * weight label_share and labels_other 1 - label_share. */
     int32_t *labels_other;
     float label_share;
-    /* (N, target_width); or NULL. A target that is NaN is missing. */
+    /* (N, target_width), NaN for a missing target. NULL: there are no targets. */
     float *targets;
     /* Weights of targets in the loss; NULL: all 1. weights_step 0: all samples have the same
      * weights, float[target_width], one borrowed array for all batches. Else weights are (N,

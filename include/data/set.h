@@ -147,7 +147,8 @@ typedef struct DataKindInfo {
     /* samples and targets are fields, (C,H,W) */
     bool has_fields;
 } DataKindInfo;
-/* Returns the row of the set's kind; data_kind_info returns that of `kind`. Static. */
+/* data_kind returns the row of the set's kind, data_kind_info the row of `kind`; both are
+ * static. */
 const DataKindInfo *data_kind(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
 /* Returns the DataKind with this name; -1: unknown. */
@@ -181,8 +182,7 @@ void data_set_give_block(DataSet *set, void *block);
 int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
 /* Writes to out, of `room` bytes, size and hash of the set's file (file_describe); for several
- * files their number, and a hash over the descriptions of at most DESCRIBED_MOST files, spread
- * evenly. */
+ * files their number, and a hash over the descriptions of at most 64 files, spread evenly. */
 void data_set_describe(const DataSet *set, char *out, size_t room);
 /* Sets *file to file i of a set of several files, as a set of one file. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
@@ -212,8 +212,9 @@ void data_units_log_unknown(const char *path, const DataColumns *now, const char
 Status data_set_check(const DataSet *set, int64_t classes);
 /* Writes a fingerprint of the set's content, which depends on shapes, types and values but not on
  * paths, names of arrays or storage: "200x1x28x28 uint8, labels 200 int32, xxh3-1
- * 0123456789abcdef". The hash covers all labels, 4,096 samples spread evenly, mean and deviation
- * (fingerprint.c says which bytes), so a change in the other samples may go unnoticed. */
+ * 0123456789abcdef". The hash covers all labels, 4,096 samples spread evenly (at most 256 of a set
+ * of fields), mean and deviation (fingerprint.c says which bytes), so a change in the other samples
+ * may go unnoticed. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Sets layout[i], for each file i of the set, to a hash of the addresses of the file's arrays and

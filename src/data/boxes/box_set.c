@@ -87,7 +87,7 @@ Status box_set_read_classes(BoxSet *set, int64_t first)
     if (dot && strcmp(dot, ".json") == 0)
         return fail(ERR_DATA,
                     "%s: expected a text with the name of a class in each line, a YAML file with "
-                    "`names`, or a data set; write the names of this file so",
+                    "`names`, or a data set; convert this file to one of them",
                     path);
     TRY(folder_read_classes(&names, path));
     for (int64_t i = 0; i < names.count; ++i) box_set_add_category(set, first + i, names.name[i]);

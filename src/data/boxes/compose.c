@@ -6,14 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-/* TRIES: places tried for an object before it is left out; HEAP_LEAST: fewest objects of a heap;
- * HEAP_SIDE, HEAP_SPREAD: largest side of such an object, and its largest distance from the heap's
- * centre; EMPTY_PERCENT, HEAP_PERCENT: percentage of scenes that are empty, and that have a heap */
 enum {
+    /* number of places that are tried for an object before it is left out */
     TRIES = 20,
+    /* fewest objects of a heap */
     HEAP_LEAST = 6,
+    /* largest side of an object of a heap, and its largest distance from the heap's centre along an
+     * axis, in pixels */
     HEAP_SIDE = 24,
     HEAP_SPREAD = 20,
+    /* percentage of scenes that are empty, and of scenes that have a heap */
     EMPTY_PERCENT = 5,
     HEAP_PERCENT = 3
 };

@@ -8,8 +8,8 @@ enum { XML_PATH = 256, XML_TEXT = 1024 };
 typedef struct XmlScan {
     /* borrowed: name of the file; its text, which ends with a zero byte; the next byte */
     const char *name, *text, *at;
-    /* names of the open elements, "annotation/object/name". The last of them is the element that
-     * has just ended, after xml_scan_next has read an element. */
+    /* names of the open elements, "annotation/object/name". After xml_scan_next the last of them is
+     * the element that has just ended. */
     char path[XML_PATH];
     /* text before the end of the element, without blanks around it */
     char value[XML_TEXT];

@@ -195,8 +195,8 @@ bool csv_parse_number(const CsvValue *value, double *number);
  * column c. ERR_DATA. csv_convert_number does not apply mean and deviation. */
 Status csv_convert_number(const CsvReader *r, int i, const CsvColumn *c, double *x);
 Status csv_convert_label(const CsvReader *r, int i, const CsvColumn *c, int32_t *label);
-/* first: first id of the field, which missing values get. With a vocabulary, values that are not in
- * it get the next id. */
+/* first: first id of the field. Missing values get it, except with CSV_IDS_HASH_SHARED and
+ * CSV_IDS_HEX. With a vocabulary, values that are not in it get the next id. */
 Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVocab *vocab,
                       uint64_t first, uint64_t *id);
 /* Returns whether the column is a category with a vocabulary. */
@@ -217,8 +217,8 @@ typedef struct CsvEncoding {
 /* Allocates `vocabs` empty vocabularies; ids, means and deviations are 0. */
 void csv_encoding_init(CsvEncoding *encoding, const CsvSchema *schema, int vocabs);
 void csv_encoding_fini(CsvEncoding *encoding, int vocabs);
-/* Converts the record that was read last: numbers to dense (1 if the schema has none), one id per
- * category, and the label if the schema has one. ERR_DATA. */
+/* Converts the record that was read last: numbers to dense (a single 1 if the schema has no
+ * numbers), one id per category, and the label if the schema has one. ERR_DATA. */
 Status csv_convert_record(const CsvReader *reader, const CsvEncoding *encoding, float *dense,
                           uint64_t *ids, int32_t *label);
 

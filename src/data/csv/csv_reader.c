@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-/* times a byte: the byte repeated in all eight bytes */
+/* EACH * b is the number that has byte b in all of its eight bytes */
 #define EACH UINT64_C(0x0101010101010101)
 
 /* Returns the first byte from p on that is a line break, a separator or a quote. There always is
@@ -138,9 +138,9 @@ static Status read_quoted_value(CsvReader *r, int column, char *p, CsvValue *v)
                     "there is text after a closing quote; write a quote inside a value as two");
 }
 
-/* Fast path for unquoted values. `count` values of the record have been read; reads more until the
- * record ends (*ended; r->at is at its line break), `most` values are read, or a value needs
- * read_special_value (r->at is at this value). Returns the new count. */
+/* Fast path for unquoted values. `count` values of the record have been read. Stops at the end of
+ * the record (*ended is set, and r->at is at the line break), after `most` values, or at a value
+ * that needs read_special_value (r->at is at this value). Returns the new count. */
 static int read_plain_values(CsvReader *r, int count, int most, bool *ended)
 {
     const CsvSchema *s = r->input->schema;

@@ -97,7 +97,8 @@ Status csv_convert_label(const CsvReader *r, int i, const CsvColumn *c, int32_t 
 /* Parses 1 to 8 hexadecimal digits; *good false: the value is something else. */
 static uint64_t parse_hex(const CsvValue *v, bool *good)
 {
-    /* 1 + the digit, so that converting needs no branch */
+    /* 1 + the value of a hexadecimal digit, and 0 for other characters: converting needs no
+     * branch */
     static const uint8_t digit[256] = {
         ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
         ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,

@@ -17,8 +17,9 @@ static uint64_t load_eight_bytes(const char *p)
     return x;
 }
 
-/* Computes the key of a value: its bytes if there are up to 16, loaded without a branch on their
- * number; otherwise two hashes, and find_slot compares the texts as well. */
+/* Computes the key of a value. The key of a value of up to 16 bytes is its bytes, which are loaded
+ * without a branch on their number. The key of a longer value is two hashes, and find_slot compares
+ * the texts as well. */
 static void make_key(const CsvValue *v, uint64_t key[2])
 {
     enum { SHORT = 16 };

@@ -98,8 +98,8 @@ void moments_add(Moments *m, double x)
     m->squares = pair_add(m->squares, pair_multiply(d, d));
 }
 
-/* Returns an exponent for the joined sums: the larger of the exponents of sums that are not 0, or
- * that of the difference of the shifts, if this difference is much larger. */
+/* Returns an exponent for the joined sums: the larger exponent of the sums that are not 0, or the
+ * exponent of the difference of the shifts if this difference is much larger. */
 static int joined_exponent(const Moments *m, const Moments *other)
 {
     bool known = moments_differ(m), shifts_differ = m->shift != other->shift;

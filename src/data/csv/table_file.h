@@ -12,8 +12,8 @@ typedef struct TableLayout {
     const char *const *column_name, *const *field_name;
     /* ids are below id_rows; 0: they have 64 bits */
     uint64_t id_rows;
-    /* mean subtracted from each column and deviation it was divided by; 0 and 1 for columns that
-     * are not standardised; NULL: no column is standardised */
+    /* mean that was subtracted from each column, and deviation by which it was divided: 0 and 1 for
+     * a column that is not standardised; NULL: no column is standardised */
     const double *mean, *deviation;
     /* first id of each field, fields + 1 entries; NULL: all fields share one range of ids */
     const uint64_t *field_first;

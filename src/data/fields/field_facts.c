@@ -311,7 +311,7 @@ static void hash_numbers(HashPieces *hash, const FieldPacking *p, const double *
     }
 }
 
-/* Hashes the values of a variable; of a variable with times, only those of the first. */
+/* Hashes the values of a variable; if it has times, only the values of the first time. */
 static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     enum { PIECE_VALUES = 4 << 20 };

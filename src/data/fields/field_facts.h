@@ -32,8 +32,14 @@ enum { FIELD_TIMES = 1 << 22 };
 /* netCDF's value for floats that were never written */
 #define FIELD_NEVER_WRITTEN 9.969209968386869e36
 
-/* largest number of levels whose coordinate is read; bytes of a text; bytes of all meanings */
-enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80, FIELD_MEANINGS = 8192 };
+enum {
+    /* largest number of levels whose coordinate is read */
+    FIELD_COORDINATES = 512,
+    /* bytes of the text of an attribute, such as units */
+    FIELD_UNITS = 80,
+    /* bytes of the meanings of all labels */
+    FIELD_MEANINGS = 8192
+};
 typedef struct FieldVariableFacts {
     DataArray array;
     /* FieldDim of each dimension of the array */

@@ -1,5 +1,5 @@
 /* A set of fields that is being opened, and the steps of opening it, which are in several files: a
- * comment that begins with a file says where the functions below it are. */
+ * comment that begins with the name of a file says where the functions after it are defined. */
 #ifndef WEFT_DATA_FIELD_OPENING_H
 #define WEFT_DATA_FIELD_OPENING_H
 

@@ -19,9 +19,15 @@
 #include <math.h>
 #include <string.h>
 
-/* number of text attributes that are copied, and of all attributes of a variable; bytes of a text;
- * largest number of axes */
-enum { COPIED = 6, ATTRS = COPIED, TEXT = 128, AXES = 3 * FIELD_VARIABLES };
+enum {
+    /* number of text attributes that are copied, and largest number of attributes of a variable */
+    COPIED = 6,
+    ATTRS = COPIED,
+    /* bytes of a text */
+    TEXT = 128,
+    /* largest number of axes */
+    AXES = 3 * FIELD_VARIABLES
+};
 static const char *const copied[COPIED] = {"units", "standard_name", "long_name",
                                            "axis",  "positive",      "calendar"};
 

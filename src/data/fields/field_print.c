@@ -247,7 +247,7 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
     json_end(json);
 }
 
-/* Adds the number of a run of frames, and the first and last time if these are known. */
+/* Adds how many frames a run of frames has, and its first and last time if they are known. */
 static void span_json(const FieldSet *f, int64_t first, int64_t frames, Json *json)
 {
     char text[FIELD_TIME_TEXT];

@@ -147,7 +147,7 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 field_path(f, 0), span);
 }
 
-/* The times that are selected: from `from` to `to`. before: without `to` itself. */
+/* The times that are selected: from `from` up to `to`. before: `to` itself is not selected. */
 typedef struct Span {
     double from, to;
     bool before;

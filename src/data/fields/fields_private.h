@@ -1,5 +1,5 @@
-/* Functions for sets of fields that files of the data module share. A comment that begins with a
- * file says where the functions below it are. */
+/* Functions for sets of fields that files of the data module share. A comment that begins with the
+ * name of a file says where the functions after it are defined. */
 #ifndef WEFT_DATA_FIELDS_PRIVATE_H
 #define WEFT_DATA_FIELDS_PRIVATE_H
 

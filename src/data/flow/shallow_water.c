@@ -71,9 +71,9 @@ static void raise_mountains(FlowSolver *w, double most)
     }
 }
 
-/* Fills the halo of a field whose rows are 0 .. rows - 1. mirror 1: values are the same on both
- * sides of a wall, which is between two rows; -1: the walls are the rows 0 and rows - 1, where
- * values are 0, and values change their sign across. */
+/* Fills the halo of a field whose rows are 0 .. rows - 1. mirror 1: a wall is between two rows, and
+ * values are the same on both sides of it. mirror -1: rows 0 and rows - 1 are the walls; values are
+ * 0 there, and change their sign across a wall. */
 static void fill_halo(const FlowSolver *w, double *field, int rows, double mirror)
 {
     bool on_wall = mirror < 0;

@@ -174,7 +174,7 @@ static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry
 }
 
 /* Collects the sub-folders of dir if `classes` is set, else all files below dir. here: the entry of
- * dir in the chain of ancestors; not used if `classes` is set. */
+ * dir in the list of ancestors; not used if `classes` is set. */
 static Status read_folder(Walk *walk, const char *dir, bool classes, const Ancestor *here)
 {
     DIR *open = opendir(dir);

@@ -1,5 +1,5 @@
 /* Fills the rows of micro-batches: reads, decodes, augments, mixes. A row depends only on its
- * sample, epoch and seed, so any thread may fill rows in any order. */
+ * sample, epoch and seed until images are mixed, so any thread may fill rows in any order. */
 #include "fill.h"
 
 #include <string.h>

@@ -76,9 +76,13 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
 /* The plan depends only on the set and the configuration, so it is the same on all ranks. */
 ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
 {
-    /* bytes of a window; bytes above which `auto` shuffles a set by chunks; fewest chunks of a
-     * window */
-    enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, WINDOW_CHUNKS_MIN = 4 };
+    enum {
+        /* bytes of a window, which has at least WINDOW_CHUNKS_MIN chunks */
+        WINDOW_BYTES = 128 << 20,
+        WINDOW_CHUNKS_MIN = 4,
+        /* size of a set above which `auto` shuffles it by chunks */
+        LARGE_BYTES = 256 << 20
+    };
     int64_t chunk = set->x.chunk_rows;
     bool large = set->x.dim[0] > LARGE_BYTES / set->x.sample_bytes;
     int shuffle = config ? config->data.shuffle : SHUFFLE_AUTO;

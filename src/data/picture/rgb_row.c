@@ -14,9 +14,9 @@ static void convert_pixels(float *const to[3], const uint8_t *from, int first, i
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Eight pixels are 24 bytes, loaded as the first 16 and the last 16. position[k][half]: where in
- * this half the bytes of channel k are, bytes k, k + 3, ... of the 24; -1: the byte is in the other
- * half. */
+/* Eight pixels are 24 bytes, loaded as the first 16 (half 0) and the last 16 (half 1). Channel k of
+ * pixel i is byte k + 3 i of the 24. position[k][half][i]: index of this byte in the half; -1: it
+ * is taken from the other half, or i is above 7. */
 static const int8_t position[3][2][16] = {
     {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},

@@ -245,7 +245,7 @@ static uint16_t *map_compose(const DataSet *set, LabelMap before, const Match *m
     return class;
 }
 
-/* Composes the map of the set, or those of all its files, with match->to, of `count` entries. */
+/* Composes the map of the set, or the maps of all its files, with match->to, of `count` entries. */
 static Status maps_compose(DataSet *set, const Match *match, int64_t count)
 {
     DataSet *old = mem_new(sizeof *old);

@@ -1,8 +1,8 @@
 /* Reads and writes the names of classes, and of a table's columns and fields. A list is stored as
- * the root attribute `classes` (`columns`, `fields`) of strings of fixed length, or, if it is too
- * large for an attribute (64 KB), as a data set of the same name. Readers accept both. Names are
- * read on demand and in a separate process, since HDF5 must parse an untrusted file for them;
- * control characters become '?'. */
+ * the root attribute `classes` (`columns`, `fields`) of strings of fixed length, or, if it has more
+ * than ATTRIBUTE_BYTES_MAX bytes, as a data set of the same name, since HDF5 limits attributes to
+ * 64 KB. Readers accept both. Names are read on demand and in a separate process, since HDF5 must
+ * parse an untrusted file for them; control characters become '?'. */
 #include "base/escape.h"
 #include "../data_private.h"
 

@@ -117,8 +117,8 @@ static Status filters_check(const char *path, const char *name, hid_t create)
     return OK;
 }
 
-/* Checks that two sizes are in proportion to the `stored` bytes: that of a chunk, which HDF5
- * allocates whole, and that of the array, in which HDF5 fills in chunks that are not stored. */
+/* Checks that two sizes are in proportion to the `stored` bytes: the size of a chunk, which HDF5
+ * allocates whole, and the size of the array, in which HDF5 fills in chunks that are not stored. */
 static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];

@@ -1,8 +1,8 @@
-/* The data module's helpers for HDF5: the lock, opening files with messages that say what to do,
- * listing a file's arrays, and checking that a data set's bytes are all in one file. HDF5's own
- * error printing is off; where HDF5's messages help, weft's messages quote them. All functions but
- * those of the lock are called under hdf5_lock. Files are read without file locks, since shared
- * file systems often have none. */
+/* The data module's helpers for HDF5: the lock, limits for a process that unpacks a file, opening
+ * files with messages that say what to do, listing a file's arrays, and checking that a data set's
+ * bytes are all in one file. HDF5's own error printing is off; where HDF5's messages help, weft's
+ * messages quote them. h5_open and all functions that use HDF5's objects are called under
+ * hdf5_lock. Files are read without file locks, since shared file systems often have none. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
         MEMORY_MB = 4096,
         /* slowest accepted unpacking: a slower file is taken for a malicious one */
         UNPACK_MB_S_MIN = 10,
-        /* added to the time for unpacking: for all other work */
+        /* time for all other work, which is added to the time for unpacking */
         SPARE_S = 30
     };
     const int seconds = SPARE_S + (int)(bytes / ((int64_t)UNPACK_MB_S_MIN << 20));

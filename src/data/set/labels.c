@@ -110,8 +110,8 @@ Status tokens_check(const DataSet *set)
 
 /* ---- errors ---- */
 
-/* Writes the file's name for a label that has no class. Returns false if the file has no name for
- * it, or only numbers as names. */
+/* Writes the name that the file gives to the class of a label, which has no class in the run.
+ * Returns false if the file has no name for the label, or only numbers as names. */
 static bool find_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
     ClassNames names = {0};

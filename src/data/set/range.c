@@ -19,9 +19,14 @@ enum {
     BUFFER_VALUES = 1 << 16
 };
 
-/* Values to measure: inputs times the set's scale; inputs as the model takes them, with mean and
- * deviation applied; targets. */
-typedef enum RangeOf { RANGE_SCALED, RANGE_INPUTS, RANGE_TARGETS } RangeOf;
+/* Values to measure. */
+typedef enum RangeOf {
+    /* inputs times the set's scale */
+    RANGE_SCALED,
+    /* inputs as the model takes them: scaled, with mean and deviation applied */
+    RANGE_INPUTS,
+    RANGE_TARGETS
+} RangeOf;
 
 typedef struct Measure {
     const DataSet *set;

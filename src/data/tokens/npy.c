@@ -140,7 +140,7 @@ static Status parse_header(Text *t, NpyHeader *h)
 
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes)
 {
-    /* bytes before the text: version 1 has 2 bytes for its length, later ones 4 */
+    /* bytes before the header's text, whose length has 2 bytes in version 1, and 4 in later ones */
     enum { SHORT_PREFIX = 10, LONG_PREFIX = 12 };
     *header = (NpyHeader){.bytes = 1};
     if (bytes < LONG_PREFIX || !npy_begins(head, bytes)) return npy_fail(path, "is truncated");

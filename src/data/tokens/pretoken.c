@@ -27,8 +27,8 @@ static CharKind kind_of(uint32_t c)
 }
 
 /* Returns the kind of the first character of n bytes of UTF-8 (RFC 3629), and its length in bytes.
- * An invalid byte is a character by itself, and so is the first byte of a character that is cut off
- * by a final end of the text. */
+ * An invalid byte is a character by itself. final: the text ends after these bytes, and the first
+ * byte of a character that is cut off there is a character by itself, too. */
 static CharKind first_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
 {
     const unsigned char c = p[0];

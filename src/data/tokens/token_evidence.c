@@ -1,9 +1,10 @@
 /* Checks token ids without a header against the width and the byte order that they are read with.
  * Ids of 32 bits read as 16 have every second value near 0; ids of 16 bits read as 32 exceed any
  * vocabulary. In ids from 0 to V - 1 the low byte takes all values, and the high byte only V / 256
- * values; if instead the low byte takes fewer, the byte order is wrong. Few ids may look like this
- * by chance: if low bytes are uniform, the low bytes of all D different ids are below p x 256 with
- * probability p^D. Low bytes are evidence only if this probability is below CHANCE. */
+ * values; if instead the low byte takes fewer values than the high byte, the byte order is wrong.
+ * Few ids may look like this by chance: if low bytes are uniform, the low bytes of all D different
+ * ids are below p x 256 with probability p^D. Low bytes are evidence only if this probability is
+ * below CHANCE. */
 #include "token_file.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@ enum {
     TOKENS_MIN_SMALL = 128,
     /* largest high half of an id in a vocabulary of up to 262,144 */
     HIGH_HALF_MAX = 3,
-    /* the largest low half must reach this: in a small file all ids may be small */
+    /* values look like 32 bits only if the largest low half is at least this, because in a small
+     * file all ids may be small */
     LOW_HALF_MIN = 1024,
     /* limit of ids without --vocab: published vocabularies have up to 262,144 */
     ID_LIMIT = 1 << 20,

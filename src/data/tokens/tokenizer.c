@@ -307,8 +307,8 @@ static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, Token
 
 /* ---- texts ---- */
 
-/* Encodes the whole words in n bytes of text. final: the text ends there. Returns the number of
- * bytes encoded. */
+/* Encodes the whole words in n bytes of text. final: the text ends after them. Returns the number
+ * of bytes encoded. */
 static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final, TokenList *out)
 {
     const unsigned char *p = (const unsigned char *)text;

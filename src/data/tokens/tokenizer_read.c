@@ -46,8 +46,8 @@ static char *skip_byte_order_mark(char *text)
 /* ---- vocab.json and merges.txt ---- */
 
 /* Returns the byte that a character represents. GPT-2's files represent visible bytes of Latin-1 by
- * themselves, and the others (0 to 32, 127 to 160 and 173), in order, by U+0100 and following. -1:
- * the character represents no byte. */
+ * themselves, and the others (0 to 32, 127 to 160 and 173), in order, by U+0100 and the characters
+ * that follow. -1: the character represents no byte. */
 static int byte_of_char(int c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return c;
