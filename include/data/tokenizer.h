@@ -36,8 +36,8 @@ const char *tokenizer_hash(const Tokenizer *tokenizer);
 enum { TOKENIZER_IDENTITY = 32 };
 #define TOKENIZER_OF_BYTES "bytes"
 /* Finds the identity of a tokenizer and the size of its vocabulary. *vocab 0: path is a file that
- * cannot be read as a tokenizer, and the log says so. path TOKENIZER_OF_BYTES: the tokens are
- * bytes; the path of a file is never meant. ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a
+ * cannot be read as a tokenizer, and the log says so. path TOKENIZER_OF_BYTES: the tokens are a
+ * text's bytes, even if a file has this name. ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a
  * usable tokenizer. */
 Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], int64_t *vocab);
 /* UNKNOWN: one identity is unknown, or one is a hash of tokens and the other a hash of a file. */

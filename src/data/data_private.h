@@ -350,7 +350,7 @@ int64_t h5_class_count(hid_t file);
 /* Adds a list of names to a hash and appends it to lines (DataColumns), one name per line. Returns
  * false if there is no list. */
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines);
-/* ERR_DATA: a name occurs twice in the list, which the file `path` stores. */
+/* ERR_DATA: a name occurs twice in the list that the file `path` stores. */
 Status class_names_check(const ClassNames *names, const char *path);
 /* Called for each file but the first while a list of files is opened. all: the class names of set.
  * Appends the names that only `other` has to `all`, and sets other->map to the map from other's

@@ -119,7 +119,8 @@ typedef struct CsvReader {
     uint64_t stop[3];
 } CsvReader;
 /* Begins to read a block; a header is read as its first record. Records must have as many values as
- * the file's first record. any_width: they may have any number of values up to CSV_COLUMNS_MAX. */
+ * the file's first record. any_width: records may have any number of values up to
+ * CSV_COLUMNS_MAX. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block,
                      bool any_width);
 void csv_reader_fini(CsvReader *reader);

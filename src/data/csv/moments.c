@@ -111,9 +111,11 @@ static int joined_exponent(const Moments *m, const Moments *other)
     return exponent;
 }
 
-/* Converts the sums of `more`, whose shift is t, to the shift s of m. With d = t - s, sum of (x -
- * s) = sum of (x - t) + n d, and sum of (x - s)^2 = sum of (x - t)^2 + 2 d sum of (x - t) + n
- * d^2. */
+/* Converts the sums of `more`, whose shift is t, to the shift s of m. With d = t - s:
+ *
+ *     sum of (x - s)   = sum of (x - t) + n d
+ *     sum of (x - s)^2 = sum of (x - t)^2 + 2 d sum of (x - t) + n d^2
+ */
 void moments_join(Moments *m, const Moments *more)
 {
     Moments other = *more;

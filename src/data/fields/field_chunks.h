@@ -1,6 +1,6 @@
-/* Reads arrays that are stored in HDF5's chunks, without HDF5: chunks are found once with HDF5,
- * then read by their offset and unpacked on any number of threads. The chunks that were used last
- * are kept. */
+/* Reads arrays that are stored in HDF5's chunks. HDF5 only finds the chunks, once; then they are
+ * read by their offset and unpacked without it, on any number of threads. The chunks that were used
+ * last are kept. */
 #ifndef WEFT_DATA_FIELD_CHUNKS_H
 #define WEFT_DATA_FIELD_CHUNKS_H
 

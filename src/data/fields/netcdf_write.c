@@ -6,7 +6,8 @@
  *
  *     /time (T)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
  *     /x    (W)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
- *     /h    (T,W) DIMENSION_LIST -------------------------------+ */
+ *     /h    (T,W) DIMENSION_LIST -------------------------------+
+ */
 #include "netcdf_write.h"
 #include "../data_private.h"
 
