@@ -64,7 +64,9 @@ typedef struct BackendTable {
     /* Bytes of device memory that this process has allocated, without the allocations of libraries,
      * and bytes that are free. NULL: memory is the host's. */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
-    /* The name of the backend's device, for messages; valid until the next call. */
+    /* Describes for messages the memory that `memory` counts as free: its total size, the device
+     * and the node; "" in a dry run without a GPU. Valid until the next call. NULL if `memory` is
+     * NULL. */
     const char *(*memory_text)(Backend *b);
     /* the compute stream; borrowed */
     Stream *(*stream)(Backend *b);
@@ -201,8 +203,8 @@ typedef struct ThreadsLimits {
     /* cores and hardware threads (cpus) in the affinity mask of this process; cores in the mask of
      * its parent process, the launcher (outer) */
     int cores, cpus, outer;
-    /* cores that the control groups allow, 0: no limit; seconds for which a group's quota has
-     * stalled its processes, of the group with the longest time */
+    /* quota: cores that the control groups allow, 0 without a limit. waited_s: seconds for which a
+     * quota has stalled the processes of its group; the longest such time of all the groups. */
     double quota, waited_s;
 } ThreadsLimits;
 enum { MASK_CPUS = 8192 };

@@ -1,4 +1,5 @@
-/* Elementwise work on flat ranges of fp32 on a backend: sums of gradients, norms, updates. */
+/* Work on flat ranges of fp32 in a backend's memory: sums of gradients, norms, updates of
+ * parameters, moving averages, sums of losses, and matrix products for optimizers. */
 #ifndef WEFT_TENSOR_FLAT_H
 #define WEFT_TENSOR_FLAT_H
 
@@ -71,7 +72,7 @@ typedef struct FlatChunk {
  * sum of a tensor does not depend on how ranks divide it. A term x^2 is exact in double. It is
  * split into whole multiples of three units, each 2^32 times the next smaller one; the rest, which
  * is less than the smallest unit, is dropped. `part` counts each unit in integers, without
- * rounding. `scale` is the number of the largest unit, which is the smallest unit with x^2 <= 2^31
+ * rounding. `scale` is the index of the largest unit, which is the smallest unit with x^2 <= 2^31
  * units for every term; SQUARES_INFINITE and SQUARES_NAN replace it in a sum that is infinite or
  * NaN. Zeroed memory is the sum of no terms. A sum has at most 2^32 terms (Demmel & Nguyen 2015,
  * "Parallel reproducible summation"). */
@@ -124,8 +125,9 @@ typedef struct FlatTable {
      * NULL in host memory, where each slice is added when it arrives. */
     void (*add_slices)(Stream *s, DType type, void *out, const void *slices, int count,
                        int64_t stride, int64_t n);
-    /* out[i] = sum of squares of chunk i, ceil(n / FLAT_CHUNK) chunks of FLAT_CHUNK elements. The
-     * bits do not depend on the alignment of x. */
+    /* out[i] = sum of squares of chunk i of x, for each of its ceil(n / FLAT_CHUNK) chunks of
+     * FLAT_CHUNK elements; the last chunk may be shorter. The bits do not depend on the alignment
+     * of x. */
     void (*squares)(Stream *s, double *out, const float *x, int64_t n);
     /* out[chunk[i].sum] = sum of squares of chunk i of the arena x, bit-equal to `squares`, in one
      * launch. chunk is in the backend's memory. */

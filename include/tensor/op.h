@@ -189,10 +189,10 @@ struct Op {
     bool dx_over_x;
     /* backward_weight may run long after backward_data: it reads x and dy only */
     bool weight_later;
-    /* operations of one run; a multiply-add counts as two */
+    /* floating-point operations of one run; a multiply-add counts as two */
     double flops_forward, flops_backward;
-    /* where there is a choice: which kernels or library run the operation, as text for the user;
-     * else NULL. Borrowed from the backend. */
+    /* The kernels or the library that run the operation, as text for the user; NULL if the backend
+     * has no choice. Borrowed from the backend. */
     const char *kernels;
 };
 

@@ -9,7 +9,8 @@ typedef int OpKind;
 
 enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
 
-/* Facts about an activation; 0: its derivative is computed from its input, and act(0) is 0. */
+/* Facts about an activation, as bits. If no bit is set, its derivative is computed from its input,
+ * and act(0) is 0. */
 enum {
     /* the derivative is computed from the output */
     ACT_FROM_Y = 1,
@@ -139,9 +140,10 @@ typedef struct RotaryScaling {
     /* llama3: bounds, in turns of a pair within the original context: below the first, a pair's
      * speed is divided by `factor`; above the second, it is unchanged */
     float low_freq_factor, high_freq_factor;
-    /* yarn: bounds in turns (defaults 32 and 1); the last three give the factor on cosines and
-     * sines */
-    float beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim;
+    /* yarn: bounds in turns (defaults 32 and 1) */
+    float beta_fast, beta_slow;
+    /* yarn: these give the factor on cosines and sines */
+    float attention_factor, mscale, mscale_all_dim;
     /* yarn: bounds are rounded to whole pairs */
     bool truncate;
 } RotaryScaling;
@@ -182,7 +184,8 @@ typedef struct OpSpec {
     OpKind kind;
     /* conv2d, pool: height, width */
     int kernel[2], stride[2], pad[2];
-    /* conv_transpose2d: rows below and columns on the right of y that a larger pad would cut off */
+    /* conv_transpose2d: rows added at the bottom of y, and columns added at its right (PyTorch's
+     * output_padding) */
     int output_pad[2];
     /* pad */
     Padding padding;
@@ -265,7 +268,7 @@ typedef struct OpSpec {
     /* bag: all its fields together count as one field */
     bool bag_together;
     /* No parameter, running statistic or table row of this operation changes: backward_weight is
-     * not run. A single frozen parameter does not set it. */
+     * not run. False if only some of them are frozen. */
     bool frozen;
     /* batch_norm normalises with its running statistics in training, too, and leaves them
      * unchanged */
@@ -279,7 +282,7 @@ typedef struct OpSpec {
      * graph */
     const ChannelSum *channel_sums;
     int sums;
-    /* number of inputs; number of w: parameters first, then running statistics */
+    /* number of inputs; number of arrays in w: parameters first, then running statistics */
     int x_count, w_count;
     /* the gradient of input i is needed; false for the data */
     bool need_dx[SPEC_INPUTS];
@@ -325,8 +328,8 @@ double attention_pairs(const OpSpec *spec, int64_t length);
 /* Sets *y to the shape of x[0] with spec->padding. ERR_CONFIG, beginning with `name`, if x[0] is
  * too small for it. */
 Status padding_shape(const OpSpec *spec, const char *name, Shape *y);
-/* Returns the row (d 0) or column (d 1) of x[0] that place `at` of y is a copy of; -1: y is 0
- * there. */
+/* Returns the row (d = 0) or column (d = 1) of x[0] that row or column `at` of y copies; -1 if y is
+ * 0 there. */
 int64_t padding_source(const OpSpec *spec, int d, int64_t at);
 
 /* The spec of an operation that converts `from` to another layout or number format of the same

@@ -85,9 +85,10 @@ int64_t desc_row(Desc d);
 int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
-/* Cuts a dimension of `items` among ranks in order: rank r has items slice_first(items, ranks, r)
- * up to slice_first(items, ranks, r + 1). Slices differ by at most one item, and no slice is larger
- * than rank 0's. With n times as many ranks, each slice is cut into n whole slices:
+/* Returns the first item of a rank's slice of a dimension of `items` items, which is divided among
+ * the ranks in order: rank r has items slice_first(items, ranks, r) up to, but not including,
+ * slice_first(items, ranks, r + 1). The lengths of slices differ by at most one item, and no slice
+ * is longer than rank 0's. With n times as many ranks, each slice is cut into n slices:
  * slice_first(items, ranks, r) == slice_first(items, n * ranks, n * r). */
 int64_t slice_first(int64_t items, int ranks, int rank);
 /* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
@@ -104,14 +105,16 @@ typedef struct SumSlices {
     int total;
     /* this rank computes slices first .. first + count - 1, a subtree */
     int first, count;
-    /* The terms are `parts` parts side by side (queries, keys, values) of `units` units each, on
-     * all ranks together; in the first part a unit has `lead` times as many terms as in the others.
-     * A slice consists of the same units of all parts, in the order of the parts. */
+    /* The terms of the whole sum, over all ranks, are `parts` parts side by side (such as queries,
+     * keys and values). Each part has `units` units; a unit of the first part has `lead` times as
+     * many terms as a unit of another part. A slice consists of the same units of all parts, in the
+     * order of the parts. */
     int64_t units, lead;
     int parts;
 } SumSlices;
-/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements.
- * Every rank has its slice of each run, packed. */
+/* How a tensor is divided: it is `runs` contiguous runs of equal size, and each run has `items`
+ * items of `unit` elements. Every rank has its slice of the items of each run, and stores its
+ * slices without gaps. */
 typedef struct Slices {
     int64_t runs, items, unit;
     /* element type: fp32 or bf16; on GPUs also fp16 */

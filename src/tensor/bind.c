@@ -14,7 +14,7 @@ bool threads_bind(int rank, int ranks, int threads)
     if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
     cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *mine = CPU_ALLOC(MASK_CPUS);
     if (!all || !mine) die_as(ERR_MEMORY, "out of memory for a CPU mask");
-    /* order[core]: position of the core among those of the mask, -1: not yet seen */
+    /* order[core]: index of the core among the cores of the mask; -1 until it is found there */
     int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
     for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
     CPU_ZERO_S(bytes, mine);

@@ -320,7 +320,8 @@ const OpInfo info_embedding = {
     .traffic = TRAFFIC_LOOK_UP,
 };
 
-/* y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions. */
+/* y[N,T,C] = x + w[t,C]; w is a learned table of positions, and t counts from the sequence's first
+ * token, also if spec.slice is set. */
 const OpInfo info_positions = {
     .name = "positions",
     .check = positions_check,
@@ -334,14 +335,14 @@ const OpInfo info_positions = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* Causal self-attention. x (N,T,3C) has queries, keys and values side by side, each with `heads`
- * heads of C/heads elements; y is (N,T,C). Scores are scaled by 1/sqrt(C/heads). Saves one number
- * per (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). rotary: queries and
- * keys are first rotated by their position (Su et al. 2021; element i of a head pairs with i +
- * width / 2). kv_heads (Ainslie et al. 2023, "GQA"): keys and values have that many heads, each
- * shared by heads / kv_heads neighbouring heads of queries; x is (N,T,C + 2 kv_heads C/heads).
- * window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a query attends to its own key and
- * the window - 1 keys before it. */
+/* Self-attention, causal unless spec.full is set. x (N,T,3C) has queries, keys and values side by
+ * side, each with `heads` heads of C/heads elements; y is (N,T,C). Scores are scaled by
+ * 1/sqrt(C/heads). Saves one number per (N, head, T), never a T x T matrix (Dao et al. 2022,
+ * "FlashAttention"). rotary: queries and keys are first rotated by their position (Su et al. 2021;
+ * element i of a head pairs with i + width / 2). kv_heads (Ainslie et al. 2023, "GQA"): keys and
+ * values have that many heads, each shared by heads / kv_heads neighbouring heads of queries; x is
+ * (N,T,C + 2 kv_heads C/heads). window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a
+ * query attends to its own key and the window - 1 keys before it. */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,

@@ -1,5 +1,6 @@
-/* Formulas along one dimension of an image, for padding and upsampling: which pixel a place of the
- * output copies, or between which two pixels it interpolates. All backends use them. */
+/* Formulas along one dimension of an image, for padding and upsampling. A place is a row or a
+ * column of the output: which pixel of the input it copies, or between which two pixels it
+ * interpolates. All backends use these formulas. */
 #ifndef WEFT_TENSOR_PLACES_H
 #define WEFT_TENSOR_PLACES_H
 

@@ -1,8 +1,10 @@
-/* exchange: the communication between two kinds of layers of a tensor group: those that each rank
- * computes on all tokens or on its slice of the sequence, and those whose parameters are divided
- * among the ranks (Shoeybi et al. 2019, "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). If
- * a layer's outputs are summed over the ranks, its bias is a parameter of the exchange, so that it
- * is added once; each backend's operation adds it. */
+/* exchange: the communication between two kinds of layers of a tensor group (Shoeybi et al. 2019,
+ * "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). Layers of the first kind have their
+ * parameters divided among the ranks. Each rank computes layers of the second kind on all tokens or
+ * on its slice of the sequence. If a layer's outputs are summed over the ranks, its bias is a
+ * parameter of the exchange, so that it is added once; each backend's operation adds it. Also here:
+ * the ranges of terms of a sum's slices, and the map from a slice's elements to the whole
+ * sample. */
 #include "sliced.h"
 
 static bool divides_sequence(const OpSpec *s)
@@ -24,7 +26,7 @@ static Status exchange_check(const OpSpec *s)
     return fail(ERR_BUG, "exchange: %s cannot become %s", shape_text(x, a), shape_text(y, b));
 }
 
-/* True if x is the side of divided layers. */
+/* True if the divided layers are on the side of x: forward then adds the ranks' partial sums. */
 static bool adds_in_forward(ExchangeKind kind)
 {
     return kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;

@@ -14,7 +14,8 @@
 #define YOLO_INLINE static inline
 #endif
 
-/* Gains of the three parts (hyp.scratch-low of YOLOv5), and the highest ratio of sides. */
+/* Gains of the three parts of the loss (hyp.scratch-low of YOLOv5), and the highest ratio of
+ * sides. */
 #define YOLO_GAIN_BOX   0.05
 #define YOLO_GAIN_OBJ   1.0
 #define YOLO_GAIN_CLASS 0.5
@@ -153,7 +154,8 @@ YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
     const double angle = atan(m->w / m->h) - atan(p[2] / p[3]), v = four * angle * angle;
     const double alpha = v / (v - iou + (1 + YOLO_EPS));
     if (grad) {
-        /* derivatives of the intersection, of the area, of c2 / 2 and of the angle */
+        /* derivatives by x, y, w, h: of the intersection, of the prediction's area, of c2 / 2, of
+         * the angle and of d2 */
         const double inter_d[4] = {ax.inside_p * ay.inside, ay.inside_p * ax.inside,
                                    ax.inside_s * ay.inside, ay.inside_s * ax.inside};
         const double area_d[4] = {0, 0, p[3], p[2]};
