@@ -45,7 +45,8 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
                                   to - from);
 }
 
-/* Clears the padded channels, which are in the last group, of samples begin .. end - 1. */
+/* Clears the padded channels of samples begin .. end - 1. They are in the last group of channels
+ * (View). */
 static void padding_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;

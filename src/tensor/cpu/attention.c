@@ -1,15 +1,16 @@
 /* Attention, causal or full. Forward saves one log-sum-exp per query; backward computes the
- * probabilities again, tile by tile. An item is a tile of one head's queries; in backward it is a
- * whole head if there are enough heads, else a tile of queries or of keys. One thread computes an
- * item. With all kinds of items, dk and dv are summed in the same order, over the query heads that
- * share a key head one after the other, so that any number of threads gives the same bits. */
+ * probabilities again, tile by tile. The work is divided into items, each for one thread. In
+ * forward, an item is a tile of one head's queries. In backward, it is a whole key head, with the
+ * query heads that share it, if there are enough key heads, else a tile of queries or of keys. With
+ * every kind of item, dk and dv are summed in the same order, over the query heads that share a key
+ * head one after the other, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-/* with this many heads per thread, whole heads balance the threads well enough in backward */
+/* with this many key heads per thread, whole heads balance the threads well enough in backward */
 enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
@@ -103,8 +104,8 @@ static void attention_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Returns the tensors of one query head of a sample. The query heads that share its keys and values
- * follow it in memory. */
+/* Returns the tensors of one query head of a sample. The query heads that share keys and values are
+ * neighbours in memory. */
 static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t head)
 {
     const Attention *a = t->a;

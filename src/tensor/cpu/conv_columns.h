@@ -27,8 +27,9 @@ typedef struct ConvColumnsSpec {
 ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec);
 void conv_columns_free(ConvColumnsRun **run);
 size_t conv_columns_scratch_bytes(const ConvColumnsRun *run);
-/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
- * writes W (dw) and, unless it is NULL, B (db). */
+/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
+ * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not
+ * NULL. */
 void conv_columns_run(const ConvColumnsRun *run, void *const data[ROLES], void *scratch);
 
 #endif

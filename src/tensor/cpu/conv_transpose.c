@@ -33,9 +33,9 @@ static double transpose_macs(const OpSpec *s)
            s->kernel[1];
 }
 
-/* y[N,O,P,Q] = b[O] + the gradient of the input of a convolution from (N,O,P,Q) to (N,C,H,W) with
- * weight w[C,O/groups,R,S], if the gradient of its output is x[N,C,H,W] (Dumoulin & Visin 2016, "A
- * guide to convolution arithmetic for deep learning", section 4). */
+/* Consider a convolution from (N,O,P,Q) to (N,C,H,W) with weight w[C,O/groups,R,S]. If x[N,C,H,W]
+ * is the gradient of its output, y[N,O,P,Q] is the gradient of its input plus b[O] (Dumoulin &
+ * Visin 2016, "A guide to convolution arithmetic for deep learning", section 4). */
 const OpInfo info_conv_transpose2d = {
     .name = "conv_transpose2d",
     .check = transpose_check,

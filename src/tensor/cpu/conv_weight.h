@@ -19,7 +19,7 @@ ConvWeightRun *conv_weight_new(const ConvWeightSpec *spec);
 void conv_weight_free(ConvWeightRun **run);
 /* Bytes of scratch for one run. */
 size_t conv_weight_scratch_bytes(const ConvWeightRun *run);
-/* data[role]: pointers as in kernel_run: writes W (dw) and, unless it is NULL, B (db). */
+/* data[role]: pointers as in kernel_run. Writes W (dw), and B (db) if B is not NULL. */
 void conv_weight_run(const ConvWeightRun *run, void *const data[ROLES], void *scratch);
 
 /* Computes db of block `block` of dy's channels: the sums of its planes, added in double. dy is

@@ -1,22 +1,23 @@
-/* Images whose pixels are copies of pixels of another image, and their gradients. An item is a row
- * of one channel group of one sample, of y in forward and of x in backward. */
+/* Images whose pixels are copies of pixels of another image, and their gradients. An item is one
+ * row of one channel group of one sample: a row of y in forward, a row of x in backward. */
 #include "copies.h"
 
 #include <string.h>
 
-/* The copies in one dimension. */
+/* The copies in one dimension. A place is a row, or a column. */
 typedef struct CopyMap {
     /* sizes of x and y */
     int64_t x, y;
-    /* for each place of y its source in x; -1: none */
+    /* for each place of y, the place of x that it copies; -1: none */
     int64_t *source;
-    /* for each place of y, the length of the run that begins there and whose sources are neighbours
-     * in ascending order, or are all missing */
+    /* for each place of y, the number of places, from there on, whose sources are consecutive
+     * places of x, or which all have no source */
     int64_t *follow;
-    /* copies of place i of x, ascending: copy[first[i]] .. copy[first[i + 1] - 1] */
+    /* the places of y that copy place i of x, ascending: copy[first[i]] .. copy[first[i + 1] -
+     * 1] */
     int64_t *first, *copy;
-    /* for each place of x, the length of the run that begins there and in which all copies of a
-     * place are directly behind the copies of the place before */
+    /* for each place of x, the number of places, from there on, in which each place's copies follow
+     * directly after those of the place before (copies_follow) */
     int64_t *run;
 } CopyMap;
 
@@ -26,7 +27,8 @@ struct Copies {
     int64_t *memory;
 };
 
-/* True if the copies of place i + 1 are each one behind the copies of place i. */
+/* True if places i and i + 1 of x have the same number of copies, and copy k of place i + 1 comes
+ * directly after copy k of place i, for every k. */
 static bool copies_follow(const CopyMap *m, int64_t i)
 {
     const int64_t count = m->first[i + 1] - m->first[i];

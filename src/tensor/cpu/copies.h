@@ -6,7 +6,7 @@
 
 #include "view.h"
 
-/* Returns the row (d 0) or column (d 1) of x that place `at` of y is a copy of; -1: y is 0
+/* Returns the row (d = 0) or column (d = 1) of x that row or column `at` of y copies; -1 if y is 0
  * there. */
 typedef int64_t (*CopySource)(const OpSpec *spec, int d, int64_t at);
 

@@ -13,11 +13,12 @@
 
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
-/* Matrix products of fewer rows are divided by output channels. */
+/* With fewer rows, oneDNN's inner product would be a single part; matrix products are then faster,
+ * because they can be divided by output channels. */
 enum { FEW_ROWS = 64 };
 /* True if the products of dense_product.h are at least as fast as oneDNN's inner product in parts
- * of rows (dnnl_parts.c): with a plain weight, or with few rows, which would be a single part. With
- * CPU_PORTABLE, they are used for every layer that they can compute. */
+ * of rows (dnnl_parts.c): with a plain weight, or with few rows. With CPU_PORTABLE, they are used
+ * for every layer that they can compute. */
 static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
     const bool blocked = s->x[0].flat && s->x[0].block > 1;

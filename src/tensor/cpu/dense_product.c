@@ -9,19 +9,21 @@
 
 #include <omp.h>
 
-/* Rows for which weft's AVX2 kernel is used: with fewer than OWN_ROWS rows, half of its registers
- * are empty; from OWN_ROWS_END rows on, oneDNN is faster in a whole step (gpt: by a seventh on two
- * threads). */
+/* Without slices, weft's AVX2 kernel (simd/dense.c) computes products of OWN_ROWS to OWN_ROWS_END -
+ * 1 rows. With fewer rows, half of its registers would be empty; with more, oneDNN is faster in a
+ * whole step (gpt: by a seventh on two threads). */
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
-/* Division for oneDNN: most parts; multiple of rows and columns at which parts begin; least rows or
- * columns of a part if there are several. In a layer from 384 to 1536 features with 2048 rows, 16
- * parts take 2 % more time than one. */
+/* Division of a product that oneDNN computes. PARTS: the most parts. PART_UNIT: parts begin at rows
+ * and columns that are multiples of it. PART_LEAST: the fewest rows or columns of a part if there
+ * are several. In a layer from 384 to 1536 features with 2048 rows, 16 parts take 2 % more time
+ * than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
-/* With slices, oneDNN is used from these sizes on. ONEDNN_LEAST: columns; with fewer, oneDNN has
- * kernels that add in another order. ONEDNN_ROWS and ONEDNN_TERMS: rows, and terms of a slice; with
- * fewer, weft's kernel, which joins slices in registers, is faster (a step of mlp with 64 rows by 5
- * %, of lenet with 16 terms by 4 %). BLOCK_ROWS and BLOCK_COLUMNS: size of a block, whose partial
- * sums fit a core's cache. */
+/* With slices, oneDNN is used if a layer has at least these sizes. ONEDNN_LEAST: inputs or outputs,
+ * whichever are not divided among ranks; with fewer, oneDNN has kernels that add in another order.
+ * ONEDNN_ROWS: rows. ONEDNN_TERMS: terms of a slice. With fewer rows or terms, weft's kernel, which
+ * joins slices in registers, is faster (a step of mlp with 64 rows by 5 %, of lenet with 16 terms
+ * by 4 %). BLOCK_ROWS and BLOCK_COLUMNS: size of a block of the result, whose partial sums fit a
+ * core's cache. */
 enum {
     ONEDNN_LEAST = 16,
     ONEDNN_ROWS = 128,
@@ -32,10 +34,10 @@ enum {
 
 struct DenseRun {
     DenseSpec spec;
-    /* oneDNN computes */
+    /* oneDNN computes the product; false: weft's kernels do */
     bool onednn;
-    /* slices of each sum, 0: sums are not cut; ranges of terms per slice, and the ranges, as in
-     * DenseProduct; owned */
+    /* The fields of the same names of DenseProduct. slices is 0 if the sums of this direction are
+     * not cut. range is owned. */
     int slices, ranges;
     DenseRange *range;
     /* number of parts into which the result is divided along its rows and along its columns */
@@ -55,8 +57,8 @@ static DenseProduct shape_of_product(const DenseSpec *s)
     }
 }
 
-/* Returns where part number `part` begins if `size` elements, `units` units of `unit` each, are
- * divided into `parts` parts. */
+/* Returns the first element of part number `part` if `size` elements are divided into `parts` parts
+ * of whole units. There are `units` units of `unit` elements each; the last unit may be shorter. */
 static int64_t part_begin(int64_t units, int64_t part, int64_t parts, int64_t unit, int64_t size)
 {
     int64_t begin = units * part / parts * unit;
@@ -119,7 +121,7 @@ static bool is_sliced(const DenseRun *d)
     return d->spec.slices.total > 0;
 }
 
-/* True if the product's sums are in slices. */
+/* True if the sums of this direction are cut into slices. */
 static bool cuts_sums(const DenseSpec *s)
 {
     return s->slices.total > 0 &&
@@ -136,19 +138,19 @@ DenseRange *dense_ranges(const SumSlices *s, int64_t k)
     return range;
 }
 
-/* True if oneDNN computes a product with slices. The choice depends on the layer's smallest slice,
- * so it is the same on any number of ranks. */
+/* True if oneDNN computes this product of a layer with slices. The choice depends on the layer's
+ * smallest slice, so it is the same on any number of ranks. */
 static bool onednn_is_faster(const DenseSpec *s)
 {
     const SumSlices *cut = &s->slices;
     const int64_t divided = s->slices_inputs ? s->in : s->out,
-                  whole = s->slices_inputs ? s->out : s->in;
+                  undivided = s->slices_inputs ? s->out : s->in;
     const int64_t units = slice_first(cut->units, cut->total, cut->first + cut->count) -
                           slice_first(cut->units, cut->total, cut->first);
     const int64_t least = divided / units * (cut->units / cut->total);
-    const bool turns_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
-    return own_lanes() == 16 && !turns_blocks && s->rows >= ONEDNN_ROWS && whole >= ONEDNN_LEAST &&
-           least >= ONEDNN_TERMS;
+    const bool transposes_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
+    return own_lanes() == 16 && !transposes_blocks && s->rows >= ONEDNN_ROWS &&
+           undivided >= ONEDNN_LEAST && least >= ONEDNN_TERMS;
 }
 
 DenseRun *dense_product_new(const DenseSpec *spec)
@@ -177,7 +179,7 @@ void dense_product_free(DenseRun **run)
     mem_free(run);
 }
 
-/* Floats of scratch of a thread. */
+/* Returns the floats of scratch that each thread needs. */
 static int64_t scratch_floats(const DenseRun *d)
 {
     const int64_t k = shape_of_product(&d->spec).k;
@@ -225,7 +227,8 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
-/* Computes the terms of a range, DENSE_DEPTH at a time. */
+/* Computes a part of the result from the terms of a range, DENSE_DEPTH terms at a time. adds: the
+ * sum is added to what p->out already has. */
 static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRange range, bool adds)
 {
     for (; range.first < range.end; range.first += DENSE_DEPTH, adds = true) {
@@ -237,9 +240,9 @@ static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRang
     }
 }
 
-/* Computes a block in slices. Level l of `levels` has the sum of 2^l slices that waits to be
- * joined. The sum of slice i is joined with the sums of levels 0, 1, ..., one for each trailing 1
- * bit of i. */
+/* Computes a block of a product whose sums are cut into slices. Level l of `levels` has the sum of
+ * 2^l slices that waits to be joined. The sum of slice i is joined with the sums of levels 0, 1,
+ * ..., one for each trailing 1 bit of i. */
 static void onednn_slices(const DenseProduct *p, const DensePart *block, float *levels)
 {
     const SimdTable *simd = simd_table(DTYPE_F32);
@@ -264,7 +267,7 @@ static void onednn_slices(const DenseProduct *p, const DensePart *block, float *
     }
 }
 
-/* Computes a part in slices, in blocks. */
+/* Computes a part of a product whose sums are cut into slices, block by block. */
 static void onednn_blocks(const DenseProduct *p, const DensePart *part, float *levels)
 {
     DensePart block = *part;

@@ -3,9 +3,10 @@
  * smaller layers are the same on any number of ranks, and so are their bits. If a result is a sum
  * over slices (forward if the inputs are divided, else the gradient of x), each smaller layer gives
  * a partial sum in fp32; the partial sums are joined by the binary tree of neighbours, and the
- * result is rounded once. If other ranks have slices, too, an exchange completes the sum, so y, or
- * x and its gradient, is then fp32. The values that such an exchange writes to x or dy have
- * nevertheless been rounded to bf16. */
+ * result is rounded once. If other ranks have slices, too, an exchange next to the layer completes
+ * the sum. The tensor between the two, y if the inputs are divided, else x, is then fp32, as is its
+ * gradient. In the other direction, the exchange writes this tensor or gradient (x or dy) with
+ * values that are already rounded to bf16. */
 #ifndef WEFT_TENSOR_CPU_DENSE_SLICES_H
 #define WEFT_TENSOR_CPU_DENSE_SLICES_H
 

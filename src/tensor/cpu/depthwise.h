@@ -26,8 +26,9 @@ typedef struct DepthwiseSpec {
 Depthwise *depthwise_new(const DepthwiseSpec *spec);
 void depthwise_free(Depthwise **depthwise);
 size_t depthwise_scratch_bytes(const Depthwise *depthwise);
-/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
- * writes W (dw) and, unless it is NULL, B (db). */
+/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
+ * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not
+ * NULL. */
 void depthwise_run(const Depthwise *depthwise, void *const data[ROLES], void *scratch);
 
 #endif

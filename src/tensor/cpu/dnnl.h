@@ -28,12 +28,13 @@ Dnnl *cpu_dnnl(const Backend *backend);
 void dnnl_versions(FILE *out);
 /* Writes the version of the library that runs, such as "oneDNN 3.1.1 (64f6bcbcbab6)". */
 void dnnl_version_text(char *out, size_t room);
-/* Returns the instruction sets that oneDNN uses, one bit each; fp32: only those of its fp32
- * kernels. */
+/* Returns the instruction sets that oneDNN uses, one bit each; if fp32 is true, only those of its
+ * fp32 kernels. */
 unsigned int dnnl_isa(bool fp32);
 /* ERR_CONFIG, with the CPU's name, unless oneDNN has fast bf16 kernels for this CPU. */
 Status dnnl_bf16_check(void);
-/* Returns the floats of a vector register of oneDNN's kernels: 16 or 8 on x86 with AVX, else 0. */
+/* Returns the number of floats in a vector register of oneDNN's kernels: 16 or 8 on x86 with AVX,
+ * else 0. */
 int dnnl_vector_floats(void);
 
 /* The caller owns every Format. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W.
@@ -116,9 +117,9 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role);
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
-/* data[role]: pointers to the tensors. Forward writes Y from X, W and B; data writes X (dx) from Y
- * (dy) and W; weight writes W (dw) and B (db) from X and Y (dy). B is NULL without a bias. scratch:
- * kernel_scratch_bytes. Dies if oneDNN fails. */
+/* data[role]: pointers to the tensors. The forward kernel writes Y from X, W and B; the data kernel
+ * writes X (dx) from Y (dy) and W; the weight kernel writes W (dw) and B (db) from X and Y (dy). B
+ * is NULL without a bias. scratch: kernel_scratch_bytes. Dies if oneDNN fails. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);
 void kernel_free(Kernel **kernel);
 

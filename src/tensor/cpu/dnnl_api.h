@@ -90,7 +90,7 @@ Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Plans *kernel as one of weft's kernels if spec selects one; else returns false. */
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-/* Adds y = max(y, 0) after the primitive. */
+/* Appends y = max(y, 0) to the post-operations of a primitive. */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);
 
 #endif

@@ -1,5 +1,6 @@
-/* Kernels: oneDNN's primitives, planned, built and run. The caller provides their scratch
- * memory. */
+/* Kernels: plans, builds and runs oneDNN's primitives, or hands the work to weft's own kernels
+ * (dnnl_own.c) or to oneDNN's kernels in parts (dnnl_parts.c). The caller provides scratch memory.
+ * Also dnnl_product, oneDNN's matrix product of plain fp32 matrices. */
 #include "dnnl_api.h"
 
 #include <string.h>
@@ -163,14 +164,14 @@ void dnnl_product_prepare(void)
 
 void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds)
 {
-    const bool a_turned = p->a_col != 1, b_turned = p->b_col != 1;
+    const bool a_transposed = p->a_col != 1, b_transposed = p->b_col != 1;
     const int64_t rows = part->row_end - part->row, columns = part->column_end - part->column;
     /* oneDNN requires that a row's stride is at least its length, even if there is only one row */
     const int64_t a_row = p->a_row > p->k ? p->a_row : p->k;
     const int64_t b_row = p->b_row > columns ? p->b_row : columns;
-    onednn_must(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', rows, columns, p->k, 1,
-                           p->a + part->row * p->a_row, a_turned ? p->a_col : a_row,
-                           p->b + part->column * p->b_col, b_turned ? p->b_col : b_row,
+    onednn_must(dnnl_sgemm(a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', rows, columns, p->k,
+                           1, p->a + part->row * p->a_row, a_transposed ? p->a_col : a_row,
+                           p->b + part->column * p->b_col, b_transposed ? p->b_col : b_row,
                            adds ? 1 : 0, p->out + part->row * p->out_row + part->column,
                            p->out_row),
                 "dnnl_sgemm");

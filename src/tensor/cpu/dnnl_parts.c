@@ -7,7 +7,7 @@
  *                              the weight, which may be in its core's cache after the update;
  *                              else rows of x and y
  *   dense, data                rows of x and y
- *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
+ *   convolution, forward, data samples, if oneDNN's kernel is a matrix product; its other kernels
  *                              add in the same order with any number of threads
  *   weight                     blocks of output channels, whose dy is copied first; or, if there
  *                              are many pixels, samples, whose sums are joined by a binary tree */
@@ -30,6 +30,8 @@ enum {
     SAMPLE_PARTS = 8,
 };
 
+/* The parts of a kernel are rows of x and y (samples in a convolution), samples whose dw are
+ * summed, or output channels. */
 typedef enum Cut { CUT_ROWS, CUT_SAMPLES, CUT_OUTPUTS } Cut;
 
 typedef struct Parts {

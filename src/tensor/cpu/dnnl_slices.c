@@ -22,7 +22,7 @@
 /* Memory of a thread in the workspace. */
 typedef struct Memory {
     void *scratch;
-    /* rows of the undivided dimension, and columns of a slice, in bf16 */
+    /* block: rows of the undivided tensor; columns: columns of one slice; both in bf16 */
     void *block, *columns;
     float *sums;
 } Memory;
@@ -40,7 +40,7 @@ typedef struct Task {
 
 static Memory memory_of(const SlicedDense *l, void *workspace, int thread)
 {
-    char *at = (char *)workspace + l->whole +
+    char *at = (char *)workspace + l->converted +
                (size_t)thread * (l->scratch + l->block + l->columns + l->sums);
     return (Memory){.scratch = at,
                     .block = at + l->scratch,

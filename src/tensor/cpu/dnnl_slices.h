@@ -30,7 +30,7 @@ typedef struct SlicedDense {
     int threads, slices, ranges;
     /* the inputs are divided, not the outputs */
     bool inputs;
-    /* forward: kernels apply relu; kernels add the bias */
+    /* relu: forward applies relu to y. bias: the kernels `forward` add the bias. */
     bool relu, bias;
     /* x or y is fp32, because an exchange writes x or reads y */
     bool wide;
@@ -38,9 +38,9 @@ typedef struct SlicedDense {
     DenseRange *range;
     DenseSlice kind[SLICE_WIDTHS];
     int kinds;
-    /* bytes of a tensor in bf16 that backward_weight converts, at the beginning of the workspace;
-     * 0: none */
-    size_t whole;
+    /* bytes, at the beginning of the workspace, for the undivided tensor that backward_weight
+     * converts to bf16; 0 if that tensor is in bf16 */
+    size_t converted;
     /* bytes of each part of a thread's memory (Memory in dnnl_slices.c) */
     size_t scratch, block, columns, sums;
 } SlicedDense;

@@ -10,7 +10,7 @@
 
 #include <omp.h>
 
-/* ROWS: most rows of a block */
+/* most rows of a block */
 enum { ROWS = 256 };
 
 int64_t dense_undivided(const SlicedDense *l)
@@ -168,9 +168,9 @@ static void plan_bytes(Op *op)
     const size_t levels =
         (size_t)((1 + sum_levels(l->slices)) * l->each * dense_undivided(l)) * sizeof(float);
     l->sums = aligned(larger(larger(levels, (size_t)width * sizeof(float)), slice));
-    l->whole = l->wide ? aligned(whole_rows * (size_t)dense_undivided(l)) : 0;
+    l->converted = l->wide ? aligned(whole_rows * (size_t)dense_undivided(l)) : 0;
     op->workspace_bytes =
-        l->whole + (size_t)l->threads * (l->scratch + l->block + l->columns + l->sums);
+        l->converted + (size_t)l->threads * (l->scratch + l->block + l->columns + l->sums);
     for (int i = 0; i < l->slices; ++i) {
         const DenseSlice *s = dense_slice(l, i);
         op->cache_bytes += s->forward_bytes + s->data_bytes;

@@ -24,8 +24,8 @@ typedef struct FirstConvSpec {
 FirstConvRun *first_conv_new(const FirstConvSpec *spec);
 void first_conv_free(FirstConvRun **conv);
 size_t first_conv_scratch_bytes(const FirstConvRun *conv);
-/* data[role]: pointers as in kernel_run: forward writes Y; weight writes W (dw) and, unless it is
- * NULL, B (db). */
+/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of the weight is written to
+ * W, and that of the bias to B if B is not NULL. */
 void first_conv_run(const FirstConvRun *conv, void *const data[ROLES], void *scratch);
 
 #endif

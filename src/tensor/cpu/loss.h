@@ -58,7 +58,8 @@ void loss_run(WorkBody body, const LossTask *t);
  * second label. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
-/* True if the rows of logits are in slices, which softmax_sliced.c computes. */
+/* True if softmax_sliced.c computes the loss, because a row's logits are divided among ranks or the
+ * sums over the classes are cut into slices. */
 static inline bool softmax_is_sliced(const OpSpec *spec)
 {
     return spec->slice.ranks > 0 || spec->slices.total > 0;

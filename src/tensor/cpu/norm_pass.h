@@ -77,9 +77,8 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 /* Computes dx with coef. */
 void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
-/* Returns the sum of channel c over all parts. which: 0 for the sum of x or dy, 1 for the other
- * sum.
- * */
+/* Returns a sum of channel c over all parts. which: 0 for the sum of x or of dy, 1 for the sum of
+ * squares or of dy (x - mean). */
 double norm_total(const NormTask *t, int64_t c, int which);
 /* Sets a channel's coefficients in one part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);

@@ -61,8 +61,8 @@ typedef struct ShuffleTask {
 COPY(uint32_t)
 COPY(uint16_t)
 
-/* Copies one of every `scale` pixels of a row of y, pixels j, j + scale, ..., between x and y: row
- * `row` of channel c of sample n. */
+/* Copies pixels j, j + scale, j + 2 scale, ... of row `row` of channel c of sample n of y: from x
+ * in forward, to x in backward. */
 static void copy_column(const ShuffleTask *t, int64_t n, int64_t c, int64_t row, int64_t j)
 {
     const View *x = &t->x, *y = &t->y;

@@ -1,7 +1,7 @@
 /* Soft Dice and soft Jaccard losses of (N,C,H,W) with a label for each pixel:
  *
  *     forward:  piece --softmax--> sums of each class, joined in the order of pieces --> loss
- * backward: piece --> dx, from the saved log-sum-exp and the slopes by P and I of each class
+ *     backward: piece --> dx, from the saved log-sum-exp and the slopes by P and I of each class
  *
  * For each class, P is the sum of its probability over all pixels that have a label, I is the sum
  * over the pixels whose label is this class, and Y is the number of pixels whose label is this

@@ -1,9 +1,9 @@
-/* softmax_loss with rows of logits in slices: one slice for each rank of a tensor group, or the
- * slices into which sums are cut (OpSpec.slices). A few numbers per row and slice are merged in the
- * order of the slices (Shoeybi et al. 2019, section 3), so that all ranks get the same results,
- * with OpSpec.slices for any number of ranks. Ranks gather these numbers. A second gather collects
- * the number of logits above the label's, which a rank can count only after the first gather has
- * brought the label's logit. */
+/* softmax_loss with each row of logits cut into slices: one slice for each rank of a tensor group,
+ * or the slices into which sums are cut (OpSpec.slices). A few numbers about each slice of a row
+ * are gathered from all ranks and merged in the order of the slices (Shoeybi et al. 2019, section
+ * 3), so that all ranks get the same results. With OpSpec.slices, the results are also the same for
+ * any number of ranks. A second gather collects the number of logits above the label's. A rank can
+ * count them only after the first gather, which brings the label's logit. */
 #include "loss.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Computes the sums of token_sums.h: parts by thread, slices, and the tree over the ranks'
- * slices. */
+/* Computes the sums of token_sums.h in three steps: threads add the rows of parts; the parts of
+ * each slice are added; the slices of all ranks are joined by the tree. */
 #include "token_sums.h"
 
 #include <string.h>

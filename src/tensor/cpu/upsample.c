@@ -45,7 +45,7 @@ typedef struct Upsample {
     float *weights;
 } Upsample;
 
-/* Arrays that are being filled. */
+/* The part of Upsample.numbers and Upsample.weights that is still free while they are filled. */
 typedef struct TapArrays {
     int *numbers;
     float *weights;

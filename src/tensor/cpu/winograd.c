@@ -1,4 +1,6 @@
-/* Winograd's algorithm in passes over blocks of tiles that fit a cache:
+/* Winograd's algorithm in passes over blocks of tiles that fit a cache. V, Z, U, M and D are the
+ * transforms of patches of the input, of tiles of dy, of the weight, of tiles of y and of dw; each
+ * has WINOGRAD_SLICES slices (simd/winograd.h):
  *
  *   forward, data    patches of the tiles -> V;   for a panel of up to 3 output blocks:
  *                    its kernels -> U, V U -> M, M -> y

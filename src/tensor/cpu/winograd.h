@@ -26,8 +26,9 @@ Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);
 /* Bytes of scratch for one run. */
 size_t winograd_scratch_bytes(const Winograd *winograd);
-/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
- * writes W (dw) and, unless it is NULL, B (db). scratch: aligned to 64 bytes. */
+/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
+ * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not NULL.
+ * scratch: aligned to 64 bytes. */
 void winograd_run(const Winograd *winograd, void *const data[ROLES], void *scratch);
 
 #endif

@@ -23,8 +23,8 @@ static Status yolo_check(const OpSpec *s)
     const Shape x = s->x[0].shape;
     if (levels > BOX_LEVELS || anchors < 1 || anchors * levels != s->anchors.count)
         return fail(ERR_CONFIG,
-                    "yolo_loss: %d anchors for %d levels: each level has as many, and "
-                    "there are at most %d levels",
+                    "yolo_loss: %d anchors for %d levels: each level needs the same number of "
+                    "anchors, and there are at most %d levels",
                     s->anchors.count, levels, BOX_LEVELS);
     for (int l = 0; l < levels; ++l) {
         const Shape y = s->x[l].shape;
@@ -53,11 +53,12 @@ static Status yolo_check(const OpSpec *s)
  *     B sum_l [0.05 g / N_l sum_matches (1 - CIoU) + 0.5 g K/80 / (N_l K) sum_matches,classes BCE]
  *       + g (S/640)^2 sum_l b_l / C_l sum_cells BCE(object, largest max(CIoU, 0) of its matches)
  *
- * with g = 3/L, b = 4, 1, 0.4, terms with N_l = 0 left out, and no class part if K = 1. The mean
- * over the batch is v7.0's loss of the whole batch in one process, divided by B, and so is its
- * gradient. If several boxes match one anchor of one cell, the largest overlap is the target of its
- * object logit; v7.0 uses the overlap of an arbitrary matching box. The overlap that is a target,
- * and alpha of CIoU, are constants for the gradient. */
+ * with g = 3/L, b = 4, 1, 0.4 for three levels (yolo_factors has b for other numbers), terms with
+ * N_l = 0 left out, and no class part if K = 1. The mean over the batch is v7.0's loss of the whole
+ * batch in one process, divided by B, and so is its gradient. If several boxes match one anchor of
+ * one cell, the largest overlap is the target of its object logit; v7.0 uses the overlap of an
+ * arbitrary matching box. The overlap that is a target, and alpha of CIoU, are constants for the
+ * gradient. */
 const OpInfo info_yolo_loss = {
     .name = "yolo_loss",
     .check = yolo_check,

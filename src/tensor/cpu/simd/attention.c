@@ -51,8 +51,8 @@ SIMD_INLINE int64_t last_keys(const AttentionHead *h, int64_t tile)
 SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
 {
     const int64_t last = last_tile(h);
-    const int64_t met = (tile * TILE + TILE - 1 + h->window - 1) / TILE;
-    return h->window > 0 && met < last ? met : last;
+    const int64_t reached = (tile * TILE + TILE - 1 + h->window - 1) / TILE;
+    return h->window > 0 && reached < last ? reached : last;
 }
 
 /* Turns the scores in p into exponentials relative to the new maximum, and updates total and
@@ -202,8 +202,8 @@ static void probabilities(const Work *w, Rows k, Rows v)
     }
 }
 
-/* Adds the sum over queries of p rows to the tile's rows of `to`, or writes it if this is the first
- * contribution. Full tiles with full rows need no copy. */
+/* Computes p times `rows`, summed over queries, and adds the result to the tile's rows of `to`, or
+ * writes it if it is their first contribution. Full tiles with full rows need no copy. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
     const bool add = !w->first || w->later;

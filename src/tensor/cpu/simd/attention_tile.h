@@ -149,7 +149,7 @@ static void load(const AttentionHead *h, const Work *w, const void *tensor, int6
     }
 }
 
-/* Rows in place; stride in cells. */
+/* Rows in memory; stride: cells from one row to the next. */
 typedef struct Rows {
     const Cell *at;
     int64_t stride;
@@ -173,8 +173,8 @@ static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int
     return loaded(w, copy);
 }
 
-/* The same for rows that are read and also braided. For fp32 the rows are always copied: they are
- * their own braids and should be close together. */
+/* Like rows_at, for a tile of rows that is read and also braided. For fp32 the rows are always
+ * copied: they are their own braids and should be close together. */
 static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                           bool rotated, Elem *copy)
 {

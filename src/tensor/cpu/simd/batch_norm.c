@@ -87,9 +87,10 @@ SIMD_INLINE int words_of(int lanes)
     return (lanes + SIMD_LANES - 1) / SIMD_LANES;
 }
 
+/* 16 lanes */
 typedef struct Parts {
     Vf p[PARTS];
-} Parts; /* 16 lanes */
+} Parts;
 
 SIMD_INLINE Parts parts_load(const float *from)
 {

@@ -6,6 +6,7 @@
 #include "vector.h"
 
 enum {
+    /* vectors in a row of a register block */
     WIDE = 2,
     TILE_COLUMNS = WIDE * VECTOR,
     TILE_ROWS = DENSE_TILE_ROWS(VECTOR),
@@ -284,7 +285,7 @@ static void chain_columns(const DenseProduct *p, const DensePart *part, float *r
 
 /* ---- slices ---- */
 
-/* Copies all terms of b's columns, in the order of slices. */
+/* Copies all terms of the part's columns of b, in the order of the slices. */
 static void pack_slices(const DenseProduct *p, const DensePart *part, float *panels)
 {
     const int64_t width =

@@ -17,12 +17,14 @@ enum {
     DENSE_DEPTH = 256,
     DENSE_BLOCK_ROWS = 84,
     DENSE_BLOCK_COLUMNS = 384,
-    /* floats of scratch for a block of rows, for a chain, and for partial sums of one level of a
-     * tree */
+    /* floats for the copy of a block of rows of a */
     DENSE_ROWS_ROOM = (DENSE_DEPTH + 16) * DENSE_BLOCK_ROWS,
+    /* floats of scratch of a product without slices: copies of a block of b and a block of a */
     DENSE_SCRATCH = DENSE_DEPTH * DENSE_BLOCK_COLUMNS + DENSE_ROWS_ROOM,
+    /* floats for the partial sums of one level of the tree of slices */
     DENSE_LEVEL = DENSE_BLOCK_ROWS * DENSE_BLOCK_COLUMNS,
-    /* floats of b that a product with slices copies at once, if its sums are not very long */
+    /* most floats of b that a product with slices copies at once, except that it copies at least
+     * DENSE_COLUMNS columns */
     DENSE_PANELS = 1 << 20,
 };
 
@@ -49,13 +51,13 @@ typedef struct DenseProduct {
     const float *a, *b, *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
-    /* without slices: the bias is added after all terms; false: after the first DENSE_DEPTH
+    /* if slices is 0: the bias is added after all terms; false: after the first DENSE_DEPTH
      * terms */
     bool bias_last;
-    /* Slices of each sum, a power of two, and ranges of terms in each; 0: one chain. range[i *
-     * ranges] is slice i's first range. A slice is a chain over its ranges, cut at multiples of
-     * DENSE_DEPTH within each; slices are joined by the binary tree of neighbours, then bias and
-     * relu follow. */
+    /* slices: number of slices of each sum, a power of two; 0 if the sum is one chain. ranges:
+     * number of ranges of terms in each slice; range[i * ranges] is slice i's first range. A slice
+     * is a chain over its ranges, cut at multiples of DENSE_DEPTH within each. The slices are
+     * joined by the binary tree of neighbours, then bias and relu follow. */
     int slices, ranges;
     const DenseRange *range;
 } DenseProduct;

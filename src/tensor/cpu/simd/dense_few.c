@@ -1,6 +1,7 @@
 /* Products of dense layers with few rows, as in small micro-batches and in generating text. The
  * weight is read, or its gradient written, once and in place, while the operands of the few rows
- * stay in registers. Packing a panel, as dense.c does, would cost more than the products. */
+ * stay in registers. Packing a panel, as dense.c does, would cost more than the products. Also
+ * dense_columns, the sums of columns for the gradient of a bias, for any number of rows. */
 #include "vector.h"
 
 /* vectors per register block, at most */
@@ -240,7 +241,7 @@ void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *gi
     add_bias(product, given);
 }
 
-/* Sums DENSE_DEPTH rows at a time. */
+/* Adds DENSE_DEPTH rows at a time, then adds their sum to the sum of the earlier rows. */
 void SIMD_FLOAT_NAME(dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column,
                                     int64_t end, float *sum)
 {

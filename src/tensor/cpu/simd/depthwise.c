@@ -1,6 +1,6 @@
-/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. Rows above and
- * below the image are rows of zeros; windows that extend beyond its left or right side use two
- * columns of the kernel. */
+/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. A window that
+ * extends beyond the image above or below reads a row of zeros there. A window that extends beyond
+ * its left or right side uses only the columns of the kernel that are inside. */
 #include "vector.h"
 
 #ifdef __AVX2__

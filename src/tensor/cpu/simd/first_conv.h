@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum {
+    /* output channels of a block */
     FIRST_BLOCK = 8,
     /* taps in one product of dw */
     FIRST_TAPS = 3,

@@ -15,10 +15,10 @@ SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t 
 }
 
 /* Computes a vector of maxima, for any values. place: position of x in the kernel. */
-static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool behind,
+static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool before,
                            const Elem *x, Elem *y, uint8_t *index)
 {
-    Vf best = load_step(x, step, behind);
+    Vf best = load_step(x, step, before);
     Vi at = (Vi){0} + place;
     for (int r = 0; r < rows; ++r)
         for (int c = 0; c < cols; ++c) {
@@ -35,12 +35,12 @@ static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, in
 /* Computes a vector of maxima of whole windows of `size` x `size` pixels, a compile-time constant
  * up to 3: finds the maximum, then its position. The sum of the pixels is NaN if any pixel is NaN;
  * max_vector_any then computes the maxima. */
-SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind, const Elem *x,
+SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool before, const Elem *x,
                             Elem *y, uint8_t *index)
 {
     enum { MOST = 9 };
     Vf tap[MOST], best, sum;
-    sum = best = tap[0] = load_step(x, step, behind);
+    sum = best = tap[0] = load_step(x, step, before);
 #pragma GCC unroll 9
     for (int k = 1; k < size * size; ++k) {
         const Elem *from = x + ((int64_t)(k / size) * p->w + k % size) * p->lanes;
@@ -49,7 +49,7 @@ SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind,
         sum += tap[k];
     }
     if (__builtin_expect(mask_bits(sum != sum) != 0, 0)) {
-        max_vector_any(p, size, size, 0, step, behind, x, y, index);
+        max_vector_any(p, size, size, 0, step, before, x, y, index);
         return;
     }
     Vi at = (Vi){0} + (size * size - 1);
@@ -164,14 +164,14 @@ typedef struct Threes {
     float edge;
     int edge_place;
     /* there may be a NaN in the row */
-    bool odd;
+    bool maybe_nan;
 } Threes;
 
 /* Computes the maxima of n windows in the row x, and those of the window at the left edge. */
 SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *to)
 {
     const Vi none = {0};
-    Vi odd = {0};
+    Vi maybe_nan = {0};
     float a = value_of(x[0]), b = value_of(x[1]);
     to->edge = b > a ? b : a;
     to->edge_place = b > a ? 2 : 1;
@@ -185,9 +185,9 @@ SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *t
         Vi place = where_equal(first, best, none, where_equal(second, best, none + 1, none + 2));
         VECTOR_STORE(to->best + j, best);
         VECTOR_STORE(to->place + j, place);
-        odd |= sum != sum;
+        maybe_nan |= sum != sum;
     }
-    to->odd = mask_bits(odd) != 0 || a != a || b != b;
+    to->maybe_nan = mask_bits(maybe_nan) != 0 || a != a || b != b;
 }
 
 /* Joins three rows of pixels to a row of n windows, and the window at the left edge. above: NULL if
@@ -249,7 +249,7 @@ SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, ui
         if (good) {
             threes_fill(p, n, from, middle);
             threes_fill(p, n, from + p->w, below);
-            good = !middle->odd && !below->odd && (row < 0 || !above->odd);
+            good = !middle->maybe_nan && !below->maybe_nan && (row < 0 || !above->maybe_nan);
         }
         if (good) threes_join(p, n, row < 0 ? NULL : above, middle, below, y + at, index + at);
         for (int j = good ? right : 0; j < p->q; ++j) max_window(p, i, j, x, y, index);

@@ -108,7 +108,7 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
     }
 }
 
-/* Returns the last vector of windows of a row in a plain plane, shifted by one window; the window
+/* Returns the right neighbours of the last VECTOR windows of a row in a plain plane; the neighbour
  * beyond the row is 0. */
 SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {

@@ -48,7 +48,7 @@ SIMD_INLINE PointSum sums(const PointArgs *a, PointLoss loss)
     if (!weight) {
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < n; ++i) sum += value_at(loss, size, value_of(x[i]) - target[i]);
-        /* no target is missing */
+        /* if the sum is not NaN, no target is missing */
         if (sum == sum) return (PointSum){sum, (float)n};
         sum = 0.0f;
 #pragma omp simd reduction(+ : sum, all)

@@ -7,13 +7,13 @@ SIMD_INLINE float share_of(Window w)
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-/* The mean of rows x cols pixels from x on, for each lane. step, behind: as in load_step. */
-SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool behind, const Elem *x)
+/* The mean of rows x cols pixels from x on, for each lane. step, before: as in load_step. */
+SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool before, const Elem *x)
 {
     Vf sum = {0};
     for (int r = 0; r < rows; ++r)
         for (int c = 0; c < cols; ++c)
-            sum += load_step(x + ((int64_t)r * p->w + c) * p->lanes, step, behind || r || c);
+            sum += load_step(x + ((int64_t)r * p->w + c) * p->lanes, step, before || r || c);
     return sum * (1.0f / (float)(rows * cols));
 }
 

@@ -1,14 +1,15 @@
 /* The vector kernels' header: a const table of functions per instruction set and per type of
- * activations. Each other file of this folder is compiled once for every pair of both
- * (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; files like flat.c that work on fp32 only once per
- * set), and the best tables for this CPU are chosen at start.
+ * activations. Each .c file of this folder is compiled once per instruction set (SIMD_ISA is base,
+ * avx2 or avx512) for fp32. Files whose kernels also work on bf16 are compiled once more for avx512
+ * (SIMD_BF16), and those that pools of narrow planes need also for avx2. The best tables for this
+ * CPU are chosen at the first call.
  *
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
  * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
  * same on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
- * neighbouring elements, each with its own coefficients; a plane with blocks of fewer channels, a
- * number that divides 16, is processed as rows of 16 lanes with repeated coefficients. Kernels
- * allocate nothing; pointers need only the alignment of their elements. */
+ * neighbouring elements, each with its own coefficients. If a block has fewer than 16 channels and
+ * their number divides 16, its plane is processed as rows of 16 lanes with repeated coefficients.
+ * Kernels allocate nothing; pointers need only the alignment of their elements. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -52,8 +53,8 @@ typedef struct BatchNormSums {
     bool store;
 } BatchNormSums;
 
-/* dx = by_dy * dy + by_x * (x - mean) + shift over contiguous rows, dy masked by keep unless that
- * is NULL. dx may be dy. */
+/* dx = by_dy * dy + by_x * (x - mean) + shift over contiguous rows. If keep is not NULL, elements
+ * of dy whose bit is 0 count as 0. dx may be dy. */
 typedef struct BatchNormGrad {
     const void *x, *dy;
     /* coefficients by lane */
@@ -71,7 +72,8 @@ typedef struct LayerNormRow {
     const float *scale, *shift;
     void *y, *dx;
     int64_t width;
-    /* eps is an input; forward writes mean and inverse, which the other calls read */
+    /* eps is an input. forward writes mean and inverse, which the other calls read. inverse is 1
+     * divided by the root of (variance, or mean square, + eps). */
     float eps, mean, inverse;
 } LayerNormRow;
 
@@ -109,8 +111,8 @@ typedef struct SoftmaxRow {
     int label_rank, argmax;
 } SoftmaxRow;
 
-/* dx = scale * (exp(x - lse) - base), minus `hit` at `label` unless that is -1, and `hit_other` at
- * `other`, which may be equal. dx may be x. */
+/* dx = scale * (exp(x - lse) - base). At index `label`, `hit` is subtracted, if label is not -1; at
+ * index `other`, `hit_other` is subtracted. Both indices may be equal. dx may be x. */
 typedef struct SoftmaxGrad {
     const void *x;
     void *dx;
@@ -184,7 +186,8 @@ typedef struct AttentionHead {
     /* cosines and sines of the positions' angles, float[length][width / 2]; NULL: no rotation */
     const float *cosine, *sine;
     int64_t stride, y_stride, length, width, group;
-    /* number of keys that a query attends to, its own the last of them; 0: all up to its own */
+    /* A query attends to `window` keys: its own key and those before it. 0: to all keys up to its
+     * own. */
     int64_t window;
     /* a query attends to all keys */
     bool full;
@@ -271,8 +274,8 @@ typedef struct SimdTable {
     /* Computes y and lse of one tile of queries. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
     /* attention_grad computes dq, dk and dv of a whole group; attention_grad_queries only dq of one
-     * tile of queries of one head; attention_grad_keys only dk and dv of one tile of keys. Both
-     * ways give the same bits. */
+     * tile of queries of one head; attention_grad_keys only dk and dv of one tile of keys. One call
+     * of attention_grad gives the same bits as calls of the other two for all tiles. */
     void (*attention_grad)(const AttentionHead *h, float *scratch);
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
@@ -293,7 +296,7 @@ typedef struct SimdTable {
     SquareSum (*exact_squares)(const float *x, int64_t n);
     /* returns true if an element is infinite or NaN */
     bool (*not_finite)(const float *x, int64_t n);
-    /* not_finite, and copies x with non-temporal stores */
+    /* returns the same as not_finite, and copies x to `to` with non-temporal stores */
     bool (*copy)(float *to, const float *x, int64_t n);
     void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
     void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
@@ -304,8 +307,9 @@ typedef struct SimdTable {
 
     /* Channels per block, L, of the convolutions below; 0, and NULL slots, without AVX2. */
     int conv_lanes;
-    /* Transforms of `count` tiles from tile `first` on, of one block of channels: patches of x;
-     * tiles of dy; and products to y, with bias (NULL: none) and relu. */
+    /* Transforms of `count` tiles, from tile `first` on, of one block of channels. winograd_input
+     * transforms patches of x to v, winograd_gradient tiles of dy to z, and winograd_output
+     * products m to tiles of y, with bias (NULL: none) and relu. */
     void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                            const float *x, float *v, int64_t slice);
     void (*winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
@@ -313,8 +317,9 @@ typedef struct SimdTable {
     void (*winograd_output)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                             const float *m, int64_t slice, float *y, const float *bias, bool relu);
     /* winograd_kernel transforms one block [3][3][L of c][L of o] of a weight; rows of u are `row`
-     * floats apart. `rotated`: rotate the kernel by 180 degrees and make o the rows. winograd_taps
-     * turns products into such a block of dw, added to it if `add`. */
+     * floats apart. `rotated`: the kernel is rotated by 180 degrees, and rows are o instead of c.
+     * winograd_taps transforms products d to such a block of dw, and adds them to it if `add` is
+     * true. */
     void (*winograd_kernel)(const float *w, bool rotated, float *u, int64_t slice, int64_t row);
     void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);
     /* forward: out[row = tile][o] = a[tile][c] b[c][o]. weight: out[row = c][o] = sum over tiles of
@@ -325,8 +330,8 @@ typedef struct SimdTable {
     /* One tap of dw of a direct convolution. */
     void (*conv_weight)(const ConvWeight *a);
 
-    /* NULL without AVX2. forward computes y from bias (NULL: 0), with relu; weight adds to dw and
-     * db (NULL: not wanted). */
+    /* NULL without AVX2. first_forward computes y with bias (NULL: none) and relu. first_weight
+     * adds to dw, and to db if db is not NULL. */
     void (*first_forward)(const FirstConv *f, const float *w, const float *bias, bool relu,
                           float *y);
     void (*first_weight)(const FirstConv *f, const float *dy, float *dw, float *db);

@@ -157,11 +157,11 @@ SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 #endif
 }
 
-/* Loads every second element from p on. Reads one element behind the last one, or if `behind`, the
- * one before p instead. */
-SIMD_INLINE Vf elems_load_even(const Elem *p, bool behind)
+/* Loads VECTOR elements p[0], p[2], p[4], .... Also reads one element that it does not return: the
+ * one after the last, or, if `before` is true, the one before p. */
+SIMD_INLINE Vf elems_load_even(const Elem *p, bool before)
 {
-    if (behind) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);
+    if (before) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);
     return alternate(elems_load(p), elems_load(p + VECTOR), false);
 }
 

@@ -32,10 +32,10 @@ SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-/* Loads x[0], x[step], ...; step is 1 or 2. behind: the element before x may be read. */
-SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
+/* Loads x[0], x[step], ...; step is 1 or 2. before: the element before x may be read. */
+SIMD_INLINE Vf load_step(const Elem *x, int step, bool before)
 {
-    return step == 1 ? elems_load(x) : elems_load_even(x, behind);
+    return step == 1 ? elems_load(x) : elems_load_even(x, before);
 }
 
 /* The range of the `out` windows along dimension d that lie completely within `in` pixels. */
@@ -59,8 +59,8 @@ SIMD_INLINE bool windows_tile_plane(const PoolPlane *p)
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
-/* The number of windows of a row that vectors process in pairs: all of them on a plain plane with 2
- * x 2 windows that cover it without gaps, else none. */
+/* The number of windows of a row that vectors process in pairs: all of them on a plain plane that 2
+ * x 2 windows cover without gaps, with at least VECTOR windows in a row, else 0. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
     bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && windows_tile_plane(p);
