@@ -12,9 +12,9 @@
 /* smallest major number of the compute capability */
 enum { CAPABILITY_MIN = 8 };
 
-/* Chooses the GPU for the rank with this number on its node: in the order of the PCI bus, modulo
- * the number of GPUs, so that ranks share GPUs if there are too few. If a launcher shows each rank
- * only one GPU, every rank chooses the GPU that it sees. */
+/* Chooses a GPU for the rank that has index `number` on its node. The ranks use the GPUs in the
+ * order of their PCI bus addresses; if there are more ranks than GPUs, several ranks share a GPU.
+ * If a launcher shows each rank only one GPU, every rank chooses the GPU that it sees. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *reason;
@@ -283,8 +283,8 @@ bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
     return fit;
 }
 
-/* Entries of the operations that op_list.h lists for all backends; those of operations for the CPU
- * only stay NULL. */
+/* BackendTable.op has an entry for each operation that op_list.h marks EVERYWHERE. The entries of
+ * the others (CPU_ONLY) stay NULL. */
 #define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
 #define DECLARE_CPU_ONLY(name)
 #define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,

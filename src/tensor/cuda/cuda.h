@@ -1,6 +1,7 @@
 /* The CUDA backend's private header: its state, its error checks and the helpers that its
  * operations share. One thread makes every call. Images are stored channels last, all other
- * activations in plain order. Every pointer in an OpRun is device memory. */
+ * activations in plain order, some with padded rows (cuda_rows_padded). Every pointer in an OpRun
+ * is device memory. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -19,14 +20,15 @@ struct Event {
 
 /* A GPU model that a run can be planned for without having the GPU (gpu_model.c). */
 typedef struct GpuModel GpuModel;
+/* A plan of cuDNN for one graph, as an entry of a linked list (cudnn_plans.c). */
 typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
     /* options of the backend; borrowed */
     const BackendOptions *options;
-    /* CUDA's number of the GPU; -1: operations are only planned, for `model` */
+    /* CUDA's ordinal of the GPU; -1 if operations are only planned, for `model` */
     int device;
-    /* the GPU that operations are planned for; NULL if there is a device */
+    /* the GPU that operations are planned for; NULL if `device` is a GPU */
     const GpuModel *model;
     /* model name of the GPU: "NVIDIA A100-SXM4-80GB" */
     char name[256];
@@ -37,7 +39,7 @@ typedef struct CudaState {
     Stream compute;
     /* device memory allocated by alloc and for cuBLASLt's workspace */
     size_t allocated_bytes;
-    /* bytes of shared memory in which a block of softmax_loss may keep a row */
+    /* bytes of shared memory in which a thread block of softmax_loss may keep a row */
     int64_t softmax_shared_bytes;
     cublasLtHandle_t blas;
     /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
@@ -46,9 +48,9 @@ typedef struct CudaState {
     cudnnHandle_t dnn;
     /* description of `model` for cuDNN, in place of dnn; owned */
     cudnnBackendDescriptor_t model_description;
-    /* list of attention's plans (cudnn_attention.h); owned */
+    /* first entry of the list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
-    /* list of cuDNN's plans, one for each graph (cudnn_plans.c); owned */
+    /* first entry of the list of cuDNN's plans, one for each graph; owned */
     SharedPlan *plans;
 } CudaState;
 
@@ -112,7 +114,7 @@ double gpu_model_memory_bytes(const GpuModel *model);
 /* Major number of the compute capability. */
 int gpu_model_capability(const GpuModel *model);
 /* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
- * ERR_CONFIG: this cuDNN does not support that. */
+ * ERR_CONFIG if this version of cuDNN has no such descriptors. */
 Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
 /* Rows in device memory: the address of the first row, and the number of bytes from the start of
  * one row to the start of the next. */
@@ -123,15 +125,17 @@ typedef struct CudaRows {
 /* Copies `rows` rows of `bytes` bytes. Any pitch is allowed, even a pitch above CUDA's limit
  * (copy_rows.c). */
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
-/* Text for the end of an error message: "", or, while a CUDA graph is recorded, how to run without
- * recording, because some calls fail then. */
+/* Returns text for the end of an error message. Some calls fail only while a CUDA graph is
+ * recorded: the text then says so, and how to run without recording. At any other time it is "". */
 const char *cuda_recording_note(void);
+/* The slots of BackendTable that record and replay. */
 void cuda_record_begin(Stream *stream);
 Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* CUDA's number of the GPU that is at place `number` in the order of the PCI bus, among `count`. */
+/* Sorts the process's `count` GPUs by PCI bus address; returns CUDA's ordinal of GPU `number`, 0 ..
+ * count - 1, in this order. */
 int cuda_device_by_bus(int number, int count);
 /* For calls inside a step: die() with the call and CUDA's message if there is an error. */
 void cuda_check(cudaError_t error, const char *call);
@@ -173,9 +177,10 @@ static inline bool cuda_rows_padded(DType type, int64_t width)
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
 }
 
-/* Called by every plan function. Writes the layouts that the operation needs to `preferred`:
- * cuda_desc's, or plain for integers. Returns true if the inputs have them; if not, the plan
- * function returns, and the planner inserts reorders and calls it again. */
+/* Called by most plan functions. Sets preferred[i] to the layout that the operation requires of
+ * input i: plain if the input has integers, else cuda_desc's. Returns true if every input has this
+ * layout. If not, the plan function returns, and the planner inserts reorders and calls it
+ * again. */
 bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Reorders host memory from (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
