@@ -118,9 +118,9 @@ struct Backend {
     BackendOptions options;
     void *impl;
 };
-extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 /* backend_poison (tests) is the CPU backend, but fills every output, gradient and workspace with
  * NaN before an operation writes it. */
+extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
@@ -145,7 +145,7 @@ void backend_host_free(Backend *backend, void *p, size_t bytes);
 int cuda_device_count(const char **why);
 /* Facts about the GPU that the given rank of a node uses. The ranks of a node use its GPUs in the
  * order of their PCI bus addresses; if there are more ranks than GPUs, several ranks share a GPU.
- * cuda_device_facts returns false if the GPU does not answer. */
+ * cuda_device_facts returns false if there is no GPU or the GPU does not answer. */
 typedef struct GpuFacts {
     /* name of the model; PCI bus address */
     char model[64], bus[32];

@@ -60,7 +60,8 @@ enum { FLAT_ARRAYS = 4 };
 /* Applies a rule to elements 0 .. n - 1 of each array. Each element is independent of the others,
  * so the cuts between calls do not change the result. */
 typedef void (*ElementBody)(const void *args, float *const array[FLAT_ARRAYS], int64_t n);
-/* elements in one partial sum of squares, counted from the start of each tensor */
+/* elements of a chunk, over which a partial sum of squares is taken; a tensor's first chunk begins
+ * at its first element */
 enum { FLAT_CHUNK = 4096 };
 /* A piece of one tensor: `elements` floats (FLAT_CHUNK at most) at `offset` of an arena. */
 typedef struct FlatChunk {
@@ -71,11 +72,11 @@ typedef struct FlatChunk {
 /* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping: the
  * sum of a tensor does not depend on how ranks divide it. A term x^2 is exact in double. It is
  * split into whole multiples of three units, each 2^32 times the next smaller one; the rest, which
- * is less than the smallest unit, is dropped. `part` counts each unit in integers, without
- * rounding. `scale` is the index of the largest unit, which is the smallest unit with x^2 <= 2^31
- * units for every term; SQUARES_INFINITE and SQUARES_NAN replace it in a sum that is infinite or
- * NaN. Zeroed memory is the sum of no terms. A sum has at most 2^32 terms (Demmel & Nguyen 2015,
- * "Parallel reproducible summation"). */
+ * is less than the smallest unit, is dropped. `part` counts each unit in integers, the largest unit
+ * first, without rounding. `scale` is the index of the largest unit, which is the smallest unit
+ * with x^2 <= 2^31 units for every term; SQUARES_INFINITE and SQUARES_NAN replace it in a sum that
+ * is infinite or NaN. Zeroed memory is the sum of no terms. A sum has at most 2^32 terms (Demmel &
+ * Nguyen 2015, "Parallel reproducible summation"). */
 typedef struct SquareSum {
     int64_t part[3], scale;
 } SquareSum;
@@ -88,16 +89,19 @@ double square_sum_value(const SquareSum *sum);
 
 /* bytes that FlatTable.put copies at most */
 enum { FLAT_PUT = 128 };
-/* Indices of the numbers that loss_sums writes. A line is one row of a loss's y. The numbers are
- * the sum of the losses, the number of lines, the number of lines whose label is the likeliest
- * class, the number of lines whose label is among the five likeliest, 1 if there is any line, and
- * the sums of columns 1 and 2, which some losses fill with parts of the loss. */
+/* Indices of the numbers that loss_sums writes. A line is one row of a loss's y. */
 enum {
+    /* sum of the losses */
     LOSS_SUM,
+    /* number of lines */
     LOSS_LINES,
+    /* number of lines whose label is the likeliest class */
     LOSS_TOP1,
+    /* number of lines whose label is among the five likeliest classes */
     LOSS_TOP5,
+    /* 1 if there is a line, else 0 */
     LOSS_ANY,
+    /* sums of columns 1 and 2, which some losses fill with parts of the loss */
     LOSS_COLUMN1,
     LOSS_COLUMN2,
     LOSS_SUMS

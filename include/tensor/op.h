@@ -49,7 +49,7 @@ typedef struct StepNumbers {
 typedef struct BagRun {
     const int32_t *first, *row;
     int rows;
-    /* values of the rows: row r is value[at[r] * width ..] */
+    /* values of the rows: those of row r begin at value[at[r] * width] */
     const float *value;
     const int32_t *at;
     /* Gradients of the rows, float[rows * width], written by backward_weight: row r's is the sum

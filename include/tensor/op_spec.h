@@ -1,4 +1,5 @@
-/* The request for an operation (OpSpec) and its enums: activations, pools, exchanges. */
+/* The request for an operation (OpSpec), its enums and structs (activations, pools, padding,
+ * losses, rotary scalings, exchanges), and functions of a request. */
 #ifndef WEFT_TENSOR_OP_SPEC_H
 #define WEFT_TENSOR_OP_SPEC_H
 
@@ -172,7 +173,7 @@ typedef enum ExchangeKind {
 } ExchangeKind;
 
 /* The request for one operation: plain data, filled by a layer kind and completed by the backend
- * (layouts). The row of each operation in src/tensor/op_info.c says what it computes. With `slice`
+ * (layouts). The comment of each operation's OpInfo says what the operation computes. With `slice`
  * set, an operation has one rank's part of a tensor: embedding a part of the rows of w (tokens of
  * other rows give 0), softmax_loss a part of the logits (y is the loss over all logits), positions
  * and dropout a slice of x. If the backend's precision is bf16 or fp16, activations and their
@@ -182,14 +183,14 @@ typedef enum ExchangeKind {
  * backend's precision, and a reorder converts the data. */
 typedef struct OpSpec {
     OpKind kind;
-    /* conv2d, pool: height, width */
+    /* conv2d, conv_transpose2d, pool: height, width */
     int kernel[2], stride[2], pad[2];
     /* conv_transpose2d: rows added at the bottom of y, and columns added at its right (PyTorch's
      * output_padding) */
     int output_pad[2];
     /* pad */
     Padding padding;
-    /* conv2d, group_norm: number of groups of channels */
+    /* conv2d, conv_transpose2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
     PointLoss point;

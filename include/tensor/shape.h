@@ -36,9 +36,9 @@ char *shape_text(Shape shape, char *out);
  * `block`, in the order [N][ceil(C/block)][H][W][block], zero-padded: block 1 is plain NCHW, block
  * C is channels-last, and 8 and 16 suit vector units. All other shapes are row-major, with each row
  * (the last dimension) zero-padded to whole blocks, which suits tensor cores if the width is odd.
- * flat: a (N, C*H*W) view of memory that still has the blocked order of the 4-d `image`: flatten
- * moves nothing, and dense reads that order. flat is false for all other tensors, and image is
- * unused. */
+ * flat is true for a (N, C*H*W) view of memory that still has the blocked order of the 4-d `image`:
+ * flatten copies nothing, and dense reads that order. flat is false for all other tensors, and
+ * image is then unused. */
 typedef struct Desc {
     Shape shape;
     DType dtype;

@@ -1,6 +1,6 @@
-/* The rows of most operations: what each computes, which sizes it accepts on every backend, and the
- * facts that other modules need. The rows of the other operations are in the operations' own
- * files. */
+/* The rows of half of the operations: what each computes, which sizes it accepts on every backend,
+ * and the facts that other modules need. The rows of the other operations are in the operations'
+ * own files in cpu/. Also functions on these rows, and names and facts of activations. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 

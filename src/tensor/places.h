@@ -1,6 +1,6 @@
-/* Formulas along one dimension of an image, for padding and upsampling. A place is a row or a
- * column of the output: which pixel of the input it copies, or between which two pixels it
- * interpolates. All backends use these formulas. */
+/* Formulas along one dimension of an image, for padding and upsampling: which pixel of the input a
+ * place of the output copies, or between which two pixels it interpolates. A place is a row or a
+ * column. All backends use these formulas. */
 #ifndef WEFT_TENSOR_PLACES_H
 #define WEFT_TENSOR_PLACES_H
 
@@ -24,8 +24,8 @@ PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_
     return -1;
 }
 
-/* A place between pixel `first` and the next pixel. above: weight of the next pixel; 0 if there is
- * no next pixel. */
+/* A position between pixel `first` and the next pixel. above: weight of the next pixel; 0 if there
+ * is no next pixel. */
 typedef struct LinearPlace {
     int64_t first;
     float above;

@@ -29,8 +29,9 @@ typedef struct ExchangePlan {
      * ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so that the ranks' partial sums are
      * not rounded. NULL: both sides have one type. */
     ExchangeConvert convert;
-    /* type of the other side, and elements of this rank's slice */
+    /* type of the tensor on the other side */
     DType type;
+    /* elements of this rank's slice, rounded up */
     int64_t slice;
 } ExchangePlan;
 

@@ -20,10 +20,11 @@
 #define YOLO_GAIN_OBJ   1.0
 #define YOLO_GAIN_CLASS 0.5
 #define YOLO_RATIO      4.0
-/* added to the union of two boxes and to the square of the diagonal around them */
+/* added to the union of two boxes, and to the square of the diagonal of the smallest box around
+ * both */
 #define YOLO_EPS 1e-7
 
-/* Factors of one level's sums over an image. */
+/* Factors of one level's sums in the loss of one sample. */
 typedef struct YoloFactors {
     double box, object, classes;
     /* targets of the box's class and of all others, with label smoothing */
@@ -119,7 +120,7 @@ typedef struct YoloAxis {
     double inside, inside_p, inside_s, hull, hull_p, hull_s;
 } YoloAxis;
 
-/* 1 if a < b, 0 if a > b; at a tie both ends count one half */
+/* 1 if a < b, 0 if a > b, one half if they are equal */
 YOLO_INLINE double yolo_less(double a, double b)
 {
     return a < b ? 1 : a > b ? 0 : 0.5;
