@@ -50,7 +50,7 @@ static int64_t saved_floats(const Op *op)
     return (saved_rows(op) + (op->spec.act == ACT_SILU ? ACT_ROWS : 0)) * plan->padded;
 }
 
-/* The saved coefficients of y; NULL without silu. */
+/* Returns row ACT_SCALE or ACT_SHIFT of `saved`, one coefficient per channel; NULL without silu. */
 static float *act_row(const NormTask *t, int row)
 {
     if (t->op->spec.act != ACT_SILU) return NULL;

@@ -133,10 +133,10 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 }
 
 /* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
- * and one group, and whose dx is not needed. For one or two channels on AVX2, oneDNN has only
- * matrix products, which copy the image once per tap; weft's kernels take 0.25 to 0.8 of the time
- * of oneDNN's products. For three channels, oneDNN's `jit:avx2` is as fast as weft's kernels in
- * forward, and mostly for dw. */
+ * and one group, and whose dx is not needed. They are used on AVX2 for one or two channels, where
+ * oneDNN has only matrix products, which copy the image once per tap; weft's kernels take 0.25 to
+ * 0.8 of their time. For three channels they are used only with CPU_PORTABLE, because oneDNN's
+ * `jit:avx2` is as fast in forward, and mostly for dw. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { TAPS_MIN = 9, LANES_AVX2 = 8 };
@@ -146,16 +146,16 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* Chooses weft's direct kernels for a depthwise convolution. oneDNN's forward and data kernels take
- * mostly 1.2 to 4 times, up to 6 times as long as weft's, except for forward with stride 2 on AVX2,
- * where they are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if they
+/* Chooses weft's direct kernels for a depthwise convolution. oneDNN's forward and data kernels
+ * mostly take 1.2 to 4 times as long as weft's, and at most 6 times. Only in forward with stride 2
+ * on AVX2 they are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if they
  * are not, it takes 1.4 to 2 times as long. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
     const bool portable = cpu_portable();
-    /* With several groups, channels are not in blocks, unless weft has a depthwise kernel for the
-     * shape. */
+    /* With CPU_PORTABLE, channels of a convolution with groups are not in blocks, unless weft has a
+     * depthwise kernel for the shape. */
     if (portable) choice->x_block = choice->y_block = 1;
     if (v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
@@ -185,7 +185,8 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
     if (first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
-    /* oneDNN divides the sums of dw among threads, which is allowed only with same_threads */
+    /* oneDNN's kernels divide the sums of dw among threads. Without same_threads this is not
+     * allowed, so weft's kernel is used. */
     const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
     if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
     return OK;

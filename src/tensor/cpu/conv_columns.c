@@ -129,7 +129,7 @@ static void row_move(const ConvColumnsSpec *s, float *row, int64_t x, float *col
     for (int64_t i = end * block; i < taps * block; ++i) columns[i] = 0;
 }
 
-/* Copies x to a block's columns; add: adds the columns to dx. */
+/* Copies x to a block's columns; add: adds the columns to dx instead. */
 static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *columns, bool add)
 {
     const ConvColumnsRun *r = t->r;
@@ -150,7 +150,8 @@ static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *col
 
 /* ---- y and pixels ---- */
 
-/* Copies a block of y to values[pixel][channel of the group]; to_y: copies the values to y. */
+/* Copies a block of y to values[pixel][channel of the group]; to_y: copies the values to y
+ * instead. */
 static void pixels_move(const ColumnsTask *t, const ColumnsBlock *b, float *values, bool to_y)
 {
     const ConvColumnsRun *r = t->r;

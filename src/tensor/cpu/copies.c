@@ -21,7 +21,7 @@ typedef struct CopyMap {
     int64_t *run;
 } CopyMap;
 
-/* rows, columns; owns memory */
+/* map[0]: rows, map[1]: columns. memory: the arrays of both maps; owned */
 struct Copies {
     CopyMap map[2];
     int64_t *memory;

@@ -1,5 +1,6 @@
 /* The operations' interface to oneDNN, implemented by dnnl*.c. Only those files include oneDNN's
- * header, and only dnnl_api.c depends on which of its C APIs (2.x, 3.x) weft was built against.
+ * header, and only dnnl_api.h and dnnl_api.c depend on which of its C APIs (2.x, 3.x) weft was
+ * built against.
  *
  * A Format is a memory layout; with format_any the kernel chooses it. A Kernel is one primitive.
  * kernel_plan decides its formats and the size of its scratch memory, and is cheap; kernel_build
@@ -42,8 +43,8 @@ int dnnl_vector_floats(void);
 Format *format_any(int ndim, const int64_t *dim, DType type);
 Format *format_plain(int ndim, const int64_t *dim, DType type);
 /* Returns the format of a 4-d activation with this Desc.block: 1 is plain, 8 and 16 are blocked, C
- * is channels-last. If C is 8 or 16, blocked and channels-last are the same memory;
- * channels_last: the format is described as channels-last. */
+ * is channels-last. If C is 8 or 16, blocked and channels-last are the same memory; if
+ * channels_last is true, the format is then described as channels-last. */
 Format *format_image(Shape shape, int block, bool channels_last, DType type);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
@@ -74,8 +75,8 @@ typedef enum KernelKind {
     KERNEL_REORDER,
     KERNEL_KINDS
 } KernelKind;
-/* Returns the channels per block of weft's own fp32 convolutions, which is oneDNN's vector width;
- * 0: weft has none for this processor, or its vector width is another than oneDNN's. */
+/* Returns the channels per block of weft's own fp32 convolutions; 0 if weft has none for this
+ * processor, or, except with CPU_PORTABLE, if their vectors are not as wide as oneDNN's. */
 int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
@@ -109,7 +110,7 @@ typedef struct KernelSpec {
     const Kernel *hint;
 } KernelSpec;
 
-/* ERR_CONFIG if oneDNN has no such kernel. Owner: the caller. */
+/* ERR_CONFIG if neither oneDNN nor weft has such a kernel. Owner: the caller. */
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Returns the format of a role's tensor, borrowed from the kernel. */
 const Format *kernel_format(const Kernel *kernel, KernelRole role);

@@ -1,5 +1,6 @@
 /* Private header of dnnl*.c: oneDNN's objects, and functions for the calls in which its two C APIs
- * (2.x, 3.x) differ. Only dnnl*.c include it, since it includes oneDNN's header. */
+ * (2.x, 3.x) differ. Only dnnl*.c include it, some through dnnl_slices.h, since it includes
+ * oneDNN's header. */
 #ifndef WEFT_TENSOR_CPU_DNNL_API_H
 #define WEFT_TENSOR_CPU_DNNL_API_H
 

@@ -96,8 +96,8 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
                     "train.cpu: portable has no kernel for a dense layer that shares its "
                     "weight and whose input is a flattened image: do not share the "
                     "weight, or use another value of train.cpu");
-    const bool whole = spec->kind == KERNEL_REORDER || dnnl->same_threads;
-    return whole ? kernel_plan_onednn(kernel, dnnl, spec) : parts_plan(kernel, dnnl, spec);
+    const bool undivided = spec->kind == KERNEL_REORDER || dnnl->same_threads;
+    return undivided ? kernel_plan_onednn(kernel, dnnl, spec) : parts_plan(kernel, dnnl, spec);
 }
 
 Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)

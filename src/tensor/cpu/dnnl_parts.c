@@ -41,14 +41,14 @@ typedef struct Parts {
      * parts */
     int64_t size, each, count;
     /* Kernels, owned. whole: for all parts together, run if there is only one part. last: for the
-     * last part. even: for the other parts, one for each thread, because a kernel stores the
+     * last part. regular: for the other parts, one for each thread, because a kernel stores the
      * addresses of its tensors. */
-    Kernel *whole, *last, **even;
+    Kernel *whole, *last, **regular;
     /* bytes from one part to the next, by role; 0: all parts use the same tensor, or a copy */
     size_t step[ROLES];
-    /* CUT_OUTPUTS: y is written, not read; rows of y; bytes of a row of y, and of a row's piece in
-     * each part except the last */
+    /* CUT_OUTPUTS: the kernels write y; false: they read y, which is dy */
     bool forward;
+    /* CUT_OUTPUTS: rows of y; bytes of a row; bytes of a row in each part except the last */
     int64_t rows;
     size_t row, row_part;
     /* bytes of a thread's scratch, and of its copy of a part of y */
@@ -185,12 +185,12 @@ static void plan_kernels(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
     Status status = part_plan(&p->last, dnnl, p, spec, rest);
     bool good = status == OK && same_kernel(p, p->last);
     for (int i = 0; good && i < workers(p); ++i) {
-        status = part_plan(&p->even[i], dnnl, p, spec, p->each);
-        good = status == OK && same_kernel(p, p->even[i]);
+        status = part_plan(&p->regular[i], dnnl, p, spec, p->each);
+        good = status == OK && same_kernel(p, p->regular[i]);
     }
     if (good) return;
     kernel_free(&p->last);
-    for (int i = 0; i < p->threads; ++i) kernel_free(&p->even[i]);
+    for (int i = 0; i < p->threads; ++i) kernel_free(&p->regular[i]);
     p->count = 1;
 }
 
@@ -202,8 +202,8 @@ static size_t kernel_bytes(const Kernel *kernel)
 static void plan_bytes(Parts *p, const KernelSpec *spec)
 {
     const Format *w = kernel_format(p->whole, ROLE_W), *b = spec->role[ROLE_B];
-    const size_t even = kernel_bytes(p->even[0]), last = kernel_bytes(p->last);
-    p->scratch = aligned(p->count == 1 ? kernel_bytes(p->whole) : even > last ? even : last);
+    const size_t regular = kernel_bytes(p->regular[0]), last = kernel_bytes(p->last);
+    p->scratch = aligned(p->count == 1 ? kernel_bytes(p->whole) : regular > last ? regular : last);
     if (p->count == 1) return;
     if (p->cut == CUT_OUTPUTS) {
         int64_t y[FORMAT_DIMS];
@@ -211,9 +211,9 @@ static void plan_bytes(Parts *p, const KernelSpec *spec)
         p->forward = spec->kind == KERNEL_DENSE_FORWARD;
         p->rows = y[0];
         p->row = format_bytes(spec->role[ROLE_Y]) / (size_t)p->rows;
-        p->row_part = format_bytes(kernel_format(p->even[0], ROLE_Y)) / (size_t)p->rows;
+        p->row_part = format_bytes(kernel_format(p->regular[0], ROLE_Y)) / (size_t)p->rows;
         p->copy = aligned(p->row_part * (size_t)p->rows);
-        p->step[ROLE_W] = format_bytes(kernel_format(p->even[0], ROLE_W));
+        p->step[ROLE_W] = format_bytes(kernel_format(p->regular[0], ROLE_W));
         p->step[ROLE_B] = (size_t)p->each * sizeof(float);
         return;
     }
@@ -241,7 +241,7 @@ static Status parts_build(void *impl)
     const int before = threads_use(1);
     Status status = kernel_build(p->count == 1 ? p->whole : p->last);
     for (int i = 0; p->count > 1 && status == OK && i < workers(p); ++i)
-        status = kernel_build(p->even[i]);
+        status = kernel_build(p->regular[i]);
     threads_use(before);
     return status;
 }
@@ -280,7 +280,7 @@ static void part_run(const PartsRun *run, int64_t i, int worker)
     }
     if (p->copy) data[ROLE_Y] = scratch + p->scratch;
     if (p->copy && !p->forward) outputs_copy(p, run->data[ROLE_Y], i, data[ROLE_Y]);
-    Kernel *kernel = p->count == 1 ? p->whole : i == p->count - 1 ? p->last : p->even[worker];
+    Kernel *kernel = p->count == 1 ? p->whole : i == p->count - 1 ? p->last : p->regular[worker];
     kernel_run(kernel, data, scratch);
     if (p->copy && p->forward) outputs_copy(p, run->data[ROLE_Y], i, data[ROLE_Y]);
 }
@@ -315,8 +315,8 @@ static void parts_free(void **impl)
     if (!p) return;
     kernel_free(&p->whole);
     kernel_free(&p->last);
-    for (int i = 0; p->even && i < p->threads; ++i) kernel_free(&p->even[i]);
-    mem_free(&p->even);
+    for (int i = 0; p->regular && i < p->threads; ++i) kernel_free(&p->regular[i]);
+    mem_free(&p->regular);
     mem_free(impl);
 }
 
@@ -362,7 +362,7 @@ Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     Parts *p = mem_new(sizeof *p);
     void *impl = p;
     p->threads = omp_get_max_threads();
-    p->even = mem_new((size_t)p->threads * sizeof(Kernel *));
+    p->regular = mem_new((size_t)p->threads * sizeof(Kernel *));
     threads_use(1);
     Status status = kernel_plan_onednn(&p->whole, dnnl, spec);
     threads_use(p->threads);

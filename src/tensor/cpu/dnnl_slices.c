@@ -1,5 +1,5 @@
 /* Slices of dense layers in bf16 (dense_slices.h). Rows are cut into blocks, whose size depends on
- * the shape alone. One thread computes a block or, of the weight's gradient, a slice.
+ * the shape alone. One thread computes a block, or a slice of the weight's gradient.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
@@ -75,8 +75,8 @@ static char *weight_at(const SlicedDense *l, void *cache, int slice, bool data)
                                                     : at;
 }
 
-/* Copies the elements of a slice of the bias side by side to `room` and returns it; NULL: the
- * kernel adds no bias. */
+/* Copies a slice's elements of the bias side by side to `room` and returns `room`, or returns NULL
+ * if the kernel adds no bias. */
 static float *slice_bias(const Task *t, int slice, float *room)
 {
     const SlicedDense *l = t->l;
@@ -110,8 +110,8 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
 }
 
 /* Computes a block of a sum over slices. Level l of Memory.sums has the sum of 2^l slices that
- * waits to be joined. The part of slice i is joined with the sums of levels 0, 1, ..., one for each
- * trailing 1 bit of i. */
+ * waits to be joined. The partial sum of slice i is joined with the sums of levels 0, 1, ..., one
+ * for each trailing 1 bit of i. */
 static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int thread, Memory m)
 {
     const SlicedDense *l = t->l;

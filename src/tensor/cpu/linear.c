@@ -1,6 +1,6 @@
 /* The shared code of dense and conv2d (linear.h). The weight's gradient is written in the stored
- * order. If oneDNN has a different implementation for that order, the gradient is computed in
- * oneDNN's preferred order in the workspace, and reordered. */
+ * order. If oneDNN uses another implementation for that order than for the order that it prefers,
+ * the gradient is computed in the preferred order in the workspace, and reordered. */
 #include "linear.h"
 #include "mask.h"
 #include "sizes.h"

@@ -1,5 +1,5 @@
-/* The shared code of the losses: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are
- * divided among ranks. */
+/* The shared code of all losses except yolo_loss, and the functions that loss.c and
+ * softmax_sliced.c, which computes softmax_loss in slices, need of each other. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* most parts into which the rows of all slices are divided */
+/* parts into which the rows of all ranks' slices are divided, at most, but at least one per
+ * slice */
 enum { PARTS_MAX = 32 };
 
 /* Returns the index of a slice's first token among the tokens on this rank. */

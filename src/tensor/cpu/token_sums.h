@@ -34,8 +34,9 @@ typedef void (*TokenRow)(const void *task, int64_t row, float *sum);
 TokenSums token_sums_plan(const SumSlices *cut, Shape y, int sums);
 /* Bytes of workspace. */
 size_t token_sums_bytes(const TokenSums *t);
-/* Writes the sums over the rows of samples that are no padding to run->dw[first] and after. work:
- * workspace. Collective on the tensor group if the tokens are divided. */
+/* Writes the sums over the rows of all samples that are not padding: the first sum to
+ * run->dw[first], the second to run->dw[first + 1]. work: workspace. Collective on the tensor group
+ * if the tokens are divided. */
 void token_sums_run(const TokenSums *t, const OpRun *run, TokenRow add, const void *task,
                     float *work, int first);
 

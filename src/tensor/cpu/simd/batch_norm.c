@@ -11,7 +11,8 @@ enum {
     DEPTH = 4 / PARTS,
 };
 
-/* Converts sums around `shift` over `rows` rows to sums around zero, and adds them. */
+/* s1, s2: sums over `rows` rows of the differences from `shift` and of their squares. Converts them
+ * to sums of the values and of the squares, which it adds to `sum` and `square`. */
 SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
                             int lanes, double *sum, double *square)
 {

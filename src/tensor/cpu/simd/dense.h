@@ -10,10 +10,10 @@
 enum {
     /* columns of out that registers hold at once, at most */
     DENSE_COLUMNS = 32,
-    /* the most rows that dense_few.c handles */
+    /* the most rows of out, or terms of a sum, for which dense_few.c is used */
     DENSE_FEW = 8,
-    /* terms of the sum, rows of a and columns of b that a core's caches hold; rows and columns are
-     * multiples of those that registers hold */
+    /* sizes of the blocks of a and b that a core's caches hold: terms of the sums, rows of a,
+     * columns of b; rows and columns are multiples of those that registers hold */
     DENSE_DEPTH = 256,
     DENSE_BLOCK_ROWS = 84,
     DENSE_BLOCK_COLUMNS = 384,
@@ -43,9 +43,10 @@ typedef struct DenseRange {
 
 /* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu. a(m,k) is a[m * a_row + k *
  * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each
- * element is a chain of fused multiply-adds along k, cut at multiples of DENSE_DEPTH, so that its
- * bits do not depend on how out is cut into parts. In dense_few.c, an element is one chain, or one
- * chain per lane of a vector. */
+ * element is a chain of fused multiply-adds along k, which is cut at multiples of DENSE_DEPTH: each
+ * piece begins at 0, and its result is added to that of the earlier pieces. So the bits do not
+ * depend on how out is cut into parts. In dense_few.c, an element is one chain that is not cut, or
+ * one chain per lane of a vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b, *bias;

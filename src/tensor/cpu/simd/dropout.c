@@ -1,9 +1,9 @@
 /* The multipliers of dropout, which are floats for activations of any type. */
 #include "vector.h"
 
-/* Philox4x32-10 on VECTOR counters at once, each in the low half of 64 bits; gives the same numbers
- * as rng_u32 (a test compares them). The high halves contain remains of products, which no product
- * reads. */
+/* The random numbers are those of rng_u32, Philox4x32-10 (a test compares them), computed for
+ * VECTOR counters at once. Each 32-bit word is the low half of a 64-bit lane. The high halves
+ * contain remains of products, which no product reads. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
 typedef int64_t Vm __attribute__((vector_size(VECTOR * 4)));
 /* random numbers per batch: a block of four for each counter */

@@ -1,5 +1,6 @@
 /* One tile of a product of fp32 matrices. Each element is a chain of fused multiply-adds along k,
- * cut at multiples of DEPTH, so that its bits do not depend on the tile. */
+ * which is cut at multiples of DEPTH (as in dense.h), so that its bits do not depend on the
+ * tile. */
 #include "product.h"
 
 enum { DEPTH = 256 };

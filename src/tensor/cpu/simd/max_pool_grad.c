@@ -110,7 +110,7 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
 
 /* Returns the right neighbours of the last VECTOR windows of a row in a plain plane; the neighbour
  * beyond the row is 0. */
-SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
+SIMD_INLINE Maxima maxima_right(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
     const Maxima last = maxima_at(dy, index, p->q - VECTOR);
     return (Maxima){VECTOR_LANES(last.dy, (Vf){0}, LANES_NEXT),
@@ -131,10 +131,10 @@ SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const El
         Vf sum[4];
         pixels_fetch(to + 2 * p->w, p->w, 1, 0, true);
         Maxima right, below = {{0}, {0}}, across = below;
-        right = last ? maxima_behind(p, dy, index) : maxima_at(dy, index, at + 1);
+        right = last ? maxima_right(p, dy, index) : maxima_at(dy, index, at + 1);
         if (more) {
             below = maxima_at(dy_below, index_below, at);
-            across = last ? maxima_behind(p, dy_below, index_below)
+            across = last ? maxima_right(p, dy_below, index_below)
                           : maxima_at(dy_below, index_below, at + 1);
         }
         quad_sums(maxima_at(dy, index, at), right, below, across, sum);

@@ -1,4 +1,4 @@
-/* Losses of numbers: the sum of the errors of one piece of a row, and their gradient. Each loss is
+/* Losses of numbers: the sum of the losses of one piece of a row, and their gradient. Each loss is
  * a function of the error whose value and slope are 0 at 0, and the error of a missing target is
  * 0. */
 #include "vector.h"

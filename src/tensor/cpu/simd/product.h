@@ -35,8 +35,9 @@ SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
 #endif
 enum { CELL = sizeof(Cell) / sizeof(Elem) };
 
-/* out[m][n] = or += a(m,k) b[k][n], with a(m,k) = a[m * a_row + k * a_col]; m is a multiple of
- * ROWS, n of 16. k, a and b are in cells. */
+/* out[m][n] = sum over k of a(m,k) b[k][n], added to out if `add` is true; a(m,k) = a[m * a_row + k
+ * * a_col]. m is a multiple of ROWS, n of 16. k and the distances in a and b are counted in
+ * cells. */
 typedef struct Product {
     float *out;
     const Cell *a, *b;

@@ -71,7 +71,7 @@ SIMD_INLINE Vf elems_load(const Elem *p)
     return (Vf)(__builtin_convertvector(half, Vu) << 16);
 }
 
-/* Rounds as bf16_of does. The processor's instruction takes denormals for zero, so those are
+/* Rounds as bf16_of does. The processor's instruction treats denormals as zero, so denormals are
  * rounded in software. */
 SIMD_INLINE void elems_store(Elem *p, Vf v)
 {

@@ -7,8 +7,8 @@
 #ifdef __AVX2__
 enum { LANES = VECTOR, TILE = 4, PATCH = 6, TAPS = 3 };
 
-/* Points A and B with their squares, and the values at 0, A and B of x (x^2 - A^2) (x^2 - B^2)
- * without the factor of that point. */
+/* Points A and B with their squares. AT_0, AT_A, AT_B: for the points 0, A and B, the product of
+ * the point's differences from the other four finite points. */
 static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
