@@ -15,8 +15,9 @@ struct Exchange {
     void *user;
     /* whole = the slices `mine` of all ranks */
     void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
-    /* mine = this rank's slice of the sum of all ranks' `whole`, added in rank order in fp32 and
-     * rounded once */
+    /* mine = this rank's slice of the sum of all ranks' `whole`, which are added in fp32 and
+     * rounded once. They are added in rank order or, in a plan whose sums are cut into slices
+     * (OpSpec.slices), by the binary tree of neighbours. */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 
@@ -76,7 +77,8 @@ typedef struct OpRun {
      * are set to this micro-batch's mean and unbiased variance, or to zeros if the statistics are
      * over a single number. */
     float *dw[SPEC_PARAMS];
-    /* op->saved_bytes of memory: forward writes it, backward of the same micro-batch reads it */
+    /* op->saved_bytes of memory: forward writes it, backward of the same micro-batch reads it and
+     * may write more to it */
     void *saved;
     /* spec.x_act: the `saved` memory of x[0]'s producer */
     const void *x_saved;
@@ -136,8 +138,9 @@ typedef struct OpTable {
     /* Makes `cache` from w; called after the parameters changed or were read into memory again. */
     void (*refresh)(Op *op, const OpRun *run);
     void (*forward)(Op *op, const OpRun *run);
-    /* May change dy in place if spec.act is not ACT_NONE (applies the mask of the fused
-     * activation). */
+    /* Called before backward_data and backward_weight. Applies the mask of a fused activation, for
+     * which it may change dy in place if spec.act is not ACT_NONE. Norms also compute the sums here
+     * that their gradients need. */
     void (*backward_begin)(Op *op, const OpRun *run);
     /* Writes dx[]. If dx[0] is not NULL and weight_later is false, it may also write dw[], which
      * backward_weight then need not do; so dw[] is valid memory in this case even if
@@ -180,12 +183,12 @@ struct Op {
     bool dx_adds;
     /* dx[i] is dy itself (after backward_begin): nothing is written */
     bool dx_alias[SPEC_INPUTS];
-    /* y is x[0] itself: nothing is written (flatten) */
+    /* y is x[0] itself: forward writes nothing (flatten, for example) */
     bool y_alias;
-    /* dx[0] may share the memory of x[0] if no other operation reads x[0] after forward
-     * (softmax_loss). In a run with `training` set, forward may then already write dx[0] there, and
-     * backward_data does nothing. So loss_scale and `numbers` must be valid in forward and have the
-     * same values in backward. */
+    /* dx[0] may share the memory of x[0] if no other operation reads x[0] after forward (some
+     * losses set this). In a run with `training` set, forward may then already write dx[0] there,
+     * and backward_data does nothing. So loss_scale and `numbers` must be valid in forward and have
+     * the same values in backward. */
     bool dx_over_x;
     /* backward_weight may run long after backward_data: it reads x and dy only */
     bool weight_later;

@@ -210,8 +210,8 @@ typedef struct OpSpec {
     Act act;
     /* activation: factor of its negative side, alpha of elu, slope of leaky_relu; at least 0 */
     float act_factor;
-    /* Two dense operations in a row: the second computes the gradient of the first one's
-     * activation. The second has that activation as x_act, and its dx[0] is the gradient of the
+    /* For a dense operation with a fused activation whose output another dense operation reads. The
+     * second operation has this activation as x_act, and its dx[0] is the gradient of the
      * activation's input. The first has act_passed set and gets that gradient as dy. */
     Act x_act;
     bool act_passed;
@@ -222,14 +222,14 @@ typedef struct OpSpec {
     bool synced;
     /* POINT_HUBER: delta */
     float delta;
-    /* norms, POINT_CHARBONNIER: epsilon; norms: momentum of the running statistics (0.1 is
-     * PyTorch's default) */
+    /* eps: epsilon of norms and of POINT_CHARBONNIER. momentum: of batch_norm's running statistics
+     * (0.1 is PyTorch's default). */
     float eps, momentum;
-    /* dropout probability; label smoothing */
+    /* drop: probability of dropout. smoothing: label smoothing of losses. */
     float drop, smoothing;
-    /* yolo_loss: the same number of anchors for each input. image: height and width of the
-     * pictures, or of the image that tokens_to_pixels gives */
+    /* yolo_loss: anchors of all inputs, the same number for each */
     Anchors anchors;
+    /* height and width: for yolo_loss of the pictures, for tokens_to_pixels of the image */
     int image[2];
     /* detect: number of classes; width and height of a cell in pixels of the picture */
     int classes, cell;

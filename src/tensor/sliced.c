@@ -121,7 +121,7 @@ static void widen(const Op *op, const OpRun *run, const void *from, void *to)
     plan->convert(op, from, plan->type, to, DTYPE_F32, d->runs * d->items * d->unit);
 }
 
-/* Sums the wide tensor `from` over the ranks; returns this rank's slice of the sum in fp32. */
+/* Sums the fp32 tensor `from` over the ranks; returns this rank's slice of the sum, in fp32. */
 static void *reduce_wide(const Op *op, const OpRun *run, const void *from)
 {
     const ExchangePlan *plan = op->impl;

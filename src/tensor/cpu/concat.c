@@ -1,7 +1,7 @@
-/* concat along the channels. The output is `outer` groups of one contiguous segment from each
- * input. A segment is the input's whole sample if channels are the slowest dimension (plain layout,
- * or blocks that all inputs but the last fill), or its channels of one pixel if channels are the
- * fastest (channels-last). */
+/* concat along the channels. The output consists of `outer` groups, and each group has one
+ * contiguous segment of each input. If channels are the slowest dimension (plain layout, or blocks
+ * that all inputs but the last fill), a segment is an input's whole sample. If channels are the
+ * fastest dimension (channels-last), a segment is an input's channels of one pixel. */
 #include "view.h"
 
 #include <string.h>

@@ -125,7 +125,7 @@ static void tap_run(const ConvWeightTask *t, int64_t chunk, int64_t block, int v
     simd_table(DTYPE_F32)->conv_weight(&a);
 }
 
-/* Computes the group's part of a slice's dw. */
+/* Computes one group's dw over the chunks of one slice. */
 static void item_run(const ConvWeightTask *t, int64_t slice, int64_t group)
 {
     const ConvWeightRun *r = t->r;

@@ -1,7 +1,7 @@
-/* film: y = x (1 + s) + t, where s and t are a factor and a shift for each sample and channel, the
- * halves of the second input (Perez et al. 2018). It runs the passes of the norms with s and t as
- * coefficients. A part is a sample; the gradients of s and t are sums over its pixels, in the order
- * of memory, so that any number of threads gives the same bits. */
+/* film: y = x (1 + s) + t (Perez et al. 2018). The two halves of the second input are the factors s
+ * and the shifts t, one for each sample and channel. film runs the passes of the norms with s and t
+ * as coefficients. A part is a sample; the gradients of s and t are sums over its pixels, in the
+ * order of memory, so that any number of threads gives the same bits. */
 #include "norm_pass.h"
 #include "vectors.h"
 

@@ -74,8 +74,8 @@ static FmTask task_of(Op *op, const OpRun *run)
                     .scratch_dx = scratch ? scratch + shape_count(s->x[0].shape) : NULL};
 }
 
-/* sum[k] = the sum of all vectors in column k of the n columns that begin at x. Returns the sum
- * over these columns of (sum of the vectors)^2 - (sum of their squares). */
+/* Adds up the vectors in the n columns that begin at x: sum[k] is the sum in column k. Returns the
+ * sum over these columns of (sum of the vectors)^2 - (sum of their squares). */
 static double add_vectors(const FmTask *t, const float *x, int64_t n, float *sum)
 {
     float square[COLUMNS] = {0};

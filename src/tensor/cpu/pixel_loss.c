@@ -165,8 +165,8 @@ void pixel_forward(Op *op, const OpRun *run)
 }
 
 /* Sets the three numbers of pixel i, from which the kernel computes dx of class c: dx = factor p_c
- * - base w_c, and less `hit` if c is the label. The slope of (1-p)^g (-log p) by the label's logit
- * is -m (1 - p), m = (1-p)^g - g p log(p) (1-p)^(g-1). */
+ * - base w_c, minus `hit` if c is the label. The slope of (1-p)^g (-log p) by the label's logit is
+ * -m (1 - p), m = (1-p)^g - g p log(p) (1-p)^(g-1). */
 static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t i, PixelGrad *g)
 {
     const OpSpec *spec = &t->loss.op->spec;

@@ -11,7 +11,7 @@ typedef struct PixelTask {
     int64_t pieces;
     /* number of samples, and of samples that are not padding */
     int64_t samples, real;
-    /* weights of the classes, NULL: all 1; and their sum */
+    /* weights of the classes, NULL if all are 1; sum of the weights */
     const float *weight;
     float weight_sum;
 } PixelTask;

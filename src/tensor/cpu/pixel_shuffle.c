@@ -30,7 +30,7 @@ const OpInfo info_pixel_shuffle = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y gets x's layout, unless the channels of y would fill less than a block. */
+/* y gets x's layout, or, if its channels would not fill a block of x's, the plain layout. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

@@ -1,7 +1,8 @@
 /* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels.
- * Bilinear: an item is a row of the result, which is a weighted sum over rows, then over columns,
- * of the source. The gradient is computed in the same way: a pixel of dx is a weighted sum over the
- * pixels of dy whose y depends on that pixel of x, in their order. */
+ * Bilinear: an item is a row of the result, computed as a weighted sum of rows of the source, in
+ * which pixels are then summed with weights along the row. The gradient is computed in the same
+ * way: a pixel of dx is a weighted sum over the pixels of dy whose y depends on that pixel of x, in
+ * their order. */
 #include "../places.h"
 #include "copies.h"
 

@@ -102,7 +102,7 @@ Status cudnn_load(void);
  * later calls do nothing. */
 Status cudnn_open(CudaState *state);
 void cudnn_close(CudaState *state);
-/* die() with the call and cuDNN's message if the status is an error. */
+/* Dies with the call and cuDNN's message if the status is an error. */
 void cudnn_check(cudnnStatus_t status, const char *call);
 #define CUDNN_CALL(call) cudnn_check((call), #call)
 
@@ -137,14 +137,14 @@ void cuda_recording_free(Recording **recording);
 /* Sorts the process's `count` GPUs by PCI bus address; returns CUDA's ordinal of GPU `number`, 0 ..
  * count - 1, in this order. */
 int cuda_device_by_bus(int number, int count);
-/* For calls inside a step: die() with the call and CUDA's message if there is an error. */
+/* For calls inside a step: dies with the call and CUDA's message if there is an error. */
 void cuda_check(cudaError_t error, const char *call);
-/* For calls at set-up: if there is an error, ERR_CONFIG with the host's name, the GPU, `what` (the
- * action that failed), CUDA's message and a remedy. */
+/* For calls at set-up: if there is an error, returns ERR_CONFIG with a message that has the host's
+ * name, the GPU, `what` (the action that failed), CUDA's message and a remedy. */
 Status cuda_check_setup(cudaError_t error, const char *what, int device);
 /* Name of this host. Static. */
 const char *cuda_host_name(void);
-/* die() with the call and cuBLAS's message if the status is an error. */
+/* Dies with the call and cuBLAS's message if the status is an error. */
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
 #define CUBLAS_CALL(call) cublas_check((call), #call)

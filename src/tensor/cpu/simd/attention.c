@@ -12,10 +12,10 @@ static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks the keys that a query does not attend to: keys after the query's own within a group of the
- * diagonal, keys before the query's window, and padding rows after the last key. A pair on the
- * diagonal needs no separate mask of padding rows, because they come after every query's own
- * key. */
+/* Masks the keys that a query does not attend to: keys after the query's own, in the groups of
+ * GROUP queries on the diagonal (later keys are never computed); keys before the query's window;
+ * padding rows after the last key. A pair on the diagonal needs no separate mask of padding rows,
+ * because they come after every query's own key. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -108,8 +108,8 @@ static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t quer
     w->ahead = (queries - keys) * TILE;
 }
 
-/* Prefetches the tiles that forward reads next. A head's last tile of queries is its first work
- * item, so that this tile visits the keys first and prefetches them. */
+/* Prefetches the tiles that forward reads next. A head's last tile of queries is computed first, so
+ * its call is the one that prefetches the head's keys and values. */
 SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 {
     const int64_t tiles = (h->length + TILE - 1) / TILE;

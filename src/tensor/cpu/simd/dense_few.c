@@ -8,8 +8,9 @@
 enum { WIDE = VECTOR == 16 ? 3 : 2 };
 
 /* Rows of b that are prefetched ahead by a loop that reads one cache line of each row, which
- * processors do not prefetch by themselves. This makes the loop 1.25 times as fast on AVX2.
- * AVX-512, where a block has several lines of each row, was not measured and does without. */
+ * processors do not prefetch by themselves. This makes the loop 1.25 times as fast on AVX2. With
+ * AVX-512, where a block has several lines of each row, prefetching was not measured and is not
+ * used. */
 enum { AHEAD = 16 };
 
 /* Returns the width in vectors with which the sums stay in registers; AVX2 has half as many

@@ -232,8 +232,8 @@ static bool has_threes(const PoolPlane *p)
            p->pad[0] < 2 && p->pad[1] < 2 && right - left >= VECTOR && right - left <= THREES;
 }
 
-/* Computes windows that extend beyond the right edge or the bottom, and rows of windows with a NaN,
- * one by one. */
+/* Like max_plane, with Threes. Windows that extend beyond the right edge or the bottom, and rows of
+ * windows with a NaN, are computed one by one. */
 SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
 {
     Threes room[3], *above = &room[0], *middle = &room[1], *below = &room[2];

@@ -152,7 +152,7 @@ static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, co
         for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
 }
 
-/* Computes quads that lie completely in the plane; the pixels around them one by one. */
+/* Computes the quads that are completely in the plane, and the pixels around them one by one. */
 SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     int top = 1 - p->pad[0], left = 1 - p->pad[1];

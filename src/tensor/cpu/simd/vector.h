@@ -133,8 +133,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_SECOND 2, 6, 3, 7
 #define LANES_NEXT   1, 2, 3, 4
 #endif
-/* Selects lanes of two vectors by number. Places: a vector of integers with the same lanes. gcc has
- * clang's name for this function only since version 12. */
+/* Selects lanes of two vectors by number. Places: type of a vector of integers with the same number
+ * of lanes. gcc has clang's name for this function only since version 12. */
 #ifdef __clang__
 #define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
