@@ -106,9 +106,9 @@ typedef struct SumSlices {
     /* this rank computes slices first .. first + count - 1, a subtree */
     int first, count;
     /* The terms of the whole sum, over all ranks, are `parts` parts side by side (such as queries,
-     * keys and values). Each part has `units` units; a unit of the first part has `lead` times as
-     * many terms as a unit of another part. A slice consists of the same units of all parts, in the
-     * order of the parts. */
+     * keys and values). Each part has `units` units, which are never divided (heads, for example);
+     * a unit of the first part has `lead` times as many terms as a unit of another part. A slice
+     * consists of the same units of all parts, in the order of the parts. */
     int64_t units, lead;
     int parts;
 } SumSlices;

@@ -131,6 +131,7 @@ static void *reduce_wide(const Op *op, const OpRun *run, const void *from)
     return run->workspace;
 }
 
+/* exchange_forward if the tensor on the side of divided layers is fp32 (ExchangePlan.convert). */
 static void *forward_wide(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
@@ -146,6 +147,7 @@ static void *forward_wide(const Op *op, const OpRun *run)
     return slice + plan->slice;
 }
 
+/* exchange_backward_data if the tensor on the side of divided layers is fp32. */
 static void backward_wide(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;

@@ -1,4 +1,5 @@
-/* Cross-entropy and focal loss with a label for each pixel of (N,C,H,W), or for each row of (N,K):
+/* Cross-entropy and focal loss with a label for each pixel of (N,C,H,W), or for each row of (N,K).
+ * A piece is up to PIXEL_PIECE pixels of one sample:
  *
  *     forward:  piece --softmax--> loss of each pixel, sum of weights
  *               sample: sum of all pieces' weights, in their order

@@ -1,4 +1,5 @@
-/* Soft Dice and soft Jaccard losses of (N,C,H,W) with a label for each pixel:
+/* Soft Dice and soft Jaccard losses of (N,C,H,W) with a label for each pixel. A piece is up to
+ * PIXEL_PIECE pixels of one sample:
  *
  *     forward:  piece --softmax--> sums of each class, joined in the order of pieces --> loss
  *     backward: piece --> dx, from the saved log-sum-exp and the slopes by P and I of each class

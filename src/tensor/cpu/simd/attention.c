@@ -1,10 +1,10 @@
-/* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile of queries visits
- * the tiles of keys up to the same position, or all of them, with a running maximum and sum. Scores
- * are stored transposed, [key][query]: a vector holds neighbouring queries, so maxima and sums need
- * no operation across lanes, and keys and values are read in place. Both the sums over keys and
- * those over queries run in the order of tiles in every entry point, so the bits do not depend on
- * how the work is divided. dk and dv are summed in place if they are fp32, else in scratch, and
- * rounded once. */
+/* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile is ATTENTION_TILE
+ * neighbouring queries or keys. A tile of queries visits the tiles of keys up to the same position,
+ * or all of them, with a running maximum and sum. Scores are stored transposed, [key][query]: a
+ * vector holds neighbouring queries, so maxima and sums need no operation across lanes, and keys
+ * and values are read in place. Both the sums over keys and those over queries run in the order of
+ * tiles in every entry point, so the bits do not depend on how the work is divided. dk and dv are
+ * summed in place if they are fp32, else in scratch, and rounded once. */
 #include "attention_tile.h"
 
 /* A value below every score, with a finite difference to any score. */

@@ -255,10 +255,12 @@ typedef struct SimdTable {
     void (*dropout)(RngKey key, uint64_t first, int count, uint32_t threshold, float scale,
                     float *out, int stride);
 
+    /* index: one byte per element of y, the position of the maximum in the kernel, or POOL_CUT */
     void (*max_pool)(const PoolPlane *p, const void *x, void *y, uint8_t *index);
     void (*max_pool_grad)(const PoolPlane *p, const void *dy, const uint8_t *index, void *dx);
     void (*avg_pool)(const PoolPlane *p, const void *x, void *y);
     void (*avg_pool_grad)(const PoolPlane *p, const void *dy, void *dx);
+    /* mean of each lane over the rows */
     void (*mean_rows)(const void *x, int64_t rows, int lanes, void *mean);
     /* dx = dy / rows for each row */
     void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes);
@@ -289,10 +291,12 @@ typedef struct SimdTable {
     /* dx = scale * weight * slope of the loss at x - target; 0 where the target is missing */
     void (*point_grad)(const PointArgs *a, float scale, void *dx);
 
-    /* functions on fp32, the same in the tables of all types */
+    /* Functions on fp32, the same in the tables of all types. scale_add, sgd, adam, adam_direction
+     * and average compute the same as FlatTable's slots with these names, but ignore `now`. squares
+     * returns the sum of squares of one chunk. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
-    /* at most FLAT_CHUNK elements */
+    /* squares without rounding; at most FLAT_CHUNK elements */
     SquareSum (*exact_squares)(const float *x, int64_t n);
     /* returns true if an element is infinite or NaN */
     bool (*not_finite)(const float *x, int64_t n);
