@@ -258,7 +258,7 @@ void train_table_dense(const Trainer *trainer, int64_t *values, int64_t *states)
 bool train_sums_by_mpi(const Trainer *trainer);
 /* Returns true if NCCL connects the ranks' GPUs. Before set-up has decided this, returns true if
  * NCCL would connect them, provided that each rank has a GPU. */
-bool train_joined(const Trainer *trainer);
+bool train_gpus_joined(const Trainer *trainer);
 /* Number of micro-batches in the loader of a rank that runs this plan. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
 /* Number of the loader's threads. */

@@ -5,12 +5,12 @@
 #include "parallel/world.h"
 #include "tensor.h"
 
-/* One-way channels between ranks of a world, each for messages of one size. The transport is NCCL
- * where world's GPUs are joined, shared memory where both ranks are on one node, and MPI otherwise.
- * A message is written to and read from one of the channel's `depth` slots, so a sender may run
- * `depth` messages ahead of its receiver. Over MPI each end has `depth` slots, and the sender may
- * run up to 2 * depth messages ahead. A function blocks only where its comment says so; a result
- * of NULL means "not yet". */
+/* One-way channels between ranks of a world, each for messages of one size. With TRANSPORT_AUTO the
+ * transport is NCCL where world's GPUs are joined, shared memory where both ranks are on one node,
+ * and MPI otherwise. A message is written to and read from one of the channel's `depth` slots, so a
+ * sender may run `depth` messages ahead of its receiver. Over MPI each end has `depth` slots, and
+ * the sender may run up to 2 * depth messages ahead. A function blocks only where its comment says
+ * so; a result of NULL means "not yet". */
 typedef struct ChannelSpec {
     /* ranks of the sender and the receiver, and the number of slots */
     int from, to, depth;
@@ -18,9 +18,9 @@ typedef struct ChannelSpec {
     size_t bytes;
 } ChannelSpec;
 typedef struct Channels Channels;
-/* Opens the channels of spec[count], which is the same on all ranks. ERR_CONFIG if the requested
- * transport cannot connect the ranks, as in comm_new. Release with channels_free. Collective on
- * world. */
+/* Opens the channels that spec describes, an array of `count` entries that is the same on all
+ * ranks. ERR_CONFIG if the requested transport cannot connect the ranks, as in comm_new. Release
+ * with channels_free. Collective on world. */
 Status channels_new(Channels **channels, const World *world, const ChannelSpec *spec, int count,
                     int transport);
 /* Dies if a message that was sent has not been released. Collective. */
@@ -49,7 +49,8 @@ bool channels_on_device(const Channels *channels);
  * this call. */
 void channels_move(Channels *channels, const int *channel, int count);
 /* Called in a loop by a rank that waits for a channel, with the seconds since the wait began. It
- * gives up the core for longer and longer times, and dies if a peer's process has ended. */
+ * gives up the core for longer and longer times, and, if this rank has channels in shared memory,
+ * dies if a peer's process on this node has ended. */
 void channels_wait(Channels *channels, double waited_s);
 
 /* Makes the exchange of slices between ranks whose GPUs are joined (tensor.h, Exchange). It queues

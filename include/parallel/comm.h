@@ -9,7 +9,8 @@
 
 /* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 are added, an odd last one
  * moves up a level (docs/determinism.md). The bits of a sum depend on the tree alone and not on the
- * transport. Several operations may be in flight. All ranks begin operations in the same order;
+ * transport. The exception is NCCL under train.reproducible: same_grid, which chooses its own
+ * order. Several operations may be in flight. All ranks begin operations in the same order;
  * comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
@@ -28,8 +29,8 @@ typedef struct CommPush {
      * begin at level[k] + at */
     float *const *level;
     int64_t at;
-    /* rank r's leaf is number first + r of `leaves`; both are multiples of the number of ranks, and
-     * the pushes of a tree are begun in ascending order of first */
+    /* rank r's leaf is number first + r of `leaves`; first and leaves are multiples of the number
+     * of ranks, and the pushes of a tree are begun in ascending order of first */
     int first, leaves;
     PushTo to;
 } CommPush;
@@ -81,12 +82,14 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
 void comm_free(Comm **comm);
 /* Name of the transport in use: "self", "shm", "mpi", "shm and mpi", "nccl", "host memory". */
 const char *comm_name(const Comm *comm);
-/* Resolves TRANSPORT_AUTO for ranks with this kind of memory; returns another transport
- * unchanged. */
+/* Returns the transport of sums if `transport` is configured. With host memory TRANSPORT_AUTO
+ * becomes shared memory or MPI, and any other transport is returned unchanged. With GPU memory the
+ * result is always TRANSPORT_NCCL, also where comm_staged makes the sums. */
 int comm_transport(int transport, bool one_node, bool host_memory);
-/* Number of ranks of a node that sum in shared memory before messages leave it: the largest power
- * of two that divides the number of ranks of every node and the rank with which it begins. 1 if
- * the transport is not auto or world is on one node. Collective. */
+/* Number of ranks of a node that sum in shared memory before messages leave the node: the largest
+ * power of two that divides, for every node, the number of its ranks and its first rank. 1 if the
+ * transport is not auto, if world is on one node, or if the ranks of a node are not consecutive.
+ * Collective. */
 int comm_group_width(const World *world, int transport);
 /* Sets the way (grid.sums) of all communicators that are made afterwards. All ranks must set the
  * same way. */

@@ -8,7 +8,7 @@
 
 /* Sizes of the grid along its three axes, and the place of one rank in it. rank = (pp_rank * dp +
  * dp_rank) * tp + tp_rank: the ranks that talk most (tensor, then data parallel) are neighbours and
- * therefore on the same node. */
+ * therefore usually on the same node. */
 typedef struct GridShape {
     int dp, pp, tp;
 } GridShape;
@@ -20,7 +20,8 @@ typedef struct Grid {
     /* worlds of the ranks that differ from this one only in dp_rank, pp_rank or tp_rank; owned */
     World dp_world, pp_world, tp_world;
     /* NCCL communicators of all ranks' GPUs, then of dp_world, pp_world and tp_world; the last
-     * three are split from the first; owned; NULL: the GPUs are not joined */
+     * three are split from the first; owned; all are NULL if the GPUs are not joined, and the last
+     * three also where their world has one rank */
     struct Gpus *gpus[4];
 } Grid;
 

@@ -12,8 +12,8 @@ typedef struct Buckets {
     int count;
     /* first element and number of elements of each bucket, [count]; owned */
     int64_t *offset, *elements;
-    /* lowest tensor of each bucket, [count]: the bucket is complete once the gradient of this
-     * tensor is complete; owned */
+    /* index of the lowest tensor of each bucket, [count]: the bucket is complete once the gradient
+     * of this tensor is complete; owned */
     int *first_tensor;
 } Buckets;
 void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
@@ -51,7 +51,8 @@ int tree_levels(int micros);
 typedef struct TreeStep {
     /* arena into which this micro-batch's gradient is written */
     int write;
-    /* number of additions that follow; the additions in order: arena[to] += arena[to + 1] */
+    /* number of additions that follow, and the additions in order: arena[to[j]] += arena[to[j] + 1]
+     * for j = 0 .. join_count - 1 */
     int join_count;
     int to[32];
 } TreeStep;
@@ -76,18 +77,20 @@ typedef enum Deal {
     /* one micro-batch for each replica in turn */
     DEAL_TURNS
 } Deal;
-/* Micro-batches of a replica that it adds before other replicas' sums are added: `count`
- * micro-batches, beginning with the replica's micro-batch number `first`. */
+/* A run of micro-batches: consecutive micro-batches of one replica, first .. first + count - 1,
+ * whose gradients the replica adds before the sums of other replicas are added to them. */
 typedef struct MicroRun {
     int first, count;
 } MicroRun;
-/* The run that has micro-batch number `micro` of a replica's `micros`. Runs follow each other. */
+/* The run that contains micro-batch `micro` (0-based) of a replica with `micros` micro-batches.
+ * deal_runs returns the number of runs of a replica; each run begins where the previous one
+ * ends. */
 MicroRun deal_run(Deal deal, int micro, int micros);
 int deal_runs(Deal deal, int micros);
-/* Number in the global batch of micro-batch `micro` of replica `rank`. */
+/* Index in the global batch of micro-batch `micro` of replica `rank`. */
 int deal_number(Deal deal, int micro, int micros, int rank, int dp);
-/* Most partial sums on the stack of tree_step, over all micro-batches of dp replicas, between two
- * runs; at least 1. */
+/* Largest number of partial sums on the stack of tree_step between two runs, if the leaves of the
+ * tree are all micro-batches of dp replicas; at least 1. */
 int deal_levels(Deal deal, int micros, int dp);
 
 #endif

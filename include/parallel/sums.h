@@ -15,10 +15,10 @@
     W(COMM_BY_RULE, "auto") W(COMM_ALL_TO_ALL, "all") W(COMM_HALVING, "halving")
 typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
 
-/* One operation to be costed. The ranks are in groups of `width` ranks on a node; a rail consists
- * of the ranks with the same number in all groups, ranks / width ranks (comm.h). `elements` floats
- * are moved, in an arena of arena_elements. A sum collects and spreads, a reduce-scatter or a push
- * only collects, an all-gather only spreads. */
+/* One operation to be costed. The ranks are in groups of `width` ranks on a node
+ * (comm_group_width). A rail consists of the ranks / width ranks that have the same index in their
+ * groups. `elements` floats are moved, in an arena of arena_elements. A sum collects and spreads, a
+ * reduce-scatter or a push only collects, an all-gather only spreads. */
 typedef struct SumShape {
     int ranks, width;
     int64_t arena_elements, elements;
@@ -37,17 +37,18 @@ typedef struct SumShape {
  * pieces in flight for an arena; together they are at most as large as the arena. */
 enum { SUM_PIECES_IN_FLIGHT = 16 };
 int sum_pieces_in_flight(int width, int64_t arena_elements);
-/* Floats of one piece of a range that is cut evenly: the part that a group of `width` ranks moves
- * at a time. */
+/* Floats of one piece of a range that is cut evenly: the `width` ranks of a group move it
+ * together. */
 int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements);
 /* Upper limit for the floats of a rank's slice of a piece. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
 
 /* True if a range that is cut at given bounds moves in slices: each piece is the next slice of
- * every shard. Otherwise pieces are consecutive ranges, with the shards that lie there. All to all
- * has staging memory for slices only. Halving uses slices or ranges, whichever gives fewer pieces:
- * where few ranks have shards, a slice is mostly empty, while a consecutive range is always full.
- * A range that is cut evenly moves in consecutive ranges, and each rank has a part of every one. */
+ * every shard. Otherwise each piece is a consecutive range with the parts of all shards that are in
+ * it. All to all has staging memory for slices only. Halving uses slices or ranges, whichever gives
+ * fewer pieces: where few ranks have shards, a piece of slices is mostly empty, while a consecutive
+ * range is full. A range that is cut evenly moves in consecutive ranges, and each rank has a part
+ * of every one. */
 bool sum_by_slices(const SumShape *shape, CommWay way);
 /* Floats of one consecutive range of sum_by_slices, which fits into the staging memory of one
  * rail. */
@@ -76,9 +77,10 @@ typedef struct SumCost {
      * phases together a rank sends at most 1.25 times the mean. */
     double bytes;
     /* expected time: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes *
-     * s_per_byte, where messages is the number that the busiest sender or receiver of each phase
-     * has. A third of a latency is work of the sender and the receiver, which adds up over
-     * messages; the rest is time on the wire, which pieces in flight spend at the same time. */
+     * s_per_byte. In this formula, messages counts for each phase the messages of the rank that
+     * sends or receives the most. A third of a latency is work of the sender and the receiver,
+     * which adds up over messages; the rest is time on the wire, which pieces in flight spend at
+     * the same time. */
     double seconds;
 } SumCost;
 /* way: not COMM_BY_RULE. */

@@ -7,7 +7,8 @@
 
 typedef struct Watchdog Watchdog;
 typedef struct WatchdogOptions {
-    /* seconds in a step without progress of any rank after which the job ends; 0: never */
+    /* the job ends when no rank has made progress for this number of seconds within a step; 0: it
+     * never ends for this reason */
     double hang_s;
     /* folder: the run's folder; when the watchdog ends the job, it writes each rank's last
      * activity to hang-HOST.txt there. owner: the file is written only while the folder's lease
@@ -16,13 +17,13 @@ typedef struct WatchdogOptions {
 } WatchdogOptions;
 /* Watches the progress that all ranks mark (base.h, Beat), through memory shared by a node's ranks
  * and datagrams between nodes. If a rank is stopped or dead, or a node is silent, the watchdog
- * names it with its last activity and the ranks that wait for it, and ends the job even where
- * MPI_Abort hangs. A step that takes more than three times as long as usual, and 5 s at least,
- * first causes a warning that names the ranks that are behind; the job ends only when no rank has
- * marked progress for hang_s seconds. A server (beat_serve) makes no steps and counts as behind
- * only while it handles a request. Time between two steps and a suspension of the whole job are
- * not limited. If the ranks of a node cannot share memory, the watchdog prints a warning and
- * watches only its own rank. Both functions are collective. */
+ * names the rank with its last activity, and those of the other ranks of its node, or names the
+ * node. It then ends the job, even where MPI_Abort hangs. A step that has taken three times as long
+ * as usual, and 5 s at least, causes a warning that names the ranks that are behind. The job ends
+ * only when no rank has marked progress for hang_s seconds. A server (beat_serve) makes no steps
+ * and counts as behind only while it handles a request. Time between two steps and a suspension of
+ * the whole job are not limited. If the ranks of a node cannot share memory, the watchdog prints a
+ * warning and watches only its own rank. Both functions are collective. */
 Watchdog *watchdog_new(const World *world, const WatchdogOptions *options);
 void watchdog_free(Watchdog **watchdog);
 

@@ -27,7 +27,7 @@ World world_alone(void);
 /* True if the environment shows that a launcher started this process. Call it before MPI_Init.
  * *local_size: the launcher's number of ranks on this node, 1 if unknown. */
 bool world_launched(int *local_size);
-/* Both are collective on all started processes. */
+/* world_init and world_fini are collective on all started processes. */
 Status world_init(World *world, int *argc, char ***argv);
 void world_fini(World *world);
 /* Returns the worst status of all ranks on every rank; the message of the lowest rank with that
@@ -99,7 +99,8 @@ WorldSparse *world_sparse_new(const World *world, bool sleeps);
 void world_sparse_free(WorldSparse **swap);
 /* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty entries are
  * ignored. The memory sent must not be touched until world_sparse_wait returns; messages are
- * received only there. Both are collective. */
+ * received only inside world_sparse_wait. world_sparse_begin and world_sparse_wait are
+ * collective. */
 void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
 /* Returns the messages received, [size], with 0 bytes for a rank that sent nothing. The messages
  * belong to the swap and stay valid until its next wait. */
@@ -137,8 +138,8 @@ double world_slept_s(void);
 /* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.
  * Collective. */
 int *world_job_ranks(const World *world);
-/* Makes a world of the ranks that pass the same color, in the order of world; with one rank it has
- * no communicator and calls no MPI. Release with world_part_fini. Collective on world;
+/* Makes a world of the ranks that pass the same color, in the order of world. A part of one rank
+ * has no communicator and calls no MPI. Release with world_part_fini. Collective on world;
  * world_part_fini on part. */
 Status world_split(World *part, const World *world, int color);
 /* Makes a world of the same processes in another order: this process gets number `rank`. Release

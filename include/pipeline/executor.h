@@ -1,5 +1,5 @@
-/* The executor: allocates the memory of a plan and runs its tasks. Collective over the ranks of the
- * grid. */
+/* The executor: allocates the memory of a plan and runs its tasks. A function whose comment says
+ * Collective is collective on all ranks of the grid. */
 #ifndef WEFT_PIPELINE_PUBLIC_EXECUTOR_H
 #define WEFT_PIPELINE_PUBLIC_EXECUTOR_H
 
@@ -33,7 +33,8 @@ float *executor_params(Executor *executor);
 /* This rank's part of a parameter of its stage in the parameter arena: the whole parameter, or its
  * shard if parameters are gathered. Borrowed. */
 float *executor_param(Executor *executor, int param);
-/* Sets the parameter from its whole value, in stored order, in host memory. */
+/* Sets this rank's part of a parameter. stored: the whole value of the parameter, in the
+ * operation's stored order (tensor/op.h), in host memory. */
 void executor_set_param(Executor *executor, int param, const float *stored);
 /* Call it after the parameters have changed. Fetches the other replicas' shards if parameters are
  * sharded, or drops gathered parameters. Collective on grid->dp_world. */
@@ -148,8 +149,8 @@ float *executor_grads(Executor *executor);
  * the value is 0. All ranks get the sum of the values at the end of the step. Flags have the value
  * 1. */
 void executor_request(Executor *executor, int metric, float value);
-/* Runs forward only, with running statistics, on the number of micro-batches of a step. On ranks
- * with the loss, calls visit for each micro-batch with its per-sample results: columns (rows,
+/* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
+ * the loss, calls visit for each micro-batch with its per-sample results: columns (rows,
  * LOSS_COLUMNS), in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*visit)(void *user, const Batch *batch, const float *columns),

@@ -38,8 +38,9 @@ typedef enum ActionKind {
     ACTION_ADD,
     /* waits until the memory of bucket `index` is free; later actions write gradients to it */
     ACTION_OPEN,
-    /* only if the plan gathers parameters: waits until the parameters of use `index`, which the
-     * next actions read, have been gathered, and begins to gather those of the uses soon after */
+    /* only if the plan gathers parameters: begins to gather the parameters of the uses that follow
+     * soon, and waits until those of use `index`, which the next actions read, have been
+     * gathered */
     ACTION_GATHER,
     /* adds this micro-batch's gradients of bucket `index` to the partial sums; after the last
      * micro-batch the sum over the replicas begins. With sharded gradients, begins a push for each

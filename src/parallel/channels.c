@@ -13,7 +13,8 @@
 
 /* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
  * waited so far, at most NAP_S; at most MPI_NAP_S if a channel uses MPI, because MPI progresses
- * only inside its calls. Every CHECK_S the rank checks that its peers are alive. */
+ * only inside its calls. Every CHECK_S a rank with channels in shared memory checks that its peers
+ * on the node are alive. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
@@ -45,7 +46,7 @@ static Status check_spec(const ChannelSpec *spec, int i, int ranks)
     return OK;
 }
 
-/* Fails unless all ranks give the same list. Collective. */
+/* Fails if the ranks give different lists. Collective. */
 static Status check_list(const World *world, const ChannelSpec *spec, int count)
 {
     uint64_t mine[2] = {(uint64_t)count, 1}, first[2];
@@ -67,7 +68,7 @@ static Status check_transport(const World *world, int transport)
 {
     if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
         return fail(ERR_CONFIG, "grid.transport: nccl sends messages only between GPUs; use auto");
-    return transport == TRANSPORT_SHM ? shm_segments_needs_one_node(world) : OK;
+    return transport == TRANSPORT_SHM ? shm_segments_check_one_node(world) : OK;
 }
 
 /* Location of a rank: the first rank of its node, and its rank on the node. */
@@ -182,7 +183,7 @@ void channels_free(Channels **channels)
     release(channels);
 }
 
-/* Returns the channel. Dies if this rank is not that end of it. */
+/* Returns the channel. Dies if this rank is not the channel's end `end`. */
 static Channel *end_of(Channels *c, int channel, ChannelEnd end)
 {
     if (channel < 0 || channel >= c->count || c->channel[channel].end != end)

@@ -98,7 +98,8 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    /* Neither NCCL nor staging through the host sums device memory in shared segments. */
+    /* Shared segments never contain device memory: NCCL sums it, or comm_staged copies it to the
+     * host and calls this function again for host memory. */
     if (!host_memory) return TRANSPORT_NCCL;
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
@@ -125,7 +126,7 @@ static Status choose(Comm *comm)
     int transport = comm_transport(comm->transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
-        TRY(shm_segments_needs_one_node(world));
+        TRY(shm_segments_check_one_node(world));
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:

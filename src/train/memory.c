@@ -79,7 +79,7 @@ int train_box_grids(const Trainer *t, BoxGrid grid[BOX_LEVELS])
 
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
-    if (plan->shape.dp > 1 && train_joined(t))
+    if (plan->shape.dp > 1 && train_gpus_joined(t))
         return comm_nccl_scratch(plan->shape.dp, plan->micro_grad_elements);
     if (!train_sums_by_mpi(t)) return 0;
     int width = t->comm ? t->comm->group_width : 1;
@@ -99,7 +99,7 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
 
 static bool uses_nccl(const Trainer *t)
 {
-    return t->shape.dp * t->shape.pp * t->shape.tp > 1 && train_joined(t);
+    return t->shape.dp * t->shape.pp * t->shape.tp > 1 && train_gpus_joined(t);
 }
 
 const char *train_reserved_for(const Trainer *t)

@@ -200,8 +200,8 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .averages = t->config->train.ema > 0,
                            .zero = t->config->grid.zero,
                            .deal = choose_deal(t),
-                           .joined = train_joined(t),
-                           .param_sharers = transport_sharers(t),
+                           .joined = train_gpus_joined(t),
+                           .param_sharers = transport_param_sharers(t),
                            .block = t->recompute ? t->block : NULL};
     return plan_new(plan, t->graph, &options);
 }

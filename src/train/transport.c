@@ -1,6 +1,7 @@
-/* Checks which transports the configuration allows, both for a dry run and for a run, before
- * communicators are made. Limits of the machine, such as ranks that share a GPU or several nodes,
- * are found only when communicators are made. */
+/* Checks grid.transport, for a dry run or before a run makes communicators, and derives from it the
+ * transport of the sums over replicas, whether NCCL joins the GPUs, and how many replicas share
+ * parameters. Whether ranks share a GPU or are on several nodes is checked only when communicators
+ * are made. */
 #include "transport.h"
 
 Status transport_check(const Trainer *t)
@@ -12,7 +13,7 @@ Status transport_check(const Trainer *t)
     if (several && chosen == TRANSPORT_NCCL && !gpus)
         return config_fail_key(c, "grid.transport",
                                "nccl connects GPUs only: set auto, or train.device: cuda");
-    if (gpus && t->shape.dp > 1 && c->grid.zero && !train_joined(t))
+    if (gpus && t->shape.dp > 1 && c->grid.zero && !train_gpus_joined(t))
         return config_fail_key(c, "grid.zero",
                                "replicas on GPUs can shard with NCCL only, but grid.transport "
                                "selects another transport: set grid.transport: auto, or "
@@ -31,7 +32,7 @@ bool train_sums_by_mpi(const Trainer *t)
     return t->shape.dp > 1 && sums_transport(t) == TRANSPORT_MPI;
 }
 
-bool train_joined(const Trainer *t)
+bool train_gpus_joined(const Trainer *t)
 {
     int transport = (int)t->config->grid.transport;
     if (t->backend->table->host_memory) return false;
@@ -39,7 +40,7 @@ bool train_joined(const Trainer *t)
     return transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
 }
 
-int transport_sharers(const Trainer *t)
+int transport_param_sharers(const Trainer *t)
 {
     return sums_transport(t) == TRANSPORT_SHM ? t->shape.dp : 1;
 }

@@ -1,4 +1,5 @@
-/* Checks of grid.transport, and which transport the replicas use. */
+/* Checks of grid.transport, and the number of replicas that share parameters. include/train.h
+ * declares the other functions of transport.c. */
 #ifndef WEFT_TRAIN_TRANSPORT_H
 #define WEFT_TRAIN_TRANSPORT_H
 
@@ -8,8 +9,8 @@
  * backend. Call it when the grid's shape and the backend are known, before communicators are made.
  * Not collective. */
 Status transport_check(const Trainer *trainer);
-/* Returns the number of replicas that share one arena of parameters where grid.zero shards them; 1:
+/* Returns the number of replicas that share one arena of parameters if grid.zero shards, or 1 if
  * each replica has its own arena. */
-int transport_sharers(const Trainer *trainer);
+int transport_param_sharers(const Trainer *trainer);
 
 #endif

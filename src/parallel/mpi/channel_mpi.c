@@ -1,10 +1,11 @@
-/* Channels by MPI messages, for ranks on different nodes. Both ends have `depth` slots. The
- * receiver posts a receive into each slot before a message can arrive, so nothing is copied; the
- * sender's slots are free again when MPI has finished the send. A receiver that releases a slot
- * sends an empty message, a credit for one more message. Credits keep a sender from running
- * further ahead than the slots of both ends:
+/* Channels by MPI messages, for ranks on different nodes or with grid.transport: mpi. Both ends
+ * have `depth` slots. The receiver posts a receive into each slot before a message can arrive, so
+ * nothing is copied; the sender's slots are free again when MPI has finished the send. A receiver
+ * that releases a slot sends an empty message, a credit for one more message. Credits keep a sender
+ * from running further ahead than the slots of both ends:
  *
- *     sender      message k from slot k % depth; from k = depth on each send waits for a credit
+ *     sender      message k from slot k % depth; from k = depth on, a message's slot is free again
+ *                 only after a credit has arrived
  *     receiver    message k into slot k % depth; its release posts k + depth and sends a credit
  *
  * Synchronous sends would limit the sender as well, but Open MPI 4.1.4 with two TCP connections

@@ -1,21 +1,22 @@
-/* comm_mpi and comm_nodes: ordered sums by messages, for ranks on several nodes. A range is cut
- * into one shard per rank and moves in pieces. A piece is a slice of every shard, or (by halving
- * and at given bounds) a consecutive range with the shards that lie there; see sum_by_slices. A
- * piece has two phases. Collect: every rank sends each peer that peer's slice, and sums its own
- * slice over all ranks in tree order. Spread: every rank sends the sum of its slice to all peers.
- * In both phases together a rank sends the same number of bytes as in a ring, but the order of
- * additions is fixed. A reduce-scatter is only the first phase, an all-gather only the second. A
- * push is the first phase, after which each rank adds its slices to the partial sums of a tree,
- * piece after piece in the order in which the pieces were begun. Between many ranks both phases
- * consist of rounds instead (order/halving.h); a push may use rounds first and all to all
- * afterwards.
+/* comm_mpi and comm_nodes: ordered sums by messages, for ranks on several nodes or with
+ * grid.transport: mpi. A range moves in pieces, and a piece has one slice for each rank. If the
+ * range is cut evenly, a piece is a consecutive part of it, cut into even slices. If the range is
+ * cut into shards at given bounds, a piece is the next slice of every shard, or a consecutive part
+ * with what it contains of the shards (sum_by_slices). A piece has two phases. Collect: every rank
+ * sends each peer that peer's slice, and sums its own slice over all ranks in tree order. Spread:
+ * every rank sends the sum of its slice to all peers. In both phases together a rank sends the same
+ * number of bytes as in a ring, but the order of additions is fixed. A reduce-scatter is only the
+ * first phase, an all-gather only the second. A push is the first phase, after which each rank adds
+ * its slices to the partial sums of a tree, piece after piece in the order in which the pieces were
+ * begun. Between many ranks both phases consist of rounds instead (order/halving.h); a push may use
+ * rounds first and all to all afterwards.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
  * comm_group_width ranks in comm_nodes. A rank's peers are the ranks of the same number in the
- * other groups, its rail. A rank handles the slices of all ranks of its rail: it sums them over
- * its group in shared memory before messages are sent, and copies received sums to its group.
- * Therefore each byte crosses the network once per group, and a rank has as many peers as there
- * are other groups.
+ * other groups, its rail. A rank handles the slices of all ranks of its rail: it sums them over its
+ * group in shared memory before messages are sent, and copies received sums to its group. Therefore
+ * each byte crosses the network once per group, and a rank has as many peers as there are other
+ * groups.
  *
  * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
  * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and

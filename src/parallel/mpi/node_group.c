@@ -15,7 +15,7 @@ int node_group_width(const World *world)
     MPI_CHECK(MPI_Allreduce(&world->rank, &first, 1, MPI_INT, MPI_MIN, world->node));
     MPI_CHECK(MPI_Allreduce(&world->rank, &last, 1, MPI_INT, MPI_MAX, world->node));
     int ranks = last - first + 1, both = first | ranks;
-    /* both & -both is the lowest set bit of both */
+    /* the lowest bit that is set in `first` or in `ranks` */
     int mine = ranks == world->node_size ? both & -both : 1;
     MPI_CHECK(MPI_Allreduce(&mine, &width, 1, MPI_INT, MPI_MIN, world->comm));
     return width;

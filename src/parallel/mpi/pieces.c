@@ -176,7 +176,7 @@ static int block_count(Block block)
 }
 
 /* Address of a block in the arena, or NULL if the block is not contiguous there. */
-static float *block_whole(Block block)
+static float *block_contiguous(Block block)
 {
     Slice slice, other;
     return next_slice(&block, &slice) && !next_slice(&block, &other)
@@ -221,7 +221,7 @@ static void block_add(Block block, const float *from, bool mine_first)
 static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
-    float *from = block_whole(block);
+    float *from = block_contiguous(block);
     int count = block_count(block);
     if (!from) block_pack(block, staging);
     send(comm, slot, from ? from : staging, count, message.peer, tag);
@@ -233,7 +233,7 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
-    float *whole = slot->state == SLOT_COLLECT ? NULL : block_whole(block);
+    float *whole = slot->state == SLOT_COLLECT ? NULL : block_contiguous(block);
     int count = block_count(block);
     receive(comm->impl, slot, whole ? whole : staging, count, message.peer, tag);
     return staging + count;
@@ -263,7 +263,7 @@ static void end_round(const Comm *comm, const Slot *slot)
         block_add(block_of(comm, slot, round->received), at, round->first);
     for (int i = 0; slot->state == SLOT_SPREAD && i < round->sends; ++i) {
         Block block = block_of(comm, slot, round->sent[i]);
-        if (!block_whole(block)) block_unpack(block, at);
+        if (!block_contiguous(block)) block_unpack(block, at);
         at += block_count(block);
     }
 }
@@ -277,6 +277,7 @@ static int rounds_of(const Messages *m, const Operation *op)
     return joined == m->rail_size ? m->halving->rounds : halving_rounds(joined);
 }
 
+/* Index of a phase's last round while collecting; an all to all counts as one round. */
 static int last_round(const Messages *m, const Operation *op)
 {
     bool exchanges = !op->halves || leaf_ranks(m, op) < m->rail_size;

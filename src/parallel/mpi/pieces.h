@@ -27,8 +27,8 @@ typedef struct Operation {
     bool halves;
     /* true: pieces are the next slices of all shards; false: consecutive ranges */
     bool slices;
-    /* elements that earlier pieces have: of each shard if pieces are slices, of the whole range
-     * otherwise */
+    /* elements that earlier pieces contain: of each shard if pieces are slices, else of the whole
+     * range */
     int64_t done;
     /* if bounds are given: the first shard that may have elements left */
     int shard;

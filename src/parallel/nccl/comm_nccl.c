@@ -3,7 +3,8 @@
  * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
  * additions is allowed, NCCL's all-reduce is used instead. A reduce-scatter has only the first
  * exchange, an all-gather only the second; a push has the first and adds the received shards to the
- * tree's partial sums. Between many ranks both exchanges are rounds of halving (halving.h), each
+ * tree's partial sums, and the last push of a tree with PUSH_TO_ALL has both. Between many ranks
+ * the exchanges of sums and all-gathers, but not of pushes, are rounds of halving (halving.h), each
  * one group of sends. All work is queued on the communicator's stream, which first waits for the
  * compute stream. comm_wait makes the compute stream wait for that stream; the host does not
  * wait. */
@@ -15,8 +16,8 @@
 
 #include <cuda_runtime_api.h>
 
-/* Longer ranges are summed in pieces of PIECE_ELEMENTS floats, each with a slice of every shard.
- * This limits the scratch memory to 32 MB. */
+/* Longer ranges are summed in pieces of PIECE_ELEMENTS floats, each with one slice per rank. This
+ * limits the scratch memory to about 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
 /* SLICE_ALIGN_FLOATS and SLICE_SLACK: alignment and reserve of a slice's capacity, in floats.
  * LINE_FLOATS: shards begin at multiples of it, one cache line. LEVELS: the most levels of a
@@ -70,8 +71,8 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    /* Pieces run one after the other on one stream, so the cost of each is that of a sum of one
-     * piece. */
+    /* The way is chosen as for a sum of one piece: pieces run one after the other on one stream, so
+     * their waits do not overlap. */
     const SumShape piece = {
         .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
     state->halves = sum_way(&piece, comm->way) == COMM_HALVING;
@@ -233,8 +234,8 @@ static void halve(const Comm *comm, const Range *range, int64_t done, Direction 
 
 /* ---- sums ---- */
 
-/* Adds the ranks' contributions to the partial sums part[]; they are leaves first, first + 1, ...
- * of `leaves`. Each sum overwrites its left operand. */
+/* Adds the ranks' contributions to the partial sums part[]. The contribution of rank r is leaf
+ * number first + r of a tree of `leaves` leaves. Each sum overwrites its left operand. */
 static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
 {
     for (int rank = 0; rank < comm->size; ++rank) {
@@ -349,7 +350,7 @@ static void queue(const Comm *comm, const Work *work)
     end(comm);
 }
 
-static void sum_in_a_ring(const Comm *comm, int64_t offset, int64_t count)
+static void sum_in_any_order(const Comm *comm, int64_t offset, int64_t count)
 {
     const Gpus *gpus = gpus_of(comm);
     float *at = comm->arena + offset;
@@ -365,7 +366,7 @@ static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
     Range range = {.base = comm->arena, .cut = {.offset = offset, .count = count}};
     if (gpus_of(comm)->any_order)
-        sum_in_a_ring(comm, offset, count);
+        sum_in_any_order(comm, offset, count);
     else
         queue(comm, &(Work){.range = range, .sum = true, .spread = true});
 }

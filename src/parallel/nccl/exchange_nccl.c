@@ -1,18 +1,21 @@
-/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor is exchanged in
- * pieces, each with one part per rank: several whole runs, or some bytes of one run (Slices in
- * tensor.h). A part that is not contiguous in the tensor is packed before it is sent or unpacked
- * after it is received. */
+/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor consists of equal
+ * blocks, called runs, each cut into one slice per rank (Slices in tensor/shape.h). It is exchanged
+ * in pieces. A piece is several consecutive runs or, if a slice is too large, a range of bytes
+ * within the slices of one run. It has one part per rank, which belongs to that rank's slices. A
+ * part that is not contiguous in the tensor is packed before it is sent or unpacked after it is
+ * received. Partial results are added in rank order or by the binary tree of neighbours. */
 #include "nccl.h"
 
-/* PIECE_BYTES: bytes of a tensor that one piece covers. PART_ALIGN: alignment of parts in the
- * staging memory, in bytes. */
+/* PIECE_BYTES: size of the pieces of large tensors; a piece of even slices has up to about twice as
+ * many bytes (part_capacity). PART_ALIGN: alignment of parts in the staging memory, in bytes. */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct GpuExchange {
     Exchange base;
     /* borrowed */
     const Gpus *gpus;
-    /* true: fp32 parts are added by the binary tree of neighbours; false: in rank order */
+    /* true: fp32 parts are added by the binary tree of neighbours, and the number of ranks is a
+     * power of two; false: all parts are added in rank order */
     bool tree;
     /* capacity for one part, in bytes */
     size_t part_bytes;
@@ -27,7 +30,7 @@ typedef struct Piece {
     const Slices *s;
     /* first run of the piece, and number of runs */
     int64_t run, runs;
-    /* first byte, and number of bytes, within each rank's slice of a run */
+    /* first byte and number of bytes of the piece within each rank's slice of a run */
     size_t begin, bytes;
 } Piece;
 
@@ -111,8 +114,9 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
     }
 }
 
-/* Adds the received parts, n elements each, to `sum`: by the tree, or in the order of the ranks.
- * A sum of 16-bit parts is exact, because at most one of the parts is not 0. */
+/* Writes the sum of all ranks' parts, n elements each, to `sum`. 16-bit parts are added in rank
+ * order in fp32 and rounded once, also with `tree`: then such a sum is exact, because for each
+ * element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
 static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;
@@ -152,8 +156,8 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
     add_parts(ex, p->s->type, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
-/* Advances *p to the next piece: several whole runs if one run's part fits into part_bytes,
- * otherwise some bytes of one run. Returns false after the last piece. */
+/* Advances *p to the next piece: several runs if a slice fits into part_bytes, otherwise part_bytes
+ * bytes of each slice of one run. Returns false after the last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
     size_t most = slices_run(p->s, ex->base.size, 0);
@@ -185,7 +189,8 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* Slices may have different sizes: the largest is smaller than twice an even part. */
+/* Capacity of a part: twice an even share of a piece, because slices may differ by one item. If
+ * every rank has an item, the largest slice is smaller than twice an even share. */
 static size_t part_capacity(int ranks, size_t most)
 {
     size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;

@@ -54,7 +54,7 @@ typedef struct NcclWatch {
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
 /* Ends the job with a message that names a dead rank of this node, or else this rank's GPU and the
- * failed call. watch may be NULL. */
+ * failed call. words: NCCL's description of the error. watch may be NULL. */
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
@@ -82,7 +82,8 @@ void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);
 void nccl_group_begin(const Gpus *gpus);
 void nccl_group_end(const Gpus *gpus);
-/* Both are called between nccl_group_begin and nccl_group_end. They do nothing if bytes is 0. */
+/* Call nccl_send and nccl_receive between nccl_group_begin and nccl_group_end. They do nothing if
+ * bytes is 0. */
 void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
 void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
 

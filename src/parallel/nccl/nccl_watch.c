@@ -1,5 +1,5 @@
-/* A thread that notices asynchronous errors of the communicators, and peers whose process has
- * ended, and then ends the job. It calls MPI only for the abort that ends the job. */
+/* A thread that ends the job when it finds an asynchronous error of a communicator, or that the
+ * process of a rank of this node has ended. It calls MPI only for the abort that ends the job. */
 #include "nccl.h"
 
 #include <string.h>

@@ -14,8 +14,8 @@ typedef struct Block {
     int first, size;
 } Block;
 
-/* The block of 2^level neighbours that starts at `first`; the last block may have fewer. Size 0:
- * there is no such block. */
+/* The block of 2^level neighbours that starts at `first`; the last block may have fewer. Its size
+ * is 0 if there is no such block. */
 static Block block_from(int first, int level, int ranks)
 {
     int left = ranks > first ? ranks - first : 0;

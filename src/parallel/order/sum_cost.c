@@ -14,7 +14,7 @@ int sum_pieces_in_flight(int width, int64_t arena_elements)
     return pieces < 1 ? 1 : pieces > SUM_PIECES_IN_FLIGHT ? SUM_PIECES_IN_FLIGHT : (int)pieces;
 }
 
-/* One cache line is added because the bounds of slices are rounded up to one. */
+/* One cache line is added because the bounds of slices are rounded up to cache lines. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t most = (int64_t)PIECE * width;

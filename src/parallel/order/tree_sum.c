@@ -11,7 +11,7 @@
 
 /* BLOCK: floats per block; LEVELS: levels of the stack, enough for 2^31 leaves */
 enum { BLOCK = 512, LEVELS = 32 };
-/* ranges with fewer elements are summed by one thread */
+/* a push with fewer elements is added by one thread */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* Inlined into one function per vector width, so that it is compiled for that width. */

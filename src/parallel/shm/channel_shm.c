@@ -24,7 +24,7 @@ struct Bell {
 /* One end of a channel; both fields are borrowed from shared memory. */
 typedef struct PipeEnd {
     Pipe *pipe;
-    /* bell that this end rings: that of the rank at the other end */
+    /* bell of the rank at the other end; this end rings it */
     struct Bell *peer;
 } PipeEnd;
 
@@ -78,8 +78,7 @@ const ChannelTable channel_pipe = {
 };
 
 /* Computes each pipe's offset in its receiver's segment, after the bell, and the bytes of each
- * segment. All ranks compute it from the same list and get the same result. Returns the number of
- * pipes. */
+ * segment. All ranks use the same list and get the same result. Returns the number of pipes. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
 {

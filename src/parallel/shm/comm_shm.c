@@ -90,8 +90,8 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun all-gather `number`, or -1. Afterwards, memory that the
- * ranks with lower numbers wrote before they began it is visible. */
+/* Returns the first rank that has not begun all-gather `number`, or -1. After the call this rank
+ * sees what the ranks before the returned one wrote before they began it. */
 static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

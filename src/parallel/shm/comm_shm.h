@@ -37,8 +37,8 @@ typedef struct Sum {
     bool to_all;
     /* number among all sums begun, from 0 on */
     uint32_t number;
-    /* tickets of each shard: number of the first one, counted over all sums, and how many there
-     * are */
+    /* first_ticket: index of this sum's first ticket in each shard, counted over all sums; tickets:
+     * number of its tickets in each shard */
     uint32_t first_ticket, tickets;
 } Sum;
 

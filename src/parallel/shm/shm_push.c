@@ -18,9 +18,9 @@ void shm_push_begin(Comm *comm, const CommPush *push)
     futex_wake(&mine->pushed, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun push `number`, or -1; with added = true, the first rank
- * that has not added it. Afterwards, memory that the ranks with lower numbers wrote before that is
- * visible. */
+/* Returns the first rank that has not begun push `number` or, with added = true, that has not added
+ * this push to its partial sums; -1 if there is none. After the call this rank sees what the ranks
+ * before the returned one wrote before they began, or added, the push. */
 static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
@@ -56,8 +56,8 @@ static uint32_t oldest_push(const Comm *comm)
     return (uint32_t)(comm->pushes + 1 - (shm->push_end - shm->push_first));
 }
 
-/* Adds the pushes that all ranks have begun. Returns -1 if none is left, otherwise the first rank
- * that has not begun the oldest push left. */
+/* Adds the pushes that all ranks have begun. Returns -1 if no push remains, otherwise the first
+ * rank that has not begun the oldest remaining push. */
 static int add_pushes(Comm *comm)
 {
     Shm *shm = comm->impl;

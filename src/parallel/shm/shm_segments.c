@@ -1,7 +1,9 @@
-/* Shared segments made by memfd_create. Unlike files in /dev/shm they have no name that must be
- * removed, and the size of a mount (64 MB in many containers) does not limit them. A peer opens
- * /proc/PID/fd/FD and compares device and inode, in case PID and descriptor have been reused. All
- * pages are reserved at set-up: otherwise a lack of memory would end training with SIGBUS. */
+/* Makes the shared segments by memfd_create and maps those of the node's other ranks; also reads
+ * whether a peer's process has ended, and with which exit code. Unlike files in /dev/shm, segments
+ * have no name that must be removed, and the size of /dev/shm (64 MB in many containers) does not
+ * limit them. A peer opens /proc/PID/fd/FD and compares device and inode, in case PID and
+ * descriptor have been reused. All pages are reserved at set-up: otherwise a lack of memory would
+ * end training with SIGBUS. */
 #include "shm_segments.h"
 #include "../world/mpi_check.h"
 
@@ -56,7 +58,7 @@ static char *map_file(int fd, size_t bytes)
     return base;
 }
 
-/* Requests huge pages; with them set-up takes a tenth of the time, and sums are faster. The request
+/* Requests huge pages, with which set-up takes a tenth of the time and sums are faster. The request
  * is only a hint: posix_fallocate later reserves the remaining memory as 4 KiB pages. */
 static void advise_huge_pages(char *base, size_t bytes)
 {
@@ -68,8 +70,8 @@ static void advise_huge_pages(char *base, size_t bytes)
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* Checks that the segments of all ranks of the node fit into free memory. The kernel grants more
- * memory than there is, and its OOM killer would end processes later. */
+/* Checks that the segments of all ranks of the node fit into free memory. Without this check the
+ * kernel would grant more memory than there is, and its OOM killer would end processes later. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = proc_bytes("/proc/meminfo", "MemAvailable:");
@@ -136,7 +138,7 @@ static Status map_peers(ShmSegments *shared, const World *world, const Handle *h
     return OK;
 }
 
-/* Address of the exit code at the end of a rank's segment; 0 there: the rank has not ended the
+/* Address of the exit code at the end of a rank's segment. The code is 0 until the rank ends the
  * job. */
 static _Atomic uint32_t *exit_code_of(const ShmSegments *shared, int rank)
 {
@@ -205,7 +207,7 @@ void shm_segments_fini(ShmSegments *shared)
     shared->count = 0;
 }
 
-Status shm_segments_needs_one_node(const World *world)
+Status shm_segments_check_one_node(const World *world)
 {
     if (world->one_node) return OK;
     return fail(ERR_CONFIG,

@@ -32,13 +32,13 @@ typedef struct ShmSegments {
 Status shm_segments_init(ShmSegments *shared, const World *world, size_t bytes, const char *what);
 void shm_segments_fini(ShmSegments *shared);
 /* ERR_CONFIG if world's ranks are on several nodes. */
-Status shm_segments_needs_one_node(const World *world);
+Status shm_segments_check_one_node(const World *world);
 /* False if the rank's process has ended; a zombie has ended. */
 bool shm_segments_rank_is_alive(const ShmSegments *shared, int rank);
-/* Exit code that the rank stored before it ended the job; 0: none. */
+/* Exit code that the rank stored before it ended the job; 0 if it has not stored one. */
 uint32_t shm_segments_exit_code(const ShmSegments *shared, int rank);
-/* Ends the job if a rank's process has ended. doing: the activity of this rank that waits, for the
- * message. Called by a rank that has waited for a long time. */
+/* Ends the job if a rank's process has ended. doing: what this rank is doing, for the message.
+ * Called by a rank that has waited for a long time and by the thread that watches NCCL. */
 void shm_segments_abort_if_peer_ended(const ShmSegments *shared, const char *doing);
 
 #endif

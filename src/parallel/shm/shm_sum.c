@@ -90,7 +90,8 @@ static void do_ticket(Shm *shm, int size, int shard, uint32_t ticket)
     futex_wake(&owner->finished, &owner->sleepers);
 }
 
-/* Does the due and unclaimed tickets of shards first .. first + shards - 1 (modulo the ranks). */
+/* Does the due and unclaimed tickets of shards first .. first + shards - 1 (modulo the number of
+ * ranks). */
 static void do_due_tickets(Comm *comm, int first, int shards)
 {
     Shm *shm = comm->impl;
@@ -113,7 +114,7 @@ static void do_due_tickets(Comm *comm, int first, int shards)
 }
 
 /* Returns the first rank whose shard is not finished for all sums that this rank has begun, or -1.
- * Afterwards, the sums of the shards with lower numbers are visible. */
+ * After the call this rank sees the sums of the shards before the returned one. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

@@ -5,6 +5,8 @@
 
 #include "parallel.h"
 
+/* Functions of a transport. A function without a comment does what comm.h says of the comm_
+ * function that calls it. */
 struct CommTable {
     /* returned by comm_name */
     const char *name;

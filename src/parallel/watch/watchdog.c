@@ -79,9 +79,9 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add_part(words, text);
 }
 
-/* Adds the states of those ranks in a step, and servers, that wait (`waits` is true) or do not wait
- * (false). Describes NAMED ranks and adds the number of further ones. Returns the number of all
- * these ranks. */
+/* Adds the states of ranks that are in a step or are servers: with waits = true those that wait,
+ * with false those that do not. Describes at most NAMED ranks and adds the number of the others.
+ * Returns the number of ranks found. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;

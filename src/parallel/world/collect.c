@@ -24,7 +24,8 @@ struct WorldCollect {
     char *my_destination;
     /* size of each rank's part, [world->size]; owned; NULL on other ranks */
     size_t *bytes;
-    /* rank whose part is received next, its destination, and bytes of it already requested */
+    /* rank whose part is received next, destination of that part, and bytes of it already
+     * requested */
     int from;
     char *destination;
     size_t done;

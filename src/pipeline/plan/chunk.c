@@ -441,7 +441,7 @@ static void planner_init(Planner *p, const int *block)
     planner_drop_blocks(p);
 }
 
-static bool message_whole(const Message *message)
+static bool message_is_placed(const Message *message)
 {
     for (int i = 0; i < message->count; ++i)
         if (message->tensor[i].offset == OFFSET_NONE) return false;
@@ -480,8 +480,8 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *previous, const Graph *graph,
     mem_free(&p.block_reader);
     mem_free(&p.previous_reader);
     mem_free(&p.opening);
-    if (message_whole(&c->activations_in) && message_whole(&c->activations_out) &&
-        message_whole(&c->gradients_in) && message_whole(&c->gradients_out))
+    if (message_is_placed(&c->activations_in) && message_is_placed(&c->activations_out) &&
+        message_is_placed(&c->gradients_in) && message_is_placed(&c->gradients_out))
         return OK;
     return fail(ERR_BUG, "chunk %d: a tensor that crosses its boundary has no place", c->chunk);
 }

@@ -135,9 +135,9 @@ bool param_shares_memory(const Plan *plan, int param);
  * there is such a parameter. */
 bool param_is_whole(const Plan *plan, int param);
 bool any_param_is_whole(const Plan *plan);
-/* Computes the boundaries of a bucket's shards, boundary[dp + 1], and adds the weight of replica
- * r's shard to load[r], the weight of its shards so far. Returns false, and does nothing, if the
- * bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
+/* Computes the boundaries of a bucket's shards, boundary[dp + 1]. load[r] is the weight of replica
+ * r's shards so far, to which the weight of its new shard is added. Returns false, and does
+ * nothing, if the bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
 /* Bytes of optimizer state of the rank with the most state. */
 size_t whole_state_bytes(const Plan *plan);

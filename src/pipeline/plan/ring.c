@@ -133,7 +133,7 @@ int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
 
 /* Sums the lengths of a rank's shards of all buckets or, with params_only, of the buckets with
  * parameters. */
-static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
+static int64_t sum_shard_lengths(const Plan *plan, bool params_only, int dp_rank)
 {
     int64_t sum = 0;
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -154,7 +154,7 @@ int64_t plan_sum_elements(const Plan *plan, int dp_rank)
 
 int64_t plan_push_elements(const Plan *plan, int dp_rank)
 {
-    return plan_pushes(plan) ? shared_elements(plan, false, dp_rank) : 0;
+    return plan_pushes(plan) ? sum_shard_lengths(plan, false, dp_rank) : 0;
 }
 
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank)
@@ -164,5 +164,5 @@ int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank)
 
 int64_t plan_local_elements(const Plan *plan, int dp_rank)
 {
-    return plan->gathers ? shared_elements(plan, true, dp_rank) : plan->param_elements;
+    return plan->gathers ? sum_shard_lengths(plan, true, dp_rank) : plan->param_elements;
 }

@@ -136,8 +136,8 @@ void links_move(const BoundaryLinks *l, const Moves *moves, int *next, int task)
 static void finish_copies(const BoundaryLinks *l)
 {
     const Context *c = l->context;
-    bool queued = c->backend->table->host_memory || channels_on_device(l->channels);
-    if (!queued) c->backend->table->sync(c->stream);
+    bool no_wait = c->backend->table->host_memory || channels_on_device(l->channels);
+    if (!no_wait) c->backend->table->sync(c->stream);
 }
 
 static void send(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,

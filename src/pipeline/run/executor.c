@@ -16,7 +16,7 @@ static Status check(const Context *c)
 }
 
 /* Returns the size of the input ring: the most micro-batches of data that are in use at the same
- * time, and on a device those copied in advance. evaluation_out: the most in an evaluation. */
+ * time and, on a device, those copied in advance. evaluation_out: the most in an evaluation. */
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;

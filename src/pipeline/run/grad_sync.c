@@ -7,7 +7,7 @@
  * each owner keeps the sums of its shards. */
 #include "grad_sync.h"
 
-/* Bytes of each arena level[k], k > 0, in which a run is added. */
+/* Bytes of each arena level[k], k > 0, in which the gradients of a run are added. */
 static size_t level_bytes(const Context *c)
 {
     return (size_t)c->plan->gradient_elements * sizeof(float);
@@ -136,8 +136,8 @@ static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRu
                      .shift = bucket_offset(chunk, bucket) - chunk->buckets.offset[bucket],
                      .level = s->partial,
                      .at = shard_offset(chunk, bucket, c->grid->dp_rank),
-                     /* the unit of first and leaves is a leaf of the run's size; the last run ends
-                      * at the last leaf */
+                     /* first and leaves count leaves of the run's size; the last run ends at the
+                      * last leaf */
                      .first = run.first / run.count * dp,
                      .leaves = ((micros - 1) / run.count + 1) * dp,
                      .to = plan_shards_gradients(plan) ? PUSH_TO_LEVEL

@@ -42,7 +42,7 @@ typedef struct StateCheck {
 bool train_compares(const Trainer *t, const char **why_not)
 {
     const Plan *plan = t->plan;
-    bool shared_params = plan->zero && !plan->gathers && transport_sharers(t) > 1;
+    bool shared_params = plan->zero && !plan->gathers && transport_param_sharers(t) > 1;
     *why_not = t->shape.dp == 1 ? "there is one replica"
                : plan->gathers  ? "each replica has other parts of parameters and state"
                : shared_params  ? "replicas share the memory of their parameters, and each has "
