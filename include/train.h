@@ -58,9 +58,10 @@ typedef struct GradNoise {
 } GradNoise;
 
 typedef struct StepResult {
-    /* Values over the global batch, the same on every rank. On a device, loss, top1, top5 and
-     * column belong to the step before, so that the host need not wait; if this step is logged or
-     * in fp16, they belong to this step. */
+    /* Values over the global batch, the same on every rank; in modes geo and async, values over
+     * this rank's share of the batch. On a device, loss, top1, top5 and column belong to the step
+     * before, so that the host need not wait; if this step is logged or in fp16, they belong to
+     * this step. */
     double loss, top1, top5, lr;
     /* means of the loss's columns 1 and 2 (LossColumns) */
     double column[2];
@@ -210,7 +211,8 @@ Status train_plans(const Trainer *trainer, Plan ***plan);
 void train_plans_free(const Trainer *trainer, Plan ***plan);
 /* Memory of a rank that runs a plan, in bytes by kind. Most kinds are those of the plan. data: the
  * loader's micro-batches. messages: includes the buffers of sums. program: the graph with the code
- * and objects of its kernels, measured before other kinds are allocated. */
+ * and objects of its kernels, measured before other kinds are allocated. all: the sum, without host
+ * memory if the rank has a device. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
     /* average of parameters and running statistics (train.ema) */
@@ -337,9 +339,10 @@ typedef struct EvalExtras {
     /* true: for sets of fields, line->picture is set (train.eval_pictures) */
     bool pictures;
 } EvalExtras;
-/* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
- * with the same bits for every number of ranks. extras may be NULL. Returns ERR_STOPPED if a rank
- * received a stop request during the evaluation. Collective; all ranks return the same Status. */
+/* Evaluates every sample of set once, with running statistics. Except for its seconds, and its
+ * pictures, which only rank 0 has, the line is the same on every rank, with the same bits for every
+ * number of ranks. extras may be NULL. Returns ERR_STOPPED if a rank received a stop request during
+ * the evaluation. Collective; all ranks return the same Status. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line,
                       const EvalExtras *extras);
 /* Finds boxes in the outputs of a detector's network. */
@@ -400,9 +403,10 @@ Status train_take_set(DataSet *set, const DataSet *train);
 /* train_take_set for a set to evaluate on: also checks that the targets have the same shape and
  * type, and enlarges train's buffers so that they can store the test set's ids. */
 Status train_take_test_set(DataSet *test, DataSet *train);
-/* Sets the data set's mean and deviation to those in a checkpoint, if the file has them and the
- * configuration does not set others. Logs the values that are used. */
-void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
+/* Sets the data set's mean and deviation to those in a checkpoint (input, of the file `path`), if
+ * the file has them and the configuration does not set others. Logs a line if they differ from the
+ * set's, except for fields that had none. */
+void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                       const char *path);
 /* train_save and train_load save and load like checkpoint_save and checkpoint_load. After an error
  * of train_load, load another file or free the trainer. After a load, the next step is the step

@@ -1,7 +1,8 @@
 /* Finds differences between the ranks' environments that would make their sums meaningless: for
- * example another version of a library on one node, or an old copy of the data on another. Rank 0
- * broadcasts short texts that describe its environment, and each rank compares them with its own
- * texts: this needs one broadcast, one reduction and constant memory for any number of ranks. */
+ * example another version of a library on one node, or an old copy of the data on another. Also
+ * checks that all ranks have the same run folder. Rank 0 broadcasts short texts that describe its
+ * environment, and each rank compares them with its own texts: this needs one broadcast, one
+ * reduction and constant memory for any number of ranks. */
 #include "agree.h"
 
 #include <errno.h>

@@ -217,7 +217,7 @@ Status algorithms_plan(Trainer *t)
     const World *world = t->world;
     const double begun = clock_s();
     /* Each rank of a tensor-parallel group has its own shapes, so the ranks of the first group plan
-     * one after the other and share their records. A dry run has one rank for every grid. */
+     * one after the other and share their records. A dry run has one process, whatever the grid. */
     int turns = world->size < t->shape.tp ? world->size : t->shape.tp;
     t->backend->options.record = t->algorithms;
     t->backend->options.times_algorithms = tune_is_time(t) && t->tunes;

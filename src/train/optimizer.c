@@ -126,7 +126,8 @@ static Status check_same_gradient(const Trainer *t, const char *word)
                            word, (long long)t->train_set.samples);
 }
 
-/* Refuses options that such a rule excludes; it needs all parameters on each rank. */
+/* Refuses options that exclude a rule which updates all parameters together (OptimTable.together):
+ * such a rule needs all parameters on each rank. */
 static Status check_together(const Trainer *t)
 {
     const Config *c = t->config;

@@ -17,8 +17,8 @@ char *train_setup(const Config *c)
     return whole;
 }
 
-/* Returns ERR_CONFIG if the step has parts for which a machine's file has no times. path: of the
- * machine's file. */
+/* Returns ERR_CONFIG if the step has parts for which a machine's file has no times. path: path of
+ * the machine's file, for messages. */
 static Status check(const Trainer *t, const char *path)
 {
     const Config *c = t->config;

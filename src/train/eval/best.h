@@ -39,8 +39,8 @@ Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
  * tokens: the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
-/* Returns ERR_CONFIG if the metric does not suit the loss, or if train.early_stop or the learning
- * rate's curve needs evaluations and there is no test set. */
+/* Returns ERR_CONFIG if the metric does not suit the loss, if lr_check fails, or if
+ * train.early_stop or the learning rate's curve needs evaluations and there is no test set. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
 /* State of early stopping. Contains no pointers, so it is stored and broadcast as bytes. */

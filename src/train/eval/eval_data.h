@@ -1,4 +1,5 @@
-/* Micro-batches of an evaluation, with substitutes after an error of the data (eval_data.c). */
+/* Micro-batches of an evaluation, with substitutes after an error of the data (eval_data.c). Also
+ * declares run_unlabelled (predict.c), which runs the model on samples without labels. */
 #ifndef WEFT_TRAIN_EVAL_DATA_H
 #define WEFT_TRAIN_EVAL_DATA_H
 

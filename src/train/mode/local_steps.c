@@ -3,8 +3,8 @@
 
 #include "sparse.h"
 
-/* width of an example row, for which the state of a rule is examined; no rule has another state of
- * 7 floats */
+/* floats of an example row, for which the state of a rule is examined; a state of a rule has 7
+ * floats only if it has one float for each float of the row */
 enum { WIDTH = 7 };
 
 bool local_rows_are_stateless(const OptimRule *rule)

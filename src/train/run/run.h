@@ -2,7 +2,7 @@
  * begins and ends it, run_step.c makes steps, run_resume.c chooses the checkpoint to begin from,
  * run_save.c writes checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates,
  * run_bad.c handles bad steps, run_hook.c notifies the hook and carries out its requests,
- * run_refresh.c lets the training set grow. */
+ * run_refresh.c lets the training set grow, run_ledger.c and run_live.c account for the time. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -227,8 +227,9 @@ void run_ledger_end(Run *run);
 /* Converts seconds by phase to seconds by line of the ledger. Waiting is not divided by cause. */
 void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
                   double line_s[LEDGER_LINE_COUNT]);
-/* Call it on every rank before a step. If the step will be logged, adds this rank's times since the
- * last such call to the step's sums. */
+/* Call it on every rank before a step. If the step will be logged, and is not the first after the
+ * loader was opened, adds to the step's sums this rank's times since the last step for which it did
+ * so. */
 void run_live_send(Run *run);
 /* Call it after a step. Stores times that have arrived in live_s. */
 void run_live_take(Run *run, const StepResult *result);

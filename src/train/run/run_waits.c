@@ -117,7 +117,8 @@ static double move_late_replicas(const RankTimes *all, int ranks, int stages, Ra
 }
 
 /* Sets ledger->path_s, the work of each stage on the critical path. The times are scaled so that
- * their sum is the mean time of a rank. */
+ * their sum is the mean over the ranks of computing, bubble and imbalance, without the waits for
+ * late replicas. */
 static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
 {
     SchedulePath path;

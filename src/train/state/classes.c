@@ -1,6 +1,7 @@
 /* Maps labels to classes: those of the checkpoint that will be loaded, in its order, or else those
  * of the training set. Labels of the training and test sets are matched by the names of classes; a
- * checkpoint's names are compared again when it is loaded. */
+ * checkpoint's names are compared again when it is loaded. Also reads all labels of the sets for
+ * errors and warnings. */
 #include "classes.h"
 
 #include "base/escape.h"

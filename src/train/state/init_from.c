@@ -16,7 +16,8 @@ typedef struct Match {
     /* tensors of the file, [count]; borrowed */
     const CheckpointStored *stored;
     int count;
-    /* result: for each tensor of the model, its index in stored, or -1; borrowed */
+    /* result: for each tensor of the model, index in `stored` of the tensor that initialises it, or
+     * -1; borrowed */
     int *from;
     /* renamed paths of the file's tensors, [count]; NULL for tensors of the optimizer; owned */
     char **name;

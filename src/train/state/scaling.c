@@ -145,11 +145,11 @@ static void stats_text(char text[64], int count, const float *mean, const float 
                  count > 1 ? ", ..." : "", (double)std[0], count > 1 ? ", ..." : "");
 }
 
-static bool same_stats(const DataSet *set, const CheckpointInput *is)
+static bool same_stats(const DataSet *set, const CheckpointInput *input)
 {
-    const size_t bytes = (size_t)is->stats * sizeof *is->mean;
-    return set->stats_count == is->stats && memcmp(set->mean, is->mean, bytes) == 0 &&
-           memcmp(set->std, is->std, bytes) == 0;
+    const size_t bytes = (size_t)input->stats * sizeof *input->mean;
+    return set->stats_count == input->stats && memcmp(set->mean, input->mean, bytes) == 0 &&
+           memcmp(set->std, input->std, bytes) == 0;
 }
 
 void train_share_stats(DataSet *set, const DataSet *train)
@@ -164,29 +164,29 @@ void train_share_stats(DataSet *set, const DataSet *train)
 }
 
 /* Sets the set's mean and deviation to those in a checkpoint. */
-static void use_stats(DataSet *set, const CheckpointInput *is)
+static void use_stats(DataSet *set, const CheckpointInput *input)
 {
-    set->stats_count = is->stats;
-    set->has_stats = is->stats > 0;
-    memcpy(set->mean, is->mean, sizeof set->mean);
-    memcpy(set->std, is->std, sizeof set->std);
-    memcpy(set->field_set.target_mean, is->target_mean, sizeof is->target_mean);
-    memcpy(set->field_set.target_std, is->target_std, sizeof is->target_std);
+    set->stats_count = input->stats;
+    set->has_stats = input->stats > 0;
+    memcpy(set->mean, input->mean, sizeof set->mean);
+    memcpy(set->std, input->std, sizeof set->std);
+    memcpy(set->field_set.target_mean, input->target_mean, sizeof input->target_mean);
+    memcpy(set->field_set.target_std, input->target_std, sizeof input->target_std);
 }
 
-void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
+void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                       const char *path)
 {
     const bool said =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
     const bool fields = data_kind(set)->has_fields;
     char now[64], then[64];
-    if (is->channels == 0) return;
-    if (is->channels != (fields ? set->field_set.step_inputs : set->channels)) return;
-    if (fields && is->targets != set->field_set.step_targets) return;
-    if (same_stats(set, is)) return;
+    if (input->channels == 0) return;
+    if (input->channels != (fields ? set->field_set.step_inputs : set->channels)) return;
+    if (fields && input->targets != set->field_set.step_targets) return;
+    if (same_stats(set, input)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
-    stats_text(then, is->stats, is->mean, is->std);
+    stats_text(then, input->stats, input->mean, input->std);
     if (said) {
         log_warn("samples are normalised %s, as the keys of data say, but those that %s was "
                  "trained on %s",
@@ -198,7 +198,7 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     if (set->stats_count > 0 || !fields)
         log_info("%s: samples are normalised %s, as those that %s was trained on, not %s",
                  set->path, then, path, now);
-    use_stats(set, is);
+    use_stats(set, input);
     if (fields) data_fields_share_stats(set);
 }
 
@@ -241,14 +241,14 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
 
 /* Sets the mean and deviation of a table to those in a checkpoint. A checkpoint of a table has no
  * channels; it has mean and deviation if its training used them. */
-static void take_table_stats(const Config *config, const CheckpointInput *is, DataSet *train)
+static void take_table_stats(const Config *config, const CheckpointInput *input, DataSet *train)
 {
-    const bool table = train->kind == DATA_TABLE && is->channels == 0;
+    const bool table = train->kind == DATA_TABLE && input->channels == 0;
     if (!table || !config->data.normalize || config->data.mean.count > 0) return;
     /* a checkpoint of an earlier version contains neither classes nor mean and deviation */
-    if (is->classes == 0 && is->stats == 0) return;
-    if (is->stats > 1 && is->stats != train->channels) return;
-    use_stats(train, is);
+    if (input->classes == 0 && input->stats == 0) return;
+    if (input->stats > 1 && input->stats != train->channels) return;
+    use_stats(train, input);
 }
 
 /* In an evaluation without data.train, sets the scale, the number of classes, and a table's mean

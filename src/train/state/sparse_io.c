@@ -1,11 +1,13 @@
 /* Moves blocks of rows between tables and checkpoints. The number of blocks of a table is the
- * smallest power of two with which blocks have at most BLOCK_ROWS rows on average. Each block
- * therefore is a whole number of shards, and the file is the same on every grid. One or several
- * owners have the rows of a block; the rank that writes the block collects them.
+ * smallest power of two with which blocks have at most BLOCK_ROWS rows on average, but at most
+ * ROW_SHARDS. Each block therefore is a whole number of shards, and the file is the same on every
+ * grid. One or several owners have the rows of a block; the rank that writes the block collects
+ * them.
  *
  *     /tables/NAME/ids    (N)            block after block, each sorted by (shard, id)
  *     /tables/NAME/rows   (N, width)
- *     /optim/SLOT/tables/NAME   (N, floats of the slot) */
+ *     /optim/SLOT/tables/NAME   (N, floats of the slot)
+ */
 #include "sparse_io.h"
 
 #include "../mode/sparse.h"

@@ -1,5 +1,5 @@
-/* Rows of sparse tables in checkpoints: blocks of some ten thousand rows, sorted by (shard, id).
- * The blocks are the same on every grid. */
+/* Rows of sparse tables in checkpoints: blocks of at most 65,536 rows on average (more in tables of
+ * over 268 million rows), sorted by (shard, id). The blocks are the same on every grid. */
 #ifndef WEFT_TRAIN_SPARSE_IO_H
 #define WEFT_TRAIN_SPARSE_IO_H
 

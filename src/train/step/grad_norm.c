@@ -1,5 +1,5 @@
-/* The norm of the gradient of the whole model, and its square, also for parameters with only one
- * use. */
+/* The norm of the gradient of the whole model, and its square; the square also without the
+ * parameters that have several uses. */
 #include "../mode/step_mode.h"
 
 #include <math.h>
