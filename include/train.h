@@ -427,7 +427,7 @@ typedef struct TrainSaveTo {
 } TrainSaveTo;
 TrainSave *train_save_begin(Trainer *trainer, const TrainSaveTo *to);
 /* Allocates and touches the memory of the copy before the first save needs it. Collective. */
-void train_make_room(Trainer *trainer);
+void train_make_save_copy(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
 /* Returns true if the next call of train_save_next is collective: it assembles whole tensors and
  * does not wait for the background thread. The same on all ranks. */

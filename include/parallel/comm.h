@@ -14,9 +14,15 @@
  * comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
-/* Destination of the whole sum of a tree of pushes: level[0] of each shard's owner, the range of
- * the last leaf in the owner's arena, or the range of the last leaf in the arenas of all ranks. */
-typedef enum PushTo { PUSH_TO_LEVEL, PUSH_TO_OWNER, PUSH_TO_ALL } PushTo;
+/* Destination of the whole sum of a tree of pushes. */
+typedef enum PushTo {
+    /* level[0] of each shard's owner */
+    PUSH_TO_LEVEL,
+    /* the range of the last leaf, in the arena of each shard's owner */
+    PUSH_TO_OWNER,
+    /* the range of the last leaf, in the arenas of all ranks */
+    PUSH_TO_ALL
+} PushTo;
 /* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
  * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins
  * `shift` elements after its bounds in the arenas of all ranks. */
@@ -72,7 +78,7 @@ void comm_versions(FILE *out);
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
  * TRANSPORT_AUTO chooses NCCL where world's GPUs are joined, shared memory where all ranks are on
- * one node, and otherwise MPI; then ranks of a node sum in shared memory first (comm_group_width).
+ * one node, and otherwise MPI, where ranks of a node sum in shared memory first (comm_group_width).
  * Sums of GPU memory over shared memory or MPI are copied to the host and back (comm_staged). A
  * requested transport that cannot connect these ranks is ERR_CONFIG with the reason; it is not
  * replaced by another. Release with comm_free. Collective on world. */
@@ -113,10 +119,10 @@ void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
  * rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
 /* Begins to send every rank's shard of params to all ranks. bounds cut the shards as in
- * comm_reduce_scatter_begin; each shard begins `shift` elements after its bound. Returns the
- * number of this all-gather. Until comm_wait, or comm_allgather_wait with that number, no rank may
- * read or change the range of params from the first bound + shift to the last bound + shift.
- * Collective. */
+ * comm_reduce_scatter_begin; each shard begins `shift` elements after its bound. Returns the number
+ * of this all-gather. Until comm_wait returns, or comm_allgather_wait returns true for that number,
+ * no rank may read or change the range of params from the first bound + shift to the last bound +
+ * shift. Collective. */
 int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
 /* True if all all-gathers up to this number are done on this rank; then their ranges may be read
  * and changed. Waits at most about a millisecond, as comm_push_wait does. */

@@ -30,13 +30,13 @@ typedef struct Grid {
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
 /* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
-/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing
- * for one rank or in host memory. With transport shm or mpi nothing is joined, and data are copied
- * through host memory. NCCL cannot join ranks that share a GPU: with transport auto these ranks
- * get a warning and use host memory, with nccl this is ERR_CONFIG. Different models of GPU compute
- * different results: a mixture is ERR_CONFIG if bits is REPRODUCIBLE_ANY_GRID and a warning
- * otherwise. Collective on grid->world; every rank returns the same Status. grid_fini releases
- * it. */
+/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing for
+ * one rank or in host memory. With transport shm or mpi nothing is joined, and data are copied
+ * through host memory. NCCL cannot join ranks that share a GPU: with transport auto these ranks get
+ * a warning and use host memory, with nccl this is ERR_CONFIG. Different models of GPU compute
+ * different results: a mixture is ERR_CONFIG if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID,
+ * and a warning otherwise. Collective on grid->world; every rank returns the same Status. grid_fini
+ * releases it. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 

@@ -14,7 +14,7 @@
 #include "parallel/world.h"
 
 typedef struct MulticastPlace {
-    /* ranks of the world; -1: none */
+    /* the parent's and the children's ranks in the world; -1: there is no such rank */
     int parent, child[2];
     /* approximate number of hops from the root to the last member */
     int levels;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Gradient buckets: [0, elements) cut into ranges of about bucket_bytes each at tensor boundaries,
- * the last tensor first, which is the order in which backward finishes them. */
+ * the last tensors first, because backward finishes their gradients first. */
 typedef struct Buckets {
     int count;
     /* first element and number of elements of each bucket, [count]; owned */
@@ -64,7 +64,8 @@ TreeStep tree_step(int micro, int micros);
  * samples and add -0, which does not change the sum. */
 int micros_a_replica(int micros_global, int dp);
 
-/* How the micro-batches of a step are dealt to the replicas; all have the same number of them. */
+/* How the micro-batches of a step are dealt to the replicas. All replicas have the same number of
+ * micro-batches. */
 typedef enum Deal {
     /* One block of consecutive micro-batches for each replica. The sums of the blocks are the
      * leaves of a tree over the replicas. */

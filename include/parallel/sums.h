@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* grid.sums: which messages compute a sum. All to all: each rank exchanges with every other one at
- * once. Halving: rounds of recursive halving and doubling (docs/sums.md). Auto: halving where a
- * rule expects it to wait less. The bits of the sum are the same. */
+/* grid.sums: which messages compute a sum. All to all: each rank exchanges messages with all other
+ * ranks at once. Halving: rounds of recursive halving and doubling (docs/sums.md). Auto: halving
+ * where a rule expects it to wait less. The bits of the sum are the same. */
 #define COMM_WAY_WORDS(W)                                                                          \
     W(COMM_BY_RULE, "auto") W(COMM_ALL_TO_ALL, "all") W(COMM_HALVING, "halving")
 typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
@@ -33,8 +33,9 @@ typedef struct SumShape {
     int64_t longest;
 } SumShape;
 
-/* SUM_PIECES_IN_FLIGHT: the most pieces in flight at a time. sum_pieces_in_flight: the number of
- * pieces in flight for an arena; together they are at most as large as the arena. */
+/* An operation moves its range in pieces, a few of them at a time. SUM_PIECES_IN_FLIGHT: the most
+ * pieces in flight. sum_pieces_in_flight: the number of pieces in flight for an arena; all pieces
+ * in flight together are about as large as the arena at most. */
 enum { SUM_PIECES_IN_FLIGHT = 16 };
 int sum_pieces_in_flight(int width, int64_t arena_elements);
 /* Floats of one piece of a range that is cut evenly: the `width` ranks of a group move it
@@ -50,8 +51,8 @@ int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
  * range is full. A range that is cut evenly moves in consecutive ranges, and each rank has a part
  * of every one. */
 bool sum_by_slices(const SumShape *shape, CommWay way);
-/* Floats of one consecutive range of sum_by_slices, which fits into the staging memory of one
- * rail. */
+/* Floats of a piece that is a consecutive range (sum_by_slices). Such a piece fits into the staging
+ * memory of one rail. */
 int64_t sum_range_elements(int ranks, int width, int64_t arena_elements);
 /* Number of pieces in which the operation moves. way: not COMM_BY_RULE. */
 int64_t sum_pieces(const SumShape *shape, CommWay way);

@@ -12,6 +12,7 @@ typedef struct World {
     int rank, size;
     /* rank and size among the ranks of this node */
     int node_rank, node_size;
+    /* true: all ranks are on one node */
     bool one_node;
     /* MPI_COMM_WORLD, or the communicator of a part of it; MPI_COMM_NULL: a single rank, without
      * MPI */
@@ -74,7 +75,7 @@ typedef struct WorldPart {
     size_t bytes;
 } WorldPart;
 /* Each rank sends to[r] to every other rank r and receives from[r] from it; a rank's entry for
- * itself is ignored. Fewer than 2^31 bytes each. Collective. */
+ * itself is ignored. Each part has fewer than 2^31 bytes. Collective. */
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
 
 /* world_swap in two halves, which can be repeated. The memory sent and received must not be

@@ -65,13 +65,13 @@ typedef struct StepBatch {
  * full. On a device all work is queued, and the host does not wait for it. In this case a
  * micro-batch is released to the source after it has been copied: when a later one is fetched, or
  * in executor_settle. wait_s: as in loader_next. Returns the source's errors. Collective. */
-Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepBatch *of,
-                                 double *wait_s);
+Status executor_forward_backward(Executor *executor, const BatchSource *source,
+                                 const StepBatch *batch, double *wait_s);
 /* Finishes the gradients of a step: waits for their sums over the replicas, then adds the partial
  * gradients of tensor-parallel groups and of tied parameters. Collective. */
 void executor_reduce(Executor *executor);
 /* Updates the running statistics. Call it only for a step that is not skipped. */
-void executor_move_statistics(Executor *executor, const StepBatch *of);
+void executor_move_statistics(Executor *executor, const StepBatch *batch);
 /* Sets whether executor_reduce, from the next step on, checks the gradients for infinite and NaN
  * values. If it does, it waits for the step's statistics. */
 void executor_find_overflow(Executor *executor, bool yes);

@@ -203,9 +203,10 @@ typedef struct ParamUpdate {
     bool scratch;
     /* true: the parameter is never cut; one replica has all of its gradient, state and value */
     bool whole;
-    /* temporary bytes of the update, if it gets the whole tensor and if it gets slices, in addition
-     * to the state and one copy of the tensor. All parameters share this memory, so the plan
-     * includes the largest. */
+    /* whole_bytes: temporary bytes of an update of the whole tensor. slice_bytes: bytes in which
+     * the tensor is assembled from the slices of a tensor-parallel group. Both are in addition to
+     * the state and one copy of the tensor. All parameters share this memory, so the plan includes
+     * the largest of each. */
     size_t whole_bytes, slice_bytes;
 } ParamUpdate;
 

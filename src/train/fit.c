@@ -55,8 +55,8 @@ static Status check_host_memory(const Trainer *t, double bytes)
                            text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
-/* Returns the bytes that a rank may use: train.memory, or its share of the machine, or the free
- * memory of its device. */
+/* Returns the bytes that a rank may use: the free memory of its device or, without a device, its
+ * share of the machine. train.memory replaces this limit, but does not raise that of a device. */
 static double memory_of_rank(const Trainer *t)
 {
     double limit = share_of_host(t).bytes, used, asked = t->config->train.memory;

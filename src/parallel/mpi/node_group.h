@@ -2,8 +2,8 @@
  * and the progress that each rank publishes to its group.
  *
  * A group is `size` consecutive ranks; size is a power of two, and the first rank is a multiple of
- * it. Its sum is therefore a subtree of the tree of all ranks, and the rest of that tree adds the
- * groups' sums. */
+ * it. The sum of a group is therefore a subtree of the tree of all ranks, and the rest of the tree
+ * adds the groups' sums. */
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 

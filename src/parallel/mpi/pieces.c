@@ -62,9 +62,9 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
                             &slot->request[slot->request_count++]));
 }
 
-/* before: sums the slices of all ranks of the rail over the group. Otherwise, after the messages:
- * copies these slices to the group's other ranks. No other rank of the group handles these
- * slices. */
+/* before = true: sums the slices of all ranks of the rail over the group, before the messages.
+ * before = false: copies these slices to the group's other ranks, after the messages. No other rank
+ * of the group handles these slices. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;

@@ -48,7 +48,7 @@ typedef struct HalvingRound {
     bool first;
 } HalvingRound;
 
-/* All messages of one rank, as data; O(ranks) of memory (16 KB per thousand ranks). */
+/* All messages of one rank, as data; O(ranks) of memory (20 KB per thousand ranks). */
 typedef struct Halving {
     int ranks;
     /* rounds in which this rank's block has a neighbour; at most log2(ranks), rounded up */

@@ -9,7 +9,7 @@
 typedef struct GradSync {
     const Context *context;
     /* Arenas in which the micro-batches of a run are added, one for each level of tree_step's
-     * stack. level[0] is the Comm's arena; the others are owned. */
+     * stack, of which there are at most 32. level[0] is the Comm's arena; the others are owned. */
     float *level[33];
     /* partial sums of this rank's shards between pushes, one arena for each level; owned, in memory
      * of comm->partial_backend */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* longest answer, in bytes */
+/* an answer of this number of bytes or more is refused */
 enum { ANSWER_BYTES = 65536 };
 /* longest time that hook_wait waits for a killed command */
 static const double KILL_WAIT_S = 2;

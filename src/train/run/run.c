@@ -127,7 +127,7 @@ static Status run_all(Run *r)
         start_end(true);
         return run_evaluate_again(r);
     }
-    train_make_room(t);
+    train_make_save_copy(t);
     run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s,
                              .folder = r->dir.path,

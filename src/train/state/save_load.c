@@ -127,7 +127,7 @@ static void advance(TrainSave *s)
         s->save = checkpoint_save_begin(s->trainer->world, s->path, &s->meta, &s->io, true);
 }
 
-void train_make_room(Trainer *t)
+void train_make_save_copy(Trainer *t)
 {
     if (t->saves_in_background && !t->copy) t->copy = save_copy_new(t);
 }
@@ -141,7 +141,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
     s->path = mem_text(to->path);
     s->also = mem_text(to->also);
     fill_meta(t, &s->meta);
-    train_make_room(t);
+    train_make_save_copy(t);
     if (t->copy && !to->waits) {
         if (!t->copied) save_copy_take(t->copy);
         save_copy_begin(t->copy);
