@@ -40,16 +40,23 @@ void train_print_versions(FILE *out, bool gpus);
  * previous content is freed. Collective. */
 void train_bcast_set(const World *world, DataSet *set);
 /* Measures mean and deviation of each variable of a set of fields. Each rank reads a part of the
- * frames; every rank gets the whole result. Its bits do not depend on the number of ranks or
- * threads. ERR_IO, ERR_DATA. Collective on world. */
+ * frames; every rank gets the whole result. The bits of the result do not depend on the number of
+ * ranks or threads. ERR_IO, ERR_DATA. Collective on world. */
 Status train_measure_fields(const World *world, const DataSet *set, FieldStats *stats, int threads);
 
 /* Everything that belongs to one run. */
 typedef struct Trainer Trainer;
 
-/* Fault of a step: its loss is NaN or infinite, its loss is far above the losses before
- * it, or a gradient is NaN or infinite. */
-typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
+/* Fault of a step. */
+typedef enum Bad {
+    BAD_NOTHING,
+    /* the loss is NaN or infinite */
+    BAD_LOSS,
+    /* the loss is far above the losses before it (train.spike) */
+    BAD_SPIKE,
+    /* a gradient is NaN or infinite */
+    BAD_GRADIENT
+} Bad;
 
 /* Estimates of the squared norm of the true gradient, of the trace of the covariance of a sample's
  * gradient, and their quotient, the gradient noise scale in samples (train.grad_noise). */
@@ -278,8 +285,8 @@ MemoryUse memory_use(void);
 /* Returns true if a step's results have the same bits on every grid; otherwise they are the same
  * only on grids with this number of replicas. */
 bool train_same_bits(const Trainer *trainer);
-/* Explains why train_same_bits is false, and on which grids results have the same bits; NULL if it
- * is true. Owner: the caller. */
+/* Explains why train_same_bits is false, and on which grids results have the same bits; NULL if
+ * train_same_bits is true. Owner: the caller. */
 char *train_bits_limit(const Trainer *trainer);
 /* Logs a table with a line for each rank: its place in the grid, its host, the CPUs that it may
  * use, its GPU. With more than 64 ranks the table has a line for each host. Collective. */
@@ -287,8 +294,8 @@ void train_log_ranks(const Trainer *trainer);
 /* If micro-batches do not divide evenly among replicas, returns a text with the number of padding
  * micro-batches and a better size; else NULL. Owner: the caller. */
 char *train_padding(const Trainer *trainer);
-/* Returns true if this rank stores a value for the parameter that is not shared with a tied
- * parameter of this stage. */
+/* Returns true if this rank stores a value for the parameter, not only that of a parameter of this
+ * stage to which it is tied. */
 bool train_owns(const Trainer *trainer, int param);
 /* Returns true if this rank must set parameters that every replica has. If replicas share the
  * memory of parameters, only the first replica sets them. */
@@ -333,8 +340,8 @@ typedef struct EvalExtras {
     int64_t *confusion;
     /* path of a file in COCO's format of results, with the found boxes; rank 0 writes it */
     const char *results;
-    /* gets on rank 0, if the model finds boxes, COCO's numbers, also those of each class; the
-     * caller releases it with coco_result_fini */
+    /* on rank 0, if the model finds boxes, receives COCO's numbers, including those of each class;
+     * the caller releases it with coco_result_fini */
     CocoResult *coco;
     /* true: for sets of fields, line->picture is set (train.eval_pictures) */
     bool pictures;

@@ -35,8 +35,8 @@ const void *channel_message(Channels *channels, int channel);
 void channel_release(Channels *channels, int channel);
 /* Lets MPI move messages; cheap. Not collective. */
 void channels_progress(Channels *channels);
-/* Tells the watchdog that this rank now waits for the channel's other end. what: the content of its
- * messages, for the report, for example "a message". */
+/* Tells the watchdog that this rank now waits for the channel's other end. what: what the messages
+ * are, for the watchdog's report, for example "a slice". */
 void channel_mark(const Channels *channels, int channel, const char *what);
 /* True if the slots are in the GPU's memory. Their content is then produced and consumed by work
  * queued on the compute stream, and messages move only in channels_move. */

@@ -49,14 +49,14 @@ void world_merge(const World *world, double *data, int64_t count);
 void world_bcast(const World *world, void *data, size_t bytes, int root);
 /* Collective. */
 void world_barrier(const World *world);
-/* Broadcasts rank 0's text, which may be NULL. Returns `mine` on rank 0 and a copy elsewhere, which
- * the caller owns. Collective. */
+/* Broadcasts rank 0's text, which may be NULL. Returns `mine` on rank 0, and on other ranks a copy
+ * that the caller owns. Collective. */
 char *world_bcast_text(const World *world, char *mine);
 /* Gathers `bytes` bytes of each rank into out[rank * bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
-/* Gathers the parts of all ranks, bytes[r] bytes of rank r, one after the other into `out` on rank
- * root; on other ranks `out` does not change. mine must not be inside `out`. Collective; counts
- * above 2^31 work. */
+/* Gathers the parts of all ranks, one after the other, into `out` on rank root; on other ranks
+ * `out` does not change. bytes[r]: bytes of rank r's part. mine must not be inside `out`.
+ * Collective; counts above 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 /* world_collect in two halves; mine and out must not be touched until world_collect_wait returns.
  * Several collects may be in flight: all ranks begin them in the same order, and each rank is the

@@ -388,16 +388,16 @@ size_t plan_bytes(const Plan *plan);
  * *count - 1, where *first is a multiple of FLAT_CHUNK; all elements if nothing is sharded. A tied
  * parameter has the same part as the parameter to which it is tied. */
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
-/* Offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of the gradient
- * arena. The element must be in that replica's shard. */
+/* Offset of the sum of element `at` of the gradient arena, in arena 0 of replica dp_rank's partial
+ * sums. The element must be in that replica's shard. */
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
 /* Number of floats in the arena of sums of replica dp_rank. */
 int64_t plan_sum_elements(const Plan *plan, int dp_rank);
 /* Number of floats of replica dp_rank's shards of all buckets that are pushed; 0: nothing is
  * pushed. */
 int64_t plan_push_elements(const Plan *plan, int dp_rank);
-/* Offset of element `at` of the parameter arena in executor_params of replica dp_rank, and the
- * number of floats there. */
+/* plan_local_offset: offset of element `at` of the parameter arena in executor_params of replica
+ * dp_rank. plan_local_elements: number of floats in executor_params of that replica. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
 /* True if replicas shard gradients; their micro-batches are then dealt by DEAL_TURNS. */

@@ -147,7 +147,8 @@ static void describe(const Trainer *t, Description *local)
     for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
-/* Returns the index of the first fact with this warn_only that differs; FACTS: there is none. */
+/* Returns the index of the first fact that differs, among those with this value of warn_only; FACTS
+ * if none differs. */
 static int first_difference(const Description *mine, const Description *first, bool warn_only)
 {
     int i = 0;

@@ -1,5 +1,5 @@
 /* train.cuda_tune: chooses the algorithms of cuBLASLt and cuDNN, and gives all ranks and resumed
- * runs the same ones. */
+ * runs the same algorithms. */
 #ifndef WEFT_TRAIN_ALGORITHMS_H
 #define WEFT_TRAIN_ALGORITHMS_H
 

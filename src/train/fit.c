@@ -1,5 +1,6 @@
-/* Checks that the plan fits into the memory that a rank may use; turns recomputation on if it does
- * not fit without. */
+/* Checks that the plan fits into the memory that a rank may use; turns recomputation on if the plan
+ * does not fit without it. Also sets the limit for rows of sparse tables, and whether checkpoints
+ * are written from a copy. */
 #include "fit.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"

@@ -401,7 +401,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
 static Status trainer_make(Trainer **out, Trainer *t)
 {
     Status st = setup_ranks(t);
-    /* tells the servers, which wait for it, the result of set-up */
+    /* sends the result of set-up to the servers, which wait for it */
     if (t->servers > 0) st = status_agree(t->job, st);
     if (st == OK) sparse_make(t);
     t->samples = NULL;

@@ -13,8 +13,8 @@ typedef struct StepStats {
 } StepStats;
 
 /* Loss scaling of fp16: the loss is multiplied by a power of two, and the update divides the
- * gradients by it. A step whose gradients overflow changes nothing but this factor. In other
- * precisions it is 1. */
+ * gradients by the same factor. A step whose gradients overflow changes nothing but this factor. In
+ * other precisions the factor is 1. */
 typedef struct LossScale {
     /* true: the precision is fp16, so the factor is adapted after each step (dynamic loss
      * scaling) */

@@ -203,8 +203,8 @@ static bool can_start(const Messages *m)
            m->op[m->op_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
-/* The largest number such that all operations (with `gathers`, all all-gathers) up to it are done
- * on this rank. */
+/* The largest number such that all operations with numbers up to it are done on this rank; with
+ * gathers = true, only all-gathers and their numbers are considered. */
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;

@@ -25,8 +25,8 @@ static const int64_t PIECE_ELEMENTS = 8 << 20;
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
-    /* recorded on the compute stream before an operation, and on the communicator's after it;
-     * owned */
+    /* computed: recorded on the compute stream before an operation; summed: recorded on the
+     * communicator's stream after it; owned */
     Event *computed, *summed;
     /* memory for one received slice of each other rank; owned */
     float *scratch;

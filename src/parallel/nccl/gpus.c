@@ -89,8 +89,8 @@ static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
     return false;
 }
 
-/* Warns if two ranks of a node can use only one GPU each: the launcher then hides the other GPUs,
- * which NCCL could reach directly. */
+/* Warns if two ranks of a node can use only one GPU each: the launcher then probably hides the
+ * node's other GPUs, which NCCL could otherwise reach directly. */
 static void warn_hidden(const Gpu *gpu, int ranks)
 {
     for (int b = 1; b < ranks; ++b)

@@ -1,6 +1,6 @@
 /* Datagrams (UDP) between nodes. It is not known in advance which of the first node's addresses the
- * other nodes can reach, so they try its addresses one after the other until it answers. It answers
- * to the address from which a datagram arrived. */
+ * other nodes can reach, so they try these addresses one after the other until the first node
+ * answers. The first node answers to the address from which a datagram arrived. */
 #include "node_links.h"
 
 #include <ifaddrs.h>

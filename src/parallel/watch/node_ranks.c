@@ -68,8 +68,8 @@ int node_ranks_first(const NodeRanks *node)
     return node->mine;
 }
 
-/* Updates the time since when a condition has held, as seen by these checks; 0 while it does not
- * hold. */
+/* Updates *since_s, the time since which these checks have found that a condition holds; it is 0
+ * while the condition does not hold. */
 static void note_since(double *since_s, bool holds, double now_s)
 {
     if (!holds)

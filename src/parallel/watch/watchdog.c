@@ -22,9 +22,9 @@ static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
 /* longest time that writing the ranks' last marks may take */
 static const double DUMP_S = 2;
-/* OTHERS_S: time that the watchdog which ends the job leaves the other nodes' watchdogs to write
- * their ranks' last marks. ABORT_S: time that the other watchdogs wait for its abort before they
- * end their node themselves. */
+/* OTHERS_S: the watchdog that ends the job first waits for this time, in which the other nodes'
+ * watchdogs write their ranks' last marks. ABORT_S: the other watchdogs wait for this time for its
+ * abort before they end their nodes themselves. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
 /* WORDS: chars of a message. NAMED: number of ranks that a message describes; of further ranks it
@@ -52,7 +52,7 @@ struct Watchdog {
     double looked_s;
     /* the step last reported as late */
     int64_t late_step;
-    /* time of the next report of that step, and interval between that report and the one after */
+    /* time of the next report of late_step, and seconds from that report to the following one */
     double next_report_s, pause_s;
     /* true for nodes that have been reported as silent, [nodes]; owned */
     bool *silence_reported;

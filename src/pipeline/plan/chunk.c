@@ -114,8 +114,8 @@ static void plan_recompute(Planner *p, int from, int to)
 
 /* ---- backward ---- */
 
-/* Lists an action that copies storage src, the contribution of one reader of node v, to v's
- * gradient, or adds it there. */
+/* Lists an action that copies storage src to the gradient of node v, or adds it there. src contains
+ * the contribution of one reader of v. */
 static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 {
     Desc y = p->graph->node[v].op->spec.y;
@@ -148,8 +148,8 @@ static void keep_gradient(Planner *p, int i, int k)
     storage_use(p, s);
 }
 
-/* Gives the gradients of frozen parameters storages that no action reads, if the node's operation
- * may compute them together with other gradients. */
+/* If the node's operation may compute the gradients of frozen parameters together with other
+ * gradients, gives them storages that no action reads. */
 static void discard_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -158,8 +158,8 @@ static void discard_gradients(Planner *p, int i)
         if (is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* Gives weight gradients that cannot be delayed storages, if backward is split: they are computed
- * together with dx, and PASS_WEIGHT copies them to the gradient arena. */
+/* If backward is split, gives storages to the weight gradients that cannot be delayed: they are
+ * computed together with dx, and PASS_WEIGHT copies them to the gradient arena. */
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -254,8 +254,8 @@ static int by_opening(const void *a, const void *b)
     return x->bucket - y->bucket;
 }
 
-/* Calls `plan` for the nodes in reverse order. buckets: also lists the actions that open buckets
- * and those that end them; a bucket is complete after the node of its first tensor. */
+/* Calls `plan` for the nodes in reverse order. buckets = true: also lists the actions that open
+ * buckets and those that end them; a bucket is complete after the node of its first tensor. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
     const Graph *g = p->graph;
@@ -276,10 +276,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Creates storages for the tensors of a message that arrives before the pass. early: other tasks
- * may run between the message and the pass, so the tensors are in the slot. If this stage also has
- * the next chunk, the next chunk copies this chunk's activations when it begins, and copies
- * gradients back when it ends. */
+/* Creates storages for the tensors of a message that arrives before the pass. early = true: other
+ * tasks may run between the message and the pass, so the tensors are in the slot. If this stage
+ * also has the next chunk, the next chunk copies this chunk's activations when it begins, and
+ * copies gradients back when it ends. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -291,8 +291,8 @@ static void receive_message(Planner *p, const Message *message, int *storage, bo
     ++p->tick;
 }
 
-/* Marks the tensors of a message that is sent after the pass as used. late: other tasks may run
- * between the pass and the message, so the tensors are in the slot. */
+/* Marks the tensors of a message that is sent after the pass as used. late = true: other tasks may
+ * run between the pass and the message, so the tensors are in the slot. */
 static void send_message(Planner *p, const Message *message, const int *storage, bool late)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -303,7 +303,7 @@ static void send_message(Planner *p, const Message *message, const int *storage,
     ++p->tick;
 }
 
-/* Makes this chunk read its incoming activations in the previous chunk's slot. The exception are
+/* Makes this chunk read its incoming activations in the previous chunk's slot. Exceptions are
  * activations that the previous chunk itself reads in the slot of the chunk before it. */
 static void read_in_previous_slot(Planner *p)
 {

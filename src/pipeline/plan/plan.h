@@ -26,8 +26,8 @@ static inline int64_t align_floats(int64_t n)
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
-/* boundary.c: finds the tensors of the messages that cross the boundary before node `boundary`;
- * the tensors' places are OFFSET_NONE; chunk_plan sets them. */
+/* boundary.c: finds the tensors of the messages that cross the boundary before node `boundary`; the
+ * tensors' places are OFFSET_NONE until chunk_plan sets them. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
 /* Returns for each boundary the bytes of its message of activations. The value is 0 if not exactly

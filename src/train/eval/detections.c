@@ -74,9 +74,9 @@ static int64_t truths_of(const Detections *d, int64_t picture)
 
 static void keep(Detections *d, const DetectedBox *box, int64_t count)
 {
-    if (d->kept_count + count > d->kept_room) {
-        d->kept_room = 2 * (d->kept_count + count);
-        d->kept = mem_resize(d->kept, (size_t)d->kept_room * sizeof *d->kept);
+    if (d->kept_count + count > d->kept_capacity) {
+        d->kept_capacity = 2 * (d->kept_count + count);
+        d->kept = mem_resize(d->kept, (size_t)d->kept_capacity * sizeof *d->kept);
     }
     memcpy(d->kept + d->kept_count, box, (size_t)count * sizeof *box);
     d->kept_count += count;
@@ -106,8 +106,8 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Adds the matches of all ranks on rank 0 and computes COCO's numbers. *each gets the numbers of
- * each class; it may be NULL. */
+/* Adds the matches of all ranks on rank 0 and computes COCO's numbers. each may be NULL; otherwise
+ * *each gets the numbers of each class. */
 static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;

@@ -22,7 +22,7 @@ typedef struct Detections {
     /* true: the boxes of all pictures are kept, in pixels of the pictures, for a file of results */
     bool keeps;
     DetectedBox *kept;
-    int64_t kept_count, kept_room;
+    int64_t kept_count, kept_capacity;
     /* truths of one picture */
     TruthBox *truth;
     /* the first error, and its message (owned) */

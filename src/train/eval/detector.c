@@ -7,9 +7,9 @@ struct DetectorBoxes {
     const Trainer *trainer;
     int levels;
     BoxGrid grid[BOX_LEVELS];
-    /* boxes of one picture, [room]; owned */
+    /* boxes of one picture, [capacity]; owned */
     DetectedBox *box;
-    int64_t count, room;
+    int64_t count, capacity;
 };
 
 DetectorBoxes *detector_boxes_new(const Trainer *trainer)
@@ -29,9 +29,9 @@ void detector_boxes_free(DetectorBoxes **boxes)
 
 static void add_box(DetectorBoxes *d, const double box[4], double score, int64_t class)
 {
-    if (d->count == d->room) {
-        d->room = d->room ? 2 * d->room : 1024;
-        d->box = mem_resize(d->box, (size_t)d->room * sizeof *d->box);
+    if (d->count == d->capacity) {
+        d->capacity = d->capacity ? 2 * d->capacity : 1024;
+        d->box = mem_resize(d->box, (size_t)d->capacity * sizeof *d->box);
     }
     d->box[d->count++] = (DetectedBox){
         .box = {box[0], box[1], box[2], box[3]}, .score = score, .category = (int32_t) class};

@@ -1,9 +1,10 @@
 /* Computes metrics of predicted fields. A rank that has the model's outputs makes a record of each
  * of its samples: for each target, SUMS weighted sums over its pixels in double precision. Rank 0
  * gathers the records and adds them in the order of samples, so the bits depend neither on the grid
- * nor on the number of threads. Climatology and persistence do not depend on the model: they are
- * computed once, from BLOCKS parts of the set, whose sums are added in order. Missing values and
- * pixels whose mask (data.mask) is 0 are left out. */
+ * nor on the number of threads. Climatology (the mean field of the set) and persistence (the
+ * prediction that repeats the last input) do not depend on the model: they are computed once, from
+ * BLOCKS parts of the set, whose sums are added in order. Missing values and pixels whose mask
+ * (data.mask) is 0 are left out. */
 #include "field_scores.h"
 
 #include "scores.h"
@@ -273,9 +274,9 @@ void field_scores_add(FieldScores *s, const Batch *batch)
     for (int r = 0; r < batch->rows && s->status == OK; ++r, ++s->samples) {
         s->status = read_weights(s, batch->sample[r]);
         if (s->status != OK) return;
-        if (s->samples == s->room) {
-            s->room = s->room ? 2 * s->room : 64;
-            s->record = mem_resize(s->record, (size_t)(s->room * doubles) * sizeof *s->record);
+        if (s->samples == s->capacity) {
+            s->capacity = s->capacity ? 2 * s->capacity : 64;
+            s->record = mem_resize(s->record, (size_t)(s->capacity * doubles) * sizeof *s->record);
         }
         double *record = s->record + s->samples * doubles;
         memset(record, 0, (size_t)doubles * sizeof *record);

@@ -5,8 +5,9 @@
 #include "../trainer.h"
 #include "data/field_read.h"
 
-/* Climatology and persistence of the test set, computed before the first evaluation, and the
- * metrics of the last evaluation. Owned by the trainer. */
+/* Climatology (the mean field of the test set) and persistence (the prediction that repeats the
+ * last input), computed before the first evaluation, and the metrics of the last evaluation. Owned
+ * by the trainer. */
 struct FieldScoring {
     /* weights of pixels; owned */
     FieldWeights weights;
@@ -28,17 +29,18 @@ typedef struct FieldScores {
     FieldScoring *scoring;
     const Trainer *trainer;
     const DataSet *set;
-    /* field_scores_collect of this rank */
+    /* true: field_scores_collect is true for this rank */
     bool collects;
     /* error of reading the weights of a sample */
     Status status;
     /* reader: reads weights of pixels that vary in time. pixel: these weights at each offset of the
-     * targets. Owned; NULL if weights do not vary. */
+     * targets. Both are owned, and NULL if weights do not vary. */
     FieldReader *reader;
     double *pixel;
-    /* record: records of this rank's `samples` samples, [room][record_doubles]; each begins with
-     * the number of its sample. x, predicted, truth: fields of one sample. Arrays are owned. */
-    int64_t samples, room;
+    /* record: a record of sums for each of this rank's `samples` samples,
+     * [capacity][record_doubles]; a record begins with the number of its sample. x, predicted,
+     * truth: fields of one sample. Arrays are owned. */
+    int64_t samples, capacity;
     double *record;
     float *x, *predicted, *truth;
 } FieldScores;

@@ -1,6 +1,6 @@
 /* Generates text with a trained model of tokens. For each new token the whole model runs forward on
  * the last model.context tokens, and the new token is drawn from the logits of the last position. A
- * causal model ignores the padding after it. */
+ * causal model ignores the padding after that position. */
 #include "../trainer.h"
 
 #include <math.h>

@@ -32,8 +32,8 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog);
 Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
 TableMode sparse_mode(const Trainer *t);
-/* Makes *world of the ranks of the job that use tables, and another world of the others. Collective
- * on job. */
+/* Divides the ranks of the job into a world of those that use tables and a world of the others;
+ * *world is the world of this rank. Collective on job. */
 void sparse_split(World *world, const World *job, bool has_tables);
 /* Micro-batches that tables use at the same time, which the loader must provide in addition to
  * data.prefetch. */

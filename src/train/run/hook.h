@@ -15,8 +15,8 @@ void hook_free(Hook **hook);
 /* Runs the command with `line` as its input, at once or after the notifications that are queued.
  * step: for messages. */
 void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
-/* Reads the running command's answer and checks its end and its time limit; if none runs, starts
- * the next queued one. Does not wait. Errors become warnings. */
+/* Reads the running command's answer and checks its end and its time limit; if no command runs,
+ * starts the next queued one. Does not wait. Errors become warnings. */
 void hook_poll(Hook *hook);
 /* Waits until no command runs or is queued. If a command has to be killed, the queued notifications
  * are dropped. */

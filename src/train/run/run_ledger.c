@@ -33,7 +33,7 @@ static RankTimes times_of_rank(const Run *r)
     return mine;
 }
 
-/* Computes the ledger of the run, the mean over the ranks, from those of the ranks. */
+/* Computes the run's ledger as the mean of the ranks' ledgers. */
 static void add_ranks(Ledger *ledger, const RankTimes *all)
 {
     int ranks = ledger->ranks;

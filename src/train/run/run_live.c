@@ -1,6 +1,6 @@
-/* The time of the last steps by activity, the mean over the ranks, for the line of a logged step.
- * The ranks' times are summed with the metrics of the logged step, so they are the times before
- * this step. */
+/* For the line of a logged step: the time by activity since the previous logged step, as the mean
+ * over the ranks. The ranks' times are summed with the metrics of the logged step, so they are the
+ * times before this step. */
 #include "run.h"
 
 void run_live_send(Run *r)

@@ -16,8 +16,8 @@ Status resume_check(const Trainer *trainer, const char *path);
  * of config_text: the configuration without keys that do not affect results, and the fingerprints
  * of the training set and of model.init_from. Call it after resume_know_data. Owner: the caller. */
 char *resume_numbers(const Trainer *trainer);
-/* Returns true if a checkpoint's best metric was measured on this run's test data, or one of the
- * data is not known. Otherwise the metrics are not comparable. */
+/* Returns true if a checkpoint's best metric was measured on this run's test data, or if the
+ * checkpoint's or this run's test data are not known. Otherwise the metrics are not comparable. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);
 /* Returns true if the checkpoint's best metric is the metric of this run. */
 bool resume_same_best(const Trainer *trainer, const CheckpointMeta *meta);
