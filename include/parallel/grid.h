@@ -19,9 +19,9 @@ typedef struct Grid {
     const World *world;
     /* worlds of the ranks that differ from this one only in dp_rank, pp_rank or tp_rank; owned */
     World dp_world, pp_world, tp_world;
-    /* NCCL communicators of all ranks' GPUs, then of dp_world, pp_world and tp_world; the last
-     * three are split from the first; owned; all are NULL if the GPUs are not joined, and the last
-     * three also where their world has one rank */
+    /* [0]: NCCL communicator of the GPUs of all ranks; [1], [2], [3]: those of dp_world, pp_world
+     * and tp_world, split from [0]; owned. NULL if the GPUs are not joined, or if the world has one
+     * rank. */
     struct Gpus *gpus[4];
 } Grid;
 

@@ -122,9 +122,9 @@ void world_send_begin(WorldSend *send, const World *world, int rank, const void 
 void world_send_wait(WorldSend *send);
 int world_receive(const World *world, int rank, void *data, size_t bytes);
 /* Control messages have a separate tag, which world_receive does not receive. world_receive_control
- * receives the next one from any rank; if none has arrived, it waits if `waits` is set, and
- * returns false otherwise. world_receive_any receives the next control message or, if there is
- * none, the message that world_receive would receive; *control is true for a control message. */
+ * receives the next control message from any rank. If none has arrived, it waits (waits = true) or
+ * returns false (waits = false). world_receive_any receives the next control message or, if there
+ * is none, the message that world_receive would receive; *control is true for a control message. */
 void world_send_control(const World *world, int rank, const void *data, size_t bytes);
 bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control);

@@ -106,8 +106,8 @@ typedef struct StepFault {
     int param;
     /* true: the fault is in backward */
     bool backward;
-    /* number of the micro-batch in the global batch, number of its bad samples, and the first
-     * FAULT_SAMPLES of them; sample_count is 0 if a parameter's gradient is bad */
+    /* micro: index of the micro-batch in the global batch; sample_count: number of its bad samples,
+     * 0 if a parameter's gradient is bad; sample: the first FAULT_SAMPLES bad samples */
     int micro, sample_count;
     int64_t sample[FAULT_SAMPLES];
     /* number by which faults are ordered: micro, or the number of the micro-batch's group if

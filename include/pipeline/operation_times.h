@@ -24,8 +24,8 @@ typedef struct TimeRange {
 TimeRange time_range(double *s, int count);
 
 typedef struct OperationTimes OperationTimes;
-/* nodes: number of nodes of the graph. capacity: number of times that are kept for each part of a
- * node; later times are dropped. Owner: the caller. */
+/* nodes: number of nodes of the graph. capacity: number of measurements that are kept for each part
+ * of a node; later measurements are dropped. Owner: the caller. */
 OperationTimes *operation_times_new(int nodes, int capacity);
 void operation_times_free(OperationTimes **times);
 void operation_times_add(OperationTimes *times, int node, OperationPart part, double seconds);
@@ -41,7 +41,7 @@ bool operation_times_range(const OperationTimes *times, int node, OperationPart 
 typedef struct OperationTotals {
     /* seconds of operations, moves and polls; bytes of moves */
     double operations_s, moves_s, moved_bytes, polls_s;
-    /* number of times added for operations and moves */
+    /* number of calls of operation_times_add and operation_times_add_move */
     double actions;
 } OperationTotals;
 OperationTotals operation_times_totals(const OperationTimes *times);

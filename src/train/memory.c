@@ -1,5 +1,5 @@
-/* Planned and measured memory of a run, which its summary shows together. Planned are arenas, the
- * loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned. These
+/* Planned and measured memory of a run, which its summary shows together. Arenas, the loader's
+ * micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned. These
  * libraries have allocated all of it when the graph has been planned, and the same amount on every
  * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
  * time, before the first arena is allocated. */
@@ -11,10 +11,10 @@
 #include <string.h>
 
 /* GPU memory, 256 MB, that is left free for allocations after the check of the plan: CUDA graphs,
- * and kernels that the driver loads at their first call. Measured were at most 18 MB on an H200
+ * and kernels that the driver loads at their first call. On an H200 at most 18 MB were measured
  * (gpt2, resnet50, lenet, micro-batches up to 354). */
 static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28;
-/* ALONE_RESERVE_BYTES for runs with NCCL, 1.5 GB. NCCL's buffers have not been measured. */
+/* Replaces ALONE_RESERVE_BYTES in runs with NCCL: 1.5 GB. NCCL's buffers have not been measured. */
 static const size_t NCCL_RESERVE_BYTES = (size_t)3 << 29;
 
 int train_data_slots(const Trainer *t, const Plan *plan)

@@ -1,9 +1,9 @@
 /* Channels by MPI messages, for ranks on different nodes or with grid.transport: mpi. Both ends
  * have `depth` slots. The receiver posts a receive into each slot before a message can arrive, so
- * nothing is copied; a slot of the sender is free again when MPI has finished the send and has
- * received the credit that the message needs, if it needs one. A receiver that releases a slot
- * sends an empty message, a credit for one more message. Credits keep a sender from running further
- * ahead than the slots of both ends:
+ * nothing is copied. A slot of the sender is free again when MPI has finished the send and, if the
+ * message needs a credit, has received it. A receiver that releases a slot sends an empty message,
+ * a credit for one more message. Credits keep a sender from running further ahead than the slots of
+ * both ends:
  *
  *     sender      message k from slot k % depth; from k = depth on, a message's slot is free again
  *                 only after a credit has arrived

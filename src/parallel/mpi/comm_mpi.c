@@ -2,14 +2,14 @@
  * grid.transport: mpi. A range moves in pieces, and a piece has one slice for each rank. If the
  * range is cut evenly, a piece is a consecutive part of it, cut into even slices. If the range is
  * cut into shards at given bounds, a piece is the next slice of every shard, or a consecutive part
- * with what it contains of the shards (sum_by_slices). A piece has two phases. Collect: every rank
- * sends each peer that peer's slice, and sums its own slice over all ranks in tree order. Spread:
- * every rank sends the sum of its slice to all peers. In both phases together a rank sends the same
- * number of bytes as in a ring, but the order of additions is fixed. A reduce-scatter is only the
- * first phase, an all-gather only the second. A push is the first phase, after which each rank adds
- * its slices to the partial sums of a tree, piece after piece in the order in which the pieces were
- * begun. Between many ranks both phases consist of rounds instead (order/halving.h); a push may use
- * rounds first and all to all afterwards.
+ * of the range, in which a rank's slice is the overlap with its shard (sum_by_slices). A piece has
+ * two phases. Collect: every rank sends each peer that peer's slice, and sums its own slice over
+ * all ranks in tree order. Spread: every rank sends the sum of its slice to all peers. In both
+ * phases together a rank sends the same number of bytes as in a ring, but the order of additions is
+ * fixed. A reduce-scatter is only the first phase, an all-gather only the second. A push is the
+ * first phase, after which each rank adds its slices to the partial sums of a tree, piece after
+ * piece in the order in which the pieces were begun. Between many ranks both phases consist of
+ * rounds instead (order/halving.h); a push may use rounds first and all to all afterwards.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
  * comm_group_width ranks in comm_nodes. A rank's peers are the ranks of the same number in the

@@ -17,9 +17,9 @@ typedef struct Slice {
     int count;
 } Slice;
 
-/* Index of the part of the cut that belongs to rank rail_rank of the rail. In an even cut the order
- * of the parts is free: the parts of a rail are adjacent and in the order of Halving.position, so
- * the parts that one message of halving carries are adjacent. */
+/* Index of the part of the cut that belongs to rank rail_rank of the rail. An even cut may assign
+ * its parts in any order: here the parts of a rail are adjacent and in the order of
+ * Halving.position, so that the parts in one message of halving are adjacent. */
 static int part_of(const Messages *m, const Operation *op, int rail_rank)
 {
     if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;

@@ -249,7 +249,7 @@ static void grow(const Comm *comm, float **part, Slice mine, int first, int leav
     }
 }
 
-/* Copies a sum to its destination if it is not there already. */
+/* Copies a sum to its destination if it is at another address. */
 static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
 {
     if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));

@@ -114,9 +114,9 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
     }
 }
 
-/* Writes the sum of all ranks' parts, n elements each, to `sum`. 16-bit parts are added in rank
- * order in fp32 and rounded once, also with `tree`: then such a sum is exact, because for each
- * element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
+/* Writes the sum of all ranks' parts, n elements each, to `sum`. 16-bit parts are always added in
+ * rank order, in fp32, and the sum is rounded once. With `tree` such a sum is exact, because for
+ * each element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
 static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;

@@ -1,7 +1,7 @@
-/* Finds out which GPU each rank has and whether NCCL can join them, and makes the communicators:
- * one of all ranks, whose id rank 0 broadcasts, and those of the grid's replicas, stages and
- * tensor-parallel groups, which are split from it. Refuses GPUs of several models if results must
- * be the same on any grid, and transport nccl if ranks share a GPU, except in tests
+/* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
+ * communicators. Rank 0 broadcasts the id of the communicator of all ranks. Those of the grid's
+ * replicas, stages and tensor-parallel groups are split from it. Refuses GPUs of several models if
+ * results must be the same on any grid, and transport nccl if ranks share a GPU, except in tests
  * (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"

@@ -1,7 +1,6 @@
 /* Bounds of shards; only shards that are not empty are stored. A search for a rank starts at the
- * entry that the rank would have if the shards were spread evenly over the ranks. This entry is
- * near the right one, because buckets are cut evenly; only with many ranks some ranks have no
- * shard. */
+ * entry that the rank would have if the shards were spread evenly over the ranks. The rank's entry
+ * is near, because buckets are cut evenly; only with many ranks some ranks have no shard. */
 #include "cut.h"
 #include "parallel.h"
 

@@ -16,11 +16,11 @@
  * In a block of c ranks, the highest bits of slice number t are cleared until the number is below
  * c; the rank with the resulting number in the block keeps slice t. Therefore a rank sends each
  * slice at most once while collecting, and all ranks together move as many bytes as all to all
- * would. With a power of two of ranks, each has one message per round and the same number of bytes;
- * with other numbers of ranks some ranks receive, and send back, up to half more than the mean, and
- * others less. If a block of b ranks is joined with a whole block of 2^q ranks, each of the b ranks
- * sends 2^q / b messages. For example, with 2^q + 1 ranks the last rank sends 2^q messages, and
- * every other rank at most q + 1.
+ * would. With a power of two of ranks, each rank sends one message per round, and all ranks send
+ * the same number of bytes; with other numbers of ranks some ranks receive, and send back, up to
+ * half more than the mean, and others less. If a block of b ranks is joined with a whole block of
+ * 2^q ranks, each of the b ranks sends 2^q / b messages. For example, with 2^q + 1 ranks the last
+ * rank sends 2^q messages, and every other rank at most q + 1.
  *
  * Slices are stored in the order of their numbers with reversed bits; in this order the slices of
  * each message are adjacent. Private to the transports. */
@@ -36,8 +36,8 @@ typedef struct HalvingMessage {
     int peer, begin, end;
 } HalvingMessage;
 
-/* One round of collecting. Spreading reverses a round: the rank sends the received message and
- * receives the sent ones. */
+/* One round of collecting. When spreading, a round is reversed: the rank sends the slices of
+ * `received` and receives those of the messages in `sent`. */
 typedef struct HalvingRound {
     HalvingMessage received;
     /* messages sent, [sends]; sends is 0 if the rank keeps all of its slices; borrowed from

@@ -60,7 +60,7 @@ int tree_depth_at(int leaf, int leaves)
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
 
-/* Copies a sum to its destination if it is not there already. */
+/* Copies a sum to its destination if it is at another address. */
 INLINE void settle(float *to, const float *sum, int n)
 {
     if (sum != to) memcpy(to, sum, (size_t)n * sizeof *to);

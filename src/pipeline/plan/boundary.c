@@ -1,7 +1,7 @@
 /* Finds the tensors that cross a boundary between chunks. Forward: every output that a node after
  * the boundary reads, including skip connections over several boundaries. Backward: the gradients
- * of those among these outputs that need a gradient. Both sides of a boundary compute the same
- * message without communication. */
+ * of those outputs that need a gradient. Both sides of a boundary compute the same message without
+ * communication. */
 #include "plan.h"
 
 enum { MESSAGE_ALIGN = 64 };

@@ -35,9 +35,9 @@ static bool can_overwrite_dy(const Planner *p, int i, int k)
 }
 
 /* dy becomes the gradient of node `early`. Returns true if it may also be the gradient of `late`
- * until late's backward, which runs before early's. False if dy could change before that: by the
- * contribution of another reader of late or early (also of late, if it reads early), or by late's
- * own backward. */
+ * until late's backward, which runs before early's. False if dy could change before late's
+ * backward: by the contribution of another reader of late or early (late itself may read early), or
+ * by late's own backward. */
 static bool can_lend_dy(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -50,8 +50,9 @@ static bool can_lend_dy(const Planner *p, int i, int early, int late)
 }
 
 /* Makes dy the gradient of v, which has none yet. Returns false, and changes nothing, if dy is
- * borrowed or the weight-gradient pass will read it. *keeper: input whose gradient dy already is,
- * or NO_NODE; of two inputs, the earlier node keeps dy and the later one borrows it. */
+ * borrowed or the weight-gradient pass will read it. *keeper: the input whose gradient is dy
+ * already, or NO_NODE. If dy is the gradient of two inputs, the earlier node keeps dy and the later
+ * node borrows it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows_gradient[i] || planner_delays_weight(p, i)) return false;

@@ -169,8 +169,8 @@ size_t exchange_sum_bytes(int ranks);
 /* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
 void tensor_group_memory(Plan *plan, bool joined);
 
-/* replicas.c: sums over the replicas within a micro-batch, for synced operations. They move up a
- * tree of the ranks and down again, in pieces of REPLICA_PIECE_BYTES; each channel has
+/* replicas.c: sums over the replicas within a micro-batch, for synced operations. The sums move up
+ * a tree of the ranks and down again, in pieces of REPLICA_PIECE_BYTES; each channel has
  * REPLICA_DEPTH slots. */
 enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
 /* Number of children of `rank` in a tree of `size` ranks; they are rank + 1, rank + 2, rank + 4,

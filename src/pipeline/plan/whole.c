@@ -1,10 +1,10 @@
 /* ZeRO for updates that need whole tensors (like the ZeRO-1 of "Muon is scalable for LLM training",
  * Liu et al. 2025, section 2.3, but without gathering): one replica has the whole gradient, state
  * and value of such a tensor, so no messages are added. Each bucket is divided in rank order so
- * that the replicas with the least weight so far get most of it. A shard boundary that would cut
- * such a tensor moves to the tensor's nearer end; other tensors are cut as in shards.c. All ranks
- * of a tensor-parallel group make the same choice, because they use the weights of the group's
- * first rank. */
+ * that most of it goes to the replicas with the least weight so far. A shard boundary that would
+ * cut a whole tensor moves to the tensor's nearer end; other tensors are cut as in shards.c. All
+ * ranks of a tensor-parallel group make the same choice, because they use the weights of the
+ * group's first rank. */
 #include "plan.h"
 
 bool param_is_whole(const Plan *plan, int param)
@@ -27,9 +27,9 @@ static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
     for (int r = 0; r < dp; ++r)
         if (load[r] + weight > high) high = load[r] + weight;
     while (low < high) {
-        int64_t level = low + (high - low + 1) / 2, room = 0;
-        for (int r = 0; r < dp; ++r) room += level > load[r] ? level - load[r] : 0;
-        if (room <= weight)
+        int64_t level = low + (high - low + 1) / 2, needed = 0;
+        for (int r = 0; r < dp; ++r) needed += level > load[r] ? level - load[r] : 0;
+        if (needed <= weight)
             low = level;
         else
             high = level - 1;

@@ -1,4 +1,5 @@
-/* Boxes that a detector finds in an evaluation, and COCO's numbers for them. */
+/* Boxes that a detector finds in an evaluation, and COCO's numbers for them. Truths are the boxes
+ * of the set's labels. */
 #ifndef WEFT_TRAIN_DETECTIONS_H
 #define WEFT_TRAIN_DETECTIONS_H
 

@@ -19,7 +19,8 @@ typedef struct Scores {
     BinarySums *sums;
 } Scores;
 /* True if this rank collects outputs and losses of the model: it is on the stage that has them, and
- * it is the first rank of its tensor-parallel group, whose ranks all have the same ones. */
+ * it is the first rank of its tensor-parallel group, whose ranks all have the same outputs and
+ * losses. */
 bool train_collects_outputs(const Trainer *t);
 /* steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);

@@ -55,8 +55,8 @@ static void free_deferred(Trainer *t)
     mem_free(&t->deferred);
 }
 
-/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones and
- * updates the parameters with the oldest ones. */
+/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest
+ * gradients in the ring, and updates the parameters with the latter. */
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;

@@ -1,8 +1,18 @@
-/* The state of a whole run, and functions that the files of the run call in each other: run.c
- * begins and ends it, run_step.c makes steps, run_resume.c chooses the checkpoint to begin from,
- * run_save.c writes checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates,
- * run_bad.c handles bad steps, run_hook.c notifies the hook and carries out its requests,
- * run_refresh.c lets the training set grow, run_ledger.c and run_live.c account for the time. */
+/* The state of a whole run, and functions that the files of the run call in each other:
+ *
+ *     run.c            begins and ends the run
+ *     run_step.c       makes steps
+ *     run_resume.c     chooses the checkpoint to begin from
+ *     run_save.c       writes checkpoints
+ *     run_time.c       decides when to stop
+ *     run_evaluate.c   evaluates
+ *     run_bad.c        handles bad steps
+ *     run_hook.c       notifies the hook and carries out its requests
+ *     run_refresh.c    lets the training set grow
+ *     run_ledger.c     divides the run's time by activity
+ *     run_waits.c      divides waiting by cause
+ *     run_live.c       divides the time between two logged steps
+ */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 

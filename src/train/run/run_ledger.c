@@ -48,7 +48,7 @@ static void add_ranks(Ledger *ledger, const RankTimes *all)
 }
 
 /* Fills the ledger from the times of all ranks. On a device the host's times are not the times of
- * the work, so waiting is not divided by cause there. */
+ * the work; waiting is then not divided by cause. */
 static void fill_ledger(Run *r, const RankTimes *all, const ChunkTime *time)
 {
     int ranks = r->world->size;

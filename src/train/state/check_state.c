@@ -18,7 +18,7 @@ enum { TEXT_BYTES = 512 };
 
 /* A tensor that this rank stores. */
 typedef struct StateTensor {
-    /* slot: see Tensors.slot */
+    /* param: index of the parameter; slot: see Tensors.slot */
     int param, slot;
     /* address in the backend's memory, and number of floats */
     float *at;

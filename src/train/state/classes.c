@@ -115,7 +115,8 @@ static Status choose_names(Trainer *t, Lists *l)
     return st;
 }
 
-/* Adds the classes that only the test set has to the outputs, if model.classes is large enough. */
+/* Adds to the outputs those classes that only the test set has, if model.classes is large
+ * enough. */
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};

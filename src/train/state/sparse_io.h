@@ -19,7 +19,8 @@ void sparse_io_free(SparseIo **io);
 int sparse_io_count(const SparseIo *io);
 /* Returns the tensors, borrowed from io. */
 const CheckpointTensor *sparse_io_tensors(const SparseIo *io);
-/* The CheckpointIo functions of the same names. i counts from 0 among the tensors of SparseIo. */
+/* These functions do the work of CheckpointIo's collect_begin, get, wants and set for the tensors
+ * of SparseIo; i counts from 0 among these tensors. */
 void sparse_io_collect(SparseIo *io, int i, int writer);
 const float *sparse_io_get(const SparseIo *io, int i);
 bool sparse_io_wants(const SparseIo *io, int i);

@@ -152,8 +152,8 @@ Status train_step(Trainer *t, StepResult *result)
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
-    /* If they are not read now, the statistics of this step are read after the next step, so that
-     * the host need not wait for the device. */
+    /* If the statistics of this step are not read now, they are read after the next step, so that
+     * the host does not wait for the device. */
     bool reads_now =
         result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);
