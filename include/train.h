@@ -32,8 +32,9 @@ void train_use_words(void);
  * row. Called at every start of the program. */
 Status train_rows_check(void);
 
-/* Prints the versions of the program and of its libraries, one per line. gpus: also loads the
- * libraries for GPUs, which need 100 MB of memory, and prints their versions. Not collective. */
+/* Prints the versions of the program and of its libraries, one per line. gpus = true: also loads
+ * the libraries for GPUs, which need 100 MB of memory, and prints their versions. Not
+ * collective. */
 void train_print_versions(FILE *out, bool gpus);
 
 /* Broadcasts rank 0's set. Each rank owns its set (data_set_fini); on other ranks the set's
@@ -424,8 +425,8 @@ Status train_save(Trainer *trainer, const char *path);
  * trainer. */
 typedef struct TrainSave TrainSave;
 typedef struct TrainSaveTo {
-    /* path of the checkpoint, and a second name for the same file (see CheckpointIo) or NULL;
-     * borrowed for the call */
+    /* path: path of the checkpoint; also: a second name for the same file (see CheckpointIo), or
+     * NULL; borrowed for the call */
     const char *path, *also;
     /* may be NULL */
     const CheckpointHooks *hooks;

@@ -10,9 +10,9 @@ typedef struct WatchdogOptions {
     /* the job ends when no rank has made progress for this number of seconds within a step; 0: it
      * never ends for this reason */
     double hang_s;
-    /* folder: the run's folder; when the watchdog ends the job, it writes each rank's last
-     * activity to hang-HOST.txt there. owner: the file is written only while the folder's lease
-     * has this id (NULL: any id). Rank 0's values are used; borrowed. */
+    /* folder: the run's folder; when the watchdog ends the job, it writes each rank's last activity
+     * to folder/hang-HOST.txt. owner: this file is written only while the folder's lease has the id
+     * `owner`, or always if owner is NULL. Rank 0's values are used; borrowed. */
     const char *folder, *owner;
 } WatchdogOptions;
 /* Watches the progress that all ranks mark (base.h, Beat), through memory shared by a node's ranks

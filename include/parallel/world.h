@@ -81,8 +81,8 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
 /* world_swap in two halves, which can be repeated. The memory sent and received must not be
  * touched between begin and wait. All ranks begin the swaps of a world in the same order. */
 typedef struct WorldSwap WorldSwap;
-/* The caller owns the result; world is borrowed. sleeps: while it waits, the rank sleeps between
- * polls and leaves its core to other threads. */
+/* The caller owns the result; world is borrowed. sleeps = true: while it waits, the rank sleeps
+ * between polls and leaves its core to other threads. */
 WorldSwap *world_swap_new(const World *world, bool sleeps);
 void world_swap_free(WorldSwap **swap);
 /* Both are collective. They do nothing in a world of one rank. */

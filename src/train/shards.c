@@ -115,8 +115,8 @@ OptimShard shards_mine(Shards *s)
                         .user = s};
 }
 
-/* Adds the exact sums of all ranks of `world`. sliced: only the sums of parameters that are sliced
- * over the tensor-parallel group. */
+/* Adds the exact sums of all ranks of `world`. sliced = true: adds only the sums of parameters that
+ * are sliced over the tensor-parallel group. */
 static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int sets, bool sliced)
 {
     const int ranges = t->optim->range_count, count = ranges * sets;

@@ -244,8 +244,8 @@ void train_forget_end(Trainer *t);
  * the same Status. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
 /* grad_norm.c. Returns the sum of squares of the gradients in the arenas, times the square of the
- * loss scale. one_use: include only the parameters for which graph_has_one_use returns true.
- * Collective. */
+ * loss scale. one_use = true: includes only the parameters for which graph_has_one_use returns
+ * true. Collective. */
 double train_grad_squares(Trainer *t, bool one_use);
 /* trainer_data.c. At the end of an epoch, replaces the training set by rank 0's `next`, which has
  * more files; other ranks pass an empty set, which receives it. Mean and deviation are kept.

@@ -7,7 +7,8 @@
 #include "../shm/shm_segments.h"
 
 typedef struct RankTimes {
-    /* time (clock_s) at which the rank was first seen stopped, or dead; 0: it is not */
+    /* stopped_s: time (clock_s) at which the rank was first seen stopped; dead_s: dead; 0 if it is
+     * not stopped or dead */
     double stopped_s, dead_s;
 } RankTimes;
 

@@ -104,8 +104,8 @@ void plan_shards(Plan *plan);
 /* Returns the chunk of this stage that has element `at` of the gradient arena, or NULL. *bucket:
  * index of the bucket with the element. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-/* Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded. statistics:
- * includes shards of running statistics. */
+/* Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded. statistics =
+ * true: includes shards of running statistics. */
 size_t shard_elements(const Plan *plan, int dp_rank, bool statistics);
 /* Weight of a parameter when buckets are made and cut: its padded elements; if it is sliced over a
  * tensor-parallel group, those of the first rank's slice. */

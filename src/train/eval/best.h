@@ -37,7 +37,7 @@ Status best_metric_check(const BestMetric *metric);
 /* Checks all rows. */
 Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
- * tokens: the data are tokens. */
+ * tokens: true if the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
 /* Returns ERR_CONFIG if the metric does not suit the loss, if lr_check fails, or if
  * train.early_stop or the learning rate's curve needs evaluations and there is no test set. */

@@ -32,7 +32,7 @@ typedef struct Detections {
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's columns 1 and 2. */
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
-/* Reads the truths of the set. keeps: the boxes will be written to a file. */
+/* Reads the truths of the set. keeps: true if the boxes will be written to a file. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
 /* Adds the micro-batch that the executor has just evaluated. */

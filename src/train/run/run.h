@@ -193,11 +193,12 @@ void run_set_last(Run *run, char *path, int64_t step);
  * Collective; all ranks return the same Status. */
 Status run_load(Run *run, const char *path);
 /* Waits for the running save, then begins to save a checkpoint; when it is written, old ones are
- * removed. A failed save is logged and repeated later. last: this is the last save of the run;
- * waits until it has ended, and returns its error. Collective; all ranks return the same Status. */
+ * removed. A failed save is logged and repeated later. last = true: this is the last save of the
+ * run; then run_save waits until the save has ended, and returns its error. Collective; all ranks
+ * return the same Status. */
 Status run_save(Run *run, bool last);
-/* Begins to save best.h5 with this metric. checkpoint_due: a checkpoint is due after this step;
- * then best.h5 becomes a second name of it if possible. Collective; all ranks return the same
+/* Begins to save best.h5 with this metric. checkpoint_due = true: a checkpoint is due after this
+ * step; then best.h5 becomes a second name of it if possible. Collective; all ranks return the same
  * Status. */
 Status run_save_best(Run *run, double metric, bool checkpoint_due);
 /* Call it between two steps. Continues the running save if no rank is busy with it. Collective; all
@@ -210,10 +211,10 @@ bool run_eval_due(const Run *run, int64_t step);
 /* Returns ERR_CONFIG if the configuration depends on evaluations that cannot be made. Not
  * collective. */
 Status run_evaluations_check(const Run *run);
-/* Evaluates the test set, logs and writes the result. counts: the learning rate's curve and early
- * stopping use it. If best.h5 must be saved, sets *better to its metric; otherwise *better does not
- * change. A stop request ends the evaluation, and the next start repeats it. Collective; all ranks
- * return the same Status. */
+/* Evaluates the test set, logs and writes the result. counts: true if the learning rate's curve and
+ * early stopping use the result. If best.h5 must be saved, sets *better to its metric; otherwise
+ * *better does not change. A stop request ends the evaluation, and the next start repeats it.
+ * Collective; all ranks return the same Status. */
 Status run_evaluate(Run *run, bool counts, double *better);
 /* Returns true if the run had ended before this start, at its last step or early. Collective. */
 bool run_complete(Run *run);

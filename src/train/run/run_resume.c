@@ -61,8 +61,8 @@ static Status begin_without_checkpoint(const Run *r, char **path)
 
 /* On rank 0: chooses the checkpoint to resume from; *path is NULL for step 0. The run's own
  * checkpoints have precedence, so the same command continues after a stop even if the run began
- * from a file. newest_failed: the newest checkpoint could not be loaded, so each candidate is
- * verified before it is chosen. */
+ * from a file. newest_failed = true: the newest checkpoint could not be loaded, so each candidate
+ * is verified before it is chosen. */
 static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;

@@ -41,7 +41,7 @@ static void after_checkpoint(void *user)
 
 static Status save_begin(Run *r, char *path, bool best, bool last);
 
-/* tolerate for a save. best: the save was of best.h5, not of a checkpoint. */
+/* tolerate for a save. best: true if the save was of best.h5, false if it was of a checkpoint. */
 static Status tolerate_save(Run *r, Status st, bool best)
 {
     return best ? tolerate(st, &r->best_failing, "saving best.h5")
@@ -59,8 +59,8 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* Ends a save with status st: reports a failure, or records the checkpoint. last: it was the last
- * save of the run. */
+/* Ends a save with status st: reports a failure, or records the checkpoint. last: true if it was
+ * the last save of the run. */
 static Status save_ended(Run *r, Status st, bool last)
 {
     bool written = st == OK, both = r->saving_both;
@@ -105,7 +105,7 @@ static Status save_continue(Run *r, bool last)
     return done ? save_ended(r, st, last) : OK;
 }
 
-/* Continues the running save until it ends. last: it is the last save of the run. */
+/* Continues the running save until it ends. last: true if it is the last save of the run. */
 static Status save_wait(Run *r, bool last)
 {
     Status st = OK;

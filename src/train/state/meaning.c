@@ -244,7 +244,8 @@ static Facts facts_now(const Trainer *t)
 }
 
 /* Compares one row. Returns ERR_DATA for a difference; with begins = true, or for a row that only
- * warns, logs it instead. begins: the run begins with the file's parameters. */
+ * warns, logs it instead. begins: true if the run only begins with the file's parameters
+ * (model.init_from). */
 static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
                       bool begins)
 {

@@ -15,8 +15,8 @@ Config *meaning_config(const CheckpointMeta *meta, const char *path);
  * Facts that a file of an older version does not contain are not compared. */
 Status meaning_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* For a run that begins with a file's parameters: logs the differences that meaning_check would
- * refuse. whole: all parameters are read from the file; then another tokenizer is ERR_DATA, because
- * the file's rows of the embedding belong to its own tokens. */
+ * refuse. whole = true: all parameters are read from the file; then another tokenizer is ERR_DATA,
+ * because the file's rows of the embedding belong to its own tokens. */
 Status meaning_check_beginning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                                bool whole);
 

@@ -10,9 +10,9 @@ typedef struct SparseIo SparseIo;
 /* Prepares to save the current rows. Returns NULL if the model has no table. Owner: the caller.
  * Collective. */
 SparseIo *sparse_io_saving(Trainer *t);
-/* Prepares to load the model's tables from a file, and clears their rows. params_only: without
- * optimizer state. *io is NULL if the model has no table. Collective; all ranks return the same
- * Status. */
+/* Prepares to load the model's tables from a file, and clears their rows. params_only = true:
+ * leaves out optimizer state. *io is NULL if the model has no table. Collective; all ranks return
+ * the same Status. */
 Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseIo **io);
 void sparse_io_free(SparseIo **io);
 /* Returns the number of tensors; 0 if io is NULL. */

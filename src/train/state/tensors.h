@@ -26,7 +26,8 @@ typedef struct Tensors {
     int count;
 } Tensors;
 
-/* Makes the list. params_only: without optimizer slots and averages. Release with tensors_fini. */
+/* Makes the list. params_only = true: leaves out optimizer slots and averages. Release with
+ * tensors_fini. */
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only);
 void tensors_fini(Tensors *list);
 /* Path in checkpoints of a parameter's value, optimizer slot or average. Owner: the caller. */

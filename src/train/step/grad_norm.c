@@ -20,8 +20,8 @@ static void add_slices(const Trainer *t, double *mine)
     mem_free(&all);
 }
 
-/* Adds the sums of squares tensor by tensor, in the same order on every grid. one_use: only
- * parameters with one use (graph_has_one_use). */
+/* Adds the sums of squares tensor by tensor, in the same order on every grid. one_use = true: only
+ * of parameters with one use (graph_has_one_use). */
 double train_grad_squares(Trainer *t, bool one_use)
 {
     int params = t->graph->param_count, stages = t->shape.pp;
