@@ -458,9 +458,9 @@ Status train_load(Trainer *trainer, const char *path, TrainLoad what);
 bool trainer_has_averages(const Trainer *trainer);
 /* Draws initial parameters and running statistics, or loads those of model.init_from if that is
  * set. Returns ERR_NOINPUT if the file does not exist; ERR_DATA if it is not a valid checkpoint or
- * does not fit the model, with a list of all missing, superfluous and differently sized tensors;
- * ERR_CONFIG if model.init_from cannot be used with this configuration. Collective; all ranks
- * return the same Status. */
+ * does not fit the model, with a list of missing, superfluous and differently sized tensors, up to
+ * 32 of each kind; ERR_CONFIG if model.init_from cannot be used with this configuration.
+ * Collective; all ranks return the same Status. */
 Status train_init_params(Trainer *trainer);
 /* Executes the whole run: resume, steps, evaluations, checkpoints, summary. Returns ERR_STOPPED if
  * a rank received a stop request (stop_wanted); the run then has a checkpoint of its last step.

@@ -318,9 +318,9 @@ typedef struct Plan {
     /* Bytes of this rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* Bytes of all gradient arenas, of the optimizer state, and of the average of parameters and
-     * running statistics (0: there is no average). If they are sharded: bytes of the rank with the
-     * largest part. */
+    /* gradient_part_bytes: bytes of all gradient arenas. state_bytes: bytes of the optimizer state.
+     * average_bytes: bytes of the average of parameters and running statistics; 0 if there is no
+     * average. With sharding: bytes of the rank with the largest part. */
     size_t gradient_part_bytes, state_bytes, average_bytes;
     /* Bytes of slots and scratch memory, of repacked weights, and of the operations' workspace. */
     size_t activation_bytes, cache_bytes, workspace_bytes;

@@ -175,7 +175,7 @@ static Status cut_graph(Trainer *t)
 }
 
 /* Chooses how micro-batches are dealt to replicas. DEAL_BLOCKS needs one sum over the replicas in a
- * step; DEAL_SUBTREES needs up to log2(micro-batches of a replica) sums, but makes results
+ * step; DEAL_SUBTREES needs up to log2(micro-batches of a replica + 1) sums, but makes results
  * independent of the number of replicas. Where each replica makes steps alone, and with
  * train.sync_batch_norm, results depend on that number with either deal, so the cheaper DEAL_BLOCKS
  * is chosen. */

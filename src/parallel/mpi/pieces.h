@@ -21,7 +21,7 @@ typedef struct Operation {
     /* the data begin this many elements after the bounds */
     int64_t shift;
     Cut cut;
-    /* phases that the operation has */
+    /* true for each phase that the operation has */
     bool collect, spread;
     /* true: phases consist of rounds of halving; false: a phase exchanges with all peers at once */
     bool halves;

@@ -7,8 +7,8 @@
 #include "../shm/shm_segments.h"
 
 typedef struct RankTimes {
-    /* stopped_s: time (clock_s) at which the rank was first seen stopped; dead_s: dead; 0 if it is
-     * not stopped or dead */
+    /* times (clock_s) at which the rank was first seen stopped, and first seen dead; 0 while it is
+     * not */
     double stopped_s, dead_s;
 } RankTimes;
 

@@ -171,7 +171,7 @@ static void keep_weight_gradients(Planner *p, int i)
 }
 
 /* Lists the update of running statistics for a batch norm before all trained layers. No gradient
- * reaches it, but its forward has saved its batch statistics. */
+ * reaches such a batch norm, but its forward has saved the batch statistics. */
 static void plan_statistics(Planner *p, int i)
 {
     if (!planner_updates_statistics(p, i)) return;
@@ -291,7 +291,7 @@ static void receive_message(Planner *p, const Message *message, int *storage, bo
     ++p->tick;
 }
 
-/* Marks the tensors of a message that is sent after the pass as used. late = true: other tasks may
+/* Marks as used the tensors of a message that is sent after the pass. late = true: other tasks may
  * run between the pass and the message, so the tensors are in the slot. */
 static void send_message(Planner *p, const Message *message, const int *storage, bool late)
 {
@@ -315,8 +315,8 @@ static void read_in_previous_slot(Planner *p)
     }
 }
 
-/* Marks this chunk's outputs, which the next chunk reads in this chunk's slot, as used at this
- * tick. */
+/* Marks as used at this tick those outputs of this chunk that the next chunk reads in this chunk's
+ * slot. */
 static void keep_outputs_for_next(Planner *p)
 {
     const Message *out = &p->chunk->activations_out;

@@ -8,8 +8,8 @@
  * tensor gets new initial values. Matches names after model.init_rename has changed those of the
  * file; model.init_fresh selects tensors for new initial values. *anew: names of the tensors with
  * new initial values, "" if there are none; owned by the caller. Returns ERR_DATA with one message
- * that lists all tensors that are missing, are not in the model, or have another size; ERR_CONFIG
- * if a pattern of init_fresh matches nothing. Not collective. */
+ * that lists the tensors that are missing in the file, are not in the model, or have another size,
+ * up to 32 of each kind; ERR_CONFIG if a pattern of init_fresh matches nothing. Not collective. */
 Status init_match(const Config *config, const CheckpointIo *io, const CheckpointStored *stored,
                   int count, int *from, char **anew);
 
