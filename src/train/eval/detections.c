@@ -1,7 +1,7 @@
 /* Evaluates the boxes of a detector. Each rank with the loss finds the boxes of its pictures and
  * matches them with the truths; rank 0 gathers the matches, which are small, and computes COCO's
- * numbers. A match depends on one picture, and the numbers do not depend on the order of pictures,
- * so they are the same on every grid. */
+ * numbers. A match depends on one picture, and COCO's numbers do not depend on the order of
+ * pictures. The numbers are therefore the same on every grid. */
 #include "detections.h"
 
 #include "scores.h"

@@ -1,8 +1,8 @@
 /* Watches the files of data sets during a run. If a file's size, time or inode has changed, the
  * fingerprint of its content shows whether the data have changed. A removed file is only logged,
- * because the loader has it open; if it exists again later, it is compared. The same data at other
- * offsets in the file are also a change: readers and HDF5 remember the offsets of an open file, so
- * they have read wrong bytes since. */
+ * because the loader has it open; if a file with its name exists later, that file is compared. The
+ * same data at other offsets in the file are also a change: readers and HDF5 remember the offsets
+ * of an open file, so they have read wrong bytes since. */
 #include "data_watch.h"
 
 #include <errno.h>
@@ -12,8 +12,9 @@
 typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
+    /* state of the file when the run began, or when data_watch_check last accepted it */
     struct stat before;
-    /* hash of the offsets of its arrays (data_set_hash_layout) */
+    /* hash of the offsets of the file's arrays (data_set_hash_layout) */
     uint64_t layout;
     /* errno of the last check if there was no regular file of this name; 0: there was one */
     int missing;

@@ -22,8 +22,8 @@ enum { PIECE_FLOATS_MIN = 1024 };
 /* Ranges of the copy that this rank sends to each rank of a group, and receives from it. */
 typedef struct Swap {
     const World *world;
-    /* to, to_count: offset and length, in floats, of the range that this rank sends to each rank,
-     * [size]; from, from_count: of the range that it receives from each rank; owned */
+    /* Offset and length, in floats, of the range that this rank sends to each rank (to, to_count)
+     * and of the range that it receives from each rank (from, from_count); [size]; owned. */
     int64_t *to, *to_count, *from, *from_count;
     /* floats of a range that move in one round */
     int64_t piece;
