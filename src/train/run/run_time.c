@@ -13,7 +13,7 @@ static const double END_S = 20;
  * them back */
 static const double SAVE_RATE = 50e6;
 /* Number of steps that may still run after a check that does not stop the run: one until the next
- * check, one until all ranks have its decision, and one more on a device. */
+ * check, one until all ranks have rank 0's decision, and one more on a device. */
 enum { STEPS_TO_STOP = 3 };
 
 void run_time_init(Run *r)

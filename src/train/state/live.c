@@ -1,6 +1,6 @@
 /* Reads and writes a trainer's tensors in place, for loads and for saves during which training
- * waits. Converts tensors to plain order and back, assembles them from shards and slices, and
- * appends the rows of sparse tables. */
+ * waits. Converts tensors to plain order, the order of values in checkpoints, and back, assembles
+ * them from shards and slices, and appends the rows of sparse tables. */
 #include "live.h"
 
 #include <string.h>
