@@ -19,7 +19,7 @@ include $(PROBE)
 endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
-SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c %/winograd.c %/first_conv.c %/depthwise.c %/dense.c %/dense_few.c,$(SIMD_SRC))# those work on fp32 only
+SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c %/winograd.c %/first_conv.c %/conv_weight.c %/depthwise.c %/dense.c %/dense_few.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
 SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
@@ -89,7 +89,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr demo-detect demo-fields data data-text data-scenes install clean tests bench cluster crash soak soak-tables sums
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated check-cuda-emulated-build bundle check-bundle demo demo-text demo-images demo-ctr demo-detect demo-fields data data-text data-scenes install clean tests bench cluster crash soak soak-tables sums
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -249,7 +249,8 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
 # The longest first. Sanitizers leave them out: the emulated GPU changes stacks and guards its own memory.
 EMULATED_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))
-check-cuda-emulated: $(if $(EMULATED_TESTS),$(EMULATED_TESTS) $(BUILD)/weft $(BUILD)/emulated/weft $(CLOCK_TOOL))   ## with nvcc: the tests of the GPU half, with kernels, cuBLASLt, cuDNN and NCCL emulated on the CPU
+check-cuda-emulated-build: $(if $(EMULATED_TESTS),$(EMULATED_TESTS) $(BUILD)/weft $(BUILD)/emulated/weft $(CLOCK_TOOL)) ## builds the tests of check-cuda-emulated
+check-cuda-emulated: check-cuda-emulated-build   ## with nvcc: the tests of the GPU half, with kernels, cuBLASLt, cuDNN and NCCL emulated on the CPU
 	@$(if $(EMULATED_TESTS),WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft CLOCK_TOOL=$(CLOCK_TOOL) TEST_TIMES=$(BUILD)/test-times \
 	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "skipped: built without CUDA (make info says why)")
 
