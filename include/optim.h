@@ -1,8 +1,8 @@
 /* optim: update rules on flat ranges of the parameter arena, groups of parameters, learning-rate
- * curves, clipping. A rule is a const OptimTable in its own file; rules.c lists the rules. Two
- * kinds of update are collective if tensors are divided over ranks: updates that need norms of a
- * whole tensor, on the ranks that share the tensor, and updates of whole tensors, on the ranks that
- * have slices of the tensor. All else is not collective. */
+ * curves, clipping, the average of the parameters (train.ema). A rule is a const OptimTable in its
+ * own file; rules.c lists the rules. If tensors are divided over ranks, optim_grad_squares and the
+ * updates of rules that need norms or whole tensors are collective on the ranks that share a
+ * tensor. All other functions are not collective. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -11,9 +11,15 @@
 
 typedef struct Optim Optim;
 typedef struct OptimTable OptimTable;
-/* maximum numbers: of norms that a rule needs of a tensor, of pairs that lbfgs keeps, and of state
- * slots of a rule */
-enum { OPTIM_NORMS = 2, OPTIM_HISTORY = 10, OPTIM_SLOTS = 2 * OPTIM_HISTORY + 2 };
+/* A state slot is one array of optimizer state, with one float per parameter. */
+enum {
+    /* the most norms of a tensor that a rule uses */
+    OPTIM_NORMS = 2,
+    /* the most pairs that lbfgs keeps, see lbfgs.c */
+    OPTIM_HISTORY = 10,
+    /* the most state slots of a rule, which lbfgs has */
+    OPTIM_SLOTS = 2 * OPTIM_HISTORY + 2
+};
 
 /* Role of a parameter in its layer; a value of roles in optim.groups. Embeddings are tables of
  * vectors for tokens or positions; the head is the weight of the last layer before the loss; a
@@ -35,11 +41,12 @@ typedef enum DecayShape { DECAY_SHAPE_WORDS(LIST_CONSTANT) } DecayShape;
 #define ANNEAL_WORDS(W) W(ANNEAL_COS, "cos") W(ANNEAL_LINEAR, "linear")
 typedef enum AnnealStrategy { ANNEAL_WORDS(LIST_CONSTANT) } AnnealStrategy;
 
-/* One whole tensor of the model; this rank may have a part of it only. */
+/* A tensor of the model, described as a whole even if this rank has only a part of the tensor. */
 typedef struct OptimTensor {
-    /* "layer1.0.conv2.weight"; borrowed; NULL if no caller needs it */
+    /* for example "layer1.0.conv2.weight"; borrowed; may be NULL */
     const char *name;
-    /* shape in the model's order: out x in, OIHW; ndim 0: a vector of unknown length */
+    /* shape in the model's order: out x in, OIHW. A sparse table has (rows, width), with 1 for rows
+     * if their number is not limited. */
     Shape shape;
     ParamRole role;
     /* true: the tensor is never updated, and its rule need not support it */
@@ -52,28 +59,28 @@ typedef struct OptimRule {
     const OptimConfig *constants;
     /* learning rate of the group divided by optim.lr */
     double rate;
-    /* state slots that the rule needs with these constants */
+    /* number of state slots that the rule needs with these constants */
     int slots;
     /* true: rule of a bias, to which optim.warmup_bias_lr applies during the warm-up */
     bool bias;
-    /* momentum in the update that has begun: the value of the constant that OptimTable.momentum
-     * names */
+    /* the rule's momentum in the current update, set by optim_begin: the constant at
+     * OptimTable.momentum, or the warm-up's value of it; 0 if the rule has no momentum */
     float momentum;
 } OptimRule;
 /* Number of rules of a configuration. Rule 0 has optim's keys, rule i has the keys of group i -
  * 1. */
 int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
-/* Sets rule[i] to the number of tensor i's rule: the rule of the first group that matches, or 0 if
- * no group matches. tensor: all tensors of the model. ERR_CONFIG if a pattern matches no name, a
- * group gets no tensor, or a rule cannot update one of its tensors. */
+/* Sets rule[i] to the number of the rule of tensor i: the rule of the first group that matches, or
+ * 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG if a pattern matches
+ * no name, a group gets no tensor, or a rule cannot update one of its tensors. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
 /* Factor by optim.layer_decay on the learning rate of parameters in depth group `depth_group` of
  * `depth_groups`; 1 for the rules of groups (rule > 0). Layer-wise decay as in timm (Clark et al.
  * 2020, "ELECTRA"). */
 double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups);
 
-/* One tensor in the arenas; offset and elements count floats. */
+/* One tensor in the arenas of parameters and gradients; offset and elements count floats. */
 typedef struct OptimRange {
     int64_t offset, elements;
     /* true: weight decay applies. The caller sets it for weights, not for biases and norms; a rule
@@ -86,63 +93,69 @@ typedef struct OptimRange {
     /* true: running statistics. The forward pass changes them, the optimizer only averages them
      * (train.ema). These ranges come after all others. */
     bool statistic;
-    /* number of its rule */
+    /* number of the tensor's rule, as set by optim_assign */
     int rule;
     /* factor on the rule's learning rate; 0 means 1 */
     double lr_scale;
     /* true: sums of squares are exact (SquareSum), so that they do not depend on how the tensor is
-     * divided; true for all ranges or for none */
+     * divided. All ranges have the same value. */
     bool exact;
     OptimTensor tensor;
 } OptimRange;
-/* The part of a range that this rank updates: all of it, or a shard. */
+/* The part of a range that this rank updates: the whole range, or a shard. It has an offset in each
+ * arena. Offsets and elements count floats. */
 typedef struct OptimPiece {
-    /* position in the arena, as OptimRange.offset; elements 0: this rank updates nothing of the
-     * range */
+    /* offset: OptimRange.offset plus the first element of the shard in the range. elements: 0 if
+     * this rank updates nothing of the range. */
     int64_t offset, elements;
-    /* first element in the arena of parameters */
+    /* offset in the arena of parameters */
     int64_t value;
-    /* first element of the gradient in the arena of gradients */
+    /* offset in the arena of gradients */
     int64_t gradient;
-    /* first element in each state arena, for the slots of the rule */
+    /* offset in the arena of each state slot (Optim.state), for the slots of the rule */
     int64_t state[OPTIM_SLOTS];
-    /* first element in the arena of averages */
+    /* offset in Optim.average */
     int64_t average;
-    /* first element in the scratch memory */
+    /* offset in Optim.scratch */
     int64_t scratch;
     /* same meaning as OptimRange.decay */
     bool decay;
-    /* borrowed from Optim; NULL: running statistics */
+    /* borrowed from Optim; NULL for running statistics, which have no rule */
     const OptimRule *rule;
     /* borrowed from Optim */
     const OptimTensor *tensor;
 } OptimPiece;
 
-/* Ranges sharded over ranks (ZeRO). This rank has elements first[i] .. first[i] + count[i] - 1 of
- * range i, and state for these only; first[i] is a multiple of FLAT_CHUNK. A tensor whose rule
- * needs whole tensors is on one rank. value[i] and gradient[i]: first element of the parameters and
- * of the gradient in their arenas. */
+/* The shards of this rank (ZeRO); entry i of each array belongs to range i. This rank updates
+ * elements first[i] .. first[i] + count[i] - 1 of the range, and has state for these only. value[i]
+ * and gradient[i] are the offsets of element first[i] in the arenas of parameters and gradients.
+ * first[i] is a multiple of FLAT_CHUNK. A tensor whose rule needs whole tensors is on one rank. In
+ * the functions `set` is a norm number, 0 .. sets - 1. */
 typedef struct OptimShard {
     const int64_t *first, *count, *value, *gradient;
-    /* Gathers chunk[set * chunks + c], the sum of squares of chunk c (all ranges' chunks in order):
-     * on entry the chunks of this rank are set, on return the chunks of all ranks. */
+    /* Gathers sums of squares: chunk[set * chunks + c] is the sum of chunk c, and `chunks` is the
+     * number of chunks of all ranges, in order. On entry the sums of this rank's shards are set; on
+     * return all sums are set. */
     void (*gather)(void *user, double *chunk, int sets);
-    /* Adds to squares[set * ranges + i], the sum of squares of this rank's slice of range i, the
-     * sums of the slices on the other tensor-parallel ranks. NULL: tensors are not sliced. */
+    /* Adds up slices of the tensor-parallel group: squares[set * ranges + i] is the sum of squares
+     * of range i, on entry over this rank's slice, on return over all slices. join is NULL if
+     * tensors are not sliced. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
 
-/* Converts between a tensor as it is stored on this rank (a slice, or another layout) and the whole
- * tensor in plain order, in host memory. get is collective on the ranks that have its slices. */
+/* Converts range number `range` between its form on this rank (a slice, or another layout) and the
+ * whole tensor in plain order, in host memory. get is collective on the ranks that have slices of
+ * the tensor. */
 typedef struct OptimWhole {
     void (*get)(void *user, int range, const float *stored, float *plain);
     void (*put)(void *user, int range, const float *plain, float *stored);
     void *user;
 } OptimWhole;
 
-/* Adds to sum[set * ranges + i], the exact sum of squares of this rank's part of range i, the sums
- * of the parts on other ranks. Collective on these ranks. */
+/* Adds up exact sums over ranks: sum[set * ranges + i] is the sum of squares of range i for norm
+ * number `set`, on entry over this rank's part, on return over the whole tensor. Collective on the
+ * ranks that share tensors. */
 typedef struct OptimMerge {
     void (*merge)(void *user, SquareSum *sum, int sets);
     void *user;
@@ -154,10 +167,11 @@ typedef struct OptimArgs {
     const float *g;
     /* lr: the rule's learning rate */
     float lr, grad_scale;
-    /* norms of the whole range, numbered as by `set` of optim_add_squares */
+    /* norm[set]: norm, over the whole range, of the vector that measure passed to optim_add_squares
+     * with this set */
     const double *norm;
 } OptimArgs;
-/* State of a row of a sparse table: floats[s] floats of slot s, one slot after the other. */
+/* State of a row of a sparse table: the slots in order, slot s with floats[s] floats. */
 typedef struct RowState {
     int slots, floats[OPTIM_SLOTS + 1];
     /* names in checkpoints */
@@ -173,15 +187,19 @@ typedef struct OptimRowArgs {
     /* the rule's weight decay, or 0 */
     float decay;
 } OptimRowArgs;
-/* An update rule: one const table in its own file. There are four kinds. An elementwise rule has
- * only update. A rule with norms of whole tensors has measure, which passes the vectors to be
- * measured to optim_add_squares, and update. A rule on whole tensors has direction, which writes an
- * elementwise result to scratch memory, `whole`, which changes this result as one tensor in plain
- * order, and update, which applies it. A rule on all tensors at once has only together. State is
- * always elementwise, so that it can be sharded. piece->tensor has shape and role. */
+/* An update rule: one const table in its own file. The functions of each kind, in the order of
+ * their calls:
+ *  - elementwise: update.
+ *  - with norms: measure passes each vector whose norm is needed to optim_add_squares; update.
+ *  - on whole tensors: direction writes an elementwise result to the scratch memory; whole changes
+ *    this result as one tensor in plain order; update applies it.
+ *  - on all tensors at once: together.
+ *  - for rows of sparse tables: row_update, with row_state. A rule that has update may have these
+ *    two as well.
+ * State is always elementwise, so that it can be sharded. */
 struct OptimTable {
     ConfigWord word;
-    /* largest number of state slots; a slot is one float per parameter */
+    /* number of state slots, for any constants at most */
     int slots;
     /* offset in OptimConfig of the constant (a double) that optim.warmup_momentum raises: momentum,
      * or beta1; 0: the rule has no momentum */
@@ -197,24 +215,24 @@ struct OptimTable {
     bool scratch;
     /* true: update needs parameters in host memory, so that a run on a GPU is refused */
     bool host_memory_only;
-    /* number of norms of each range that update needs; 0: none, and one call may update adjacent
-     * ranges */
+    /* number of norms of each range that update needs. With 0 one call of update may cover adjacent
+     * ranges. */
     int norms;
     /* OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
-     * constants; the caller adds file and line to the message. NULL: the rule updates any tensor,
-     * and sparse tables if row_update is set. */
+     * constants; the caller adds file and line to the message. If check_tensor is NULL, the rule
+     * updates any tensor, and sparse tables if row_update is set. */
     Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_add_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* NULL for rules that do not need whole tensors. x: the tensor in plain order; work: scratch
-     * memory of work_floats floats */
+    /* These three are NULL for rules that do not need whole tensors. x: the tensor in plain order;
+     * work: scratch memory of work_floats floats. */
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* Updates all pieces at once. They are all parameters of the model, undivided, and all have
-     * this rule. NULL: the rule updates pieces one by one. */
+    /* Updates all pieces at once: all parameters of the model, undivided, all with this rule. NULL
+     * if the rule updates pieces one by one. */
     void (*together)(Optim *optim, float *params, const float *grads);
-    /* NULL: the rule is for rows only, or has together */
+    /* NULL if the rule is for rows only, or has together */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* row_update updates one row of a sparse table, with weight decay. It is called only for rows
      * whose ids occur in the step, by one thread for each row. row_state returns the layout of a
@@ -238,8 +256,8 @@ struct Optim {
     /* state arenas, slot_elements floats each; owned; NULL if unused */
     float *state[OPTIM_SLOTS];
     int64_t slot_elements[OPTIM_SLOTS];
-    /* average of the parameters and running statistics on this rank (train.ema), average_elements
-     * floats; owned; NULL: there is none */
+    /* average of the parameters and running statistics on this rank, average_elements floats;
+     * owned; NULL without train.ema */
     float *average;
     int64_t average_elements;
     /* 1 - the average's decay in the update that has begun */
@@ -248,15 +266,15 @@ struct Optim {
     float *scratch;
     /* a whole tensor in plain order, then its rule's scratch memory; owned */
     float *whole_floats;
-    /* sums of squares, [set][chunk]: on the host (norms) and in the backend's memory (partial);
-     * owned */
+    /* sums of squares, [norm number][chunk]: on the host (norms) and in the backend's memory
+     * (partial); owned */
     double *norms;
     double *partial;
-    /* exact sums of squares: [set][chunk] in the backend's memory (exact_chunk), [set][range] on
-     * the host (exact_host) and in the backend's memory (exact_range). Owned; NULL if sums are not
-     * exact. */
+    /* exact sums of squares: [norm number][chunk] in the backend's memory (exact_chunk), [norm
+     * number][range] on the host (exact_host) and in the backend's memory (exact_range). Owned;
+     * NULL if sums are not exact. */
     SquareSum *exact_chunk, *exact_host, *exact_range;
-    /* sums of squares of whole ranges on the host, [set][range]; owned */
+    /* sums of squares of whole ranges on the host, [norm number][range]; owned */
     double *range_squares;
     int64_t scratch_elements, whole_elements;
     /* the most norms per range of any rule */
@@ -283,11 +301,11 @@ struct Optim {
     /* pieces of running statistics, joined if they are adjacent, [statistic_run_count]; owned */
     int statistic_run_count;
     OptimPiece *statistic_run;
-    /* gather NULL: nothing is sharded */
+    /* shard.gather is NULL if nothing is sharded */
     OptimShard shard;
-    /* get NULL: tensors are stored whole and in plain order */
+    /* whole_io.get is NULL if tensors are stored whole and in plain order */
     OptimWhole whole_io;
-    /* merge NULL: this rank has whole tensors */
+    /* merge.merge is NULL if this rank has whole tensors */
     OptimMerge merge;
     /* receives a bit for each state slot that the rule uses, while row_check.c checks the rule;
      * else NULL */
@@ -296,10 +314,11 @@ struct Optim {
     int64_t step;
     /* true: the update that has begun is the first one */
     bool first;
-    /* learning rate (of rule 0), that of biases, and gradient scale of the update that has begun */
+    /* learning rate of rule 0, learning rate of biases, and gradient scale of the update that has
+     * begun */
     float lr, bias_lr, scale;
-    /* numbers of the current update for queued work, [rule_count], in the backend's memory; owned;
-     * NULL if the backend does not record work */
+    /* numbers of the current update, [rule_count], in the backend's memory, from which queued work
+     * reads them; owned; NULL if the backend does not record work */
     UpdateNumbers *now;
     /* sums of squares of the ranges, [range_count], in the backend's memory; owned */
     double *sums;
@@ -319,13 +338,14 @@ Status optim_new(Optim **optim, const Config *config, Backend *backend, const Op
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
                        const OptimRange *range, int count, const OptimShard *shard);
 void optim_free(Optim **optim);
-/* Set how whole tensors are converted, and how exact sums of squares are completed. Called before
- * the first step; the argument is copied, its user is borrowed. */
+/* optim_use_whole sets how whole tensors are converted, optim_use_merge how exact sums of squares
+ * are added up over ranks. Both are called before the first step; the argument is copied, its
+ * `user` is borrowed. */
 void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums per FLAT_CHUNK,
- * added in order, or exact sums. With shards, or with exact sums of slices, each rank measures its
- * part, and all get the same result. */
+ * added in order, or exact sums. If tensors are divided over ranks, each rank measures its part,
+ * and every rank gets the same result. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
 /* Rates of an update. lr: of all parameters but biases; bias_lr: of biases; warm: the fraction of
  * the warm-up that is done, 1 after it. */
@@ -358,30 +378,33 @@ void optim_average_swap(Optim *optim, float *params);
  * al. 2017, "Network slimming", section 3: the subgradient of the sum of their absolute values).
  * Called before gradients are measured or applied. */
 void optim_add_slim(Optim *optim, const float *params, float *grads, double factor);
-/* Bytes of state on this rank. */
+/* Bytes of state slots on this rank. */
 size_t optim_state_bytes(const Optim *optim);
-/* Bytes of state, scratch memory, and memory for a whole tensor. */
+/* Bytes of state slots, average, scratch memory, and memory for a whole tensor. */
 size_t optim_bytes(const Optim *optim);
-/* State slots of the configuration's rule 0; SGD without momentum has none. */
+/* Number of state slots of the configuration's rule 0; SGD without momentum has 0. */
 int optim_slots(const Config *config);
 /* True if some rule needs norms of whole tensors (lars, lamb). */
 bool optim_has_norms(const Config *config);
-/* True if rule 0 needs scratch memory. If ranges are sharded, it is as large as a slot of state. */
+/* True if measure of rule 0 needs scratch memory. If ranges are sharded, the scratch memory is as
+ * large as a state slot. */
 bool optim_scratch(const Config *config);
 /* True if state is packed even without shards, because rules differ between tensors or rule 0 needs
- * whole tensors. OptimNeed has the size for each tensor. */
+ * whole tensors. The number of slots of each tensor is then in its OptimNeed. */
 bool optim_packs(const Config *config);
-/* Replaces all rules of the configuration by one without state, for a model that is not trained. */
+/* Replaces all rules of the configuration by SGD without momentum, which has no state, for a model
+ * that is not trained. */
 void optim_use_stateless(Config *config);
 /* Memory that the update of one tensor needs, for planning. */
 typedef struct OptimNeed {
     int slots;
-    /* true: the update needs scratch memory, as large as a slot if ranges are sharded */
+    /* true: measure needs scratch memory, as large as a state slot if ranges are sharded */
     bool scratch;
     /* true: the tensor must be on one rank */
     bool whole;
-    /* bytes for the whole tensor and the rule's scratch memory, allocated once, for the tensor that
-     * needs most; in addition the update needs a copy of the tensor as stored */
+    /* bytes for the tensor in plain order and for the rule's work on it (Optim.whole_floats). They
+     * are allocated once, for the tensor with the largest need. In addition Optim.scratch has a
+     * copy of the tensor as stored. */
     size_t whole_bytes;
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
@@ -396,11 +419,12 @@ extern const ConfigWords optim_words[OPTIM_WORDS];
 
 /* State of the learning rate, as plain bytes in checkpoints. */
 typedef struct LrState {
-    /* replaces optim.lr from now on, and scales the curve's end and groups' rates in proportion; 0:
-     * the configuration's value */
+    /* replaces optim.lr from now on, and scales the curve's end and the rates of groups in
+     * proportion; 0 if optim.lr is in effect */
     double lr;
-    /* for curve plateau. best: the best evaluation so far (NaN: none); bad: number of evaluations
-     * since then without improvement; falls: number of times that the rate has fallen */
+    /* for curve plateau. best: the best evaluation so far, NaN before the first; bad: number of
+     * evaluations without improvement since the best one or the last fall; falls: number of times
+     * that the rate has fallen */
     double best;
     int64_t bad, falls;
 } LrState;
@@ -410,7 +434,7 @@ LrState lr_state(void);
 double lr_base(const Config *config, const LrState *state);
 /* Position of a run on its learning-rate curve. If train.steps sets the run's length, step and
  * steps count optimizer steps; if train.epochs does, they count data, in steps of the batch size at
- * the start, so they need not be whole numbers once the batch size has changed. */
+ * the start. They may then be fractions once the batch size has changed. */
 typedef struct LrSteps {
     /* steps made so far, and the number of steps of the run */
     double step, steps;

@@ -1,5 +1,5 @@
 /* train.ema: the exponential moving average of parameters and running statistics. The average is
- * stored next to the optimizer's state, and sharded in the same way. Rules with .averages move it
+ * stored in an arena like a state slot's, and sharded in the same way. Rules with .averages move it
  * in their own pass over the parameters; for other rules, and for running statistics, a second pass
  * moves it (FlatTable.average). The average of a frozen parameter is the parameter, so it is not
  * stored. */

@@ -1,5 +1,5 @@
-/* multistep: the learning rate is multiplied by gamma at each milestone, in epochs since the start
- * of the run. */
+/* multistep: the learning rate is multiplied by gamma at each milestone. Milestones are in epochs
+ * since the start of the run. */
 #include "curves.h"
 
 #include <math.h>

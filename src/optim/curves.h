@@ -10,9 +10,9 @@ typedef struct CurveAt {
     const OptimConfig *keys;
     /* state of the run so far */
     const LrState *state;
-    /* Position in the data since the start of the run, warm-up included, in steps of the batch size
-     * at the start, of which steps_per_epoch make an epoch. If train.steps sets the length of the
-     * run, the position differs from LrSteps.step once the batch size has changed. */
+    /* Amount of data since the start of the run, warm-up included. The unit is a step of the batch
+     * size at the start; steps_per_epoch such steps are an epoch. If train.steps sets the length of
+     * the run, data_position differs from LrSteps.step once the batch size has changed. */
     double data_position;
     int64_t steps_per_epoch;
     /* steps made since the end of warm-up, and steps from there to the end of the run; both may be
@@ -29,14 +29,14 @@ typedef struct Curve {
     const char *if_end_moves;
     /* rate after the warm-up */
     double (*rate)(const CurveAt *at);
-    /* Records the value of an evaluation after the warm-up; rises: larger values are better. NULL:
-     * the curve does not use evaluations. */
+    /* Records the value of an evaluation after the warm-up; rises: larger values are better. NULL
+     * if the curve does not use evaluations. */
     void (*evaluated)(const OptimConfig *keys, LrState *state, double value, bool rises);
-    /* ERR_CONFIG if the curve's keys contradict each other; NULL: they cannot */
+    /* ERR_CONFIG if the curve's keys contradict each other; NULL if they cannot */
     Status (*check)(const Config *config);
 } Curve;
 
-/* Curve number i of the list; NULL: there is none. */
+/* Curve number i of the list, or NULL after the last. */
 const Curve *optim_curve_at(int i);
 /* row_check.c: ERR_BUG if the row lacks something. */
 Status curve_check(const Curve *curve);

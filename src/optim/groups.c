@@ -1,5 +1,5 @@
-/* Assigns rules to parameters. Refuses patterns and groups that match nothing: a mistyped name
- * would silently train in the wrong way. */
+/* Assigns rules to parameters. Refuses patterns and groups that match nothing: if a name is
+ * mistyped, the parameters would silently get another rule. */
 #include "rules.h"
 
 #include <fnmatch.h>

@@ -1,15 +1,17 @@
 /* lbfgs: limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and 7.5) without a line search,
- * as PyTorch's LBFGS(max_iter=1): each update moves by lr times the direction -H g, the first one
- * by min(1, 1 / |g|_1) lr. H begins as s.y / y.y times the identity and is corrected by the last
- * pairs, each a step s and the change y of the gradient over it. A pair whose curvature s.y is not
- * above CURVATURE is left out. All state is elementwise: the gradient and the step of the previous
- * update, and the pairs, the newest first; a pair of zeros is an unused entry. Sums go over ranges
- * and their chunks in order, in double precision. The caller ensures that this rank has all
- * parameters undivided, and that the gradient is over all samples. */
+ * as PyTorch's LBFGS(max_iter=1): each update moves the parameters by lr times the direction -H g,
+ * the first update by min(1, 1 / |g|_1) times that. A pair is the step s of an earlier update and
+ * the change y of the gradient over that step. H is s.y / y.y times the identity, corrected by the
+ * last pairs. A pair whose curvature s.y is not above CURVATURE is left out. All state is
+ * elementwise: the gradient and the step of the previous update, and the pairs, the newest first; a
+ * pair of zeros is an unused entry. Sums go over ranges and their chunks in order, in double
+ * precision. The caller ensures that this rank has all parameters undivided, and that the gradient
+ * is over all samples. */
 #include "rules.h"
 
 #include <math.h>
 
+/* numbers of state slots; from PAIRS on, s and y of each pair */
 enum { GRADIENT, STEP, PAIRS };
 static const double CURVATURE = 1e-10;
 
@@ -23,7 +25,7 @@ static int change_of(int pair)
     return PAIRS + 2 * pair + 1;
 }
 
-/* ---- vectors over all pieces, by state slot ---- */
+/* ---- a vector is one state slot of all pieces ---- */
 
 static float *vector(const Optim *optim, int slot, int range)
 {

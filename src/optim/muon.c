@@ -29,7 +29,7 @@ static int64_t padded(int64_t n)
 }
 
 /* Returns the shape of X, the matrix that is iterated: short side x long side, since X X^T is then
- * the smaller square matrix; padded with zeros, which the iteration preserves. */
+ * the smaller square matrix. Both sides are padded with zeros, which the iteration preserves. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;
@@ -121,7 +121,8 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 /* ---- whole tensors ---- */
 
-/* Copies a matrix in plain order to X, transposed if it is taller than wide. */
+/* Copies a matrix in plain order to X, times scale; transposed if the matrix is taller than
+ * wide. */
 static void load(Matrix m, const float *plain, float *x, float scale)
 {
     Matrix s = short_first(m);

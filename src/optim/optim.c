@@ -92,8 +92,8 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Returns the range's rule with its rate multiplied by lr_scale (0: 1). Biases that have their own
- * rate during the warm-up have their own rule. */
+/* Returns the range's rule with its rate multiplied by lr_scale (0 means 1). If biases have a rate
+ * of their own during the warm-up, they have a rule of their own. */
 static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 {
     OptimRule own = optim->rule[range->rule];
@@ -132,8 +132,8 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
         };
-        /* State and average have the parameters' offset; with shards or different rules they are
-         * packed. */
+        /* State and average have the parameters' offset, except when they are packed: with shards,
+         * with groups, and if rule 0 works on whole tensors. */
         piece->average = packed ? optim->average_elements : piece->offset;
         if (averages && packed) optim->average_elements += align(piece->elements);
         if (range->statistic) continue;

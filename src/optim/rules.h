@@ -4,7 +4,8 @@
 
 #include "optim.h"
 
-/* Start of the piece in state arena `slot`; NULL if its rule does not use the slot. */
+/* Start of the piece in the arena of state slot `slot`; NULL if the piece's rule does not use the
+ * slot. */
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 /* Scratch memory of the piece; its content is kept between measure, direction and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
@@ -12,16 +13,16 @@ float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
 float optim_lr_of(const Optim *optim, const OptimRule *rule);
 /* The rule's weight decay, or 0 for a piece without weight decay. */
 float optim_decay(const OptimPiece *piece);
-/* Momentum of the rule, not rounded to float, when the fraction `warm` of the warm-up is done; 0:
+/* Momentum of the rule, not rounded to float, when the fraction `warm` of the warm-up is done; 0 if
  * the rule has no momentum. */
 double optim_momentum_at(const OptimRule *rule, double warm);
-/* ERR_CONFIG if optim.warmup_bias_lr or warmup_momentum would have no effect: there is no warm-up,
- * or no rule has momentum (curves.c). */
+/* ERR_CONFIG if optim.warmup_bias_lr or optim.warmup_momentum is set without a warm-up, or
+ * optim.warmup_momentum without a rule that has momentum (curves.c). */
 Status warmup_check(const Config *config);
-/* Returns the piece's average, for a rule with .averages; .to is NULL without train.ema
- * (average.c). */
+/* Returns the piece's average; .to is NULL without train.ema (average.c). */
 Average optim_average_of(const Optim *optim, const OptimPiece *piece);
-/* Moves the average of a piece that has been updated without it. */
+/* Moves the average of a piece in a pass of its own, for rules without .averages and for running
+ * statistics. */
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
 /* Sets average_rate for the update that has begun. */
 void optim_average_start_update(Optim *optim);
@@ -31,8 +32,8 @@ const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
 /* Called by measure: adds up the squares of x, float[piece->elements], chunk by chunk, for norm
  * number `set` of the range (OptimArgs.norm[set]). */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
-/* Runs body on the elements of the piece, with the given arrays in order; host memory. An array
- * that is NULL here is NULL in body, too. */
+/* Runs body on the elements of the piece, with these arrays, in host memory. An array may be NULL;
+ * body then receives NULL. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
                 float *const array[FLAT_ARRAYS]);
 /* Casts const away, for an array that an ElementBody only reads. */
@@ -43,7 +44,7 @@ static inline float *optim_read_only(const float *x)
 
 /* Adam's 1 - beta^t for the update that has begun (adam.c). */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
-/* Adam's numbers for the update that has begun; decoupled: AdamW. */
+/* Adam's numbers for the update that has begun; decoupled: true for AdamW. */
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *args,
                    bool decoupled);
 /* An update by Adam or AdamW. */
@@ -57,11 +58,11 @@ void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupl
 const OptimTable *optim_rule_at(int i);
 ConfigWord optim_rule_word(int i);
 /* row_check.c. optim_rule_check: ERR_BUG if a rule's table lacks something or contradicts itself.
- * optim_slots_check: ERR_BUG if the rule's update, run on zero elements in host memory, uses other
- * state slots than .slots. */
+ * optim_slots_check runs the rule's update on zero elements, and returns ERR_BUG if the update uses
+ * other state slots than .slots; it checks nothing if the backend's memory is not the host's. */
 Status optim_rule_check(const OptimTable *table);
 Status optim_slots_check(const OptimTable *table, Backend *backend);
-/* "sgd, adam, ...": the rules that can update rows. The caller owns the text. */
+/* The rules that can update rows, as "sgd, adam, ...". The caller owns the text. */
 char *optim_row_rules(void);
 /* The word of curve i, for ConfigWords (curves.c). */
 ConfigWord optim_curve_word(int i);

@@ -1,8 +1,8 @@
-/* Performs one update of all pieces, and sums the squares of the gradient. A norm is computed from
- * sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of all ranks in the same
- * order. All tensors are measured before the first is updated, so that the host waits once and
- * ranks exchange sums once. Exception: lamb without shards has scratch memory for one tensor only,
- * so each tensor is updated before the next is measured. */
+/* Performs one update of all pieces, and computes sums of squares of the gradient, by which it is
+ * clipped. A norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds
+ * the sums of all ranks in the same order. All tensors are measured before the first is updated, so
+ * that the host waits once and ranks exchange sums once. Exception: lamb without shards has scratch
+ * memory for one tensor only, so each tensor is updated before the next is measured. */
 #include "rules.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@
 
 /* ---- norms ---- */
 
-/* Writes the sum of each chunk of x to optim->partial, [set][chunk of all ranges]. */
+/* Writes the sum of squares of each chunk of x to optim->partial, or to optim->exact_chunk if sums
+ * are exact. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
 {
     int range = (int)(piece - optim->piece);
@@ -79,7 +80,7 @@ static void measure_gradients(Optim *optim, const float *grads)
         table->flat->chunk_squares(s, optim->partial, grads, optim->grad_chunk, count);
 }
 
-/* Sums the squares of whole ranges in the backend's memory, for optim_clip and for the host. */
+/* Writes the sum of squares of each range's gradient to optim->sums, in the backend's memory. */
 static void sum_gradients(Optim *optim, const float *grads)
 {
     const BackendTable *table = optim->backend->table;
