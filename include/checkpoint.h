@@ -1,10 +1,11 @@
 /* checkpoint: saves and loads checkpoints, and converts them. A checkpoint is one HDF5 file that
  * any HDF5 tool can read and any grid can load. Its data sets /params/<name>, /optim/<slot>/<name>,
  * /buffers/<name> and /ema/<name> are whole tensors, fp32, in the model's own order, each with a
- * checksum in an attribute xxh64. Root attributes: format="weft-checkpoint", version, step, epoch,
- * data_step and epoch_samples (steps and samples within the epoch), seed, config (the resolved
- * text), weft (version), best_metric; data_train and data_test (fingerprints of the data sets); for
- * fp16 loss_scale, loss_scale_good and skipped; losses (of the last good steps); the state of
+ * checksum in an attribute xxh64; /tables/<name>/ids and /tables/<name>/rows are those of a sparse
+ * table. Root attributes: format="weft-checkpoint", version, step, epoch, data_step and
+ * epoch_samples (steps and samples within the epoch), seed, config (the resolved text), weft
+ * (version), best_metric; data_train and data_test (fingerprints of the data sets); for fp16
+ * loss_scale, loss_scale_good and skipped; losses (of the last good steps); the state of
  * evaluations and of a hook; the shape of a sample, and the names of classes; algorithms (of
  * cuBLASLt and cuDNN). A file is written as NAME.<unique>.part, synced, read back and renamed; a
  * .part is never loaded. */
@@ -40,23 +41,24 @@ typedef struct CheckpointInput {
 typedef struct CheckpointMeta {
     /* number of steps done */
     int64_t step;
-    /* number of epochs done; numbers of steps and samples done in the next epoch, at which a run
-     * resumes */
+    /* epoch: number of epochs done. A run resumes in the next epoch, of which data_step steps and
+     * epoch_samples samples are done. */
     int64_t epoch, data_step, epoch_samples;
-    /* number of samples in an epoch; train.batch of the last step; train.batch of the first step,
-     * in whose steps the learning rate's curve counts. All are 0 in files of earlier versions. */
+    /* samples: number of samples in an epoch. batch: train.batch of the last step. schedule_batch:
+     * train.batch of the first step; the learning rate's curve counts in steps of this batch. All
+     * are 0 in files of earlier versions. */
     int64_t samples, batch, schedule_batch;
     int64_t seed;
-    /* best value of an evaluation so far; NaN: no evaluation yet */
+    /* best value of an evaluation so far; NaN before the first evaluation */
     double best_metric;
-    /* value of checkpoint.best_metric that best_metric was measured by; "": unknown */
+    /* value of checkpoint.best_metric, the metric that best_metric is of; "" if unknown */
     char best_of[16];
     /* Number of evaluations that have been recorded. While it is 0, stop_best, stop_bad and all
      * fields of lr except lr.lr are invalid. */
     int64_t evaluations;
     LrState lr;
-    /* state of train.early_stop: the best value so far (NaN: none), and the evaluations since
-     * then */
+    /* state of train.early_stop: the best value so far (NaN before the first evaluation), and the
+     * number of evaluations since then */
     double stop_best;
     int64_t stop_bad;
     /* true if run.hook has requested the end of the run */
@@ -64,23 +66,24 @@ typedef struct CheckpointMeta {
     /* true if a stop interrupted the evaluation after this step */
     int evaluation_due;
     CheckpointInput input;
-    /* fp16 loss scale; 0: not used */
+    /* fp16 loss scale; 0 if none is used */
     double loss_scale;
-    /* number of steps since loss_scale changed; number of steps without an update since the run
-     * began */
+    /* loss_scale_good: number of steps since loss_scale changed. skipped: number of steps without
+     * an update since the run began. */
     int64_t loss_scale_good, skipped;
-    /* losses of the last good steps, oldest first, and their number */
+    /* losses of the last `losses` steps that had an update, oldest first */
     float loss[CHECKPOINT_LOSSES];
     int losses;
     /* texts; owned after a load (release with checkpoint_meta_fini) */
     char *config, *version;
-    /* names of classes, one per line, by class number; NULL: none. Owned after a load. */
+    /* names of classes, one per line, by class number; NULL if they have none. Owned after a
+     * load. */
     char *classes;
     /* list of the files of a training set that grows (data.refresh), in the form of
-     * data_set_list_files; NULL: none. Owned after a load. */
+     * data_set_list_files; NULL for other sets. Owned after a load. */
     char *data_files;
-    /* record of the algorithms that train.cuda_tune chose (tensor/algorithm_record.h); NULL: the
-     * libraries' own first choice, or a run on CPUs. Owned after a load. */
+    /* record of the algorithms that train.cuda_tune chose (tensor/algorithm_record.h); NULL if the
+     * libraries chose them, or the run was on CPUs. Owned after a load. */
     char *algorithms;
     /* after a load: number of tensors in /ema */
     int64_t averages;
@@ -92,13 +95,13 @@ typedef struct CheckpointMeta {
     DataIds data_ids;
     /* names of the training set's columns, and hashes of the names and of their scaling */
     DataColumns columns;
-    /* ranges of the training set's values; 0: unknown. ranges.column is owned after a load and set
-     * on rank 0 only. */
+    /* ranges of the training set's values; a range with `values` 0 is unknown. ranges.column is
+     * owned after a load and set on rank 0 only. */
     DataRanges ranges;
     /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */
     char tokenizer_hash[TOKENIZER_IDENTITY];
-    /* model.init_from: the file, its step and a hash of the values that were taken from it; "": not
-     * used */
+    /* model.init_from: the file, its step and a hash of the values that the run began with; "" if
+     * it is not used */
     char init_from[DATA_PATH + 64];
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
@@ -110,7 +113,8 @@ typedef struct CheckpointTensor {
     const char *path;
     /* ndim 1..4 */
     Shape shape;
-    /* range of ranks that can supply the tensor when saving; rank_count 0: all ranks */
+    /* when saving, ranks rank_first .. rank_first + rank_count - 1 can supply the tensor;
+     * rank_count 0 means all ranks */
     int rank_first, rank_count;
     /* true if the values are 64-bit ids: shape (n,2), each id in the memory of two floats; shape
      * (n) in the file */
@@ -126,9 +130,11 @@ enum { CHECKPOINT_BLOCK = '#' };
 #define CHECKPOINT_EMA "/ema/"
 /* Returns "/params/NAME", or "/buffers/NAME" for a running statistic. Owner: the caller. */
 char *checkpoint_path(const Param *param);
-/* Returns a pointer to NAME in a path that checkpoint_path can return; NULL: another path. */
+/* Returns a pointer to NAME in a path that checkpoint_path can return, or NULL for any other
+ * path. */
 const char *checkpoint_leaf(const char *path);
-/* A tensor of a file, as it is passed to match: path (borrowed), shape, and checksum (0: none). */
+/* A tensor of a file, as it is passed to match: path (borrowed), shape, and checksum (0 if there is
+ * none). */
 typedef struct CheckpointStored {
     const char *path;
     Shape shape;
@@ -148,8 +154,8 @@ typedef struct CheckpointIo {
     /* Save: fills plain and returns it, or returns a pointer to tensor i that is valid until the
      * next call of get. */
     const float *(*get)(void *user, int i, float *plain);
-    /* Save: called on rank 0 once everything is in the .part file; an error discards that file, and
-     * the file at path stays as it is. NULL: no such check. */
+    /* Save: called on rank 0 once everything is in the .part file; an error discards the .part
+     * file, and the file at path stays as it is. May be NULL. */
     Status (*got_all)(void *user);
     /* Load: copies tensor i from plain to the caller's memory. */
     void (*set)(void *user, int i, const float *plain);
@@ -173,13 +179,13 @@ typedef struct CheckpointIo {
     /* Load: true to skip everything in the file under /optim and /ema. If false, tensors of /ema
      * are set if both the caller and the file have averages, and are skipped otherwise. */
     bool params_only;
-    /* Load: true to read averages instead of the parameters and running statistics of the same
-     * names, as far as the file has averages. */
+    /* Load: true to read the averages in /ema, as far as the file has them, instead of the
+     * parameters and running statistics of the same names. */
     bool averages;
-    /* Load, on rank 0: sets from[i] to the index in `stored`, which is sorted by path, of the
-     * file's tensor that becomes tensor i; both must have the same shape. A tensor whose from[i]
-     * stays -1 is not set. checkpoint_load returns an error of this function. NULL: file and caller
-     * must have the same tensors. */
+    /* Load, on rank 0: chooses a tensor of the file for each tensor i. stored[count] are the file's
+     * tensors, sorted by path; match sets from[i] to an index in it. Both tensors must have the
+     * same shape. A tensor whose from[i] stays -1 is not set. checkpoint_load returns an error of
+     * this function. If match is NULL, file and caller must have the same tensors. */
     Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                     int count, int *from);
     /* Load: true to set each tensor as soon as it has been verified, so that it is read only once.
@@ -245,13 +251,14 @@ void checkpoint_list_fini(CheckpointList *list);
 /* Checks that the model of the file's configuration and config's model compute the same from the
  * same tensors: layers with the same name must have the same attributes and inputs. model: the
  * graph of config, which supplies input shape and classes; it may be fused and sliced. A file
- * without a configuration passes. ERR_DATA lists the differences, up to a bound. Not collective. */
+ * without a configuration, or with one whose model cannot be built for this input, passes. ERR_DATA
+ * lists the differences, up to a bound. Not collective. */
 Status checkpoint_check_layers(const char *path, const CheckpointMeta *meta, const Config *config,
                                const Graph *model);
 /* Reads only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
-/* A set of files, each identified by inode, size and time of change when it was added: files that
- * this process has read back as good, or has seen. Owner: the caller. */
+/* A set of files that this process has read back as good, or has seen. A file is identified by
+ * device, inode, size and time of modification when it was added. Owner: the caller. */
 typedef struct KnownFiles KnownFiles;
 KnownFiles *known_files_new(void);
 void known_files_free(KnownFiles **known);
@@ -259,10 +266,11 @@ void known_files_add(KnownFiles *known, const char *path);
 /* Returns true if path is an unchanged file of the set, under this or another name. */
 bool known_files_have(const KnownFiles *known, const char *path);
 /* Finds the newest good "step-*.h5" in dir and verifies its checksums; damaged files are named in a
- * warning and skipped. *path: NULL if dir has none; else owned by the caller. ERR_IO or
- * ERR_NOINPUT: the folder cannot be listed, or a file cannot be read for now. ERR_DATA: there are
- * files and none loads. If there is another good file, the message names it. good may be NULL. Not
- * collective: rank 0 calls it and sends the result to the others. */
+ * warning and skipped. *path is NULL if dir has no such file; otherwise it is owned by the caller.
+ * ERR_IO or ERR_NOINPUT: the folder cannot be listed, or a file cannot be read for now. ERR_DATA:
+ * there are files and none loads. If there is another good file, the error's message names it.
+ * good: files that need not be verified again; may be NULL. Not collective: rank 0 calls it and
+ * sends the result to the others. */
 Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
 /* Reads the attributes of path, a run's best.h5. If that fails, the message names the newest good
  * "step-*.h5" in dir. Not collective. */
@@ -275,9 +283,9 @@ char *checkpoint_newest_unread(const char *dir);
  * are not read). step: the step of that file, or -1 if there is none. Adds all of the folder's step
  * files to seen. ERR_IO. Not collective. */
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
-/* Removes step-*.h5 older than the newest `keep` good ones (keep 0: removes none; files not in
- * `good` are verified by reading), and the ".part" files of saves that died. A file that does not
- * load is not counted; best.h5 stays. saved: a file that has just been saved; it is kept and
+/* Removes step-*.h5 older than the newest `keep` good ones, none if keep is 0, and the ".part"
+ * files of saves that died. Files not in `good` are verified by reading; a file that does not load
+ * is not counted. best.h5 is not removed. saved: a file that has just been saved; it is kept and
  * counted, whatever its step; may be NULL. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved);
 
@@ -287,8 +295,8 @@ Status checkpoint_print(const char *path, FILE *out, bool json);
  * prints a line for each, and a line with the file from which a run resumes. ERR_DATA: a file in
  * the folder is bad. ERR_NOINPUT: the folder has no checkpoint. */
 Status checkpoint_check(const char *path, FILE *out);
-/* Compares two checkpoints and prints the first differences: `weft ckpt diff`. *equal: tensors and
- * state of training are equal to the bit. Not collective. */
+/* Compares two checkpoints and prints the first differences: `weft ckpt diff`. *equal is true if
+ * tensors and state of training are equal to the bit. Not collective. */
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 
 /* Arguments and results of an import. */
@@ -296,22 +304,22 @@ typedef struct CheckpointImport {
     /* borrowed. from: FILE.safetensors, FILE.pth, or an .index.json with its shards; out: the
      * checkpoint to write, which is replaced */
     const char *from, *out;
-    /* borrowed: group of tensors to read from a .pth ("model"); NULL: the only group, or the
-     * obvious one */
+    /* borrowed: group of tensors to read from a .pth, for example "model"; NULL for the only group,
+     * or the obvious one */
     const char *key;
-    /* borrowed: path of transformers' config.json, which describes the model; NULL: config.json in
-     * the folder of `from`, if it exists */
+    /* borrowed: path of transformers' config.json, which describes the model; NULL for config.json
+     * in the folder of `from`, if it exists */
     const char *description;
-    /* borrowed. rename: replacements OLD:NEW of prefixes of names, of which the first that fits a
-     * name is applied; drop: patterns of names to leave out */
+    /* borrowed. rename: replacements OLD:NEW of a prefix of names; the first that fits a name is
+     * applied. drop: patterns of names to leave out. */
     char *const *rename, *const *drop;
     int renames, drops;
     /* result: number of values in the parameters */
     int64_t values;
     /* result: help line of the family (names and layouts); static */
     const char *family;
-    /* result: the lines of `model:` that follow from the description, owned by the caller (NULL: no
-     * description); and the context length that the model was made for */
+    /* results. model: the lines of `model:` that follow from the description, owned by the caller;
+     * NULL without a description. context: the context length that the model was made for. */
     char *model;
     int64_t context;
 } CheckpointImport;
@@ -324,8 +332,8 @@ typedef struct CheckpointImport {
 Status checkpoint_import(CheckpointImport *import);
 /* ERR_BUG, naming the row, if a file format or a family of models lacks something. */
 Status checkpoint_rows_check(void);
-/* Return the name of file format i of other programs, or of model family i; *help: its description.
- * NULL: i is past the last one. */
+/* Return the name of file format i of other programs, or of model family i; or NULL if i is past
+ * the last. *help: its description. */
 const char *checkpoint_format_name(int i, const char **help);
 const char *checkpoint_family_name(int i, const char **help);
 /* Arguments and results of an export as safetensors. */
@@ -334,16 +342,16 @@ typedef struct CheckpointExport {
     const char *from, *out;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;
-    /* results: number of tensors written, and of averages among them; help line of the family;
-     * static */
+    /* results. averaged: number of averages among the `tensors` written tensors. family: help line
+     * of the family; static. */
     int tensors, averaged;
     const char *family;
 } CheckpointExport;
-/* Writes parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file,
- * in the names and layouts of its family. Not collective. */
+/* Verifies parameters and running statistics of a checkpoint, and writes them as F32 to a
+ * safetensors file, with the names and layouts of the model's family. Not collective. */
 Status checkpoint_export(CheckpointExport *export);
-/* Call it before either export: ERR_DATA if the checkpoint has sparse tables, which neither form
- * can hold. form: name of the target for the message. Not collective. */
+/* Call it before an export as safetensors or ONNX: ERR_DATA if the checkpoint has sparse tables,
+ * which neither format can hold. form: name of the target for the message. Not collective. */
 Status checkpoint_export_check(const char *from, const char *form);
 
 /* Arguments of checkpoint_shrink, which removes channels from a checkpoint. */
@@ -370,15 +378,15 @@ typedef struct OnnxModel {
     const Config *config;
     /* description of one sample: int32 tokens, which become int64 in the file, or floats */
     Desc input;
-    /* borrowed: data set with scale, mean and deviation; NULL: unknown */
+    /* borrowed: data set with scale, mean and deviation; NULL if they are unknown */
     const DataSet *set;
     /* normalize true: the model reads data as it is stored; softmax true: it returns
      * probabilities */
     bool normalize, softmax;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;
-    /* A file of more bytes stores its tensors separately in OUT.data. 0: 2 GiB, the most that one
-     * file can have. */
+    /* If the file would have more bytes, its tensors are stored separately in OUT.data. 0 means 2
+     * GiB, the limit of the format. */
     int64_t most;
     /* true: an existing OUT.data may be overwritten, or removed if OUT does not need it */
     bool force;

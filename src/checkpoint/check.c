@@ -1,5 +1,5 @@
-/* `weft ckpt check`: verifies one checkpoint, or all in a folder. A folder is a run's, or the
- * checkpoints/ in it; its files are listed newest first, and a bad file does not end the list.
+/* `weft ckpt check`: verifies one checkpoint, or all in a folder. The folder is a run's folder or
+ * its checkpoints/. Checkpoints are checked newest first, and the check continues after a bad file.
  * Files of a save that died (*.part) are only named: they are never loaded. Tensors are read one at
  * a time. */
 #include "folder.h"

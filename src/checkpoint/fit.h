@@ -6,13 +6,14 @@
 
 typedef struct Fit {
     TextList missing, sizes, surplus;
-    /* true if no tensor is larger in the file than in the model */
-    bool narrower;
-    /* owned: "conv1: 8", the first layer with fewer channels in the file; NULL: none */
-    char *narrow;
+    /* true if no tensor that was added has a larger dimension in the file than in the model */
+    bool none_larger;
+    /* owned: "conv1: 8", name and channels of the first layer with fewer channels in the file; NULL
+     * if there is none */
+    char *narrow_layer;
 } Fit;
 void fit_begin(Fit *fit);
-/* Add a tensor, named by its path without "/params/" or "/buffers/". */
+/* Add the tensor at `path`. The message names it without "/params/" or "/buffers/". */
 void fit_missing(Fit *fit, const char *path);
 /* stored: shape in the file; wanted: shape in the model */
 void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted);

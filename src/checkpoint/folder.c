@@ -1,7 +1,7 @@
 /* Lists, verifies and prunes a folder of checkpoints. Its files are step-<number>.h5; the largest
- * number is the newest. Other files in it (best.h5, .part files of a save that died) are never
- * loaded when a run resumes. A folder that cannot be read is an error, not an empty folder, and old
- * files are only removed once newer files have been read back as good. */
+ * number is the newest. Other files in the folder (best.h5, .part files of a save that died) are
+ * never loaded when a run resumes. A folder that cannot be read is an error, not an empty folder,
+ * and old files are only removed once newer files have been read back as good. */
 #include "folder.h"
 #include "stored.h"
 
@@ -100,7 +100,7 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-/* Identity of a file's content when it was added. */
+/* Identity of a file and its content when it was added; changed: time of modification. */
 typedef struct KnownFile {
     dev_t device;
     ino_t inode;

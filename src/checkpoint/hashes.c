@@ -1,5 +1,5 @@
 /* Computes hashes of all tensors of a checkpoint, with which callers compare many files without
- * keeping them. Tensors are read, and their checksums verified, one at a time. */
+ * keeping the values. Tensors are read, and their checksums verified, one at a time. */
 #include "stored.h"
 
 static Status read_hashes(StoredFile *file, CheckpointHashes *out)

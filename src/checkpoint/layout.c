@@ -18,7 +18,8 @@
 /* upper bounds of HDF5's metadata for each tensor and for the file */
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
-/* Describes the file system of path, or of its folder if path does not exist; false: unknown. */
+/* Describes the file system of path, or of its folder if path does not exist. Returns false on
+ * failure. */
 static bool find_room(const char *path, struct statvfs *fs)
 {
     if (statvfs(path, fs) == 0) return true;
@@ -111,7 +112,8 @@ typedef struct Recipe {
     hid_t link, create;
 } Recipe;
 
-/* A data set: one tensor, or consecutive blocks of rows. */
+/* A data set of the file: one tensor, or all blocks of rows of one table
+ * (CheckpointTensor.block). */
 typedef struct SetOf {
     /* owned: path in the file */
     char *path;

@@ -28,7 +28,7 @@ static bool has_averages(const CheckpointIo *io)
 }
 
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
- * to `fit`, or to `state` for a tensor of the optimizer's state. */
+ * to `state` for a tensor that only training needs, and to `fit` for other tensors. */
 static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;

@@ -32,7 +32,7 @@ typedef struct Load {
 Status load_read(Load *load, int i, float *plain);
 /* Reads all tensors that any rank wants, each once in the job, and sets them on the ranks that want
  * them; tensors that no rank wants are verified. A tensor that cannot be read is set nowhere; the
- * rank that reads it returns the first such error. Collective. */
+ * reader of the first such tensor returns its error. Collective. */
 Status load_share_tensors(Load *load);
 
 #endif

@@ -193,8 +193,8 @@ char *attr_text(hid_t object, const char *name)
     return text;
 }
 
-/* Reads `least` to `most` values. Returns their number; -1: no such attribute, or another number of
- * values. */
+/* Reads `least` to `most` values. Returns their number, or -1 if there is no such attribute or it
+ * has another number of values. */
 static int read_values(hid_t object, const char *name, hid_t native, int least, int most,
                        void *value)
 {
@@ -240,7 +240,7 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
     return read_values(object, name, H5T_NATIVE_INT64, 1, 1, value) == 1;
 }
 
-/* Reads a text, cut to `out_bytes`; false: no such attribute. */
+/* Reads a text, cut to `out_bytes`. Returns false if there is no such attribute. */
 static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 {
     char *text = attr_text(root, name);

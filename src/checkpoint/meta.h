@@ -16,7 +16,7 @@ bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *found);
 /* Writes `count` values; count may be 0. */
 bool attr_put_array(hid_t object, const char *name, const int64_t *value, int count);
 /* Reads at most `most` values. *count is 0 if there is no such attribute. Owner of *value: the
- * caller. Returns false if the attribute is damaged or has more values. */
+ * caller. Returns false if the attribute is damaged, has no values, or has more than `most`. */
 bool attr_array(hid_t object, const char *name, int most, int64_t **value, int *count);
 /* Writes no attribute if count is 0. */
 bool attr_put_floats(hid_t object, const char *name, const float *value, int count);
@@ -26,8 +26,8 @@ bool attr_real(hid_t object, const char *name, double *value);
  * attribute is damaged. */
 bool attr_floats(hid_t object, const char *name, float *value, int most, int *count);
 
-/* Binds checksums to their tensor: a hash of its path, its shape and element type in the file, and
- * its checksums (one for the whole tensor, or one for each block). */
+/* Returns a hash that binds checksums to their tensor: of the tensor's path, shape and element type
+ * in the file, and checksums (one for the whole tensor, or one for each block). */
 uint64_t checksum_bind(const char *path, bool ids, int ndim, const int64_t *dim,
                        const uint64_t *hash, int hashes);
 

@@ -1,5 +1,5 @@
-/* The order in which the ranks that write a checkpoint's tensors (checkpoint_owners) collect
- * them. */
+/* The order in which the owners of a checkpoint's tensors, the ranks that write them
+ * (checkpoint_owners), collect these tensors. */
 #ifndef WEFT_CHECKPOINT_OWNERS_H
 #define WEFT_CHECKPOINT_OWNERS_H
 

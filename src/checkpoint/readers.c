@@ -1,5 +1,5 @@
-/* Assigns a reader to each tensor of a checkpoint: every rank has the table of the tensors that
- * each rank wants, and computes the same readers from it. */
+/* Assigns a reader to each tensor of a checkpoint. Every rank gets the table of the tensors that
+ * each rank wants, and computes the same readers from this table. */
 #include "readers.h"
 
 bool readers_want(const Readers *r, int rank, int i)
@@ -47,7 +47,7 @@ void readers_assign(Readers *r, const CheckpointIo *io, const ReadBy *taken)
     mem_free(&reads.node);
 }
 
-/* Sorts ranks by node; a node is counted at the index of its first rank. Owner: the caller. */
+/* Returns the ranks, sorted by node. Owner: the caller. */
 static int *by_node(const int *node, int ranks)
 {
     int *order = mem_new((size_t)ranks * sizeof *order);

@@ -6,13 +6,14 @@
 
 typedef struct Readers {
     int ranks;
-    /* owned. node[ranks]: the first rank of each rank's node; order[ranks]: ranks, node by node */
+    /* owned. node[ranks]: for each rank the lowest rank on its node; order[ranks]: the ranks, node
+     * by node */
     int *node, *order;
-    /* owned: a bit matrix, a row of row_bytes bytes for each rank with a bit for each tensor, set
-     * if the rank wants the tensor */
+    /* owned: a bit matrix with a row of row_bytes bytes for each rank; a row has a bit for each
+     * tensor, set if the rank wants the tensor */
     uint8_t *wants;
     size_t row_bytes;
-    /* owned, [count]: rank that reads the tensor; -1: no rank does */
+    /* owned, [count]: rank that reads the tensor, or -1 */
     int *reader;
 } Readers;
 

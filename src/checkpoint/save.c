@@ -7,7 +7,7 @@
  *      add up hashes            rank 0 lays the file out (layout.c)
  *      broadcast the layout     write whole pages, sync (write.c)
  *      gather edges on rank 0   rank 0 writes them
- *      -                        read back what another rank has written
+ *      -                        read back (rank 0 the table, each rank a share of the tensors)
  *      -                        rank 0 renames the file
  *
  * In a background save a thread does the work of the right column, which then sends no messages;
@@ -99,8 +99,8 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 typedef struct Hashing {
     const Save *save;
     Status status;
-    /* index of the tensor that status is about: the lowest of this rank's bad tensors; io->count:
-     * none */
+    /* index of the tensor that status is about, the lowest of this rank's bad tensors; io->count if
+     * none is bad */
     int bad;
 } Hashing;
 
@@ -198,7 +198,7 @@ static void share_layout(Save *save)
 /* ---- stages ---- */
 
 typedef struct Stage {
-    /* collective part; NULL: none */
+    /* collective part; may be NULL */
     void (*exchange)(Save *save);
     /* work of each rank; sends no messages except to collect tensors */
     Status (*work)(Save *save);

@@ -1,13 +1,14 @@
-/* Each tensor is read by one rank, which sends it to the other ranks that want it.
+/* Reads and distributes the tensors of a load: one rank reads each tensor and sends it to the other
+ * ranks that want it.
  *
  *     tensors, in their order      a          b          c          d      ...
  *     read by (readers.c)          rank 0     rank 5     rank 3     rank 0
  *     sent to                      1 2 3 5    -          0          ...
  *
  * All ranks go through the tensors in this order, and the ranks that want a tensor join its
- * multicast (multicast.h). Meanwhile a thread of each reading rank reads its next tensors, as far
- * ahead as memory allows: into their final memory (io->place), or into a ring, from which io->set
- * copies them. A tensor that no rank wants is still verified. */
+ * multicast (multicast.h). Meanwhile a thread of each reading rank reads the rank's next tensors,
+ * as far ahead as memory allows: into their final memory (io->place), or into a ring, from which
+ * io->set copies them. A tensor that no rank wants is still verified. */
 #include "load.h"
 
 #include <fcntl.h>
@@ -49,8 +50,8 @@ typedef struct Sharing {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int placed, read, done;
-    /* index of the first tensor that this rank could not read (none: the number of tensors), its
-     * status, and its message (owned) */
+    /* index of the first tensor that this rank could not read, its status, and its message (owned);
+     * failed is the number of tensors if all could be read */
     int failed;
     Status status;
     char *why;
@@ -68,7 +69,8 @@ static int64_t bytes_of(const Load *load, int i)
     return elements_of(load, i) * (int64_t)sizeof(float);
 }
 
-/* Returns the caller's memory for tensor i (io->place); NULL: io->set has to copy the tensor. */
+/* Returns the caller's memory for tensor i (io->place), or NULL if io->set has to copy the
+ * tensor. */
 static float *place_of(const Load *load, int i)
 {
     const CheckpointIo *io = load->io;
@@ -76,8 +78,8 @@ static float *place_of(const Load *load, int i)
     return io->place && io->at_once && wanted ? io->place(io->user, i) : NULL;
 }
 
-/* Reserves a piece of the ring for a tensor; a tensor that would cross the ring's end is placed at
- * its beginning, in the next round. false: there is no room. */
+/* Reserves a piece of the ring for a tensor. If the tensor would cross the ring's end, the piece is
+ * at the ring's beginning, in the next round. Returns false if there is not enough space. */
 static bool place_in_ring(Sharing *s, Reading *r)
 {
     const int64_t room = 2 * s->load->largest, elements = elements_of(s->load, r->i);

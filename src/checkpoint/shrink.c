@@ -1,5 +1,5 @@
-/* Removes channels of the model from a checkpoint: every parameter loses rows and columns, and its
- * average and optimizer state lose the same. */
+/* Removes channels of the model from a checkpoint: the elements that belong to removed channels are
+ * left out of every parameter, its average and its optimizer state. */
 #include "fit.h"
 #include "make.h"
 #include "stored.h"
@@ -15,8 +15,8 @@ typedef struct Shrink {
     bool any_removed;
     StoredFile file;
     CheckpointMeta meta;
-    /* owned, [file.count]: parameter that each tensor of the file belongs to; the tensor as it is
-     * saved */
+    /* owned, [file.count]. param: the parameter that each tensor of the file belongs to; tensor:
+     * the tensors as they are saved */
     int *param;
     CheckpointTensor *tensor;
     /* owned: buffer for the largest tensor */
@@ -24,7 +24,7 @@ typedef struct Shrink {
 } Shrink;
 
 /* Returns the parameter's name in "/params/NAME", "/buffers/NAME", "/ema/NAME" or
- * "/optim/SLOT/NAME"; NULL: another path. */
+ * "/optim/SLOT/NAME", or NULL for any other path. */
 static const char *param_name(const char *path)
 {
     const size_t front = sizeof CHECKPOINT_EMA - 1;
@@ -40,7 +40,7 @@ static int find_param(const Graph *g, const char *name)
     return -1;
 }
 
-/* Finds each tensor's parameter, and checks that all of the model's are in the file. */
+/* Finds each tensor's parameter, and checks that all parameters of the model are in the file. */
 static Status match(Shrink *s)
 {
     Fit fit;
@@ -100,7 +100,7 @@ static Status save(Shrink *s, const Config *config)
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
-    /* measured with the larger model, and unknown for the smaller one */
+    /* these were measured with the larger model, and are unknown for the smaller one */
     if (s->any_removed) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
         meta.losses = meta.lr.bad = meta.stop_bad = 0;
@@ -129,7 +129,7 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     prune_set_widths(c, removed, config);
     TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
-    /* a tensor that cannot be read is found before anything is written */
+    /* fails here, before anything is written, if a tensor cannot be read */
     TRY(stored_verify(&s->file, NULL));
     return save(s, config);
 }

@@ -61,8 +61,9 @@ static void take(Answer *a, void *to, size_t bytes)
     if (a->good) a->at += bytes;
 }
 
-/* Parses a text; NULL: there is none. Control characters, which could move a terminal's cursor,
- * become '?'; line ends and tabs are kept if `lines` is true. Owner: the caller. */
+/* Parses a text, or returns NULL if there is none. Control characters, which could move a
+ * terminal's cursor, become '?'; line ends and tabs are kept if `lines` is true. Owner: the
+ * caller. */
 static char *take_text(Answer *a, bool lines)
 {
     int64_t bytes;
@@ -77,7 +78,7 @@ static char *take_text(Answer *a, bool lines)
     return text;
 }
 
-/* Parses the status and message of a part. */
+/* Parses the status and message of a part of the answer. */
 static StoredPart take_part(Answer *a)
 {
     StoredPart part;

@@ -22,15 +22,16 @@ typedef struct StoredTensor {
     /* file offset of the values; -1: chunked, compressed or not fp32, so that HDF5 must unpack
      * them */
     int64_t offset;
-    /* XXH64 of its plain fp32 bytes */
+    /* XXH64 of the tensor's fp32 bytes */
     uint64_t hash;
-    /* true: the file has a checksum of the tensor; false: another program wrote it without */
+    /* true if the file has a checksum of the tensor; other programs may write tensors without
+     * one */
     bool has_hash;
     /* same meaning as in CheckpointTensor */
     bool ids, block;
 } StoredTensor;
 
-/* Result of one part of HDF5's reading: status and message. */
+/* Status and message of one part of HDF5's reading: the list of tensors, or the attributes. */
 typedef struct StoredPart {
     Status status;
     /* owned */
@@ -75,7 +76,8 @@ Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 /* Returns the status of listing the tensors. */
 Status stored_list(const StoredFile *file);
-/* Return NULL if the file has no such tensor. */
+/* Return the tensor at a path, or the tensor of a parameter; NULL if the file has no such
+ * tensor. */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 /* True if path is that of an average (CHECKPOINT_EMA). path may be NULL. */
@@ -89,9 +91,8 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
  * tensor. While MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
  * stored_open (isolated_begin). Callable from any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
-/* Reads and verifies all tensors in a temporary buffer. If out is given, prints a line for each bad
- * tensor and, after the last tensor, returns the first error; if out is NULL, stops at the first
- * error. */
+/* Reads and verifies all tensors, and returns the first error. If out is not NULL, prints a line
+ * for each bad tensor; if out is NULL, stops at the first error. */
 Status stored_verify(StoredFile *file, FILE *out);
 /* Returns a buffer for the largest tensor; owner: the caller. */
 float *stored_buffer(const StoredFile *file);

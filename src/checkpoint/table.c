@@ -365,7 +365,7 @@ void table_read(const void *input, size_t input_bytes, FILE *answer)
     CheckpointMeta meta = {0};
     (void)input_bytes;
     Status status = stored_open_plain(&file, input);
-    /* taken after a failure, too; stored_close releases it */
+    /* held until stored_close, even if the file could not be opened */
     stored_lock(&file);
     errno = 0;
     if (status == OK) status = hdf5_status(&file, open_hdf5(&file));

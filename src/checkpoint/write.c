@@ -133,7 +133,7 @@ static Status written(const Save *save, int fd, int error)
 
 typedef struct Writing {
     const Save *save;
-    /* fd -1: the file could not be opened */
+    /* fd is -1 if the file could not be opened; error: errno of the first failed write, or 0 */
     int fd, error;
     /* bytes of save->edges that are filled */
     size_t used;
@@ -205,7 +205,8 @@ static Status check_table(const Save *save, StoredFile *file)
     return OK;
 }
 
-/* Returns the rank that reads tensor i back; this rank is on the node after the owner's. */
+/* Returns the rank that reads tensor i back: a rank of the node after the owner's, if nodes have
+ * equally many ranks. */
 static int reader_of(const Save *save, int i)
 {
     return (save->owner[i] + save->world->node_size) % save->world->size;

@@ -19,8 +19,8 @@ typedef struct Save {
     ino_t inode;
     /* owned, [count]: rank that hashes and writes each tensor */
     int *owner;
-    /* owned. order[count]: tensors in turns (owners_turns); turn[turns + 1]: index in `order` of
-     * each turn's first tensor */
+    /* owned. order[count]: the tensors, turn by turn (owners.h); turn[turns + 1]: index in `order`
+     * of each turn's first tensor */
     int *order, *turn;
     int turns;
     /* owned, [count] */
@@ -30,8 +30,8 @@ typedef struct Save {
     /* owned: buffer of this rank's largest tensor, which io->get may fill */
     float *plain;
     size_t plain_bytes;
-    /* owned. edges: the bytes of this rank's tensors that do not fill a page, kept when its pages
-     * are written; all_edges, on rank 0: the edges of all ranks */
+    /* owned. edges: the bytes of this rank's tensors that do not fill a page, kept when the whole
+     * pages are written (see write.c); all_edges, on rank 0: the edges of all ranks */
     char *edges, *all_edges;
 } Save;
 
@@ -50,8 +50,9 @@ Status save_write_pages(Save *save);
 void save_collect_edges(Save *save);
 /* Writes all edges on rank 0 and syncs. */
 Status save_write_edges(Save *save);
-/* Reads the file back: rank 0 its table, each rank a share of the tensors; if there are several
- * nodes, ranks of another node have written them. ERR_IO if the content is not what was written. */
+/* Reads the file back: rank 0 the table, each rank a share of the tensors. If there are several
+ * nodes, a rank reads tensors that another node has written. ERR_IO if the content is not what was
+ * written. */
 Status save_read_back(Save *save);
 
 /* Writes a second file of the same bytes, syncs it and reads it back. */
