@@ -8,7 +8,7 @@
 
 /* Source of one entry of the output. */
 typedef struct Source {
-    /* the checkpoint's tensor; NULL: the entry is a counter (num_batches_tracked) */
+    /* the checkpoint's tensor; NULL if the entry is a counter (num_batches_tracked) */
     const StoredTensor *tensor;
     /* row of `tensor` with which the entry begins */
     int64_t first_row;
@@ -20,8 +20,8 @@ typedef struct Export {
     StoredFile file;
     const Family *family;
     SafeOut out;
-    /* plain: owned buffer for the largest tensor; in_plain: the tensor whose values it has; NULL:
-     * none */
+    /* plain: owned buffer for the largest tensor; in_plain: the tensor whose values are in plain,
+     * NULL at first */
     float *plain;
     const StoredTensor *in_plain;
 } Export;
@@ -55,9 +55,9 @@ static char *foreign_name(const Export *e, const char *name)
     return mem_format("%s%s", bare ? "" : e->family->prefix, name);
 }
 
-/* Adds an entry for each part of a packed tensor. Three parts are query, key and value: the query
- * has as many rows as columns, and key and value share the other rows equally. Two parts are
- * equal. */
+/* Adds an entry for each part of a packed tensor (FamilyPack). Three parts are query, key and
+ * value: the query's part has as many rows as columns, and key and value share the other rows
+ * equally. Two parts have equally many rows. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
     const char *name = checkpoint_leaf(t->path);

@@ -5,9 +5,11 @@
 
 #include "base.h"
 
+/* the most tensors that are packed into one */
 enum { PACKED = 3 };
-/* A tensor of weft that is several tensors in the other program; their rows follow each other in
- * it. in_weft: part of weft's name; part[k]: part of the other names, NULL after the last. */
+/* A packed tensor: one tensor in weft, with the rows of several tensors of the other program, one
+ * tensor after the other. in_weft: the part of weft's name that is replaced by part[k] in the name
+ * of tensor k; part[k] is NULL if there are fewer tensors. */
 typedef struct FamilyPack {
     const char *in_weft, *part[PACKED];
 } FamilyPack;
@@ -26,13 +28,15 @@ typedef struct Family {
     const char *const *skip, *const *transposed;
     /* ends with a row whose .in_weft is NULL */
     const FamilyPack *pack;
-    /* name of the head's weight, and of the tensor to which the head may be tied; NULL: no head */
+    /* names of the head's weight and of the tensor to which the head may be tied; both NULL if no
+     * head is ever tied */
     const char *tied_head, *tied_to;
-    /* true: the head may be a separate tensor; false: it is always tied */
+    /* true if the head may be a separate tensor; false if it is always tied */
     bool may_untie;
 } Family;
 extern const Family families[];
-/* ERR_BUG, naming the row, if it lacks something; last: it is the family without marks. */
+/* ERR_BUG, naming the row, if the row lacks something; last: true for the last row, which is the
+ * family without marks. */
 Status family_check(const Family *family, bool last);
 extern const int family_count;
 

@@ -8,8 +8,8 @@
 
 typedef enum HfKind { HF_NULL, HF_BOOL, HF_NUMBER, HF_TEXT, HF_LIST, HF_OBJECT } HfKind;
 typedef struct HfField {
-    /* owned. name: "rope_scaling.factor"; value: the value as written, a text without its quotes, a
-     * list's items with commas; for an object "{}" if it is empty, else "{...}" */
+    /* owned. name: for example "rope_scaling.factor". value: a text without its quotes; a list as
+     * "a,b"; an object as "{}" if it is empty and "{...}" if not; all other values as written. */
     char *name, *value;
     HfKind kind;
     /* true once hf_find has been called for this field */
@@ -27,7 +27,7 @@ typedef struct HfFields {
  * with hf_close in every case. */
 Status hf_open(HfFields *fields, const char *path);
 void hf_close(HfFields *fields);
-/* Returns the field of that name and marks it as known; NULL: there is none. */
+/* Returns the field of that name and marks it as known, or NULL if there is none. */
 const HfField *hf_find(HfFields *fields, const char *name);
 /* Does the same as hf_find, but returns NULL also if the value is null or an empty object. */
 const HfField *hf_value(HfFields *fields, const char *name);

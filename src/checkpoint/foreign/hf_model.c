@@ -1,5 +1,5 @@
-/* Translates descriptions of transformers 5 (llama, mistral, qwen2, gpt2), after its configuration
- * and modeling files. An absent field has the default of its class in transformers. */
+/* Translates descriptions of transformers 5 (llama, mistral, qwen2, gpt2), as its configuration and
+ * modeling files interpret them. An absent field has the default of its class in transformers. */
 #include "hf_model.h"
 
 #include <math.h>
@@ -41,7 +41,8 @@ typedef struct HfRow {
     const char *values;
     /* offset of the field in HfModel */
     size_t offset;
-    /* value of an absent field, for each model type in the order of `types` */
+    /* value of a field that is absent or null, for each model type in the order of the table
+     * `types` above */
     const char *default_text[TYPES];
 } HfRow;
 

@@ -6,14 +6,14 @@
 #include "families.h"
 #include "hf_fields.h"
 
-/* Numbers read from a description. A count is 0 and a real number NaN if the description does not
- * give it. */
+/* Values read from a description, with transformers' defaults for absent fields. A number is 0 if
+ * the model type has no such field. */
 typedef struct HfModel {
     int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
     int64_t window, window_from;
     double rotary_base, rms_eps;
     bool tied, qkv_bias;
-    /* owned: "{rope_type: ...}"; NULL: none */
+    /* owned: "{rope_type: ...}"; NULL without scaling */
     char *rope_scaling;
     /* model.name of weft's configuration */
     const char *name;

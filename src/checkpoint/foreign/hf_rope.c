@@ -30,7 +30,7 @@ static const Scaling scalings[] = {
       {"truncate", false}}},
 };
 
-/* Returns a member of `object`, which is rope_scaling or rope_parameters; NULL: the member is
+/* Returns a member of `object`, which is rope_scaling or rope_parameters, or NULL if the member is
  * absent or null. */
 static const HfField *member(HfFields *f, const HfField *object, const char *name)
 {
@@ -112,7 +112,7 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
     return OK;
 }
 
-/* Reads rope_type, or its old name `type`; if both are present, they must agree. *type NULL:
+/* Reads rope_type, or its old name `type`; if both are present, they must agree. *type is NULL if
  * neither is present. */
 static Status read_rope_type(HfFields *f, const HfField *object, const HfField **type)
 {
@@ -174,8 +174,8 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
                      sliding, (long long)m->layers);
 }
 
-/* Reads the window's size; 0: no window. A size of 0 in the description also means no window, as in
- * other programs; transformers would mask all keys, so that its loss is NaN. */
+/* Reads the window's size, 0 for no window. A size of 0 in the description also means no window, as
+ * in other programs; transformers would mask all keys, so that its loss is NaN. */
 static Status read_size(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;

@@ -20,7 +20,8 @@ typedef struct Made {
     /* owned: "/params/conv1.weight" */
     char *path;
     Shape shape;
-    /* borrowed: tensors of the file whose rows, one after the other, become its rows */
+    /* borrowed: tensors of the file; their rows, one tensor after the other, become the rows of
+     * this tensor */
     const SafeTensor *part[PACKED];
     /* number of parts that the tensor needs */
     int parts;
@@ -32,15 +33,15 @@ typedef struct Import {
     const CheckpointImport *what;
     SafeSet set;
     const Family *family;
-    /* description: owned path of the description, NULL: there is none; model: its content */
+    /* description: owned path of the description, or NULL; model: the description's content */
     char *description;
     HfModel model;
-    /* owned: resolved configuration of the described model; NULL: there is none */
+    /* owned: resolved configuration of the described model; NULL without a description */
     char *config;
     /* true: the head is tied to the embedding, so that a head in the file is left out */
     bool tied;
-    /* owned: tensors of the checkpoint, [count]; made has room for set.count; tensor: the same
-     * tensors for checkpoint_make */
+    /* owned: tensors of the checkpoint, [count]; tensor has them in the form for checkpoint_make.
+     * made has room for set.count. */
     Made *made;
     CheckpointTensor *tensor;
     int count;
@@ -69,8 +70,9 @@ static Status refuse(const Import *m, const SafeTensor *t, const char *why)
                 safe_shape_text(t, shape), why);
 }
 
-/* Returns which part of a packed tensor has this name, from 0. *whole: name of the packed tensor,
- * owned by the caller; NULL: the tensor is no part. *parts: number of parts. */
+/* Returns the index of the part with this name in a packed tensor, and 0 for the name of a tensor
+ * that is no part. *whole: name of the packed tensor, owned by the caller; NULL if there is none.
+ * *parts: number of parts. */
 static int pack_of(const Family *family, const char *name, char **whole, int *parts)
 {
     *whole = NULL;
@@ -212,8 +214,8 @@ static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool 
 }
 
 /* Sets m->tied. If the family or the description says that the head is tied to the embedding, a
- * head in the file must have the embedding's values. Without either, the head is tied if it has the
- * embedding's values. */
+ * head in the file must have the embedding's values. Without a description, the head of a family
+ * that may untie it counts as tied if it has the embedding's values. */
 static Status check_head(Import *m)
 {
     const Family *family = m->family;
@@ -314,7 +316,7 @@ static Status check_tensors(Import *m, const Graph *graph)
     return st;
 }
 
-/* Builds the described model, checks the tensors against it, and makes it the checkpoint's
+/* Builds the described model, checks the tensors against it, and sets m->config to its
  * configuration. */
 static Status check_model(Import *m)
 {

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Names relative to a model's outermost module: if one of them is present, no prefix is left. */
+/* Names of tensors in known models, without any prefix. If a file has any such name, no prefix is
+ * removed. */
 static const char *const marks[] = {
     "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
     "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight",
@@ -38,7 +39,7 @@ static bool marked(const SafeSet *set, size_t bytes)
     return false;
 }
 
-/* Returns the length of the prefix before the names of a known model; 0: there is none. */
+/* Returns the length of the prefix before the names of a known model, or 0. */
 static size_t known_prefix(const SafeSet *set)
 {
     const char *first = set->tensor[0].name;

@@ -160,8 +160,8 @@ static Status add_shard(SafeSet *set, const char *name)
     return add_file(set, path);
 }
 
-/* Reads {tensor: shard} and adds the shards, whose own headers list their tensors. *named: number
- * of entries here, which must be the number of tensors in the shards. */
+/* Reads the map {tensor: shard} and adds the shards, whose own headers list their tensors. Adds the
+ * number of the map's entries to *named. */
 static Status scan_map(JsonScan *s, SafeSet *set, int *named)
 {
     bool more;

@@ -47,15 +47,16 @@ typedef struct SafeFile {
     /* owned */
     char *path;
     int fd;
-    /* offset in the file at which values begin, and the number of bytes from there to its end */
+    /* data: offset in the file at which values begin; bytes: number of bytes from data to the
+     * file's end */
     int64_t data, bytes;
 } SafeFile;
 typedef struct SafeSet {
-    /* borrowed. path: as the user wrote it; key: group of tensors to read, NULL: the only group, or
-     * the obvious one */
+    /* borrowed. path: as the user wrote it; key: group of tensors to read, or NULL for the only
+     * group or the obvious one */
     const char *path, *key;
     int files, count;
-    /* owned, both; tensors sorted by name */
+    /* owned; tensor is sorted by name */
     SafeFile *file;
     SafeTensor *tensor;
 } SafeSet;
@@ -84,12 +85,12 @@ void safe_close(SafeSet *set);
 bool safe_begins(const char *path);
 /* Sorts tensors after their names have been changed; ERR_DATA if two have the same name. */
 Status safe_sort(SafeSet *set);
-/* Returns the tensor of that name, borrowed; NULL: there is none. */
+/* Returns the tensor of that name, borrowed, or NULL. */
 const SafeTensor *safe_find(const SafeSet *set, const char *name);
 bool safe_is_float(const SafeTensor *tensor);
 const char *safe_type_name(SafeType type);
 int safe_type_bytes(SafeType type);
-/* Returns the type of that name; SAFE_TYPE_COUNT: there is none. */
+/* Returns the type of that name, or SAFE_TYPE_COUNT. */
 SafeType safe_type_find(const char *name);
 /* Writes the shape as text: "3x4"; "" for a single number. Returns text. */
 const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
@@ -97,9 +98,9 @@ const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
  * room for `elements` floats. ERR_IO. */
 Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
 
-/* Helpers of the formats. safe_new_tensor adds a zeroed tensor to the set's last file; NULL: the
- * set has SAFE_TENSORS already. safe_read_at reads `bytes` bytes at offset `at` of a file; ERR_IO;
- * ERR_DATA if the file is shorter. */
+/* Helpers of the formats. safe_new_tensor adds a zeroed tensor to the set's last file, or returns
+ * NULL if the set has SAFE_TENSORS tensors. safe_read_at reads `bytes` bytes at offset `at` of a
+ * file; ERR_IO; ERR_DATA if the file is shorter. */
 SafeTensor *safe_new_tensor(SafeSet *set);
 Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at);
 

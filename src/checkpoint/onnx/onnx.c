@@ -1,6 +1,7 @@
-/* Exports a checkpoint as an ONNX model: builds the graph of its configuration, to which every
- * layer adds its nodes (LayerKind.onnx), and stores the file's parameters. Sequences may have any
- * length up to the model's context, unless a layer makes one vector of a whole sequence. */
+/* Exports a checkpoint as an ONNX model: builds the model of the checkpoint's configuration, lets
+ * every layer add its nodes to an ONNX graph (LayerKind.onnx), and writes the graph with the
+ * checkpoint's parameters. Sequences may have any length up to the model's context, unless a layer
+ * makes one vector of a whole sequence. */
 #include "../fit.h"
 #include "layers/onnx.h"
 #include "onnx_file.h"
@@ -72,7 +73,7 @@ typedef struct BestTry {
     char *why;
 } BestTry;
 
-/* Tries a number of classes; true if the model has exactly the file's tensors. */
+/* Tries a number of classes. Returns true if the model has exactly the file's tensors. */
 static bool fits(OnnxExport *e, int64_t classes, BestTry *best)
 {
     int misfits = INT32_MAX - 1;
@@ -122,7 +123,7 @@ static Status find_classes(OnnxExport *e)
     return st;
 }
 
-/* ---- its nodes ---- */
+/* ---- nodes ---- */
 
 static OnnxValue value_of(const OnnxExport *e, int node)
 {
@@ -208,7 +209,8 @@ static char *numbers_text(const float *value, int count)
     return all;
 }
 
-/* Adds metadata: the step, and the normalization that the caller has to do if the file does not. */
+/* Adds metadata: the step and, if the model reads normalized data, the scale, mean and deviation to
+ * normalize by. */
 static void add_texts(OnnxExport *e)
 {
     const DataSet *set = e->model->set;

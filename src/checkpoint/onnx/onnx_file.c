@@ -23,7 +23,7 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 enum { EXTERNAL_LEAST = 1024, EXTERNAL_PAGE = 4096 };
 
 typedef struct Writer {
-    /* borrowed. location: name of the file for tensors in OUT.data; NULL: there is none */
+    /* borrowed. location: name of OUT.data without its folder; NULL if there is no OUT.data */
     const OnnxFile *file;
     const OnnxGraph *graph;
     const char *location;
@@ -110,9 +110,9 @@ static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t a
     proto_int(p, TENSOR_LOCATION, LOCATION_EXTERNAL);
 }
 
-/* Returns the bytes before a tensor's values, from the graph's field on. *inside: number of bytes
- * of values that follow in the file, 0 if they are in OUT.data. *at: offset of the values in
- * OUT.data; moved to that of the next tensor. */
+/* Returns the bytes before a tensor's values, beginning with the field GRAPH_TENSOR. *inside:
+ * number of bytes of values that follow in the file, 0 if they are in OUT.data. *at: offset of the
+ * values in OUT.data; it is moved to the offset of the next tensor. */
 static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, int64_t *at)
 {
     Proto head = {0}, body = {0};

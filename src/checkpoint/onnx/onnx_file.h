@@ -10,7 +10,8 @@ typedef struct OnnxPort {
     OnnxValue value;
     OnnxType type;
     Shape shape;
-    /* name of each dimension that may have any length; NULL: the length is in shape */
+    /* name of each dimension that may have any length; NULL for a dimension whose length is in
+     * shape */
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
@@ -36,9 +37,10 @@ typedef struct OnnxFile {
 } OnnxFile;
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
-/* Writes path.part, syncs and renames it. If path.data is needed (*external: true), it is written
- * in the same way before; ERR_USAGE if it exists and force is false. A path.data that is not needed
- * is removed if force is true and path existed. ERR_IO; errors of get. */
+/* Writes path.part, syncs and renames it. If path.data is needed, *external is set to true and
+ * path.data is written in the same way before path; ERR_USAGE if path.data exists and force is
+ * false. A path.data that is not needed is removed if force is true and path existed. ERR_IO;
+ * errors of get. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *external);
 
 #endif

@@ -6,7 +6,7 @@
  *                      the value that remains is the tree
  *
  * An operation that could run code has no function in `operations`. Every length is compared with
- * the bytes that remain, and each operation allocates memory in proportion to its own bytes. */
+ * the bytes that remain, and PICKLE_VALUES and PICKLE_MEMO bound the number of values. */
 #include "pickle_machine.h"
 
 #include <string.h>

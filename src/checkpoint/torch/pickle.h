@@ -39,7 +39,7 @@ typedef struct PickleValue {
      * PERSISTENT: the identifier. Owned. */
     int count, room;
     int *item;
-    /* WHOLE, BOOL */
+    /* WHOLE: the number; BOOL: 1 or 0 */
     int64_t whole;
     /* TEXT: borrowed bytes of the pickle, without a terminating zero */
     const char *text;
@@ -49,7 +49,7 @@ typedef struct PickleValue {
 } PickleValue;
 
 typedef struct Pickle {
-    /* borrowed; the last row's name is NULL */
+    /* borrowed; the last row of names has the name NULL */
     const char *path;
     const PickleName *names;
     int count, room;

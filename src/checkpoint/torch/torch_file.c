@@ -28,13 +28,13 @@ static Status refuse_with_line(const char *path, const char *why)
 
 /* A dictionary of tensors. */
 typedef struct Group {
-    /* owned: keys that lead to it, joined by dots; "." for the outermost dictionary */
+    /* owned: keys that lead to the dictionary, joined by dots; "." for the outermost dictionary */
     char *path;
     int dict, tensors;
 } Group;
 typedef struct Groups {
-    /* true: only dictionaries with a weight count as groups; false: every dictionary with a tensor
-     * does */
+    /* true if only dictionaries with a weight are groups; false if every dictionary with a tensor
+     * is one */
     bool weights;
     int count;
     Group group[GROUPS];
@@ -47,7 +47,8 @@ static const PickleValue *value_at(const TorchFile *torch, int i)
     return &torch->pickle.value[i];
 }
 
-/* Returns a text of the pickle if it is a valid name; else NULL. Owner: the caller. */
+/* Returns the text of a pickle's value if it is a valid name of a tensor, or NULL. Owner: the
+ * caller. */
 static char *name_text(const PickleValue *key)
 {
     if (key->kind != PICKLE_TEXT || key->bytes < 1 || key->bytes > SAFE_NAME_BYTES) return NULL;
@@ -134,8 +135,8 @@ static const Group *group_named(const Groups *groups, const char *path)
     return NULL;
 }
 
-/* Returns the only group whose name is not an optimizer's, else the only group with a usual name
- * for parameters; NULL: there is no obvious one. */
+/* Returns the only group whose name is not an optimizer's, or the only group with a usual name for
+ * parameters, or NULL if neither exists. */
 static const Group *obvious_group(const Groups *groups)
 {
     static const char *const usual[] = {"state_dict", "model_state_dict", "model", "module"};
@@ -214,7 +215,7 @@ static Status add_group_tensors(TorchFile *torch, const Group *group)
 
 /* ---- the file ---- */
 
-/* Returns the member FOLDER/data.pkl, and sets torch->folder; NULL: there is none. */
+/* Returns the member FOLDER/data.pkl and sets torch->folder, or returns NULL. */
 static ZipMember *find_pickle(TorchFile *torch)
 {
     for (int i = 0; i < torch->zip.count; ++i) {

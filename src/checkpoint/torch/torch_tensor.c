@@ -110,7 +110,7 @@ static const PickleValue *value_at(const TorchFile *torch, int i)
     return &torch->pickle.value[i];
 }
 
-/* Returns item i of a tuple; NULL: it has no such item. */
+/* Returns item i of a tuple, or NULL if there is no such tuple or item. */
 static const PickleValue *item_of(const TorchFile *torch, const PickleValue *tuple, int i)
 {
     if (!tuple || tuple->kind != PICKLE_TUPLE || i >= tuple->count) return NULL;
@@ -177,7 +177,7 @@ static Status refuse(const TorchFile *torch, const SafeTensor *t, const char *wh
 }
 
 /* Reads the element type from the storage or, if the storage is untyped, from the call's seventh
- * argument. *typed: the storage has a type. */
+ * argument. *typed: true if the storage has a type. */
 static bool read_type(const TorchFile *torch, const TorchCall *call, SafeType *type, bool *typed)
 {
     const PickleValue *storage = item_of(torch, call->arguments, 0);
@@ -252,8 +252,8 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-/* Computes the number of elements, and *span: number of elements of the storage from the view's
- * first to its last. false: the numbers overflow. */
+/* Computes t->elements, and *span, the number of elements of the storage from the view's first to
+ * its last. Returns false if the numbers overflow. */
 static bool measure(SafeTensor *t, int64_t *span)
 {
     int64_t last = 0, step;
