@@ -28,10 +28,10 @@ typedef struct Node {
 } Node;
 
 /* How a parameter is divided among the ranks of a tensor-parallel group. Dimension `dim` consists
- * of `parts` parts side by side (queries, keys, values). A part has `units` units (heads) of `unit`
- * rows each; in the first part a unit has `lead` times as many rows (all query heads that share a
- * key head). Each part's units are divided among the ranks by slice_first. parts 0: the parameter
- * is not divided. */
+ * of `parts` parts side by side (queries, keys, values); parts is 0 if the parameter is not
+ * divided. A part has `units` units (heads) of `unit` rows each; in the first part a unit has
+ * `lead` times as many rows (all query heads that share a key head). Each part's units are divided
+ * among the ranks by slice_first. */
 typedef struct ParamCut {
     int dim, parts;
     int64_t units, unit, lead;
@@ -43,12 +43,12 @@ typedef struct Param {
     char *name;
     /* shape on this rank, after slicing, in plain order (dimensions as in PyTorch) */
     Shape shape;
-    /* the node that uses it, as Graph.node[node].spec.w[slot] */
+    /* the parameter is w[slot] of the spec of Graph.node[node] */
     int node, slot;
     LayerParam info;
-    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has its own
-     * gradient, which is added to that of the earlier parameter at the end of a step. It has no
-     * value, no optimizer state and no entry in checkpoints of its own. */
+    /* index of the earlier parameter to which this parameter is tied, or -1. A tied parameter has a
+     * gradient of its own, which is added to the earlier parameter's gradient at the end of a step;
+     * value, optimizer state and entries in checkpoints are those of the earlier parameter. */
     int tied;
     ParamCut cut;
     /* true: the parameter is not trained and has neither gradient nor optimizer state; a frozen
@@ -56,8 +56,9 @@ typedef struct Param {
     bool frozen;
     /* true: the gradient is the sum of the gradients of all ranks of the tensor-parallel group */
     bool partial;
-    /* position and length in the parameter arena, in floats, as stored; set by graph_plan. offset
-     * is a multiple of 16. The gradient arena has the same offsets. */
+    /* offset and length, in floats, as stored, in an arena of all parameters of the graph; set by
+     * graph_plan. offset is a multiple of 16; a tied parameter has the earlier parameter's. A run
+     * has arenas with other offsets (Plan.param_offset). */
     int64_t offset, elements;
 } Param;
 
@@ -66,13 +67,12 @@ typedef struct Param {
 typedef struct SparseTable {
     /* the bag's name, or "NAME.3" for field 3 if each field has its own table; owned */
     char *name;
-    /* the bag's node; the field, counted from 0 within the bag, or -1 for all fields */
+    /* node: the bag's node. field: the field of the bag, counted from 0, or -1 for all fields. */
     int node, field;
-    /* number of rows; ids are below it. 0: any id is allowed, and each id that occurs gets a
-     * row. */
+    /* number of rows; with 0 any id is allowed, and each id that occurs gets a row */
     uint64_t rows;
-    /* true: a hash maps ids to rows, so ids may share a row; false: an id that is not below `rows`
-     * is ERR_DATA */
+    /* true: a hash maps ids to rows, so ids may share a row. false: an id is the number of its row,
+     * and an id of `rows` or more is ERR_DATA; if rows is 0, each id has a row of its own. */
     bool hashed;
     /* values per row */
     int width;
@@ -85,9 +85,9 @@ typedef struct SparseTable {
 
 /* The ids in the data. */
 typedef struct GraphIds {
-    /* fields of ids per sample; 0: none */
+    /* number of fields of ids per sample; 0 if the data has no ids */
     int64_t fields;
-    /* all ids are below this number; 0: any id */
+    /* all ids are below this number; 0 if their range is unknown */
     uint64_t rows;
 } GraphIds;
 
@@ -96,8 +96,8 @@ typedef struct GraphIds {
 typedef struct NodeNames {
     /* owned */
     int *slot;
-    /* slots: number of slots, a power of two, at least twice the number of names; 0: no name was
-     * added. count: number of names. */
+    /* slots: number of slots, a power of two, at least twice the number of names, or 0 before the
+     * first name is added. count: number of names. */
     int slots, count;
 } NodeNames;
 
@@ -128,8 +128,8 @@ typedef struct Graph {
     Desc step_input;
     /* number of times that the model is applied; names of steps 2, 3, ... begin with "step2." */
     int steps;
-    /* Used while a step of a rollout is added. prefix: prefix of names (borrowed; NULL: none);
-     * source: index + 1 of the node that NODE_INPUT means, 0: the data. */
+    /* Used while a step of a rollout is added. prefix: prefix of names, borrowed, or NULL. source:
+     * index + 1 of the node that NODE_INPUT means, or 0 if it means the data. */
     const char *prefix;
     int source;
     /* arrays that OpSpec.channel_sums borrow; owned */
@@ -137,7 +137,7 @@ typedef struct Graph {
     int sums_count;
     /* index of the loss, which is the last node */
     int loss_node;
-    /* index of the last node whose output the loss reads; the others are in the loss's Node.in */
+    /* index of the last node whose output the loss reads; Node.in of the loss has all of them */
     int logits_node;
     /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
@@ -160,7 +160,7 @@ Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds
 enum { ROLLOUT_STEPS = 32, GRAPH_PREFIX = 24 };
 typedef struct GraphRollout {
     int steps;
-    /* number of channels that a step reads, and number of channels of its output */
+    /* inputs: number of channels that a step reads; targets: number of channels of its output */
     int inputs, targets;
     /* (steps, inputs): the channels that each step reads. Input 0 of a term is the data; input k is
      * z of the earlier step k. */
@@ -212,11 +212,12 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
 /* Replaces *graph by the slice of rank `rank` in a tensor-parallel group of `ranks`. Pairs of dense
  * layers are divided by columns and rows, attention between them by heads, embedding and softmax
  * loss by vocabulary, and the other layers by the sequence if all of them allow it. slices: number
- * of slices, a power of two, into which every sum over a divided dimension is cut (OpSpec.slices,
- * tokens), so that results do not depend on `ranks`; fewer if a layer has fewer units; 0: each rank
- * sums its own slice. With one rank the graph stays whole, and its sums are cut if it could be
- * divided. Call it after graph_build and before graph_fuse, on every rank with the same arguments
- * but rank. ERR_CONFIG if nothing, or too little, can be divided among several ranks. */
+ * of slices, a power of two, into which every sum over a divided dimension is cut (OpSpec.slices
+ * and OpSpec.tokens), so that results do not depend on `ranks`. There are fewer slices if a layer
+ * has fewer units. With slices 0 each rank sums its own slice. With one rank the graph stays whole;
+ * its sums are cut if several ranks could divide it. Call it after graph_build and before
+ * graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or too little,
+ * can be divided among several ranks. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, makes all layers that can do so compute their statistics over the
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
@@ -253,11 +254,12 @@ bool node_is_trained(const Graph *graph, const Node *node);
  * and tables are not counted. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
-/* Returns the number of elements of tables with a known number of rows, either of the frozen or of
- * the trained tables. */
+/* Returns the number of elements of the frozen tables or of the trained tables. A table with an
+ * unknown number of rows counts as 0. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
-/* Returns the multiply-adds of forward for one sample, in convolutions, dense layers and attention
- * (of causal attention only the half that is not masked). */
+/* Returns the number of multiply-adds of forward for one sample, in the operations that count them
+ * (OpInfo.macs): convolutions, dense layers and attention, of causal attention only the half that
+ * is not masked. */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6),
  * batch_norm+add+relu, conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu
@@ -271,7 +273,7 @@ void graph_close_act_boundaries(const Graph *graph, bool *closed);
 /* Plans every node's operation, inserts reorders where a node prefers another layout, and sets the
  * offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
-/* Prints the layers with shapes, parameters and flops. */
+/* Prints the layers with shapes, parameters and flops, then counts, tables, ties and kernels. */
 void graph_print(const Graph *graph, FILE *out);
 /* Does the same as graph_print with another column at the end: `title`, and the text mark[i] for
  * node i. */
@@ -286,7 +288,8 @@ typedef struct ZooEntry {
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
-    /* names of the layers that the loss reads, "a,b"; NULL: the layer that `build` returns */
+    /* names of the layers that the loss reads, "a,b"; NULL if the loss reads the layer that `build`
+     * returns */
     const char *outputs;
     /* true: the model maps fields to fields of the same size, with a channel for each target */
     bool fields;

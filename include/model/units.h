@@ -12,14 +12,14 @@
 typedef struct UnitGroup {
     /* the group is units first .. first + count - 1 */
     int first, count;
-    /* The group consists of this number of equal parts of neighbouring units, which must lose the
-     * same number of units (grouped convolutions, group norms); 1: no such rule. */
+    /* Number of equal parts of neighbouring units, which must all lose the same number of units
+     * (grouped convolutions, group norms); 1 if no layer demands parts. */
     int parts;
-    /* index of a layer with these parts; valid only if parts > 1 */
+    /* index of a layer that demands parts; valid only if parts > 1 */
     int divided_by;
     /* true: no unit of the group can be removed */
     bool kept;
-    /* if kept is set: index of the layer that needs all units; -1: the caller's patterns keep
+    /* if kept is true: index of the layer that needs all units, or -1 if the caller's patterns keep
      * them */
     int kept_by;
     /* layers that introduce channels of this group, in the order of the graph; owned */
@@ -33,8 +33,8 @@ typedef struct Units {
     int unit_count, group_count;
     /* owned */
     UnitGroup *group;
-    /* unit[i + 1][c]: unit of channel c of node i's output; unit[0][c]: of channel c of the data;
-     * read it by units_of_channels; owned */
+    /* unit[i + 1][c]: unit of channel c of node i's output; unit[0][c]: unit of channel c of the
+     * data; read it with units_of_channels; owned */
     int **unit;
     /* group of each unit; owned */
     int *group_of;
@@ -51,7 +51,8 @@ static inline const int *units_of_channels(const Units *units, int node)
     return units->unit[node + 1];
 }
 
-/* Returns the number of a node's output channels that remain. removed[u]: unit u is removed. */
+/* Returns the number of a node's output channels that remain. removed[u] is true if unit u is
+ * removed. */
 int64_t units_channels_left(const Units *units, int node, const bool *removed);
 
 /* Returns the shape of a parameter after pruning. */
@@ -67,9 +68,9 @@ void units_param_gather(const Units *units, int param, const bool *removed, cons
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
 typedef struct PruneMethod {
     const char *name;
-    /* Adds the score of each row of a layer's weight w (rows x columns) to out[row]. NULL: the
-     * score is the mean of the unit's channel scales (LayerParam.channel_scale), and units are
-     * compared across all groups. */
+    /* Adds the score of each row of a layer's weight w (rows x columns) to out[row], which is 0
+     * before. If it is NULL, the score is the mean of the absolute values of the unit's channel
+     * scales (LayerParam.channel_scale), and units are compared across all groups. */
     void (*score)(const float *w, int64_t rows, int64_t columns, double *out);
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];
@@ -78,7 +79,8 @@ typedef struct PruneOptions {
     const PruneMethod *method;
     /* fraction of the units to remove, from 0 to below 1 */
     double sparsity;
-    /* a group keeps a multiple of this number of channels, if it has that many */
+    /* the number of units that a group keeps is rounded up to a multiple of this number, or to all
+     * units of the group */
     int64_t round;
     /* copies a parameter's values to plain; user is its first argument */
     Status (*get)(void *user, int param, float *plain);
@@ -86,11 +88,12 @@ typedef struct PruneOptions {
 } PruneOptions;
 
 /* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest scores
- * or, if scores are channel scales, the units with the lowest scores of all groups together. A
- * unit's score is the sum over its rows in all layers that have a weight for it; of equal scores
- * the first unit is removed. Every layer keeps at least one channel. removed (the caller's,
- * units->unit_count flags): set for each unit. ERR_CONFIG if the method needs channel scales and
- * there are none, or if sparsity is above 0 and no channel can be removed. */
+ * or, if scores are channel scales, the units with the lowest scores of all groups together.
+ * UnitGroup.parts and `round` may reduce the number in a group. A unit's score is the sum over its
+ * rows in all layers that have a weight for it; of equal scores the first unit is removed. Every
+ * layer keeps at least one channel. removed[u], with units->unit_count entries, is set to true if
+ * unit u is removed. ERR_CONFIG if the method needs channel scales and there are none, or if
+ * sparsity is above 0 and no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
 /* Sets model.widths to the numbers of channels that remain. */
 void prune_set_widths(const Units *units, const bool *removed, Config *config);

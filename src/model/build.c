@@ -23,7 +23,7 @@ static Status add_place(const Config *config, Status status)
     return status;
 }
 
-/* Returns the models that use a key, "gpt2, llama"; the caller owns it. */
+/* Returns the models that use a key, as "gpt2, llama"; the caller owns the text. */
 static char *models_using(const char *leaf)
 {
     char *all = mem_text("");

@@ -27,13 +27,13 @@ Status draft_finish(Graph *graph, Draft *draft, int *index);
 /* rollout.c. Adds a model's layers from NODE_INPUT to its only output, *output. */
 typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
 /* Adds the model once for each step, and the nodes that connect the steps. *leads: index of the
- * node that has the outputs of all steps side by side. */
+ * node that has z of all steps side by side. */
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
                        int *leads);
 
 /* Adds a channel_sum of the data and of outputs of nodes. Inputs of the terms are indexes into
- * `node`, where NODE_INPUT is the data; nodes that no term reads are left out. Returns the
- * index, or GRAPH_FAILED. */
+ * `node`, where NODE_INPUT is the data; nodes that no term reads are left out. Returns the new
+ * node's index, or GRAPH_FAILED. */
 int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
                    const int *node, int nodes);
 
@@ -110,8 +110,8 @@ int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
 /* Zoo: adds a bag of all fields of the data, with one more attribute key=value. Its tables have
  * model.vocab rows, to which ids are hashed unless all ids are known to be below model.vocab.
- * Without model.vocab the tables have a row for each possible id or, if the range of ids is
- * unknown, for each id that occurs. */
+ * Without model.vocab the tables have a row for each possible id or, if the range of ids is unknown
+ * or exceeds INT32_MAX, for each id that occurs. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
 /* Write a number as text, the form of attributes, to out and return it. */

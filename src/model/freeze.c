@@ -1,7 +1,7 @@
-/* Finds by name the parameters and tables that model.freeze names, and the depth groups of
- * optim.layer_decay. A batch norm whose scale and shift are frozen keeps its running statistics and
- * normalises with them in training, unless model.freeze_norm is affine or none. A pattern that
- * matches nothing is ERR_CONFIG. */
+/* Freezes the parameters and tables that model.freeze names, and divides parameters into the depth
+ * groups of optim.layer_decay, both by names. A batch norm whose scale and shift are frozen keeps
+ * its running statistics and normalises with them in training, unless model.freeze_norm is affine
+ * or none. A pattern that matches nothing is ERR_CONFIG. */
 #include "build.h"
 
 #include <ctype.h>
@@ -108,7 +108,7 @@ Status graph_freeze(Graph *g, const Config *config)
 /* ---- depth groups ---- */
 
 /* Returns the length of a name up to and including its first word that is a number: "layer1.0" of
- * "layer1.0.bn1.bias"; 0: no word is a number. */
+ * "layer1.0.bn1.bias". Returns 0 if no word is a number. */
 static int block_chars(const char *name)
 {
     for (const char *word = name; *word;) {

@@ -126,8 +126,8 @@ static void add_tables(Graph *graph, Node *node, int index)
         };
 }
 
-/* Adds the layer that the kind needs before this layer (LayerKind.before), NAME.pad, and makes it
- * the input. */
+/* Adds the layer that the kind needs before this layer (LayerKind.before), named NAME.KIND, and
+ * makes it the input. */
 static Status add_before(Graph *graph, Draft *draft)
 {
     Draft first;

@@ -140,8 +140,8 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
     return status;
 }
 
-/* Returns the next free name: conv2d1, conv2d2, ...; the caller owns it. Names never become free
- * again, so the search begins after the highest number used. */
+/* Returns the next free name: conv2d1, conv2d2, ...; the caller owns the text. Names never become
+ * free again, so the search begins after the highest number used. */
 static char *default_name(const Graph *graph, const LayerKind *kind, KindCount *count)
 {
     int number = count->layers > count->number ? count->layers : count->number;

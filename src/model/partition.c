@@ -15,7 +15,7 @@ typedef struct Cutter {
     /* borrowed */
     const Config *config;
     int chunks;
-    /* number of the smallest pieces that the graph can be cut into */
+    /* number of pieces of the graph if it is cut at every possible boundary */
     int pieces;
     /* piece i is nodes at[i] .. at[i + 1] - 1: boundaries are only possible before nodes at[i];
      * owned */
@@ -28,7 +28,7 @@ typedef struct Cutter {
 
 /* The best cut of the first nodes into a number of chunks that each cost no more than a limit. */
 typedef struct PartialCut {
-    /* bytes over all boundaries; -1: there is no such cut */
+    /* bytes over all boundaries, or -1 if there is no such cut */
     int64_t bytes;
     /* sum of the squares of the chunks' costs */
     double spread;
@@ -47,8 +47,8 @@ static double roofline_s(double flops, double bytes)
     return larger(flops / FLOPS_PER_S, bytes / BYTES_PER_S);
 }
 
-/* Forward reads x and w and writes y; backward reads dy, the kept tensors and
- * w, and writes dx and dw. */
+/* Forward reads x and w and writes y. Backward reads dy, the kept tensors and w, and writes dx and
+ * dw. */
 double node_cost(const Node *node)
 {
     const Op *op = node->op;
@@ -244,7 +244,8 @@ static void cut_by_cost(const Cutter *c, int *first)
 
 /* ---- by steps of a rollout ---- */
 
-/* Returns the index of a node in c->at; -1: the node cannot begin a chunk, or does not exist. */
+/* Returns the index of a node in c->at, or -1 if the node cannot begin a chunk or does not
+ * exist. */
 static int piece_of(const Cutter *c, int node)
 {
     for (int i = 0; i < c->pieces; ++i)

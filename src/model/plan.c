@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* alignment of parameters in floats; maximum number of attempts to plan a node */
+/* ALIGN_FLOATS: alignment of parameters; LAYOUT_ROUNDS_MAX: the most attempts to plan a node */
 enum { ALIGN_FLOATS = 16, LAYOUT_ROUNDS_MAX = 4 };
 
 typedef struct Planner {
@@ -57,7 +57,7 @@ static Status layer_fail(Status status, const char *name)
 }
 
 /* Returns the name of a reorder: "bn1.reorder16" for blocks of 16, "data.bf16" if the element type
- * changes. If that name is taken, a number is added. The caller owns it. */
+ * changes. If that name is taken, a number is added. The caller owns the text. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
     bool same_type = preferred.dtype == output_of(p, producer).dtype;
@@ -74,8 +74,8 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     return name;
 }
 
-/* Sets *index to a reorder node that gives the producer's output in the layout `preferred`: an
- * earlier one, or a new one. */
+/* Sets *index to a reorder node that gives the producer's output in the layout `preferred`. Adds
+ * the node if it does not exist yet. */
 static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
     for (int i = p->newest[producer - NODE_INPUT]; i > 0; i = p->earlier[i - 1])
@@ -152,8 +152,8 @@ static Status plan_nodes(Planner *p, int *done)
 }
 
 /* Fails if a parameter and its original (Param.tied) are stored in different orders, which is
- * possible if nodes pack them (OpTable.pack). Packs the same numbers, which are different up to
- * 2^24 elements, for both nodes and compares the results. */
+ * possible if nodes pack them (OpTable.pack). Packs one array for both nodes and compares the
+ * results; the array's values are all different up to 2^24 elements. */
 static Status check_order(const Graph *g, const Param *param)
 {
     const Param *original = &g->param[param->tied];

@@ -44,8 +44,8 @@ static char *with_commas(int64_t n, char *out)
     return out;
 }
 
-/* Writes the number of values in the node's parameters or tables, with "tied" if a weight is tied
- * to another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
+/* Writes the number of values in the node's parameters or tables, and "tied" if a weight is tied to
+ * another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
  * trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {

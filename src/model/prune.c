@@ -140,7 +140,7 @@ static int by_score(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Returns units first .. first + count - 1, sorted by rising score; the caller owns it. */
+/* Returns units first .. first + count - 1, sorted by rising score; the caller owns the array. */
 static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
 {
     ScoredUnit *r = mem_new((size_t)(count + 1) * sizeof *r);
@@ -179,7 +179,7 @@ static Status count_over_all_groups(Choice *c)
 static void remove_from_group(Choice *c, int i)
 {
     const UnitGroup *group = &c->units->group[i];
-    /* units of each part; units of each part that remain */
+    /* size: number of units of each part; remaining: number of units of each part that remain */
     int64_t parts = group->parts, size = group->count / parts;
     int64_t remaining = size - c->removals[i] / parts;
     if (c->removals[i] == 0) return;

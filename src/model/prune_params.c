@@ -1,16 +1,19 @@
-/* Computes the shape and the values of a parameter after pruning. The layer's output channels
- * decide which rows remain, the channels that it reads decide which columns remain. */
+/* Computes the shape and the values of a parameter after pruning. Rows are indexes of the
+ * parameter's first dimension, columns of its second. A row belongs to an output channel of the
+ * layer, a column of a weight to a channel that the layer reads; rows and columns of removed
+ * channels are left out. */
 #include "build.h"
 #include "model/units.h"
 
 #include <string.h>
 
-/* Layout of a parameter: [rows][columns][inner]. Rows are output channels, columns input channels.
- * Rows form `parts` equal parts, each of which reads its own part of the input channels. */
+/* Layout of a parameter: [rows][columns][inner], with one column for parameters that are not
+ * weights. Rows form `parts` equal parts (the groups of a grouped convolution). Rows of part p read
+ * the input channels p * columns .. (p + 1) * columns - 1. */
 typedef struct ParamLayout {
     int64_t rows, columns, inner, parts;
-    /* unit (channels that can only be removed together) of each row and of each input channel;
-     * NULL: all remain; borrowed */
+    /* row_unit: unit (model/units.h) of each row; column_unit: unit of each input channel. NULL if
+     * all rows, or all columns, remain; borrowed. */
     const int *row_unit, *column_unit;
 } ParamLayout;
 
@@ -30,7 +33,7 @@ static ParamLayout layout_of(const Units *units, int param)
     layout.inner = shape_count(p->shape) / (layout.rows > 0 ? layout.rows : 1);
     if (channels == CHANNELS_NEW || channels == CHANNELS_KEEP)
         layout.row_unit = units_of_channels(units, p->node);
-    /* only a weight has columns; slot 1 is its bias */
+    /* only the weight, spec.w[0], has columns; spec.w[1] is the bias */
     if (!node_has_own_width(node) || p->slot > 0) return layout;
     layout.column_unit = units_of_channels(units, node->in[0]);
     layout.columns = p->shape.dim[1];
@@ -56,7 +59,7 @@ Shape units_param_shape(const Units *units, int param, const bool *removed)
     ParamLayout layout = layout_of(units, param);
     Shape shape = units->graph->param[param].shape;
     for (int64_t r = 0; r < layout.rows; ++r) shape.dim[0] -= !row_remains(&layout, r, removed);
-    /* every part of the rows loses the same number of columns, so row 0 is enough */
+    /* every row loses the same number of columns, so row 0 is enough */
     for (int64_t k = 0; layout.column_unit && k < layout.columns; ++k)
         shape.dim[1] -= !column_remains(&layout, 0, k, removed);
     return shape;

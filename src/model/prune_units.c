@@ -24,8 +24,8 @@ typedef struct Finder {
     int *unit;
     /* a forest of the same form, whose sets are groups; owned */
     int *group;
-    /* for each root of `group`: index + 1 of the node that needs all channels of the group; 0: no
-     * node needs them all; CALLER: the caller asked to keep them; owned */
+    /* for each root of `group`: index + 1 of the node that needs all channels of the group, 0 if no
+     * node does, or CALLER if the caller asked to keep them; owned */
     int *needed_by;
     int elements;
 } Finder;
@@ -149,7 +149,8 @@ static void make_map(Finder *f, int node)
 
 /* ---- groups whose channels are all kept ---- */
 
-/* Keeps the groups of the node's output channels, because node `holder` (or CALLER) needs them. */
+/* Keeps the groups of the node's output channels, because node `holder` needs them or, if holder is
+ * CALLER, because the caller asked for it. */
 static void keep_group(Finder *f, int node, int holder)
 {
     int64_t count = graph_channels(f->graph, node);

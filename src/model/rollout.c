@@ -1,5 +1,5 @@
-/* Adds a model several times, for a rollout: each step reads the fields that the steps before it
- * gave, and has the parameters of the first step.
+/* Adds a model several times, for a rollout: each step reads the fields that the earlier steps
+ * computed, and has the parameters of the first step.
  *
  *     data --> step1.state --> model --> y1 ------------------> z1 --+
  *       |----> step2.state <--------------------------------- z1    |--> leads --> loss
@@ -42,8 +42,8 @@ int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int co
     return st == OK ? index : GRAPH_FAILED;
 }
 
-/* Adds the input of a step (counted from 1). Inputs of its terms: 0 for the data, k for z of
- * step k. z: node of the data, and of z of each step before. */
+/* Adds the input of a step (counted from 1). z[0] is the node of the data, z[k] the node of z of
+ * step k; terms of GraphRollout.state refer to nodes by these indexes. */
 static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z)
 {
     char name[GRAPH_PREFIX + 8];

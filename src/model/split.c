@@ -4,9 +4,9 @@
  * and a sum over the ranks follows the second dense layer. Embedding and softmax loss are divided
  * by vocabulary. Every rank runs all other layers on its slice of the sequence or, if one such
  * layer does not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for models
- * without such pairs, or if a rank would get nothing. With graph_split's `slices`, sums over a
- * divided dimension are cut into the same slices on any number of ranks, so that results do not
- * depend on that number. */
+ * without a pair of dense layers that can be divided, or if a rank would get nothing. With
+ * graph_split's `slices`, sums over a divided dimension are cut into the same slices on any number
+ * of ranks, so that results do not depend on that number. */
 #include "split.h"
 
 #include <string.h>
@@ -101,8 +101,8 @@ static ParamCut plain_cut(const Splitter *s, int i)
     return (ParamCut){.parts = 1, .units = s->units[i], .lead = 1};
 }
 
-/* Returns the cut of a column layer: three parts for queries, keys and values, two for swiglu's
- * halves, else one. */
+/* Returns the cut of a column layer: three parts for queries, keys and values, two parts for
+ * swiglu's halves, one part for other layers. */
 static ParamCut column_cut(const Splitter *s, int column)
 {
     ParamCut cut = plain_cut(s, column);

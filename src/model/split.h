@@ -28,10 +28,10 @@ typedef struct Splitter {
     const Graph *from;
     /* borrowed */
     const Config *config;
-    /* the new graph; the caller's once it is complete */
+    /* the new graph; the caller owns it once it is complete */
     Graph *to;
     int rank, ranks;
-    /* number of slices, over all ranks, into which each sum over a divided dimension is cut; 0:
+    /* number of slices, over all ranks, into which each sum over a divided dimension is cut; with 0
      * sums are not cut, and each rank sums its own slice */
     int slices;
     /* true: undivided layers work on slices of the sequence */
@@ -46,7 +46,8 @@ typedef struct Splitter {
     int *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;
-    /* the exchange node that gives node i's whole output to divided layers; -1: none yet */
+    /* index in `to` of the exchange that gives node i's whole output to divided layers, or -1
+     * before one is added */
     int *exchanged;
 } Splitter;
 

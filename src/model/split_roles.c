@@ -32,11 +32,11 @@ static bool has_tied_param(const Graph *g, const Node *node)
 
 /* Facts about the layers between two dense layers on which slicing depends. */
 typedef struct Between {
-    /* number of key heads of an attention; 0: there is none */
+    /* number of key heads of the attention, or 0 if there is no attention */
     int heads;
     /* true: several query heads share a key head */
     bool shared;
-    /* true: there is a layer that combines two halves */
+    /* true: there is a layer that combines two halves (swiglu) */
     bool halves;
 } Between;
 

@@ -15,7 +15,7 @@ typedef struct Net {
     const Config *config;
     /* number of blocks of a level (unet), or of the whole net (fieldresnet) */
     int64_t blocks;
-    /* last node of the perceptron of the scalars; NODE_INPUT: there is none */
+    /* last node of the perceptron of the scalars, or NODE_INPUT if there is none */
     int film;
 } Net;
 
@@ -73,8 +73,8 @@ static int add_act(const Net *n, int x, const char *name)
 
 /* ---- scalars ---- */
 
-/* Adds nodes that give the values of the S channels that are constant over space, which are the
- * last channels of the data: (N,S). */
+/* Adds nodes that compute the scalars (N,S): the values of the last S channels of the data, which
+ * are constant over space. */
 static int add_scalars(const Net *n)
 {
     const int count = field_constants(n->config);
@@ -171,8 +171,8 @@ static int add_up(const Net *n, int x, const char *name, int64_t channels)
     return graph_add(n->graph, "upsample", name, &x, 1, "mode", mode[n->config->model.up], NULL);
 }
 
-/* Adds self-attention over all pixels to x (Ho et al. 2020, appendix B): normalised first, and
- * added to x. */
+/* Adds self-attention over all pixels (Ho et al. 2020, appendix B): it reads x after a norm, and
+ * its result is added to x. */
 static int add_attention(const Net *n, int x)
 {
     char heads[ZOO_NUMBER];

@@ -1,6 +1,7 @@
 /* yolov5n, yolov5s (Jocher et al. 2022, v6.0 to v7.0): a backbone with cross-stage blocks (C3), a
- * pyramid that goes up and down again, and a head on grids of 8, 16 and 32 pixels a cell. Names,
- * batch norms' constants and initial values are those of the authors' program. */
+ * pyramid of features, first top-down and then bottom-up, and heads on three grids with cells of 8,
+ * 16 and 32 pixels. Names, batch norms' constants and initial values are those of the authors'
+ * program. */
 #include "build.h"
 
 #include <math.h>

@@ -40,8 +40,8 @@ static char *models_text(const char *name, bool only_family)
     return all;
 }
 
-/* Returns the model's name that differs only in separators and case or, unless `exact`, in a few
- * letters; NULL: there is none. */
+/* Returns the name of a model that differs from `name` only in separators and case or, unless
+ * `exact`, in a few letters; NULL if there is none. */
 static const char *nearest_name(const char *name, bool exact)
 {
     enum { MODELS_MAX = 64 };
