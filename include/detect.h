@@ -11,11 +11,12 @@
 /* A true box. */
 typedef struct TruthBox {
     double box[4];
-    /* decides to which range of areas the box belongs; COCO: area of the polygon, not of the box */
+    /* decides to which range of areas the box belongs; in COCO's sets the area of the polygon, not
+     * of the box */
     double area;
     /* number of the annotation, from 1: COCO treats a match with annotation 0 as no match */
     int64_t id;
-    /* number of the image, by rising image id; and class, from 0 */
+    /* image: number of the image, by rising image id; category: class, from 0 */
     int64_t image;
     int32_t category;
     /* true: the box is around a group of objects; it may be matched several times, and its matches
@@ -31,15 +32,21 @@ typedef struct DetectedBox {
     int32_t category;
 } DetectedBox;
 
-/* Returns intersection over union of two boxes (pycocotools' bbIou); 0: they do not overlap. crowd:
- * `truth` is around a group, and the intersection is divided by the area of `box` alone. */
+/* Returns intersection over union of two boxes (pycocotools' bbIou), 0 if they do not overlap.
+ * crowd: true if `truth` is around a group; the intersection is then divided by the area of `box`
+ * alone. */
 double box_iou(const double box[4], const double truth[4], bool crowd);
 
 /* ---- COCO's evaluation, as pycocotools 2.0.11 does it for boxes ---- */
 
-/* IoU thresholds 0.50, 0.55, ..., 0.95; ranges of areas: all, small (to 32 x 32), medium (to 96 x
- * 96), large; number of detections per image and class that are evaluated */
-enum { COCO_THRESHOLDS = 10, COCO_AREAS = 4, COCO_DETECTIONS = 100 };
+enum {
+    /* IoU thresholds 0.50, 0.55, ..., 0.95 */
+    COCO_THRESHOLDS = 10,
+    /* ranges of areas: all, small (to 32 x 32 pixels), medium (to 96 x 96), large */
+    COCO_AREAS = 4,
+    /* the most detections per image and class that are evaluated */
+    COCO_DETECTIONS = 100
+};
 /* the printed numbers, in pycocotools' order, with the names that weft gives them */
 #define COCO_NUMBERS_LIST(W)                                                                       \
     W(COCO_AP, "AP")                                                                               \
@@ -55,7 +62,7 @@ enum { COCO_THRESHOLDS = 10, COCO_AREAS = 4, COCO_DETECTIONS = 100 };
     W(COCO_AR_MEDIUM, "AR_medium")                                                                 \
     W(COCO_AR_LARGE, "AR_large")
 typedef enum CocoNumber { COCO_NUMBERS_LIST(LIST_CONSTANT) COCO_NUMBERS } CocoNumber;
-/* Returns "AP50". Static. */
+/* Returns the name of a number, for example "AP50". Static. */
 const char *coco_number_name(CocoNumber number);
 
 /* The part of a detection that evaluation needs once its image is matched. Plain bytes, which ranks
@@ -63,11 +70,12 @@ const char *coco_number_name(CocoNumber number);
 typedef struct CocoMatch {
     double score;
     int64_t image;
-    /* bit area * COCO_THRESHOLDS + threshold; set in `matched`: the detection has a truth; set in
-     * `ignored`: the detection does not count */
+    /* bit area * COCO_THRESHOLDS + threshold is set in `matched` if the detection has a truth in
+     * this range of areas at this threshold, and in `ignored` if the detection does not count
+     * there */
     uint64_t matched, ignored;
     int32_t category;
-    /* number among the detections of its image and class, by falling score */
+    /* index among the detections of its image and class, by falling score */
     int32_t place;
 } CocoMatch;
 
@@ -76,7 +84,7 @@ typedef struct CocoEval CocoEval;
 CocoEval *coco_eval_new(int categories);
 void coco_eval_free(CocoEval **eval);
 /* Matches the detections of one image with its truths; the field `image` of both is not read.
- * Truths and detections of equal scores are taken in the given order. ERR_DATA: a class is not
+ * Truths, and detections of equal scores, are matched in the given order. ERR_DATA: a class is not
  * below `categories`, a number is NaN or infinite, a width, height or area is negative. */
 Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
                            const DetectedBox *detected, int64_t count);
@@ -89,11 +97,11 @@ void coco_eval_add_matches(CocoEval *eval, const CocoMatch *match, int64_t count
                            const int64_t *truths);
 
 typedef struct CocoResult {
-    /* -1: there are no truths that count */
+    /* -1 if there are no truths that count */
     double number[COCO_NUMBERS];
     int categories;
-    /* owned, [categories]: AP, AP50 and number of truths that count of each class; AP is -1 if the
-     * class has no truths */
+    /* owned, [categories]. ap, ap50: AP and AP50 of each class, -1 if the class has no truths that
+     * count; truths: number of truths that count */
     double *ap, *ap50;
     int64_t *truths;
 } CocoResult;
@@ -106,7 +114,7 @@ void coco_result_fini(CocoResult *result);
 typedef struct CocoBoxes {
     int64_t images;
     int categories;
-    /* borrowed; images may be in any order; boxes of an image are taken in the given order */
+    /* borrowed; images may be in any order; the boxes of an image keep the given order */
     const TruthBox *truth;
     const DetectedBox *detected;
     int64_t truths, detections;

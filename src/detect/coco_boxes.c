@@ -7,15 +7,16 @@
 /* Boxes sorted by image. */
 typedef struct Grouped {
     const CocoBoxes *boxes;
-    /* owned: the boxes, and the index of the first box of each image, [images + 1] */
+    /* owned. truth, detected: the sorted boxes; truth_begin, detected_begin: index of the first box
+     * of each image, [images + 1] */
     TruthBox *truth;
     DetectedBox *detected;
     int64_t *truth_begin, *detected_begin;
 } Grouped;
 
-/* Returns the index of the first element of each image after a sort by image, [images + 1]; *place:
- * index of each element after this sort. The caller owns both. image: the image of element 0; the
- * image of the next element is `stride` bytes further. */
+/* Plans a sort of `count` boxes by image. Returns the index of the first box of each image after
+ * the sort, [images + 1]; *place: index of each box after the sort, [count]. The caller owns both.
+ * image: address of the field `image` of the first box; boxes are `stride` bytes apart. */
 static int64_t *count_images(const void *image, size_t stride, int64_t count, int64_t images,
                              int64_t **place)
 {

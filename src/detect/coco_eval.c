@@ -151,8 +151,8 @@ static int64_t *sort_by_class(CocoEval *eval)
     return begin;
 }
 
-/* Returns the mean of row[t] over classes with truths, and over thresholds from `first` to `last`;
- * -1: there are no such classes. row: offset of the row in CocoClass. */
+/* Returns the mean of row[t] over classes with truths and over thresholds from `first` to `last`,
+ * or -1 if no class has truths. row: offset of the row in CocoClass. */
 static double mean_of(const CocoClass *class, int classes, size_t row, int first, int last)
 {
     double sum = 0;

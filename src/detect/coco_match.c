@@ -25,8 +25,9 @@ struct CocoScratch {
     /* owned: keys of the truths and of the detections */
     Key *truth_key, *detection_key;
     int64_t truth_room, detection_room;
-    /* owned, for one class: iou[detections][truths]; order: truths, counting truths first;
-     * ignored[t], taken[t]: 1 if truth t is ignored, taken */
+    /* owned, for one class: iou[detections][truths]; order: indexes of the truths, first of those
+     * that count; ignored[t]: 1 if truth t is ignored; taken[t]: 1 if a detection is matched with
+     * truth t */
     double *iou;
     int64_t iou_room, order_room;
     int64_t *order;
@@ -154,7 +155,7 @@ static bool compute_iou(CocoScratch *s, const Group *g)
     return any;
 }
 
-/* Puts the truths that count in this range before the others; returns their number. */
+/* Fills `ignored` and `order` for a range of areas. Returns the number of truths that count. */
 static int64_t order_truths(CocoScratch *s, const Group *g, int area)
 {
     int64_t counting = 0, n = 0;
@@ -175,7 +176,7 @@ static int64_t order_truths(CocoScratch *s, const Group *g, int area)
     return counting;
 }
 
-/* Returns the truth that detection d is matched with at this threshold; -1: none. */
+/* Returns the truth that detection d is matched with at this threshold, or -1. */
 static int64_t choose_truth(const CocoScratch *s, const Group *g, int64_t d, double threshold)
 {
     const double *iou = s->iou + d * g->truths;

@@ -36,12 +36,12 @@ void coco_scratch_free(CocoScratch **scratch);
 /* Makes room for `more` matches. */
 void coco_eval_reserve(CocoEval *eval, int64_t more);
 
-/* Result of one class: average precision per range and threshold; -1: no truths. */
+/* Result of one class. Values are -1 in ranges of areas without truths. */
 typedef struct CocoClass {
+    /* average precision */
     double ap[COCO_AREAS][COCO_THRESHOLDS];
-    /* recall per threshold: for each range of areas with COCO_DETECTIONS detections per image; then
-     * for all areas with 1 and with 10 detections
-     * */
+    /* recall: for each range of areas with COCO_DETECTIONS detections per image, then for all areas
+     * with 1 and with 10 detections */
     double recall[COCO_AREAS + 2][COCO_THRESHOLDS];
 } CocoClass;
 

@@ -7,9 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* pixels of the longer side for each pixel of thickness of a line; length of a dash in thicknesses
- * of its line */
-enum { PIXELS_PER_LINE = 300, DASH_LINES = 3, LABEL_BYTES = 128 };
+enum {
+    /* a line is one pixel thick for each PIXELS_PER_LINE pixels of the picture's longer side */
+    PIXELS_PER_LINE = 300,
+    /* length of a dash divided by the thickness of its line */
+    DASH_LINES = 3,
+    LABEL_BYTES = 128
+};
 
 /* Returns the colour of a class: hues that differ by the golden ratio, and so never repeat. */
 static Colour class_colour(int32_t class)
