@@ -40,15 +40,17 @@ typedef enum LayerParamUse {
 } LayerParamUse;
 
 typedef struct LayerParam {
-    /* "weight", "bias", "running_mean" */
+    /* for example "weight" or "running_mean" */
     const char *name;
     Init init;
-    /* INIT_NORMAL: standard deviation; INIT_UNIFORM and INIT_UNIFORM_FP16: fan_in if > 0 */
+    /* INIT_NORMAL: standard deviation. INIT_UNIFORM and INIT_UNIFORM_FP16: if above 0, the fan_in
+     * to use instead of the shape's. */
     float scale;
-    /* returns a number that is added to the initial value of element i; NULL: nothing is added */
+    /* returns a number that is added to the initial value of element i; may be NULL */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* true: use is USE_STATISTIC, USE_DECAYED, USE_CHANNEL_SCALE; set by layer_infer */
+    /* set by layer_infer. buffer: use is USE_STATISTIC; decay: it is USE_DECAYED; channel_scale: it
+     * is USE_CHANNEL_SCALE. */
     bool buffer, decay, channel_scale;
 } LayerParam;
 
@@ -88,8 +90,8 @@ typedef struct LayerSize {
     /* dense: number of outputs; conv2d: number of output channels; embedding: length of a vector;
      * bag: floats per row */
     int64_t width;
-    /* embedding: number of tokens; positions: rows of its table (context); bag: rows of each table,
-     * 0: a row for every id */
+    /* embedding: number of tokens; positions: number of rows of its table (context); bag: number of
+     * rows of each table, or 0 for a row for every id */
     int64_t vocab;
     /* true: dense or conv2d has a bias */
     bool bias;
@@ -104,8 +106,8 @@ typedef struct LayerSize {
     bool hashed;
     /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* for layers that read ids: number of fields of ids per sample in the data; all ids are below
-     * id_rows (0: no bound) */
+    /* for layers that read ids. fields: number of fields of ids per sample in the data; all ids are
+     * below id_rows, which is 0 if there is no bound. */
     int64_t fields;
     uint64_t id_rows;
 } LayerSize;
@@ -148,10 +150,10 @@ typedef struct LossInfo {
     ConfigWord word;
     LossReads reads;
     LossColumns columns;
-    /* number of outputs of the model; OUTPUTS_PER_CLASS: one for each class, token or number of the
-     * target; OUTPUTS_GRIDS */
+    /* number of outputs of the model, or OUTPUTS_PER_CLASS for one output for each class, token or
+     * number of the target, or OUTPUTS_GRIDS */
     int64_t outputs;
-    /* largest number of classes that the data can have; 0: any number */
+    /* largest number of classes that the data can have; 0 if there is no limit */
     int64_t classes;
 } LossInfo;
 /* Returns 1 or 5 if column 1 of the results tells whether the label is among this number of best
@@ -166,10 +168,10 @@ enum { INPUTS_TWO_OR_MORE = -1, INPUTS_ONE_OR_MORE = -2 };
 
 typedef struct LayerKind LayerKind;
 struct LayerKind {
-    /* name in the configuration: "conv2d" */
+    /* name in the configuration, for example "conv2d" */
     const char *name;
     OpKind op;
-    /* NULL-terminated names of the accepted attributes (see layer_set_attr); NULL: none */
+    /* NULL-terminated names of the accepted attributes (see layer_set_attr); may be NULL */
     const char *const *attrs;
     /* number of inputs, or one of the constants above */
     int inputs;
@@ -177,33 +179,33 @@ struct LayerKind {
     LayerChannels channels;
     /* help text, one line */
     const char *help;
-    /* sets non-zero defaults; NULL: all fields start as 0 */
+    /* sets non-zero defaults; may be NULL */
     void (*defaults)(OpSpec *spec, LayerSize *size);
-    /* Returns the kind of a layer that must be inserted before this layer, or NULL, and moves the
-     * padding that the inserted layer does from spec to *padding. Called once, after the attributes
-     * are set. NULL: no layer is ever inserted. */
+    /* Returns the kind of a layer that must be inserted before this layer, or NULL for none; moves
+     * the padding that the inserted layer does from spec to *padding. Called once, after the
+     * attributes are set. The field is NULL if no layer is ever inserted. */
     const LayerKind *(*before)(OpSpec *spec, Padding *padding);
     /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
      * size. If shapes do not fit, fails with ERR_CONFIG and a message with the shapes that the
      * layer got and needs; the caller adds file and line. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
-    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL: a model with this layer
+    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL if a model with this layer
      * cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
-    /* NULL: the layer is no loss */
+    /* NULL if the layer is no loss */
     const LossInfo *loss;
 };
 
-/* Returns kind i (from 0): the list in kinds.c, then the operations that are layers without a file
- * (OpInfo.layer_inputs). NULL after the last kind. */
+/* Returns kind i, counted from 0, or NULL after the last: first the kinds listed in kinds.c, then
+ * the operations that are layers without a file (OpInfo.layer_inputs). */
 const LayerKind *layer_kind_at(int i);
 /* Returns the kind of that name, or NULL. */
 const LayerKind *layer_kind(const char *name);
 /* The exchange between the ranks of a tensor-parallel group. graph_split inserts this layer and
  * sets its shapes; it cannot be configured. */
 extern const LayerKind layer_exchange;
-/* Sums of channels of several layers. A rollout, or a model that reads only some channels, inserts
- * this layer and sets its sums; it cannot be configured. */
+/* Sums of channels of several layers. Rollouts, and models that read only some channels, insert
+ * this layer and set its sums; it cannot be configured. */
 extern const LayerKind layer_channel_sum;
 
 /* Returns the layer of the loss that train.loss selects. */

@@ -19,7 +19,7 @@ typedef enum OnnxType { ONNX_FLOAT = 1, ONNX_INT64 = 7 } OnnxType;
 typedef struct OnnxName {
     /* unique in the graph; owned */
     char *name;
-    /* key under which other layers can reuse the value; NULL: the value is not shared. Owned. */
+    /* key under which other layers can reuse the value, owned; NULL if the value is not shared */
     char *key;
 } OnnxName;
 typedef struct OnnxNode {
@@ -37,7 +37,7 @@ typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
     Shape shape;
-    /* index of the parameter; -1: constant numbers */
+    /* index of the parameter, or -1 for constant numbers */
     int param;
     /* true: the parameter is stored with its two dimensions swapped */
     bool transposed;
@@ -73,7 +73,7 @@ typedef struct OnnxLayer {
     const char *param_name[SPEC_PARAMS];
 } OnnxLayer;
 
-/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step. step NULL: the
+/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step. If step is NULL, the
  * output is the layer's result, named LAYER. Pass ONNX_NONE for an optional input that is not
  * used. */
 OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step,
@@ -89,9 +89,9 @@ void onnx_attr_ints(const OnnxLayer *layer, const char *name, int count, const i
 void onnx_attr_float(const OnnxLayer *layer, const char *name, float value);
 void onnx_attr_text(const OnnxLayer *layer, const char *name, const char *value);
 
-/* Returns parameter `slot`, in plain order. */
+/* Returns parameter number `slot` of the layer, in plain order. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
-/* Returns parameter `slot` with its two dimensions swapped. */
+/* Returns parameter number `slot` with its two dimensions swapped. */
 OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
 /* Adds a node for `op` that computes the layer's result from its first input and all its parameters
  * in order. */
@@ -109,7 +109,7 @@ OnnxValue onnx_int64s(const OnnxLayer *layer, int count, const int64_t *value);
 OnnxValue onnx_find_shared(const OnnxLayer *layer, const char *key);
 /* Registers a value under a key and returns it. */
 OnnxValue onnx_share(const OnnxLayer *layer, const char *key, OnnxValue value);
-/* Returns a layer with which nodes are added that several layers share; their names begin with
+/* Returns an OnnxLayer for adding nodes that several layers share; the nodes' names begin with
  * `name`. */
 OnnxLayer onnx_shared_layer(const OnnxLayer *layer, const char *name);
 /* Adds a constant of rows x columns and registers it under a key. Takes ownership of data. */

@@ -88,7 +88,7 @@ static const char *const elu_attrs[] = {"alpha", NULL};
 static const char *const leaky_relu_attrs[] = {"slope", NULL};
 
 /* Defines the layer `word` that applies ACT. factor: default of OpSpec.act_factor; words: list with
- * the attribute that sets act_factor, NULL: none. */
+ * the attribute that sets act_factor, or NULL. */
 #define ACTIVATION(ACT, word, factor, words, text)                                                 \
     static void word##_defaults(OpSpec *spec, LayerSize *size)                                     \
     {                                                                                              \

@@ -53,18 +53,20 @@ typedef struct Attr {
     bool in_size;
     /* offset of the field */
     size_t offset;
+    /* smallest and largest value of numbers; 0 and 0 for other types */
     double low, high;
     /* true: high itself is out of range */
     bool high_open;
     /* ATTR_WORD, ATTR_WORD_PAIR: the values; the last entry has no word */
     const AttrWord *words;
-    /* the row is for layers with this operation; OP_NONE: for all layers that have no row of their
-     * own */
+    /* operation of the layers that the row is for; OP_NONE for all layers whose operation has no
+     * row for this name */
     OpKind op;
 } Attr;
 
-/* Reads a value into its field. ERR_CONFIG, beginning with the attribute's name, if the text is no
- * value of its type or out of range; the field then keeps its value. */
+/* Reads a value into its field. If the text is no value of the attribute's type, or out of range,
+ * returns ERR_CONFIG, with a message that begins with the attribute's name, and the field keeps its
+ * value. */
 Status attr_read(const Attr *attr, const char *value, void *field);
 /* Writes the value of a field as text, as in a configuration. */
 void attr_write(const Attr *attr, const void *field, char out[ATTR_VALUE]);

@@ -90,7 +90,7 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
 
 static const LayerKind *op_layer_kind(OpKind op)
 {
-    /* filled at the first call for an operation */
+    /* each call for an operation writes the same values */
     static LayerKind kind_of_op[OP_KINDS];
     const OpInfo *info = op_info(op);
     kind_of_op[op] =

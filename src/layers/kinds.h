@@ -16,8 +16,8 @@ extern const LayerKind kind_pad;
 Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
                     const char *needs);
 /* Checks the weights of classes, if there are any: x must be (N,C,H,W) with a weight for each
- * channel. Other shapes have one label a sample, whose weighted mean does not depend on the
- * weights. */
+ * channel. Other shapes are refused, because the weighted mean over a sample's only label does not
+ * depend on the weights. */
 Status check_class_weights(const OpSpec *spec, const char *kind);
 /* Fails unless a convolution's input is an image, its number of output channels (size->width) is
  * given, and spec->groups divides the channels in and out. */
@@ -44,8 +44,8 @@ ConfigWord activation_word(int i);
 /* Checks the row in attr.c of an attribute of layers with this operation. Returns the fault as
  * text, or NULL. */
 const char *layer_attr_fault(OpKind op, const char *name);
-/* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias
- * (w[1]). */
+/* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift is true,
+ * the bias (w[1]). */
 void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift);
 
 #endif

@@ -1,5 +1,6 @@
 /* softmax_loss (cross-entropy with label smoothing) and sigmoid_loss (cross-entropy of one logit).
- * The result of a loss is (labels, LOSS_COLUMNS). train.loss selects the loss of a model. */
+ * Their result is (labels, LOSS_COLUMNS). This file also finds the loss that train.loss selects,
+ * and has the words of train.loss and model.activation. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", "class_weights", NULL};

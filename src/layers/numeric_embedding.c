@@ -1,5 +1,5 @@
 /* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, multiplied by the
- * column's number. The layer is to numbers what bag is to ids. */
+ * column's number. It is the counterpart of bag, which gives vectors for ids. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};

@@ -42,7 +42,7 @@ static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[S
 }
 
 /* Pads with rows (d 0) or columns (d 1) from the opposite side of the image. step: name of the
- * result; NULL: the layer's name. */
+ * result, or NULL for the layer's name. */
 static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const int *edge = &l->spec->padding.edge[2 * d];

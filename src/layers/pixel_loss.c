@@ -1,5 +1,5 @@
-/* Losses of images with a label for each pixel: focal_loss, dice_loss and iou_loss. softmax_loss
- * (loss.c) accepts such images, too. */
+/* Losses of images with a label for each pixel: focal_loss, dice_loss and iou_loss. focal_loss, and
+ * softmax_loss (loss.c), accept both such images and one label a sample. */
 #include "kinds.h"
 
 static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
