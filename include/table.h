@@ -37,11 +37,12 @@ extern const ConfigWords table_words[TABLE_WORDS];
 
 typedef struct Tables Tables;
 
-/* A dense parameter, for mode async, in which servers have the dense parameters, too. offset,
- * gradient: offsets in the arenas of parameters and of gradients, in elements. */
+/* A dense parameter, for mode async, in which servers have the dense parameters, too. offset and
+ * gradient are offsets in the arenas of parameters and of gradients, in elements. */
 typedef struct TableDense {
     int64_t offset, gradient, elements;
-    /* number of its update rule (optim_rule), and a factor on its learning rate */
+    /* number of the parameter's update rule (optim_rule), and a factor on the rule's learning
+     * rate */
     int rule_number;
     double lr_scale;
     bool decay;
@@ -54,15 +55,15 @@ typedef struct TablesPlan {
     const Graph *graph;
     /* true for each node of the graph whose tables this rank uses; borrowed during the call */
     const bool *here;
-    /* the workers and servers; the last `servers` ranks own the rows, the others are workers.
-     * servers 0: every rank is a worker and an owner. Borrowed */
+    /* the workers and servers: the last `servers` ranks own the rows, the others are workers. If
+     * servers is 0, every rank is a worker and an owner. Borrowed. */
     const World *world;
     int servers;
     TableMode mode;
     /* number of steps by which updates are deferred (table_staleness) */
     int staleness;
-    /* update rule and its number (optim_rule) of each of the graph's tables; borrowed during the
-     * call */
+    /* update rule of each of the graph's tables, and the rule's number (optim_rule); borrowed
+     * during the call */
     const OptimRule *rule;
     const int *rule_number;
     uint64_t seed;
@@ -71,13 +72,13 @@ typedef struct TablesPlan {
     int dense_count;
     /* how micro-batches are dealt to the workers */
     Deal deal;
-    /* number of micro-batches of one worker in a step; samples in a micro-batch; most ids in a
-     * sample */
+    /* micros: number of micro-batches of one worker in a step; micro_batch: samples in a
+     * micro-batch; id_most: most ids in a sample */
     int micros;
     int64_t micro_batch, id_most;
     /* number of fields of the data */
     int64_t fields;
-    /* most bytes of all rows of an owner; 0: no limit */
+    /* most bytes of all rows of an owner, or 0 for no limit */
     size_t limit_bytes;
 } TablesPlan;
 
@@ -97,9 +98,9 @@ typedef struct ServerPlan {
     const World *world, *job;
     int servers;
     size_t limit_bytes;
-    /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL: there
-     * are no files. replay false: the order is recorded; true: the recorded order is followed,
-     * which gives the same bits. */
+    /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL if there
+     * are none. replay: false to record the order, true to follow a recorded order, which gives the
+     * same bits. */
     const char *order;
     bool replay;
 } ServerPlan;
@@ -117,10 +118,11 @@ Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *ru
 void tables_watch(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
- * until tables_forget. Before a step's first micro-batch is returned, all its micro-batches are
- * fetched from `inner`. When the last one is returned, those of the next step are fetched, and
- * their ids are sent in the background. `inner` must allow tables_micros_out micro-batches that are
- * not released. Collective on workers in each step. */
+ * until tables_forget. Before the source returns the first micro-batch of a step, it fetches all
+ * micro-batches of the step from `inner`. When it returns the last micro-batch, it fetches those of
+ * the next step (in mode stale of the next two) and sends their ids in the background. `inner` must
+ * allow tables_micros_out micro-batches that are not released. Collective on workers in each
+ * step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`;
  * call it before `inner` is freed. Collective. */
@@ -130,15 +132,16 @@ void tables_forget(Tables *tables);
  * step as in training. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
 /* Returns the bytes of all buffers of a bag, without the rows themselves. width: floats of a row;
- * ids: most ids of a step; runs: number of runs of micro-batches in a step. */
+ * ids: most ids of a step; runs: number of runs of consecutive micro-batches that a worker has in a
+ * step (deal_runs). */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs);
-/* Returns the number of steps that are in memory at a time. */
+/* Returns the number of steps whose buffers are in memory at a time. */
 int table_flights(int staleness);
 /* Returns the number of micro-batches that a source fetches before it releases the first. */
 int tables_micros_out(const TablesPlan *plan);
 
-/* Sizes of a bag: number of its tables; floats of a row; most ids of one worker in a step, and
- * between two sync points. */
+/* Sizes of a bag. tables: number of its tables; width: floats of a row; ids: most ids of one worker
+ * in a step; period_ids: most ids of one worker between two sync points. */
 typedef struct TableBagSize {
     int tables, width;
     int64_t ids, period_ids;
@@ -148,8 +151,8 @@ typedef struct TableTraffic {
     int servers, workers;
     /* true: the gradient's norm is needed at each step (optim.clip); modes sync and stale */
     bool clips;
-    /* modes sync and stale: number of runs of micro-batches; a row has a sum of gradients for each
-     * run */
+    /* modes sync and stale: number of runs of micro-batches (deal_runs); a row has a sum of
+     * gradients for each run */
     int runs;
     /* [bags]; borrowed */
     const TableBagSize *bag;
@@ -158,8 +161,8 @@ typedef struct TableTraffic {
     int64_t values, states;
 } TableTraffic;
 /* The messages of one kind between one worker and all other ranks that own rows: their largest
- * number and bytes if ids are spread evenly over the owners. at_sync_point true: they are sent at
- * sync points; false: in every step. */
+ * number, and their largest bytes if ids are spread evenly over the owners. at_sync_point: true if
+ * they are sent at sync points, false if in every step. */
 typedef struct TableMessages {
     const char *what;
     bool at_sync_point;
@@ -202,13 +205,13 @@ void tables_dense_pull(Tables *tables, float *params);
  * the order in which the workers' requests arrive. */
 void tables_push(Tables *tables, const float *grads, double lr, double grad_scale);
 /* Mode async: waits until all workers have called it and servers have carried out all their
- * requests. step: number of completed steps, -1 before the first; last: the run ends here. Returns
- * true if a replay has to stop here. */
+ * requests. step: number of completed steps, -1 before the first; last: true if the run ends here.
+ * Returns true if a replay has to stop here. */
 bool tables_wait_at_sync_point(Tables *tables, int64_t step, bool last);
 /* Mode async: values and optimizer state of the dense parameters. tables_dense_put sends them from
- * rank 0 to the servers, tables_dense_get fetches them from the servers. state[s]: the arena of
- * slot s, in which the state of parameter i begins at element at[i][s] (-1: it has no such slot).
- * updates: number of updates made, for rules that count them. */
+ * rank 0 to the servers, tables_dense_get fetches them from the servers. state[s] is the arena of
+ * state slot s; the state of parameter i begins there at element at[i][s], which is -1 if the
+ * parameter has no such slot. updates: number of updates made, for rules that count them. */
 typedef struct TableDenseState {
     float *params, *const *state;
     int64_t (*at)[OPTIM_SLOTS];
@@ -245,7 +248,8 @@ typedef struct OwnerReport {
     /* rows, and bytes of rows, in the owner's memory */
     int64_t rows;
     size_t bytes;
-    /* number of requests since the start, and of rows that they requested */
+    /* requests: number of requests since the start; rows_requested: number of rows that they
+     * requested */
     int64_t requests, rows_requested;
     /* on a server: seconds since its start, and seconds in which it slept */
     double up_s, slept_s;

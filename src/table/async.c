@@ -21,10 +21,10 @@ typedef struct Piece {
     int64_t offset, gradient;
     /* offsets in the server's arrays of values and of state */
     int64_t value, state;
-    /* index of its parameter, and offset of its first element in this parameter */
+    /* param: index of the piece's parameter; first: offset of the piece in this parameter */
     int param;
     int64_t first;
-    /* index of its server */
+    /* index of the piece's server */
     int server;
     OptimRule rule;
     RowState row_state;
@@ -34,7 +34,7 @@ typedef struct Piece {
 
 /* The dense parameters of mode async. */
 typedef struct DensePart {
-    /* all pieces of all parameters, [count]; owned */
+    /* piece: all pieces of all parameters, [count]; owned */
     int count;
     Piece *piece;
     /* number of floats of each server's values and state, [owners]; owned */

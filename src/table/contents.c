@@ -138,7 +138,8 @@ void tables_collect(Tables *t, TablePart part, int root, void *out)
 
 /* ---- storing rows ---- */
 
-/* Header of a message; `count` ids and rows follow. count -1: this worker sends no more rows. */
+/* Header of a message; `count` ids and rows follow. count is -1 if this worker sends no more
+ * rows. */
 typedef struct PutHead {
     int32_t store;
     int64_t count;
@@ -182,8 +183,8 @@ void tables_put_begin(Tables *t)
     command_servers(t, (Command){.kind = COMMAND_PUT});
 }
 
-/* Stores rows of one owner: without servers in this rank's own stores, else by sending them to the
- * server. */
+/* Stores rows of one owner: without servers in this rank's own stores; with servers by sending them
+ * to the owner. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {

@@ -179,7 +179,7 @@ void geo_request(Tables *t, Flight *f)
     }
 }
 
-/* Receives the new rows. look->sum is the buffer, since the step's sums are computed later. */
+/* Receives the new rows, in look->sum as a buffer, since the step's sums are computed later. */
 static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;

@@ -6,8 +6,8 @@
 #include "tensor.h"
 
 typedef struct IdNumbers {
-    /* hash table with linear probing: number of the pair in each slot, -1: the slot is empty. [mask
-     * + 1], a power of two; owned */
+    /* hash table with linear probing: number of the pair in each slot, or -1 in an empty slot;
+     * [mask + 1], a power of two; owned */
     int32_t *slot;
     uint64_t mask;
     /* id and table of each pair, by its number, [count]; owned */

@@ -11,10 +11,10 @@
 typedef struct Bag {
     /* OpSpec.bag */
     int number;
-    /* first field of the data, and number of fields */
+    /* first_field: the first field of the data that the bag reads; fields: number of fields */
     int first_field, fields;
-    /* index in the graph of its first table; number of its tables: either 1, or one for each
-     * field */
+    /* first_table: index in the graph of the bag's first table; tables: number of its tables,
+     * either 1 or one for each field */
     int first_table, tables;
     /* floats of a row */
     int width;
@@ -37,8 +37,8 @@ static inline int bag_runs(const Bag *bag)
 typedef struct LookupMicro {
     /* see BagRun.first and BagRun.row; owned */
     int32_t *first, *row;
-    /* place of each distinct id of the micro-batch, [rows]; owned. While lookup_find_ids runs, its
-     * number instead */
+    /* place of each distinct id of the micro-batch, [rows]; owned. While lookup_find_ids runs, the
+     * number of each distinct id instead. */
     int32_t *at;
     /* number of distinct ids */
     int rows;
@@ -71,7 +71,7 @@ typedef struct Lookup {
     float *value, *sum;
     /* mode geo: the worker's local row for each place; owned */
     float **local_row;
-    /* by number: the last micro-batch that has the id, and the index of the id's row in this
+    /* for each number: the last micro-batch that has the id, and the index of the id's row in this
      * micro-batch; owned */
     int32_t *seen, *seen_row;
     /* scratch of lookup_sum_gradients: gradients sorted by (place, micro-batch), their

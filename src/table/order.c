@@ -31,8 +31,8 @@ static char *path_of(const OrderPlan *plan, int64_t step)
                       (long long)step);
 }
 
-/* Reads a file's header and the text after it. The caller owns *text; NULL: the file is not an
- * order file. */
+/* Reads a file's header and the text after it. The caller owns *text, which is NULL if the file is
+ * not an order file. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;

@@ -13,7 +13,7 @@
 #include "base.h"
 
 typedef struct OrderPlan {
-    /* folder of the order files, borrowed; NULL: nothing is written or followed */
+    /* folder of the order files, borrowed; NULL if no order is recorded or followed */
     const char *folder;
     bool replay;
     int workers, servers;
@@ -34,7 +34,7 @@ typedef struct Order {
     char *path;
     /* bytes of a rank in the file: 1 or 2 */
     int bytes;
-    /* replay: rank of the next request; -1: none */
+    /* replay: rank of the next request, or -1 */
     int next;
     /* replay: number of requests left in the file, including the next one */
     int64_t left;

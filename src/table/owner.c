@@ -1,6 +1,6 @@
 /* The work of an owner in a step: finds rows, sums their gradients and updates the rows. The new
  * value of a row depends only on its old value, its id and its gradients with their ranks, so rows
- * are processed in any order. Only sums over rows need an order; they are added in the order of
+ * are processed in any order. Only sums of squares over rows need an order, which is that of
  * (shard, id). */
 #include "owner.h"
 

@@ -24,7 +24,8 @@ typedef struct TableStore {
 /* One rank's request in a step. `count` is owned. The other arrays are borrowed from Owner, or, if
  * the request is this rank's own, from its Lookup. */
 typedef struct OwnerRequest {
-    /* number of distinct ids of all tables, and of each table of the bag */
+    /* ids: number of distinct ids of all tables; count: number of distinct ids of each table of the
+     * bag */
     int32_t ids;
     int32_t *count;
     /* distinct ids, grouped by table */
@@ -32,7 +33,7 @@ typedef struct OwnerRequest {
     /* value: the values that answer the request, [ids][width]. grad: sums of the gradients of each
      * id over each run of micro-batches, [ids][runs][width] */
     float *value, *grad;
-    /* row of each id; NULL: the row does not exist yet */
+    /* row of each id, or NULL if the row does not exist yet */
     float **row;
 } OwnerRequest;
 
@@ -51,13 +52,13 @@ typedef struct Owner {
     const Bag *bag;
     TableStore *store;
     uint64_t seed;
-    /* most bytes of all rows of this rank (0: no limit), and a function that returns the bytes in
-     * use when called with `user` */
+    /* limit_bytes: most bytes of all rows of this rank, or 0 for no limit; rows_bytes: returns the
+     * bytes in use when called with `user` */
     size_t limit_bytes;
     size_t (*rows_bytes)(const void *user);
     const void *user;
-    /* number of ranks that send requests, and the index of this rank among them; -1: this rank
-     * sends none */
+    /* ranks: number of ranks that send requests; this_rank: index of this rank among them, or -1 if
+     * it sends none */
     int ranks, this_rank;
     /* requests, [ranks]; owned */
     OwnerRequest *request;
@@ -78,8 +79,8 @@ typedef struct Owner {
 } Owner;
 
 /* Adds rows like row_store_add. rows_bytes: present bytes of all tables of this rank; limit_bytes:
- * the most bytes that the tables may have (0: no limit). Ends the job with ERR_MEMORY if the tables
- * would exceed the limit. */
+ * the most bytes that the tables may have, or 0 for no limit. Ends the job with ERR_MEMORY if the
+ * tables would exceed the limit. */
 void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
 /* Updates one row by the table's rule. Does nothing if the table is frozen. In `row` the rule's
@@ -91,7 +92,7 @@ void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, 
 void owner_fini(Owner *owner);
 /* Call it when the counts of all requests are set: points each request to its range of the arrays,
  * which grow if there are more ids than ever before. look: the lookup that is this rank's own
- * request; NULL if it sends none. */
+ * request, or NULL if it sends none. */
 void owner_place_requests(Owner *owner, const Lookup *look);
 /* Finds the rows of all requests and writes their values. */
 void owner_answer(Owner *owner);

@@ -1,4 +1,5 @@
-/* A worker's sparse tables in one step, from its first micro-batch to the update.
+/* Set-up of a rank's sparse tables, and a worker's part in one step, from its first micro-batch to
+ * the update.
  *
  *     first next    rows of the step's ids <── owners; the ids were sent in the step before
  *     last next     distinct ids of the next step's micro-batches ──> owners

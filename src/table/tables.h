@@ -15,7 +15,8 @@ typedef struct Flight {
     Lookup *look;
     /* requests to this owner, [bags]; owned */
     Owner *owner;
-    /* loaded: `batch` has the micro-batches of a step; requested: their rows have been requested */
+    /* loaded: true if `batch` has the micro-batches of a step; requested: true if their rows have
+     * been requested */
     bool loaded, requested;
     /* result of loading the micro-batches, and the error message, owned */
     Status status;
@@ -27,24 +28,24 @@ typedef struct Flight {
 /* The steps in flight of training or of evaluation. Training loads the micro-batches of later steps
  * ahead. */
 typedef struct TableStream {
-    /* borrowed; NULL: this stream has not been made */
+    /* borrowed; NULL if this stream has not been made */
     Tables *tables;
     BatchSource inner;
     /* [flights], used in turn; owned */
     Flight *flight;
     int flights;
-    /* index of the current step's flight, and number of its micro-batches that `next` has
-     * returned */
+    /* now: index of the current step's flight; handed_out: number of its micro-batches that `next`
+     * (tables.c) has returned */
     int now, handed_out;
     /* number of steps whose ids are sent ahead */
     int ahead;
-    /* number of deferred updates, and the flight of the oldest one */
+    /* pending: number of deferred updates; oldest: index of the oldest one's flight */
     int pending, oldest;
-    /* exchange of the ids of all bags together; exchanges of rows and of gradients of each bag,
+    /* ids: exchange of the ids of all bags together; rows, gradients: exchanges for each bag,
      * [bags]; owned */
     WorldSparse *ids;
     WorldSwap **rows, **gradients;
-    /* flight whose ids, rows or gradients are being exchanged; NULL: none */
+    /* flights whose ids, rows and gradients are being exchanged, or NULL */
     Flight *ids_of, *rows_of, *gradients_of;
     /* scratch: messages of one exchange to and from each rank, [ranks of world]; owned */
     WorldPart *to, *from;
@@ -80,7 +81,7 @@ struct Tables {
     bool sync_point;
     /* number of rows in each shard of each store at the last count, [stores][ROW_SHARDS]; owned */
     int64_t *shard_rows;
-    /* the rows of store number sorted_store, sorted; -1: of no store */
+    /* the rows of store number sorted_store, sorted; sorted_store is -1 if they are out of date */
     SortedRows sorted;
     int sorted_store;
     /* clock_s when the tables were made */
@@ -96,8 +97,8 @@ struct Tables {
     Watchdog *watchdog;
     /* mode async: the dense parameters; owned */
     struct DensePart *dense;
-    /* server in mode async: true for each worker that waits in tables_wait_at_sync_point, owned;
-     * number of waiting workers */
+    /* server in mode async. waits: true for each worker that waits in tables_wait_at_sync_point,
+     * owned; waiting: number of waiting workers */
     bool *waits;
     int waiting;
     /* server: true if the replay stops at this sync point */
@@ -111,27 +112,28 @@ struct Tables {
     struct RowRequest *request;
     /* server: answers being sent, [workers][bags]; owned */
     struct Answer *answer;
-    /* server in mode geo: changes that each worker has pushed at this sync point, [workers][bags],
-     * owned; number of workers that have pushed all their changes */
+    /* server in mode geo. pushed: changes that each worker has pushed at this sync point,
+     * [workers][bags], owned; pushed_by: number of workers that have pushed all their changes */
     struct Pushed *pushed;
     int pushed_by;
 };
 
-/* Returns the index of the store of the graph's table number `table`; -1: this rank does not have
- * the table. */
+/* Returns the index of the store of the graph's table number `table`, or -1 if this rank does not
+ * have the table. */
 int tables_store(const Tables *tables, int table);
 
 /* Commands to servers. Rank 0 sends a command, then all workers and servers carry it out together.
  * A command "from any worker" is sent by each worker independently. */
 typedef enum CommandKind {
-    /* the server calls, in this order, stream_ids, stream_rows, stream_gradients, stream_squares,
-     * stream_update, stream_settle, and the functions of contents.c */
+    /* the server calls the function of stream.c of the same name (stream_ids) */
     COMMAND_IDS,
     COMMAND_ROWS,
     COMMAND_GRADIENTS,
     COMMAND_SQUARES,
     COMMAND_UPDATE,
+    /* the server calls stream_settle */
     COMMAND_FORGET,
+    /* the server calls the function of contents.c of the same name (contents_clear) */
     COMMAND_CLEAR,
     COMMAND_COUNT,
     COMMAND_COLLECT,
@@ -140,17 +142,21 @@ typedef enum CommandKind {
     /* all ranks of the job start their watchdogs, or free them */
     COMMAND_WATCH,
     COMMAND_END,
-    /* from any worker: requests rows of a bag, or pushes their changes. The numbers of ids of the
-     * bag's tables follow, then the ids, and after COMMAND_PUSH the changes */
+    /* modes geo and async, from any worker: requests rows of a bag. The numbers of ids of the bag's
+     * tables follow, then the ids. */
     COMMAND_PULL,
+    /* mode geo, from any worker: pushes changes of rows, which follow the numbers and ids */
     COMMAND_PUSH,
-    /* mode async, from any worker: pushes gradients of rows, which are applied at once; requests
-     * values of dense parameters; pushes their gradients */
+    /* mode async, from any worker: pushes gradients of rows, which follow the numbers and ids and
+     * are applied at once */
     COMMAND_PUSH_NOW,
+    /* mode async, from any worker: requests values of the dense parameters */
     COMMAND_DENSE_PULL,
+    /* mode async, from any worker: pushes gradients of the dense parameters */
     COMMAND_DENSE_PUSH,
-    /* mode async: sets the dense parameters' values and state, or requests their state */
+    /* mode async: sets values and state of the dense parameters */
     COMMAND_DENSE_PUT,
+    /* mode async: requests the state of the dense parameters */
     COMMAND_DENSE_GET,
     /* mode async, from any worker: the worker waits in tables_wait_at_sync_point */
     COMMAND_SYNC_POINT,
@@ -159,7 +165,8 @@ typedef enum CommandKind {
 } CommandKind;
 typedef struct Command {
     CommandKind kind;
-    /* evaluation: 1: the stream of evaluation, 0: of training; flight: index in the stream */
+    /* evaluation: 1 for the stream of evaluation, 0 for that of training; flight: index in this
+     * stream */
     int evaluation, flight;
     /* COMMAND_COLLECT: the rank that collects */
     int root;

@@ -22,8 +22,8 @@ static void add(Count *c, const char *what, bool sync_point, int64_t messages, d
             .what = what, .at_sync_point = sync_point, .messages = messages, .bytes = bytes};
 }
 
-/* Returns the bytes of the rows of all bags that other ranks own. period true: rows between two
- * sync points; false: rows of a step. */
+/* Returns the bytes of the rows of all bags that other ranks own. period: true for the rows between
+ * two sync points, false for the rows of a step. */
 static double row_bytes(const Count *c, bool period)
 {
     double floats = 0;
@@ -62,7 +62,7 @@ static void add_stream(Count *c)
 }
 
 /* Counts the messages of send_ids_command: command, counts, ids. more_bytes: size of a fourth
- * message; 0: there is none. */
+ * message, or 0 if there is none. */
 static void add_ids_command(Count *c, const char *what, bool sync_point, double more_bytes)
 {
     int64_t each = (int64_t)c->others * c->traffic->bags;
