@@ -20,9 +20,10 @@
 enum { CHECKPOINT_LOSSES = 200 };
 /* Description of a sample, for programs that have the checkpoint and no data set. */
 typedef struct CheckpointInput {
-    /* shape (C,H,W) of a sample as the model reads it; channels 0: unknown, or not an image */
+    /* shape (C,H,W) of a sample as the model reads it; channels is 0 if it is unknown or the sample
+     * is not an image */
     int64_t channels, height, width;
-    /* size of images in the data set; 0: encoded files of several sizes */
+    /* size of images in the data set, or 0 for encoded files of several sizes */
     int64_t stored_height, stored_width;
     /* number of classes */
     int64_t classes;
@@ -51,7 +52,7 @@ typedef struct CheckpointMeta {
     int64_t seed;
     /* best value of an evaluation so far; NaN before the first evaluation */
     double best_metric;
-    /* value of checkpoint.best_metric, the metric that best_metric is of; "" if unknown */
+    /* name of the metric of which best_metric is a value (checkpoint.best_metric); "" if unknown */
     char best_of[16];
     /* Number of evaluations that have been recorded. While it is 0, stop_best, stop_bad and all
      * fields of lr except lr.lr are invalid. */
@@ -91,7 +92,7 @@ typedef struct CheckpointMeta {
     char grid[32];
     /* fingerprints of the data sets; "": unknown, or none */
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
-    /* meaning of the training set's ids; all 0: unknown, or none */
+    /* meaning of the training set's ids; all fields are 0 if it is unknown or the set has no ids */
     DataIds data_ids;
     /* names of the training set's columns, and hashes of the names and of their scaling */
     DataColumns columns;
@@ -172,9 +173,9 @@ typedef struct CheckpointIo {
     /* for saving */
     CheckpointHooks hooks;
     /* Save: path of a second file with the same bytes. Rank 0 writes it once the first file is
-     * complete, and renames it before the first. NULL: no second file. */
+     * complete, and renames it before the first. NULL for no second file. */
     const char *also;
-    /* Load: returns true if this rank sets tensor i. NULL: every rank sets all tensors. */
+    /* Load: returns true if this rank sets tensor i. NULL if every rank sets all tensors. */
     bool (*wants)(void *user, int i);
     /* Load: true to skip everything in the file under /optim and /ema. If false, tensors of /ema
      * are set if both the caller and the file have averages, and are skipped otherwise. */
@@ -342,8 +343,8 @@ typedef struct CheckpointExport {
     const char *from, *out;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;
-    /* results. averaged: number of averages among the `tensors` written tensors. family: help line
-     * of the family; static. */
+    /* results. tensors: number of tensors written; averaged: number of averages among them; family:
+     * help line of the family, static */
     int tensors, averaged;
     const char *family;
 } CheckpointExport;

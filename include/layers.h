@@ -156,8 +156,8 @@ typedef struct LossInfo {
     /* largest number of classes that the data can have; 0 if there is no limit */
     int64_t classes;
 } LossInfo;
-/* Returns 1 or 5 if column 1 of the results tells whether the label is among this number of best
- * classes; else 0. */
+/* Returns 1 or 5 if column 1 of the results tells whether the label is among the best 1 or 5
+ * classes, and 0 if it does not. */
 static inline int loss_top_k(const LossInfo *loss)
 {
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;

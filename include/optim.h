@@ -105,8 +105,8 @@ typedef struct OptimRange {
 /* The part of a range that this rank updates: the whole range, or a shard. It has an offset in each
  * arena. Offsets and elements count floats. */
 typedef struct OptimPiece {
-    /* offset: OptimRange.offset plus the first element of the shard in the range. elements: 0 if
-     * this rank updates nothing of the range. */
+    /* offset: OptimRange.offset plus the index in the range of the piece's first element. elements:
+     * 0 if this rank updates nothing of the range. */
     int64_t offset, elements;
     /* offset in the arena of parameters */
     int64_t value;
@@ -165,7 +165,7 @@ typedef struct OptimMerge {
 typedef struct OptimArgs {
     float *w;
     const float *g;
-    /* lr: the rule's learning rate */
+    /* lr: the rule's learning rate; grad_scale: factor on the gradient */
     float lr, grad_scale;
     /* norm[set]: norm, over the whole range, of the vector that measure passed to optim_add_squares
      * with this set */
@@ -182,7 +182,7 @@ typedef struct OptimRowArgs {
     float *w, *state;
     const float *g;
     int width;
-    /* lr: the rule's learning rate */
+    /* lr: the rule's learning rate; grad_scale: factor on the gradient */
     float lr, grad_scale;
     /* the rule's weight decay, or 0 */
     float decay;
@@ -196,20 +196,21 @@ typedef struct OptimRowArgs {
  *  - on all tensors at once: together.
  *  - for rows of sparse tables: row_update, with row_state. A rule that has update may have these
  *    two as well.
- * State is always elementwise, so that it can be sharded. */
+ * State slots are always elementwise, so that they can be sharded; the state of a row need not
+ * be. */
 struct OptimTable {
     ConfigWord word;
-    /* number of state slots, for any constants at most */
+    /* the most state slots that the rule needs with any constants */
     int slots;
-    /* offset in OptimConfig of the constant (a double) that optim.warmup_momentum raises: momentum,
-     * or beta1; 0: the rule has no momentum */
+    /* offset in OptimConfig of the rule's momentum (a double): momentum, or beta1. It is the value
+     * that a warm-up from optim.warmup_momentum reaches. 0 if the rule has no momentum. */
     size_t momentum;
     /* true: update also moves the average (optim_average_of); false: a second pass over the
      * parameters moves it */
     bool averages;
     /* names of the slots in checkpoints: "momentum"; "m", "v" */
     const char *slot_name[OPTIM_SLOTS];
-    /* number of slots needed with these constants; NULL: .slots */
+    /* number of slots needed with these constants; NULL if it is always .slots */
     int (*slots_used)(const OptimConfig *constants);
     /* true: measure leaves a result for update in the scratch memory */
     bool scratch;
@@ -235,8 +236,9 @@ struct OptimTable {
     /* NULL if the rule is for rows only, or has together */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* row_update updates one row of a sparse table, with weight decay. It is called only for rows
-     * whose ids occur in the step, by one thread for each row. row_state returns the layout of a
-     * row's state. Both are NULL if the rule cannot update rows. */
+     * whose ids occur in the step and, in mode async, for pieces of dense parameters
+     * (src/table/async.c), each time on one thread. row_state returns the layout of a row's state.
+     * Both are NULL if the rule cannot update rows. */
     RowState (*row_state)(const OptimConfig *constants, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
@@ -276,6 +278,7 @@ struct Optim {
     SquareSum *exact_chunk, *exact_host, *exact_range;
     /* sums of squares of whole ranges on the host, [norm number][range]; owned */
     double *range_squares;
+    /* floats of scratch and of whole_floats */
     int64_t scratch_elements, whole_elements;
     /* the most norms per range of any rule */
     int sets;
@@ -344,8 +347,9 @@ void optim_free(Optim **optim);
 void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums per FLAT_CHUNK,
- * added in order, or exact sums. If tensors are divided over ranks, each rank measures its part,
- * and every rank gets the same result. */
+ * added in order, or exact sums. If ranges are sharded, every rank gets the sums of all shards.
+ * Slices of the tensor-parallel group are added only if sums are exact; otherwise out[i] is of this
+ * rank's slice. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
 /* Rates of an update. lr: of all parameters but biases; bias_lr: of biases; warm: the fraction of
  * the warm-up that is done, 1 after it. */

@@ -69,8 +69,8 @@ enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
 typedef struct PruneMethod {
     const char *name;
     /* Adds the score of each row of a layer's weight w (rows x columns) to out[row], which is 0
-     * before. If it is NULL, the score is the mean of the absolute values of the unit's channel
-     * scales (LayerParam.channel_scale), and units are compared across all groups. */
+     * before. If score is NULL, a unit's score is the mean of the absolute values of the unit's
+     * channel scales (LayerParam.channel_scale), and units are compared across all groups. */
     void (*score)(const float *w, int64_t rows, int64_t columns, double *out);
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];

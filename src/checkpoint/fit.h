@@ -1,4 +1,4 @@
-/* Collects all tensors of a file that do not fit a model into one message. */
+/* Collects all differences between the tensors of a file and those of a model, for one message. */
 #ifndef WEFT_CHECKPOINT_FIT_H
 #define WEFT_CHECKPOINT_FIT_H
 

@@ -18,7 +18,7 @@ typedef struct FolderList {
     int part_count;
     /* owned, and so are its texts; in no order */
     char **part;
-    /* owned: path of best.h5; NULL: there is none */
+    /* owned: path of best.h5, or NULL */
     char *best;
 } FolderList;
 

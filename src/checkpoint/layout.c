@@ -117,7 +117,7 @@ typedef struct Recipe {
 typedef struct SetOf {
     /* owned: path in the file */
     char *path;
-    /* number of blocks; 0: the data set is one tensor */
+    /* number of blocks, or 0 if the data set is one tensor */
     int blocks;
     /* owned: rows of each block; all: sum of rows */
     int64_t *rows;

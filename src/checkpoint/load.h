@@ -19,8 +19,8 @@ typedef struct Load {
     StoredFile file;
     /* owned, [count] */
     Location *location;
-    /* owned, [count], and so are its texts: name of the tensor in the file; NULL: the name in
-     * io->tensor, or the tensor is not read */
+    /* owned, [count], including its texts: name of each tensor in the file; NULL if it is the name
+     * in io->tensor, or if the tensor is not read */
     char **name;
     Readers readers;
     /* owned: two times `largest` floats; largest: elements of the largest tensor */

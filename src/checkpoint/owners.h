@@ -12,8 +12,8 @@
  * are sorted for one table after the other. A rank's largest tensor comes first, so that the
  * tensors of a turn take about the same time. A pure function. */
 int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order, int *first);
-/* Returns the number of floats of the largest tensor of `rank` (owner NULL: of all ranks), at least
- * 1. */
+/* Returns the number of floats, at least 1, of the largest tensor that `rank` owns or, if owner is
+ * NULL, of the largest of all tensors. */
 int64_t owners_largest(const CheckpointIo *io, const int *owner, int rank);
 
 #endif

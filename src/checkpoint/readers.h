@@ -32,9 +32,9 @@ void readers_fini(Readers *readers);
  * its tensors in the order of io->tensor. All fields but `reader` must be set. A pure function. */
 void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 bool readers_want(const Readers *readers, int rank, int i);
-/* Lists the ranks that take part in the transfer of tensor i, in the order of multicast_place: its
- * reader, and the ranks that want it. member: room for all ranks. Returns their number. A pure
- * function. */
+/* Lists the ranks that take part in the transfer of tensor i, in the order that multicast_place
+ * requires: the reader, then the other ranks that want the tensor. member: room for all ranks.
+ * Returns their number. A pure function. */
 int readers_members(const Readers *readers, int i, int *member);
 
 #endif

@@ -149,9 +149,9 @@ static Status rename_to(const Save *save, const char *part, const char *path)
     return error ? write_failed(path, "syncing its folder", error) : OK;
 }
 
-/* Copies the part file to the second path. It is a separate file, so that damage to one leaves the
- * other. The copy is made before the first file is renamed, because the rename completes the
- * save. */
+/* Copies the part file to the second path. The second file is a copy, not a link, so that damage to
+ * one file leaves the other intact. The copy is made before the first file is renamed, because the
+ * rename completes the save. */
 static Status publish_also(const Save *save, const char *also)
 {
     char *part = part_name(also);

@@ -19,8 +19,8 @@ typedef struct StoredTensor {
     /* path in the file if it differs from `path`: the average that is read instead
      * (stored_use_averages); owned */
     char *source;
-    /* file offset of the values; -1: chunked, compressed or not fp32, so that HDF5 must unpack
-     * them */
+    /* file offset of the values, or -1 if HDF5 must unpack them because they are chunked,
+     * compressed or not fp32 */
     int64_t offset;
     /* XXH64 of the tensor's fp32 bytes */
     uint64_t hash;
@@ -41,13 +41,13 @@ typedef struct StoredPart {
 typedef struct StoredFile {
     /* borrowed */
     const char *path;
-    /* -1: closed */
+    /* -1 if closed */
     int fd;
     /* size of the file */
     int64_t bytes;
     /* equal on all hosts of a shared file system */
     uint64_t inode;
-    /* HDF5's handle; < 0: HDF5 has not opened the file */
+    /* HDF5's handle; below 0 if HDF5 has not opened the file */
     hid_t id;
     /* true once stored_lock was called */
     bool locked;

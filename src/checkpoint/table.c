@@ -103,7 +103,7 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
     return OK;
 }
 
-/* Returns the file offset of the values if they are contiguous and of type `wanted`; else -1: only
+/* Returns the file offset of the values if they are contiguous and of type `wanted`, or -1 if only
  * HDF5 can read them. */
 static int64_t contiguous_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
 {

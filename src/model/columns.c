@@ -1,6 +1,7 @@
-/* columns: applies a perceptron to each column of a grid by itself, for example as a closure in a
- * model of the atmosphere. Its inputs are the channels of a pixel, which are variables and levels.
- * It consists of dense layers on a sequence of pixels, equivalent to 1x1 convolutions. */
+/* columns: applies a perceptron to each column of a grid separately, for example as a closure in a
+ * model of the atmosphere. The perceptron's inputs are the channels of a pixel, which are variables
+ * and levels. The model consists of dense layers on a sequence of pixels, equivalent to 1x1
+ * convolutions. */
 #include "build.h"
 
 enum { LAYERS = 3 };

@@ -9,8 +9,8 @@ typedef struct ConvSpec {
     int channels, kernel, stride, groups;
 } ConvSpec;
 
-/* Adds a convolution, a batch norm and, if relu6, the activation, named prefix.first, .first+1,
- * .first+2. */
+/* Adds a convolution, a batch norm and, if relu6 is true, the activation. Their names are PREFIX.N,
+ * with N = first, first + 1 and first + 2. */
 static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c, bool relu6)
 {
     char name[NAME_CHARS], channels[16], kernel[16], stride[16], groups[16];

@@ -296,7 +296,7 @@ static Status unknown_layer_fail(const Cutter *c, const char *name)
     return status;
 }
 
-/* Begins a chunk (counted from 0) at the layer `name`. */
+/* Begins chunk number `chunk`, counted from 0, at the layer `name`. */
 static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
 {
     int node = graph_find(c->graph, name), i = 0;

@@ -184,7 +184,7 @@ static Status keep_requested(Finder *f, const char *const *keep, int keep_count)
     return OK;
 }
 
-/* Keeps the data, the channels of layers that need them all, and the channels of layers with a tied
+/* Keeps all channels of the data, of layers that need all their channels, and of layers with a tied
  * parameter. */
 static void keep_required(Finder *f)
 {

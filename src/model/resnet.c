@@ -7,7 +7,8 @@ enum { STAGES = 4, NAME_CHARS = 64, WIDTH = 64 };
 
 typedef struct ResNet {
     int blocks[STAGES];
-    /* 1: a block has two 3x3 convolutions; 4: it has 1x1, 3x3 and 1x1 */
+    /* output channels of a block divided by its width: 1 for blocks of two 3x3 convolutions, 4 for
+     * bottleneck blocks of a 1x1, a 3x3 and a 1x1 convolution */
     int expansion;
 } ResNet;
 
@@ -39,7 +40,7 @@ static int block_conv(Graph *g, int x, const char *prefix, int number, ConvSpec 
     return conv_norm(g, x, c, conv, bn, relu ? act : NULL);
 }
 
-/* Adds the 1x1 projection around a block if the shape changes; else returns x. */
+/* Adds the 1x1 projection around a block if the block changes the shape. Otherwise returns x. */
 static int shortcut(Graph *g, int x, const char *prefix, int channels, int stride)
 {
     char conv[NAME_CHARS], bn[NAME_CHARS];

@@ -30,7 +30,7 @@ static bool has_tied_param(const Graph *g, const Node *node)
     return false;
 }
 
-/* Facts about the layers between two dense layers on which slicing depends. */
+/* The layers between two dense layers, as far as slicing depends on them. */
 typedef struct Between {
     /* number of key heads of the attention, or 0 if there is no attention */
     int heads;

@@ -1,6 +1,6 @@
 /* Sets the widths of layers in model.widths. The graph is first built with the model's own widths,
- * then its shape rules run again, so that the models need not handle this option. A model's
- * decisions by shape (whether a shortcut has a projection) are made with its own widths. A
+ * then its shape rules run again, so that the models need not handle this option. Decisions that
+ * depend on shapes (whether a shortcut has a projection) are made with the model's own widths. A
  * depthwise convolution keeps its input's channels, and a group norm with one channel per group
  * keeps one channel per group. */
 #include "build.h"

@@ -1,8 +1,8 @@
-/* Performs one update of all pieces, and computes sums of squares of the gradient, by which it is
- * clipped. A norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds
- * the sums of all ranks in the same order. All tensors are measured before the first is updated, so
- * that the host waits once and ranks exchange sums once. Exception: lamb without shards has scratch
- * memory for one tensor only, so each tensor is updated before the next is measured. */
+/* Performs one update of all pieces, and computes sums of squares of the gradient, for clipping. A
+ * norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of
+ * all ranks in the same order. All tensors are measured before the first is updated, so that the
+ * host waits once and ranks exchange sums once. Exception: lamb without shards has scratch memory
+ * for one tensor only, so each tensor is updated before the next is measured. */
 #include "rules.h"
 
 #include <math.h>
