@@ -258,8 +258,8 @@ int64_t graph_trained_count(const Graph *graph);
  * unknown number of rows counts as 0. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
 /* Returns the number of multiply-adds of forward for one sample, in the operations that count them
- * (OpInfo.macs): convolutions, dense layers and attention, of causal attention only the half that
- * is not masked. */
+ * (OpInfo.macs): convolutions, also transposed ones, dense layers, feature interactions and
+ * attention, of causal attention only the half that is not masked. */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6),
  * batch_norm+add+relu, conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu
