@@ -28,9 +28,9 @@
     _(POINT_LOSS, point_loss, EVERYWHERE)                                                          \
     _(REORDER, reorder, EVERYWHERE)                                                                \
     _(EXCHANGE, exchange, EVERYWHERE)                                                              \
-    _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \
+    _(RMS_NORM, rms_norm, EVERYWHERE)                                                              \
     _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
-    _(SWIGLU, swiglu, CPU_ONLY)                                                                    \
+    _(SWIGLU, swiglu, EVERYWHERE)                                                                  \
     _(BAG, bag, CPU_ONLY)                                                                          \
     _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
     _(FOCAL_LOSS, focal_loss, CPU_ONLY)                                                            \

@@ -43,6 +43,50 @@ static void test_attention(void)
     pair_free(&p);
 }
 
+/* Keys of several queries, all keys, windows, and other rotary angles, by weft's own kernels. */
+static void test_attention_kinds(void)
+{
+    static const struct {
+        const char *attrs;
+        int samples, length, heads, kv_heads, width, rows;
+    } cases[] = {
+        {"heads=4 kv_heads=2", 2, 70, 4, 2, 8, 0},
+        {"heads=6 kv_heads=1 rotary=true rotary_base=500", 3, 45, 6, 1, 32, 2},
+        {"heads=2 full=true", 2, 150, 2, 2, 16, 1},
+        {"heads=3 full=true", 2, 33, 3, 3, 80, 0},
+        {"heads=2 full=true rotary=true", 2, 64, 2, 2, 64, 0},
+        {"heads=2 window=1", 2, 40, 2, 2, 16, 0},
+        {"heads=2 window=7", 2, 300, 2, 2, 16, 1},
+        {"heads=1 window=70", 2, 200, 1, 1, 100, 0},
+        {"heads=2 window=500 rotary=true", 2, 40, 2, 2, 20, 0},
+        {"heads=4 kv_heads=2 window=33 rotary=true rope_type=yarn rope_factor=4 "
+         "rope_original_max_position_embeddings=8",
+         2, 100, 4, 2, 40, 1},
+        {"heads=2 rotary=true rope_type=linear rope_factor=2", 2, 40, 2, 2, 16, 0},
+        {"heads=2 rotary=true rope_type=dynamic rope_factor=2 "
+         "rope_original_max_position_embeddings=8",
+         2, 40, 2, 2, 16, 0},
+        {"heads=2 kv_heads=1 rotary=true rope_type=llama3 rope_factor=2 rope_low_freq_factor=1 "
+         "rope_high_freq_factor=4 rope_original_max_position_embeddings=8",
+         2, 40, 2, 1, 16, 0},
+    };
+    Pair p = pair_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const int64_t columns = (cases[i].heads + 2 * cases[i].kv_heads) * cases[i].width;
+        const OpCase c = {"attention",
+                          cases[i].attrs,
+                          1,
+                          {3, {cases[i].samples, cases[i].length, columns, 1}},
+                          ACT_NONE,
+                          cases[i].rows,
+                          allowed.attention};
+        run_op(&p, &c, gpu, "weft's own kernels, in fp32");
+        run_op(&p, &c, gpu_bf16, NULL);
+        run_op(&p, &c, gpu_fp16, NULL);
+    }
+    pair_free(&p);
+}
+
 /* More samples than a grid's 65,535 blocks in one dimension. An emulated GPU needs 90 s. */
 static void test_attention_launches(void)
 {

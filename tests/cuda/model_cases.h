@@ -139,8 +139,8 @@ static void check_memory(const Model *m, const Trainer *t)
     CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
 }
 
-/* Checks that layer norms and convolutions add their gradient to the gradient of other readers of
- * their input. */
+/* Checks that layer norms, rms_norms and convolutions add their gradient to the gradient of other
+ * readers of their input. */
 static void check_adds(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -149,7 +149,8 @@ static void check_adds(const Trainer *t)
     for (int i = 0; i < g->node_count; ++i) {
         bool adds = false, behind = false;
         const OpSpec *s = &g->node[i].spec;
-        if ((s->kind != OP_LAYER_NORM && s->kind != OP_CONV2D) || !s->need_dx[0]) continue;
+        const bool norm = s->kind == OP_LAYER_NORM || s->kind == OP_RMS_NORM;
+        if ((!norm && s->kind != OP_CONV2D) || !s->need_dx[0]) continue;
         for (int r = 0; r < chunk->run_count; ++r)
             adds = adds || (chunk->run[r].node == i && chunk->run[r].dx_add);
         for (int c = i + 1; c < g->node_count; ++c)
@@ -209,6 +210,9 @@ static void check_model(const Model *m)
 #define ROTARY                                                                                     \
     "model: {name: gpt2, layers: 1, width: 24, heads: 3, context: 17, positions: rotary}\n"        \
     "optim: {name: adamw, lr: 0.003, clip: 1}\n"
+#define LLAMA                                                                                      \
+    "model: {name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, context: 24, window: 9}\n"  \
+    "optim: {name: adamw, lr: 0.003}\n"
 #define MLP                                                                                        \
     "model: {name: mlp, hidden: [64, 1035]}\n"                                                     \
     "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4}\n"
@@ -253,6 +257,8 @@ static const Model models[] = {
     {"lenet", LENET, "fp16", 8, STEPS, 8, &allowed.loss_rounded, false},
     {"lenet", LENET, "tf32", 8, STEPS, 8, &allowed.loss_rounded, false},
     {"gpt2, rotary", ROTARY, "bf16", 6, STEPS, 0, &allowed.loss_rounded, false},
+    {"llama", LLAMA, "fp32", 6, STEPS, 0, &allowed.loss, false},
+    {"llama", LLAMA, "bf16", 6, STEPS, 0, &allowed.loss_rounded, false},
     {"gpt2, 12 heads of 64", WIDE, "bf16", 8, STEPS, 0, &allowed.loss_rounded, true},
 };
 

@@ -366,6 +366,7 @@ static void check_cut_sums(Backend *device)
          false,
          false},
         {{"layer_norm", "", 1, {3, {3, 40, 64, 1}}, ACT_NONE, 2, product}, 0, 0, 0, 0, false, true},
+        {{"rms_norm", "", 1, {3, {3, 40, 64, 1}}, ACT_NONE, 2, product}, 0, 0, 0, 0, false, true},
         {{"positions", "context=50", 1, {3, {3, 40, 33, 1}}, ACT_NONE, 2, each},
          0,
          0,

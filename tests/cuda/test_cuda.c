@@ -160,6 +160,11 @@ static void test_ops(void)
         {"layer_norm", "", 1, {2, {300, 77, 1, 1}}, ACT_NONE, 0, allowed.product},
         {"layer_norm", "", 1, {2, {9, 768, 1, 1}}, ACT_NONE, 0, allowed.product},
         {"layer_norm", "", 1, {2, {5, 2304, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"rms_norm", "", 1, {3, {3, 40, 64, 1}}, ACT_NONE, 2, allowed.product},
+        {"rms_norm", "eps=1e-3", 1, {2, {300, 77, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"rms_norm", "", 1, {2, {5, 6152, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"swiglu", "", 1, {3, {3, 20, 96, 1}}, ACT_NONE, 2, allowed.elementwise},
+        {"swiglu", "", 1, {2, {65, 38, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
         {"batch_norm", "", 1, {4, {3, 24, 9, 9}}, ACT_RELU, 2, allowed.product},
         {"max_pool", "kernel=3 stride=2 pad=1", 1, {4, {2, 16, 9, 8}}, ACT_NONE, 0, allowed.exact},
         {"softmax_loss", "", 1, {2, {5, 2088, 1, 1}}, ACT_NONE, 4, allowed.elementwise},
@@ -197,6 +202,8 @@ static void run_adding_ops(Pair *p, Backend *device)
         Shape x = shape_of(3, 3, width[i] < 2000 ? 23 : 2, width[i], 1);
         run_op(p, &(OpCase){"layer_norm", "", 1, x, ACT_NONE, 2, allowed.product}, device, NULL);
     }
+    const Shape x = shape_of(3, 3, 23, 264, 1);
+    run_op(p, &(OpCase){"rms_norm", "", 1, x, ACT_NONE, 2, allowed.product}, device, NULL);
     const OpCase convs[] = {
         {"conv2d",
          "channels=12 kernel=1 bias=false",
@@ -296,6 +303,7 @@ int main(int argc, char **argv)
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
                                           {"attention of many samples", test_attention_launches},
+                                          {"attention of all kinds", test_attention_kinds},
                                           {"losses at once", test_losses},
                                           {"slices", test_slices},
                                           {"slices of sums", test_slices_of_sums},
@@ -319,7 +327,7 @@ int main(int argc, char **argv)
                                           {"graphs with averages", test_graph_averages},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 20 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 21 };
     const char *why = NULL;
     HarnessTest chosen[ALL];
     Wanted wanted = {0};

@@ -1,12 +1,12 @@
-/* attention, causal. In bf16 and fp16 it is computed by cuDNN's fused kernels if cuDNN has them for
- * the shape, else by weft's own kernels. With rotary positions, refresh writes the angles to the
- * cache, and a kernel rotates queries and keys first. */
+/* attention. In bf16 and fp16 causal attention with as many heads of keys as of queries is computed
+ * by cuDNN's fused kernels if cuDNN has them for the shape; all else by weft's own kernels. With
+ * rotary positions, refresh writes the angles to the cache, and a kernel rotates queries and keys
+ * first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 
-/* ROTARY_BASE: the base that attention.cu computes the angles with */
-enum { PART_ALIGN = 256, ROTARY_BASE = 10000 };
+enum { PART_ALIGN = 256 };
 
 /* Sizes in bytes of the parts of the workspace, which are in this order. */
 typedef struct WorkspaceParts {
@@ -16,6 +16,26 @@ typedef struct WorkspaceParts {
 static int64_t head_width(const OpSpec *s)
 {
     return s->y.shape.dim[2] / s->heads;
+}
+
+/* Number of keys that a query attends to at most. */
+static int64_t window_of(const OpSpec *s)
+{
+    const int64_t length = s->y.shape.dim[1];
+    return s->window > 0 && s->window < length ? s->window : length;
+}
+
+/* Whether cuDNN's kernels may compute it: each query attends to all keys up to its own. */
+static bool is_plain(const OpSpec *s)
+{
+    return !s->full && window_of(s) == s->y.shape.dim[1] && attention_kv_heads(s) == s->heads;
+}
+
+/* Bytes of the rotated queries and keys. */
+static size_t rotated_bytes(const OpSpec *s)
+{
+    const size_t heads = (size_t)(s->heads + attention_kv_heads(s));
+    return s->rotary ? desc_bytes(s->y) / (size_t)s->heads * heads : 0;
 }
 
 static size_t round_to_part(size_t bytes)
@@ -28,7 +48,7 @@ static WorkspaceParts workspace_parts(const Op *op)
     const OpSpec *s = &op->spec;
     const FusedAttention *fused = op->impl;
     return (WorkspaceParts){.dots = round_to_part(op->saved_bytes),
-                            .rotated = s->rotary ? round_to_part(2 * desc_bytes(s->y)) : 0,
+                            .rotated = round_to_part(rotated_bytes(s)),
                             .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
@@ -37,7 +57,7 @@ static Status choose_kernels(Op *op)
 {
     const OpSpec *s = &op->spec;
     op->kernels = "weft's own kernels, in fp32";
-    if (s->y.dtype == DTYPE_F32) return OK;
+    if (s->y.dtype == DTYPE_F32 || !is_plain(s)) return OK;
     if (cuda_has_gpu(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
     const FusedAttention *fused =
         fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
@@ -60,21 +80,6 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (width > ATTENTION_WIDTH)
         return fail(ERR_CONFIG, "cuda: attention supports heads of at most %d columns, not %lld",
                     ATTENTION_WIDTH, (long long)width);
-    if (attention_kv_heads(s) != s->heads)
-        return fail(ERR_CONFIG,
-                    "cuda: attention supports only as many heads of keys as of queries, not "
-                    "kv_heads %d of %d: use train.device=cpu",
-                    s->kv_heads, s->heads);
-    if (s->rotary && attention_rotary_base(s) != ROTARY_BASE)
-        return fail(ERR_CONFIG,
-                    "cuda: attention supports only rotary_base %d, not %g: use train.device=cpu",
-                    (int)ROTARY_BASE, attention_rotary_base(s));
-    if (s->rotary_scaling.type != ROTARY_DEFAULT)
-        return fail(ERR_CONFIG, "cuda: attention supports only rope_type default: use "
-                                "train.device=cpu");
-    if (s->window > 0 || s->full)
-        return fail(ERR_CONFIG, "cuda: attention supports no %s: use train.device=cpu",
-                    s->full ? "full: true" : "window");
     TRY(choose_kernels(op));
     double pairs = (double)(samples * s->heads) * attention_pairs(s, length);
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
@@ -101,19 +106,24 @@ static AttentionRun attention_run(const Op *op, const OpRun *run)
                           .log_sum = run->saved,
                           .dots = run->workspace,
                           .scale = 1.0f / sqrtf((float)head_width(s)),
+                          .full = s->full,
+                          .window = window_of(s),
                           .real = run->rows,
                           .length = s->y.shape.dim[1],
                           .heads = s->heads,
+                          .kv_heads = attention_kv_heads(s),
                           .width = head_width(s)};
 }
 
 static void attention_refresh(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
+    const int64_t length = s->y.shape.dim[1], width = head_width(s);
+    RotarySpeeds speeds = {0};
     if (!s->rotary) return;
-    cuda_check(
-        launch_attention_angles(cuda_stream(op), run->cache, s->y.shape.dim[1], head_width(s) / 2),
-        "kernel attention_angles");
+    speeds.gain = rotary_speeds(s, width, length, speeds.speed);
+    cuda_check(launch_attention_angles(cuda_stream(op), run->cache, length, width / 2, speeds),
+               "kernel attention_angles");
 }
 
 /* Zeroes the output of padded samples, which come last. */

@@ -1,9 +1,9 @@
-/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), computed
- * in fp32. SPLIT neighbouring lanes compute a row (a query in forward and for dq, a key for dk and
- * dv); each has SPAN of the row's columns in registers. The rows of the other kind are read through
- * shared memory, TILE at a time. All sums of a row have a fixed order, so the bits are the same
- * each time. With rotary positions (Su et al. 2021) queries and keys are rotated first, by a table
- * of angles, and their gradients are rotated back. */
+/* Attention, causal or full, in tiles (Dao et al. 2022, "FlashAttention"; 2023,
+ * "FlashAttention-2"), computed in fp32. SPLIT neighbouring lanes compute a row (a query in forward
+ * and for dq, a key for dk and dv); each has SPAN of the row's columns in registers. The rows of
+ * the other kind are read through shared memory, TILE at a time. All sums of a row have a fixed
+ * order, so the bits are the same each time. With rotary positions (Su et al. 2021) queries and
+ * keys are rotated first, by a table of angles, and their gradients are rotated back. */
 #include "elem.cuh"
 
 /* LANES: threads of a block. SCORES: scores of a row that a lane has in registers at a time. */
@@ -72,28 +72,31 @@ static __device__ __forceinline__ void store_span(const AttentionRun &run, T *he
         if (c < columns) store_float(to + c, from[c] * scale);
 }
 
-/* Addresses of the head that a block computes. Grid: tiles of rows, heads, samples. */
+/* Addresses of a head of queries, and of the keys and values that it attends to. */
 template <class T> struct Head {
     const T *q, *k, *v, *y, *dy;
     T *dq, *dk, *dv, *out;
     float *log_sum, *dots;
     int64_t qk_stride, stride, y_stride;
 
-    __device__ Head(const AttentionRun &run)
+    __device__ Head(const AttentionRun &run, int64_t head)
     {
-        int64_t columns = run.heads * run.width, sample = run.first + blockIdx.z, head = blockIdx.y;
-        stride = 3 * columns;
-        qk_stride = run.rotated ? 2 * columns : stride;
-        y_stride = columns;
-        int64_t at = sample * run.length * stride + head * run.width;
-        int64_t y_at = sample * run.length * columns + head * run.width;
-        int64_t rotated_at = sample * run.length * qk_stride + head * run.width;
-        q = run.rotated ? (const T *)run.rotated + rotated_at : (const T *)run.x + at;
-        k = q + columns;
-        v = (const T *)run.x + at + 2 * columns;
-        dq = (T *)run.dx + at;
-        dk = dq + columns;
-        dv = dk + columns;
+        int64_t sample = run.first + blockIdx.z, kv_head = head / (run.heads / run.kv_heads);
+        int64_t queries = run.heads * run.width, keys = run.kv_heads * run.width;
+        stride = queries + 2 * keys;
+        qk_stride = run.rotated ? queries + keys : stride;
+        y_stride = queries;
+        int64_t at = sample * run.length * stride;
+        int64_t y_at = sample * run.length * queries + head * run.width;
+        const T *x = (const T *)run.x + at;
+        const T *qk = run.rotated ? (const T *)run.rotated + sample * run.length * qk_stride : x;
+        q = qk + head * run.width;
+        k = qk + queries + kv_head * run.width;
+        v = x + queries + keys + kv_head * run.width;
+        T *dx = (T *)run.dx + at;
+        dq = dx + head * run.width;
+        dk = dx + queries + kv_head * run.width;
+        dv = dk + keys;
         out = (T *)run.y + y_at;
         y = out;
         dy = (const T *)run.dy + y_at;
@@ -102,19 +105,39 @@ template <class T> struct Head {
     }
 };
 
-/* Computes y and log_sum. */
+/* Whether query t attends to a key. */
+static __device__ __forceinline__ bool attends(const AttentionRun &run, int64_t t, int64_t key)
+{
+    if (run.full) return key < run.length;
+    return key <= t && t - key < run.window;
+}
+
+/* Keys begin .. end - 1 that at least one of queries first .. last attends to; begin is the first
+ * of a tile. */
+struct KeyRange {
+    int64_t begin, end;
+};
+static __device__ __forceinline__ KeyRange keys_of(const AttentionRun &run, int64_t first,
+                                                   int64_t last)
+{
+    if (run.full) return {0, run.length};
+    int64_t begin = first - run.window + 1;
+    return {begin > 0 ? begin / TILE * TILE : 0, last < run.length ? last + 1 : run.length};
+}
+
+/* Computes y and log_sum. Grid: tiles of queries, heads of queries, samples. */
 template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun run)
 {
     __shared__ Rows<SPLIT> keys, values;
     const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
-    Head<T> head(run);
+    Head<T> head(run, blockIdx.y);
     /* The last queries have the most keys and start first. */
     int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
             t = first + threadIdx.x / SPLIT;
     float q[SPAN], sum[SPAN] = {0}, largest = -INFINITY, total = 0;
     load_span(run, q, head.q, head.qk_stride, t, part);
-    int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
-    for (int64_t tile = 0; tile < end; tile += TILE) {
+    const KeyRange range = keys_of(run, first, first + QUERIES - 1);
+    for (int64_t tile = range.begin; tile < range.end; tile += TILE) {
         __syncthreads();
         load_rows<T, SPLIT>(run, keys, head.k, head.qk_stride, tile);
         load_rows<T, SPLIT>(run, values, head.v, head.stride, tile);
@@ -125,16 +148,18 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
 #pragma unroll
             for (int j = 0; j < SCORES; ++j) {
                 p[j] = dot<SPLIT>(q, keys.row[from + j] + part * (SPAN + GAP)) * run.scale;
-                if (tile + from + j > t) p[j] = -INFINITY;
+                if (!attends(run, t, tile + from + j)) p[j] = -INFINITY;
                 new_largest = p[j] > new_largest ? p[j] : new_largest;
             }
-            float rescale = __expf(largest - new_largest);
+            /* a query may attend to no key so far */
+            float origin = new_largest == -INFINITY ? 0 : new_largest;
+            float rescale = __expf(largest - origin);
             total *= rescale;
 #pragma unroll
             for (int c = 0; c < SPAN; ++c) sum[c] *= rescale;
 #pragma unroll
             for (int j = 0; j < SCORES; ++j) {
-                float w = __expf(p[j] - new_largest);
+                float w = __expf(p[j] - origin);
                 total += w;
                 add_scaled(sum, w, values.row[from + j] + part * (SPAN + GAP));
             }
@@ -161,12 +186,12 @@ template <class T> static __global__ void dots_kernel(AttentionRun run)
     if (threadIdx.x % WARP == 0) run.dots[row] = sum;
 }
 
-/* Computes dq. */
+/* Computes dq. Grid: tiles of queries, heads of queries, samples. */
 template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun run)
 {
     __shared__ Rows<SPLIT> keys, values;
     const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
-    Head<T> head(run);
+    Head<T> head(run, blockIdx.y);
     int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
             t = first + threadIdx.x / SPLIT;
     bool valid = t < run.length;
@@ -174,8 +199,8 @@ template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun
     load_span(run, q, head.q, head.qk_stride, t, part);
     load_span(run, dy, head.dy, head.y_stride, t, part);
     float log_sum = valid ? head.log_sum[t] : 0, row_dots = valid ? head.dots[t] : 0;
-    int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
-    for (int64_t tile = 0; tile < end; tile += TILE) {
+    const KeyRange range = keys_of(run, first, first + QUERIES - 1);
+    for (int64_t tile = range.begin; tile < range.end; tile += TILE) {
         __syncthreads();
         load_rows<T, SPLIT>(run, keys, head.k, head.qk_stride, tile);
         load_rows<T, SPLIT>(run, values, head.v, head.stride, tile);
@@ -185,43 +210,51 @@ template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun
             const float *key = keys.row[j] + part * (SPAN + GAP),
                         *value = values.row[j] + part * (SPAN + GAP);
             float score = dot<SPLIT>(q, key) * run.scale, dp = dot<SPLIT>(dy, value);
-            float p = valid && tile + j <= t ? __expf(score - log_sum) : 0;
+            bool pair = valid && attends(run, t, tile + j);
+            float p = pair ? __expf(score - log_sum) : 0;
             add_scaled(dq, p * (dp - row_dots), key);
         }
     }
     store_span(run, head.dq, head.stride, t, part, dq, run.scale);
 }
 
-/* Computes dk and dv. */
+/* Computes dk and dv, which are sums over the heads of queries that share the keys, in their order.
+ * Grid: tiles of keys, heads of keys, samples. */
 template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun run)
 {
     __shared__ Rows<SPLIT> queries, dys;
     __shared__ float log_sums[TILE], dots[TILE];
     const int KEYS = LANES / SPLIT, part = threadIdx.x % SPLIT;
-    Head<T> head(run);
+    const int64_t group = run.heads / run.kv_heads;
     int64_t first = (int64_t)blockIdx.x * KEYS, t = first + threadIdx.x / SPLIT;
     float k[SPAN], v[SPAN], dk[SPAN] = {0}, dv[SPAN] = {0};
+    Head<T> head(run, blockIdx.y * group);
     load_span(run, k, head.k, head.qk_stride, t, part);
     load_span(run, v, head.v, head.stride, t, part);
-    for (int64_t tile = first / TILE * TILE; tile < run.length; tile += TILE) {
-        __syncthreads();
-        load_rows<T, SPLIT>(run, queries, head.q, head.qk_stride, tile);
-        load_rows<T, SPLIT>(run, dys, head.dy, head.y_stride, tile);
-        if (threadIdx.x < TILE && tile + threadIdx.x < run.length) {
-            log_sums[threadIdx.x] = head.log_sum[tile + threadIdx.x];
-            dots[threadIdx.x] = head.dots[tile + threadIdx.x];
-        }
-        __syncthreads();
+    /* the last query that attends to one of the keys, and one more */
+    int64_t end = first + KEYS - 1 + run.window;
+    if (run.full || end > run.length) end = run.length;
+    for (int64_t i = 0; i < group; ++i) {
+        head = Head<T>(run, blockIdx.y * group + i);
+        for (int64_t tile = run.full ? 0 : first / TILE * TILE; tile < end; tile += TILE) {
+            __syncthreads();
+            load_rows<T, SPLIT>(run, queries, head.q, head.qk_stride, tile);
+            load_rows<T, SPLIT>(run, dys, head.dy, head.y_stride, tile);
+            if (threadIdx.x < TILE && tile + threadIdx.x < run.length) {
+                log_sums[threadIdx.x] = head.log_sum[tile + threadIdx.x];
+                dots[threadIdx.x] = head.dots[tile + threadIdx.x];
+            }
+            __syncthreads();
 #pragma unroll 2
-        for (int j = 0; j < TILE; ++j) {
-            const float *q = queries.row[j] + part * (SPAN + GAP),
-                        *dy = dys.row[j] + part * (SPAN + GAP);
-            float score = dot<SPLIT>(k, q) * run.scale, dp = dot<SPLIT>(v, dy);
-            /* the query is real, and the key is not after it */
-            bool attends = tile + j < run.length && t <= tile + j;
-            float p = attends ? __expf(score - log_sums[j]) : 0;
-            add_scaled(dv, p, dy);
-            add_scaled(dk, attends ? p * (dp - dots[j]) : 0, q);
+            for (int j = 0; j < TILE; ++j) {
+                const float *q = queries.row[j] + part * (SPAN + GAP),
+                            *dy = dys.row[j] + part * (SPAN + GAP);
+                float score = dot<SPLIT>(k, q) * run.scale, dp = dot<SPLIT>(v, dy);
+                bool pair = tile + j < run.length && attends(run, tile + j, t);
+                float p = pair ? __expf(score - log_sums[j]) : 0;
+                add_scaled(dv, p, dy);
+                add_scaled(dk, pair ? p * (dp - dots[j]) : 0, q);
+            }
         }
     }
     store_span(run, head.dk, head.stride, t, part, dk, run.scale);
@@ -229,17 +262,17 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
 }
 
 /* Rotates queries and keys, or with sign -1 their gradients back. `from` has rows like x; a row of
- * `to` has `parts` sets of heads: 2 for queries and keys, 3 in dx. `to` may be `from`. One thread
- * for each pair of columns. */
+ * `to` has to_stride elements and begins with the heads of queries and of keys. `to` may be `from`.
+ * One thread for each pair of columns. */
 template <class T>
-static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int64_t parts,
+static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int64_t to_stride,
                                      float sign)
 {
-    int64_t half = run.width / 2, i = element(), columns = run.heads * run.width;
-    if (i >= run.real * run.length * 2 * run.heads * half) return;
-    int64_t c = i % half, head = i / half % (2 * run.heads), row = i / half / (2 * run.heads);
-    const T *in = from + row * 3 * columns + head * run.width;
-    T *out = to + row * parts * columns + head * run.width;
+    int64_t half = run.width / 2, i = element(), heads = run.heads + run.kv_heads;
+    if (i >= run.real * run.length * heads * half) return;
+    int64_t c = i % half, head = i / half % heads, row = i / half / heads;
+    const T *in = from + row * (heads + run.kv_heads) * run.width + head * run.width;
+    T *out = to + row * to_stride + head * run.width;
     const float *angle = run.angles + 2 * (row % run.length * half + c);
     float a = as_float(in[c]), b = as_float(in[c + half]), cosine = angle[0],
           sine = sign * angle[1];
@@ -247,28 +280,29 @@ static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int
     store_float(out + c + half, b * cosine + a * sine);
 }
 
-static __global__ void angles_kernel(float *angles, int64_t length, int64_t half)
+static __global__ void angles_kernel(float *angles, int64_t length, int64_t half,
+                                     RotarySpeeds speeds)
 {
     int64_t i = element();
     if (i >= length * half) return;
-    double angle = (double)(i / half) * pow(10000.0, -(double)(i % half) / (double)half);
-    angles[2 * i] = (float)cos(angle);
-    angles[2 * i + 1] = (float)sin(angle);
+    double angle = (double)(i / half) * speeds.speed[i % half];
+    angles[2 * i] = (float)(speeds.gain * cos(angle));
+    angles[2 * i + 1] = (float)(speeds.gain * sin(angle));
 }
 
 /* most samples of a launch: the limit of a grid's third dimension */
 enum { SAMPLES = 65535 };
 
-static dim3 tile_grid(const AttentionRun &run, int split)
+static dim3 tile_grid(const AttentionRun &run, int64_t heads, int split)
 {
     int64_t left = run.real - run.first, samples = left < SAMPLES ? left : (int64_t)SAMPLES;
-    return dim3(blocks_for(run.length, LANES / split), (unsigned)run.heads, (unsigned)samples);
+    return dim3(blocks_for(run.length, LANES / split), (unsigned)heads, (unsigned)samples);
 }
 
 template <class T, int SPLIT> static void run_forward(cudaStream_t stream, AttentionRun run)
 {
     for (; run.first < run.real; run.first += SAMPLES)
-        forward_kernel<T, SPLIT><<<tile_grid(run, SPLIT), LANES, 0, stream>>>(run);
+        forward_kernel<T, SPLIT><<<tile_grid(run, run.heads, SPLIT), LANES, 0, stream>>>(run);
 }
 
 template <class T, int SPLIT> static void run_backward(cudaStream_t stream, AttentionRun run)
@@ -276,8 +310,8 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
     int64_t rows = run.real * run.heads * run.length;
     dots_kernel<T><<<blocks_for(rows, WARPS), THREADS, 0, stream>>>(run);
     for (; run.first < run.real; run.first += SAMPLES) {
-        queries_kernel<T, SPLIT><<<tile_grid(run, SPLIT), LANES, 0, stream>>>(run);
-        keys_kernel<T, SPLIT><<<tile_grid(run, SPLIT), LANES, 0, stream>>>(run);
+        queries_kernel<T, SPLIT><<<tile_grid(run, run.heads, SPLIT), LANES, 0, stream>>>(run);
+        keys_kernel<T, SPLIT><<<tile_grid(run, run.kv_heads, SPLIT), LANES, 0, stream>>>(run);
     }
 }
 
@@ -288,24 +322,25 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
                                : f<T, 4>(stream, run))
 
 cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
-                                    int64_t half)
+                                    int64_t half, RotarySpeeds speeds)
 {
-    angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half);
+    angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half,
+                                                                              speeds);
     return cudaGetLastError();
 }
 
 template <class T>
 static void rotate(cudaStream_t stream, const AttentionRun &run, const void *from, void *to,
-                   int64_t parts, float sign)
+                   int64_t to_heads, float sign)
 {
-    int64_t pairs = run.real * run.length * run.heads * run.width;
-    rotate_kernel<T><<<blocks_for(pairs, THREADS), THREADS, 0, stream>>>(run, (const T *)from,
-                                                                         (T *)to, parts, sign);
+    int64_t pairs = run.real * run.length * (run.heads + run.kv_heads) * (run.width / 2);
+    rotate_kernel<T><<<blocks_for(pairs, THREADS), THREADS, 0, stream>>>(
+        run, (const T *)from, (T *)to, to_heads * run.width, sign);
 }
 
 cudaError_t launch_attention_rotate(cudaStream_t stream, AttentionRun run)
 {
-#define LAUNCH(T) rotate<T>(stream, run, run.x, run.rotated, 2, 1)
+#define LAUNCH(T) rotate<T>(stream, run, run.x, run.rotated, run.heads + run.kv_heads, 1)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();
@@ -313,7 +348,7 @@ cudaError_t launch_attention_rotate(cudaStream_t stream, AttentionRun run)
 
 cudaError_t launch_attention_rotate_back(cudaStream_t stream, AttentionRun run)
 {
-#define LAUNCH(T) rotate<T>(stream, run, run.dx, run.dx, 3, -1)
+#define LAUNCH(T) rotate<T>(stream, run, run.dx, run.dx, run.heads + 2 * run.kv_heads, -1)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();

@@ -175,7 +175,8 @@ cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
 /* layer_norm.cu. saved: mean and inverse standard deviation of each row. partial: scratch of
  * cuda_row_parts(rows) x 2 x width floats. Backward writes dscale, dshift and, unless it is NULL,
- * dx; with `add`, the gradient is added to the values in dx. */
+ * dx; with `add`, the gradient is added to the values in dx. rms: rms_norm, whose mean counts as 0
+ * and which has no shift; shift and dshift are NULL. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -183,11 +184,22 @@ typedef struct LayerNormRun {
     const float *scale, *shift;
     float *dscale, *dshift, *saved, *partial;
     float eps;
-    bool add;
+    bool add, rms;
     int64_t rows, real, width;
 } LayerNormRun;
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
+
+/* swiglu.cu: y = silu(gate) up, where a row of x (rows, 2 width) has gate and then up. Backward
+ * reads x and dy and writes dx. */
+typedef struct SwigluRun {
+    DType type;
+    const void *x, *dy;
+    void *y, *dx;
+    int64_t rows, width;
+} SwigluRun;
+cudaError_t launch_swiglu(cudaStream_t stream, SwigluRun run);
+cudaError_t launch_swiglu_backward(cudaStream_t stream, SwigluRun run);
 
 /* dropout.cu: to = from * (kept ? scale : 0), for channels-last images or samples in plain order
  * (one channel, all elements as pixels). A sample may be this rank's slice of a whole sample: its
@@ -213,16 +225,16 @@ typedef struct DropoutRun {
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: causal attention, see info_attention; samples from `real` on are neither read nor
- * written. Heads have at most ATTENTION_WIDTH columns. */
+/* attention.cu: attention, see info_attention; samples from `real` on are neither read nor written.
+ * Heads have at most ATTENTION_WIDTH columns. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
     /* With rotary positions, else NULL. rotated: the rotated queries and keys, which are read in
-     * place of those in x, [samples, length, 2, heads, width]. angles: cosine and sine for position
-     * t and pair i, at 2 (t width / 2 + i). */
+     * place of those in x, [samples, length, heads + kv_heads, width]. angles: cosine and sine for
+     * position t and pair i, at 2 (t width / 2 + i). */
     void *rotated;
     const float *angles;
     /* [samples, heads, length]. log_sum: log of the sum of a query's exponentials, written by
@@ -231,13 +243,21 @@ typedef struct AttentionRun {
     float *log_sum, *dots;
     /* factor of the scores */
     float scale;
-    /* width: columns of a head */
-    int64_t real, length, heads, width;
+    /* a query attends to all keys; else to its own and those before it, at most `window` of them */
+    bool full;
+    int64_t window;
+    /* heads: of queries; kv_heads: of keys and of values, a divisor of heads; width: columns of a
+     * head */
+    int64_t real, length, heads, kv_heads, width;
     /* first sample of a launch; set by the launchers */
     int64_t first;
 } AttentionRun;
+/* Angular speeds of the pairs of a head, and the factor on cosines and sines (rotary_speeds). */
+typedef struct RotarySpeeds {
+    double speed[ATTENTION_WIDTH / 2], gain;
+} RotarySpeeds;
 cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
-                                    int64_t half);
+                                    int64_t half, RotarySpeeds speeds);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
 /* With `rotated`, writes the gradients of the rotated queries and keys to dx. */
 cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);

@@ -1,6 +1,12 @@
-/* layer_norm over the last dimension. One launch computes dx and the parameters' gradients, because
- * both need x and dy. */
+/* layer_norm and rms_norm over the last dimension. One launch computes dx and the parameters'
+ * gradients, because both need x and dy. */
+#include "tensor/op_list.h"
 #include "token_sums.h"
+
+static bool is_rms(const Op *op)
+{
+    return op->spec.kind == OP_RMS_NORM;
+}
 
 static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
 {
@@ -12,13 +18,14 @@ static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
                           .y = run->y,
                           .dx = run->dx[0],
                           .scale = run->w[0],
-                          .shift = run->w[1],
+                          .shift = is_rms(op) ? NULL : run->w[1],
                           .dscale = run->dw[0],
-                          .dshift = run->dw[1],
+                          .dshift = is_rms(op) ? NULL : run->dw[1],
                           .saved = run->saved,
                           .partial = run->workspace,
                           .eps = s->eps,
                           .add = run->dx_add,
+                          .rms = is_rms(op),
                           .rows = rows,
                           .real = rows / s->y.shape.dim[0] * run->rows,
                           .width = width};
@@ -32,7 +39,7 @@ static void sum_rows(const Op *op, const TokenRows *rows, float *out, float *par
     slice.dy = rows->dy;
     slice.saved = rows->saved;
     slice.dscale = out;
-    slice.dshift = out + slice.width;
+    slice.dshift = slice.rms ? NULL : out + slice.width;
     slice.partial = partial;
     slice.rows = rows->rows;
     slice.real = rows->real;
@@ -43,7 +50,7 @@ static TokenSums token_sums(const Op *op)
 {
     const OpSpec *s = &op->spec;
     const int64_t width = s->y.shape.dim[s->y.shape.ndim - 1];
-    return (TokenSums){.sums = 2,
+    return (TokenSums){.sums = is_rms(op) ? 1 : 2,
                        .width = width,
                        .partial = 2 * cuda_row_parts(cuda_token_rows_most(s)) * width,
                        .saved = 2,
@@ -88,7 +95,7 @@ static void layer_norm_backward(Op *op, const OpRun *run)
         if (!op->spec.frozen) cuda_token_sums_run(op, run, &sums, 0);
         if (!run->dx[0]) return;
         all.dscale = all.partial + 2 * cuda_row_parts(all.rows) * all.width;
-        all.dshift = all.dscale + all.width;
+        all.dshift = all.rms ? NULL : all.dscale + all.width;
     }
     cuda_check(launch_layer_norm_backward(cuda_stream(op), all), "kernel layer_norm_backward");
 }
@@ -107,6 +114,14 @@ static void layer_norm_backward_weight(Op *op, const OpRun *run)
 
 const OpTable cuda_layer_norm = {
     .name = "layer_norm",
+    .plan = layer_norm_plan,
+    .forward = layer_norm_forward,
+    .backward_data = layer_norm_backward_data,
+    .backward_weight = layer_norm_backward_weight,
+};
+
+const OpTable cuda_rms_norm = {
+    .name = "rms_norm",
     .plan = layer_norm_plan,
     .forward = layer_norm_forward,
     .backward_data = layer_norm_backward_data,

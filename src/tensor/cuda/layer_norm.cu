@@ -1,7 +1,7 @@
-/* Layer norm over the last dimension. The threads with the same threadIdx.y compute a row, and a
- * block has several rows. Each thread keeps its PACKS_KEPT packs of the row in registers; if these
- * would be too many, PACKS_KEPT is 0 and they are read again, from the cache. The parameters'
- * gradients are sums over rows. */
+/* Layer norm and rms_norm over the last dimension. The threads with the same threadIdx.y compute a
+ * row, and a block has several rows. Each thread keeps its PACKS_KEPT packs of the row in
+ * registers; if these would be too many, PACKS_KEPT is 0 and they are read again, from the cache.
+ * The parameters' gradients are sums over rows. */
 #include "columns.cuh"
 
 /* most packs that a thread of the backward kernel keeps: it also keeps their sums */
@@ -58,11 +58,13 @@ static __global__ void forward_kernel(LayerNormRun run)
     if (row < run.real) {
         Row<T, E, ALIGNED, PACKS_KEPT> x(run.x, row, width);
         float sum = 0, squares = 0;
-        each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
-            Pack<T, E> v = x.at(k, c);
-            for (int e = 0; e < E; ++e) sum += v[e];
-        });
-        mean = warp_sum(sum) / width;
+        if (!run.rms) {
+            each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
+                Pack<T, E> v = x.at(k, c);
+                for (int e = 0; e < E; ++e) sum += v[e];
+            });
+            mean = warp_sum(sum) / width;
+        }
         each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             for (int e = 0; e < E; ++e) squares += (v[e] - mean) * (v[e] - mean);
@@ -70,9 +72,9 @@ static __global__ void forward_kernel(LayerNormRun run)
         inverse = 1 / sqrtf(warp_sum(squares) / width + run.eps);
         each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
-            float scale[E], shift[E], out[E];
+            float scale[E], shift[E] = {}, out[E];
             read_floats<E, ALIGNED>(scale, run.scale + c);
-            read_floats<E, ALIGNED>(shift, run.shift + c);
+            if (!run.rms) read_floats<E, ALIGNED>(shift, run.shift + c);
             for (int e = 0; e < E; ++e) out[e] = (v[e] - mean) * inverse * scale[e] + shift[e];
             write_floats<E, ALIGNED>(y + c, out);
         });
@@ -104,8 +106,8 @@ static __device__ __forceinline__ void row_sums(float *a, float *b, int buffer)
     }
 }
 
-/* Numbers of one row for its backward pass: mean of x, inverse standard deviation, mean of g, mean
- * of g n, where n = (x - mean) inverse and g = dy scale. */
+/* Numbers of one row for its backward pass: mean of x, inverse standard deviation, mean of g (0 in
+ * rms_norm), mean of g n, where n = (x - mean) inverse and g = dy scale. */
 struct RowGradient {
     float mean, inverse, g, gn;
 };
@@ -147,7 +149,7 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
             });
         }
         row_sums(&r.g, &r.gn, buffer);
-        r.g /= width;
+        r.g = run.rms ? 0 : r.g / width;
         r.gn /= width;
         if (real)
             each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
@@ -206,7 +208,7 @@ static __global__ void join_kernel(LayerNormRun run, int64_t parts)
     float sum[2];
     if (!join_parts<float, 2>(run.partial, parts, run.width, c, sum)) return;
     run.dscale[c] = sum[0];
-    run.dshift[c] = sum[1];
+    if (!run.rms) run.dshift[c] = sum[1];
 }
 
 static bool is_aligned(const LayerNormRun &run)
