@@ -28,6 +28,7 @@ typedef struct Rig {
     bool in_place;
     int32_t *labels;
     float *targets, *target_weights;
+    int64_t target_weight_count;
     int64_t *sample;
     BoxTargets boxes;
     size_t box_bytes;
@@ -144,11 +145,17 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
     return OK;
 }
 
+/* The kind of this name; also channel_sum, which is not in the list of kinds. */
+static inline const LayerKind *rig_kind(const char *name)
+{
+    return strcmp(name, layer_channel_sum.name) == 0 ? &layer_channel_sum : layer_kind(name);
+}
+
 /* Begins a rig: sets spec to the kind's defaults and the attributes. The caller then sets x,
  * x_count, act and further fields. */
 static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name, const char *attrs)
 {
-    const LayerKind *kind = layer_kind(kind_name);
+    const LayerKind *kind = rig_kind(kind_name);
     if (!kind) return fail(ERR_BUG, "no layer kind %s", kind_name);
     bool in_place = rig->in_place;
     *rig = (Rig){.backend = backend, .in_place = in_place};
@@ -212,7 +219,7 @@ static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
         rig->spec.need_dx[i] = rig->spec.x[i].dtype != DTYPE_I32;
-    TRY(layer_infer(layer_kind(kind_name), &rig->spec, &rig->size, rig->param));
+    TRY(layer_infer(rig_kind(kind_name), &rig->spec, &rig->size, rig->param));
     TRY(rig_plan(rig));
     rig_memory(rig);
     return OK;
@@ -240,8 +247,7 @@ static inline void rig_close(Rig *rig)
     rig_release(rig, run->workspace, rig->op->workspace_bytes);
     rig_release(rig, rig->labels, (size_t)(rig->labels ? loss_labels(spec) : 0) * sizeof(int32_t));
     rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
-    rig_release(rig, rig->target_weights,
-                (size_t)(shape_count(spec->x[0].shape) / samples) * sizeof(float));
+    rig_release(rig, rig->target_weights, (size_t)rig->target_weight_count * sizeof(float));
     rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
     rig_release(rig, rig->boxes.start, (size_t)(samples + 1) * sizeof(int32_t));
     rig_release(rig, rig->boxes.row, rig->box_bytes);
@@ -270,11 +276,15 @@ static inline void rig_set_labels(Rig *rig, const int32_t *labels, int64_t count
     rig->run.labels = rig->labels;
 }
 
-static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_t count)
+/* step: OpRun.weights_step. Later calls have as many weights. */
+static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_t count,
+                                          int64_t step)
 {
     if (!rig->target_weights) rig->target_weights = rig_alloc(rig, (size_t)count * sizeof *weights);
+    rig->target_weight_count = count;
     rig_copy(rig, rig->target_weights, weights, (size_t)count * sizeof *weights);
     rig->run.target_weights = rig->target_weights;
+    rig->run.weights_step = step;
 }
 
 static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count)

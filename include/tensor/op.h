@@ -104,7 +104,7 @@ typedef struct OpRun {
     const float *targets;
     /* losses for numbers: finite weights >= 0 of the targets; NULL: all 1. weights_step 0:
      * float[K], the same for all samples and in all runs of the operation. weights_step K:
-     * float[N][K] (CPU only). */
+     * float[N][K]. */
     const float *target_weights;
     int64_t weights_step;
     /* losses for boxes: the target boxes */

@@ -32,9 +32,9 @@
     _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
     _(SWIGLU, swiglu, EVERYWHERE)                                                                  \
     _(BAG, bag, CPU_ONLY)                                                                          \
-    _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
-    _(FOCAL_LOSS, focal_loss, CPU_ONLY)                                                            \
-    _(REGION_LOSS, region_loss, CPU_ONLY)                                                          \
+    _(SIGMOID_LOSS, sigmoid_loss, EVERYWHERE)                                                      \
+    _(FOCAL_LOSS, focal_loss, EVERYWHERE)                                                          \
+    _(REGION_LOSS, region_loss, EVERYWHERE)                                                        \
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
     _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \

@@ -243,6 +243,7 @@ static void make_graph(Splitter *s)
                   .steps = from->steps,
                   .classes = from->classes,
                   .box_rows = from->box_rows,
+                  .weights_vary = from->weights_vary,
                   .param_count = from->param_count,
                   .rank = s->rank,
                   .ranks = s->ranks};

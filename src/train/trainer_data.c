@@ -359,6 +359,12 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
                            set->path, (long long)given);
 }
 
+/* Whether weights of targets differ from sample to sample of a set, which may be empty. */
+static bool weights_vary(const DataSet *set)
+{
+    return data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);
+}
+
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples)
 {
@@ -369,9 +375,6 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
                                "%s is no set of fields, so its samples "
                                "have no steps: set it to 1",
                                train->path);
-    if (fields && field_loss_weights_vary(&train->field_set) && config->train.device == DEVICE_CUDA)
-        return config_fail_key(config, "data.mask", "%s has a time, which needs train.device: cpu",
-                               config->data.mask);
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
@@ -381,6 +384,7 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
         TRY(graph_build_ids(graph, config, input, ids, outputs));
     TRY(check_targets(*graph, config, train));
     TRY(check_labels(*graph, config, train));
+    (*graph)->weights_vary = weights_vary(train) || weights_vary(test);
     (*graph)->box_rows =
         samples * data_box_most(train->box_most > test->box_most ? train : test, config, true);
     return OK;

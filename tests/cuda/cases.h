@@ -45,6 +45,8 @@ static const struct {
     /* gradients with slopes of up to 10, charbonnier's with eps 0.1, at an input that was
      * rounded */
     Bound steep;
+    /* losses of pixels: exponentials, powers, and sums of them in another order */
+    Bound pixel;
     /* exchanges, whose results are rounded before and after the bias */
     Bound exchange;
     /* |cuda - cpu| of the loss in ten training steps */
@@ -65,6 +67,7 @@ static const struct {
              .conv = {2e-5, 3},
              .from_output = {2e-6, 2.5},
              .steep = {2e-6, 8},
+             .pixel = {4e-6, 1.5},
              .exchange = {2e-6, 2.5},
              .loss = 1e-4,
              .deep = 5e-3,

@@ -45,10 +45,37 @@ static Status open_act(Pair *p)
     return rig_open(&p->act, "gelu");
 }
 
+/* Sums of channels of inputs with `channels` channels each, as many as a channel_sum can have: of
+ * one term, of two, of none, and terms that are read several times. */
+static void set_channel_sums(OpSpec *spec, int channels)
+{
+    enum { SUMS = 300 };
+    static ChannelSum sums[SUMS];
+    const int inputs = spec->x_count;
+    for (int c = 0; c < SUMS; ++c) {
+        const ChannelTerm a = {(int16_t)(c % inputs), (int16_t)(c % channels),
+                               1 + 0.5f * (float)(c % 3)};
+        const ChannelTerm b = {(int16_t)(c / 2 % inputs), (int16_t)(c / 3 % channels), -0.75f};
+        sums[c] = (ChannelSum){c % 3, 0.25f * (float)(c % 4), {a, b}};
+    }
+    spec->channel_sums = sums;
+    spec->sums = channels < SUMS ? channels + 2 : SUMS;
+}
+
+static void set_inputs(OpSpec *spec, const OpCase *c)
+{
+    const bool tokens = strcmp(c->kind, "embedding") == 0;
+    spec->x_count = c->x_count;
+    for (int i = 0; i < c->x_count; ++i)
+        spec->x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
+    if (strcmp(c->kind, "film") == 0)
+        spec->x[1] = desc_plain(shape_of(2, c->x.dim[0], 2 * c->x.dim[1], 1, 1), DTYPE_F32);
+    if (strcmp(c->kind, "channel_sum") == 0) set_channel_sums(spec, (int)c->x.dim[1]);
+}
+
 static Status pair_open(Pair *p, const OpCase *c, Backend *device)
 {
     char shape[64];
-    bool tokens = strcmp(c->kind, "embedding") == 0;
     p->c = c;
     p->act = (Rig){0};
     snprintf(p->what, sizeof p->what, "%s %s on %s%s", c->kind, c->attrs, shape_text(c->x, shape),
@@ -59,9 +86,7 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
         TRY(rig_spec(rig, d ? device : cpu, c->kind, c->attrs));
         bool apart = c->act == ACT_GELU && d == 0;
         if (c->act != ACT_NONE && !apart) rig->spec.act = c->act;
-        rig->spec.x_count = c->x_count;
-        for (int i = 0; i < c->x_count; ++i)
-            rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
+        set_inputs(&rig->spec, c);
         rig->spec.x_shared = p->adds;
         if (d == 1) {
             rig->spec.slices = p->slices;
@@ -112,46 +137,57 @@ static void pair_give_boxes(Pair *p)
     static const int32_t start[] = {0, 3, 6, 9}, normaliser[] = {31, 17, 23, 7};
     for (int d = 0; d < 2; ++d) {
         rig_set_boxes(&p->rig[d], start, row[0], normaliser + 3 - p->rig[d].spec.x_count);
-        p->rig[d].run.loss_scale = 0.125f;
     }
 }
 
-/* Gives targets. Targets of fields also have weights, and every fourth target is missing. */
+/* Gives targets. Targets of fields also have weights, those of shape (N,C,L) other ones for each
+ * sample, and every fourth target is missing. */
 static void pair_give_targets(Pair *p)
 {
     const Shape x = p->rig[0].spec.x[0].shape;
     const int64_t count = shape_count(x), each = count / x.dim[0];
-    float *weights = mem_new((size_t)each * sizeof *weights);
-    fill(weights, each, 1);
-    for (int64_t i = 0; i < each; ++i) weights[i] = fabsf(weights[i]);
+    const int64_t step = x.ndim == 3 ? each : 0, weight_count = step > 0 ? count : each;
+    float *weights = mem_new((size_t)weight_count * sizeof *weights);
+    fill(weights, weight_count, 1);
+    for (int64_t i = 0; i < weight_count; ++i) weights[i] = fabsf(weights[i]);
     for (int64_t i = 0; x.ndim > 2 && i < count; i += 4) p->given[i] = NAN;
     for (int d = 0; d < 2; ++d) {
         rig_set_targets(&p->rig[d], p->given, count);
-        if (x.ndim > 2) rig_set_target_weights(&p->rig[d], weights, each);
+        if (x.ndim > 2) rig_set_target_weights(&p->rig[d], weights, weight_count, step);
     }
     mem_free(&weights);
+}
+
+/* Gives labels; with one for each pixel, one in five is missing. */
+static void pair_give_classes(Pair *p)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    const Shape x = spec->x[0].shape;
+    const int64_t lines = loss_labels(spec);
+    uint64_t classes = (uint64_t)x.dim[x.ndim == 4 ? 1 : x.ndim - 1];
+    RngKey key = rng_key(seed, RNG_TEST, 0, 1);
+    int32_t *labels = mem_new((size_t)lines * sizeof *labels);
+    if (spec->kind == OP_SIGMOID_LOSS) classes = 2;
+    for (int64_t i = 0; i < lines; ++i)
+        labels[i] = x.ndim == 4 && i % 5 == 3 ? -1 : (int32_t)(rng_u32(key, (uint64_t)i) % classes);
+    for (int d = 0; d < 2; ++d) rig_set_labels(&p->rig[d], labels, lines);
+    mem_free(&labels);
 }
 
 static void pair_give_labels(Pair *p)
 {
     const OpSpec *spec = &p->rig[0].spec;
-    if (op_info(spec->kind)->reads == READS_BOXES) {
+    const OpReads reads = op_info(spec->kind)->reads;
+    const int64_t count = shape_count(spec->x[0].shape), each = count / spec->x[0].shape.dim[0];
+    /* gradients of the mean of many losses are small, and fp16 would lose their digits */
+    for (int d = 0; d < 2; ++d) p->rig[d].run.loss_scale = each > 4096 ? 4096 : 0.125f;
+    fill(p->given, count, 1);
+    if (reads == READS_BOXES)
         pair_give_boxes(p);
-        return;
-    }
-    int64_t width = spec->x[0].shape.dim[spec->x[0].shape.ndim - 1],
-            lines = shape_count(spec->y.shape) / LOSS_COLUMNS;
-    RngKey key = rng_key(seed, RNG_TEST, 0, 1);
-    int32_t *labels = mem_new((size_t)lines * sizeof *labels);
-    for (int64_t i = 0; i < lines; ++i)
-        labels[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint64_t)width);
-    fill(p->given, shape_count(spec->x[0].shape), 1);
-    for (int d = 0; d < 2; ++d) {
-        p->rig[d].run.loss_scale = 0.125f;
-        if (spec->kind == OP_SOFTMAX_LOSS) rig_set_labels(&p->rig[d], labels, lines);
-    }
-    if (spec->kind != OP_SOFTMAX_LOSS) pair_give_targets(p);
-    mem_free(&labels);
+    else if (reads == READS_LABELS)
+        pair_give_classes(p);
+    else
+        pair_give_targets(p);
 }
 
 static void pair_give_before(Pair *p)

@@ -11,6 +11,7 @@
  *     SEED: of the inputs; 1 if not given, so that the suite never fails by chance; `make
  *     check-cuda` gives a new one */
 #include "attention_cases.h"
+#include "field_cases.h"
 #include "flat_cases.h"
 #include "gelu_cases.h"
 #include "graph_cases.h"
@@ -305,6 +306,9 @@ int main(int argc, char **argv)
                                           {"attention of many samples", test_attention_launches},
                                           {"attention of all kinds", test_attention_kinds},
                                           {"losses at once", test_losses},
+                                          {"losses of pixels", test_pixel_losses},
+                                          {"labels that are no classes", test_bad_labels},
+                                          {"losses of wide fields", test_wide_losses},
                                           {"slices", test_slices},
                                           {"slices of sums", test_slices_of_sums},
                                           {"sums", test_flat_sums},
@@ -327,7 +331,7 @@ int main(int argc, char **argv)
                                           {"graphs with averages", test_graph_averages},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 21 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 24 };
     const char *why = NULL;
     HarnessTest chosen[ALL];
     Wanted wanted = {0};

@@ -260,7 +260,7 @@ static void give(Rig *rig, const Case *c)
     }
     if (targets) rig_set_targets(rig, targets->value, shape_count(targets->shape));
     const CaseTensor *weights = find(c, "weights", -1);
-    if (weights) rig_set_target_weights(rig, weights->value, shape_count(weights->shape));
+    if (weights) rig_set_target_weights(rig, weights->value, shape_count(weights->shape), 0);
     const CaseTensor *boxes = find(c, "boxes", -1);
     if (boxes) {
         int32_t *start = integers(find(c, "box_start", -1));

@@ -105,7 +105,7 @@ static void give_rest(Rig *rig)
             for (int64_t i = 0; i < count; i += 4) targets[i] = NAN;
             for (int64_t i = 0; i < count / samples; ++i)
                 weights[i] = i == 1 ? 0 : 0.1f + fabsf(weights[i]);
-            rig_set_target_weights(rig, weights, count / samples);
+            rig_set_target_weights(rig, weights, count / samples, 0);
             mem_free(&weights);
         }
         rig_set_targets(rig, targets, count);

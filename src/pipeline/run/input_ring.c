@@ -59,6 +59,12 @@ static size_t weights_bytes(const Plan *plan)
     return targets_bytes(plan) / (size_t)plan->graph->input.shape.dim[0];
 }
 
+/* Bytes of the weights of a micro-batch's targets; 0 if all samples have the same. */
+static size_t own_weights_bytes(const Plan *plan)
+{
+    return plan->graph->weights_vary ? targets_bytes(plan) : 0;
+}
+
 /* Bytes of the arrays of BoxTargets; all 0 if the loss does not read boxes. */
 typedef struct BoxBytes {
     size_t start, row, matches;
@@ -97,6 +103,7 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
         in->data = t->alloc(backend, desc_bytes(context->plan->graph->input));
         in->labels = t->alloc(backend, labels_bytes(context->plan));
         in->targets = t->alloc(backend, targets_bytes(context->plan));
+        in->weights = t->alloc(backend, own_weights_bytes(context->plan));
         in->sample = t->alloc(backend, samples_bytes(context->plan));
         const BoxBytes boxes = box_bytes(context->plan);
         in->box_start = t->alloc(backend, boxes.start);
@@ -117,6 +124,7 @@ void input_ring_fini(InputRing *ring)
         context_release(c, in->data, desc_bytes(c->plan->graph->input));
         context_release(c, in->labels, labels_bytes(c->plan));
         context_release(c, in->targets, targets_bytes(c->plan));
+        context_release(c, in->weights, own_weights_bytes(c->plan));
         context_release(c, in->sample, samples_bytes(c->plan));
         const BoxBytes boxes = box_bytes(c->plan);
         context_release(c, in->box_start, boxes.start);
@@ -150,6 +158,18 @@ static void copy_boxes(const InputRing *ring, Input *in)
     copy_in(ring, in->matches, in->batch->matches, bytes.matches);
 }
 
+static void copy_weights(InputRing *ring, const Input *in)
+{
+    const Plan *plan = ring->context->plan;
+    const float *weights = in->batch->target_weights;
+    if (in->batch->weights_step > 0) {
+        copy_in(ring, in->weights, weights, own_weights_bytes(plan));
+    } else if (weights && weights != ring->weights_of) {
+        ring->weights_of = weights;
+        copy_in(ring, ring->weights, weights, weights_bytes(plan));
+    }
+}
+
 static void copy_batch(InputRing *ring, Input *in)
 {
     const Plan *plan = ring->context->plan;
@@ -158,10 +178,7 @@ static void copy_batch(InputRing *ring, Input *in)
     copy_in(ring, in->data, host_data(in->batch), desc_bytes(plan->graph->input));
     copy_in(ring, in->labels, in->batch->labels, labels_bytes(plan));
     copy_in(ring, in->targets, in->batch->targets, targets_bytes(plan));
-    if (in->batch->target_weights && in->batch->target_weights != ring->weights_of) {
-        ring->weights_of = in->batch->target_weights;
-        copy_in(ring, ring->weights, ring->weights_of, weights_bytes(plan));
-    }
+    copy_weights(ring, in);
     copy_in(ring, in->sample, in->batch->sample, samples_bytes(plan));
     if (in->batch->box_start) copy_boxes(ring, in);
     t->event_record(in->copied, ring->copies);
@@ -223,6 +240,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
     const Batch *batch = in->batch;
     bool host = ring->context->backend->table->host_memory;
     const void *data = host ? host_data(batch) : in->data;
+    const float *weights = batch->weights_step > 0 ? in->weights : ring->weights;
     slot->empty = batch->rows == 0;
     for (int i = 0; i < chunk->plan->run_count; ++i) {
         const RunOffsets *at = &chunk->plan->run[i];
@@ -235,8 +253,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
-        run->target_weights =
-            host || !batch->target_weights ? batch->target_weights : ring->weights;
+        run->target_weights = host || !batch->target_weights ? batch->target_weights : weights;
         run->weights_step = batch->weights_step;
         run->boxes = host ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
                           : (BoxTargets){in->box_start, in->box_row, in->matches};

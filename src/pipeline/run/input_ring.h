@@ -21,6 +21,8 @@ typedef struct Input {
     void *data;
     int32_t *labels;
     float *targets;
+    /* weights of each sample's targets; NULL if they do not vary */
+    float *weights;
     int64_t *sample;
     int32_t *box_start;
     float *box_row;
@@ -44,8 +46,9 @@ typedef struct InputRing {
     int base;
     /* stream that copies micro-batches to the device; NULL if operations read host memory; owned */
     Stream *copies;
-    /* weights: weights of targets in the memory of a device; owned; NULL if operations read host
-     * memory. weights_of: array on the host from which they were copied; borrowed. */
+    /* weights: weights of targets that all samples share, in the memory of a device; owned; NULL if
+     * operations read host memory. weights_of: array on the host from which they were copied;
+     * borrowed. */
     float *weights;
     const float *weights_of;
 } InputRing;

@@ -375,8 +375,10 @@ typedef struct LossRun {
     /* point_loss, and its delta or eps */
     PointLoss point;
     float size;
-    /* point_loss: weights of a row's targets (width); NULL: all 1 */
+    /* point_loss: weights of a row's targets, those of the next row weights_step further; NULL: all
+     * 1 */
     const float *weights;
+    int64_t weights_step;
     /* output of forward: (rows, LOSS_COLUMNS) */
     float *columns;
     /* softmax_loss: log of the sum of a row's exponentials (rows); forward writes it, backward
@@ -385,6 +387,8 @@ typedef struct LossRun {
     /* point_loss: sum of the weights of a row's targets that are not missing (rows); forward writes
      * it, backward reads it */
     float *row_weight;
+    /* point_loss: scratch of rows x cuda_point_parts(width) x 2 */
+    double *partial;
     /* gradient, in the layout of x; may be x. launch_softmax_loss writes it, too, unless it is
      * NULL. */
     void *dx;
@@ -395,6 +399,15 @@ typedef struct LossRun {
     /* bytes of shared memory in which a block may keep its row (cuda_softmax_shared_bytes) */
     int64_t shared_bytes;
 } LossRun;
+/* Number of parts that point_loss divides a row into: wide rows, which are fields, have a block for
+ * each part, others a warp. */
+enum { CUDA_POINT_COLUMNS = 8192 };
+static inline int64_t cuda_point_parts(int64_t width)
+{
+    int64_t parts = width / CUDA_POINT_COLUMNS;
+    if (parts > CUDA_SUM_BLOCKS) parts = CUDA_SUM_BLOCKS;
+    return parts > 1 ? parts : 1;
+}
 /* Sets *bytes to the shared memory in which a block of softmax_loss may keep its row on GPU
  * `device`. */
 cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes);
@@ -402,6 +415,41 @@ cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_point_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
+
+/* pixel_loss.cu: losses with a label for each pixel of x (samples, pixels, classes), channels last;
+ * a label of -1 is none. Rows are pixels of all samples. Results and gradients of padded samples
+ * are 0, and a label out of range makes a loss NaN. dx may be x.
+ *     launch_pixel_loss    cross-entropy, focal loss: columns (rows, LOSS_COLUMNS), log_sum, factor
+ *     launch_region_loss   Dice and IoU: columns (samples, LOSS_COLUMNS), log_sum, slopes
+ *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: columns */
+typedef struct PixelRun {
+    DType type;
+    const void *x;
+    const int32_t *labels;
+    float *columns;
+    void *dx;
+    /* log of the sum of a pixel's exponentials (rows); pixels / sum of weights (samples); slopes of
+     * region_loss by a class's sums (samples, 2, classes): forward writes them, backward reads
+     * them */
+    float *log_sum, *factor, *slopes;
+    /* scratch: sums of weights (samples, parts), or of classes (samples, cuda_sum_parts(type,
+     * pixels, classes), 3, classes) */
+    double *partial;
+    ClassWeights weights;
+    RegionLoss region;
+    /* weight_sum: of the weights of all classes; focus: gamma of focal loss */
+    float weight_sum, smoothing, focus, scale;
+    /* source of the loss scale, as in LossRun */
+    const StepNumbers *numbers;
+    /* parts: blocks of a sample */
+    int64_t samples, real, pixels, classes, parts;
+} PixelRun;
+cudaError_t launch_pixel_loss(cudaStream_t stream, PixelRun run);
+cudaError_t launch_pixel_loss_backward(cudaStream_t stream, PixelRun run);
+cudaError_t launch_region_loss(cudaStream_t stream, PixelRun run);
+cudaError_t launch_region_loss_backward(cudaStream_t stream, PixelRun run);
+cudaError_t launch_sigmoid_loss(cudaStream_t stream, PixelRun run);
+cudaError_t launch_sigmoid_loss_backward(cudaStream_t stream, PixelRun run);
 
 /* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. launch_yolo_loss
  * writes `best` and `parts` of its level; launch_yolo_columns adds the parts of all levels. */

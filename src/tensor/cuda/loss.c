@@ -2,7 +2,7 @@
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
  * computes it in forward already. If logits are in slices, on one or several ranks, forward
  * computes partial results of each slice, which the ranks gather. */
-#include "cuda.h"
+#include "pixel_loss.h"
 #include "tensor/op_list.h"
 
 /* Slices of a row of logits: number of slices on all ranks; this rank's first slice and number of
@@ -23,14 +23,20 @@ static bool is_field(const OpSpec *spec)
     return op_info(spec->kind)->reads == READS_TARGETS && spec->x[0].shape.ndim > 2;
 }
 
+/* A field has one row for each sample, and so has x of shape (N,K); other x of shape (N,T,K) have
+ * T. */
+static int64_t row_width(const OpSpec *spec)
+{
+    const Shape x = spec->x[0].shape;
+    return is_field(spec) ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
+}
+
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
     const DType precision = op->backend->options.precision;
-    if (spec->kind == OP_SOFTMAX_LOSS && x->shape.ndim == 4)
-        return fail(ERR_CONFIG, "cuda: softmax_loss has no label for each pixel of (N,C,H,W): use "
-                                "train.device=cpu");
+    if (cuda_has_pixels(spec)) return cuda_pixel_plan(op, preferred);
     if (is_field(spec)) {
         preferred[0] = desc_plain(x->shape, precision);
         if (!desc_equal(preferred[0], *x)) return OK;
@@ -43,31 +49,34 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
     size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
     op->saved_bytes = row_floats;
-    if (spec->kind != OP_SOFTMAX_LOSS) return OK;
+    if (spec->kind != OP_SOFTMAX_LOSS) {
+        const int64_t width = row_width(spec), rows = shape_count(x->shape) / width;
+        op->workspace_bytes = (size_t)(2 * rows * cuda_point_parts(width)) * sizeof(double);
+        return OK;
+    }
     const ClassSlices c = class_slices(spec);
     op->workspace_bytes = row_floats * (1 + LOSS_SUMMARY) * (size_t)(c.count + c.total);
     op->dx_over_x = true;
     return OK;
 }
 
-/* A field, or x of shape (N,K), has one row for each sample; any other x of shape (N,T,K) has T
- * rows. */
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;
     const TensorSlice *slice = &op->spec.slice;
     const bool field = is_field(&op->spec);
-    int64_t width = field ? shape_count(*x) / x->dim[0] : x->dim[x->ndim - 1],
-            rows = shape_count(*x) / width;
+    const int64_t width = row_width(&op->spec), rows = shape_count(*x) / width;
     return (LossRun){
         .type = op->spec.x[0].dtype,
         .x = run->x[0],
         .labels = run->labels,
         .targets = run->targets,
         .weights = run->target_weights,
+        .weights_step = run->weights_step,
         .columns = run->y,
         .log_sum = run->saved,
         .row_weight = run->saved,
+        .partial = run->workspace,
         .dx = run->dx[0],
         .point = op->spec.point,
         .size = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
@@ -143,6 +152,10 @@ static bool gradient_in_forward(const Op *op, const OpRun *run)
 static void softmax_forward(Op *op, const OpRun *run)
 {
     LossRun loss = forward_run(op, run);
+    if (cuda_has_pixels(&op->spec)) {
+        cuda_pixel_forward(op, run);
+        return;
+    }
     if (class_slices(&op->spec).total > 0) {
         sliced_forward(op, run);
         return;
@@ -153,7 +166,9 @@ static void softmax_forward(Op *op, const OpRun *run)
 
 static void softmax_backward(Op *op, const OpRun *run)
 {
-    if (run->dx[0] && !gradient_in_forward(op, run))
+    if (cuda_has_pixels(&op->spec))
+        cuda_pixel_backward(op, run);
+    else if (run->dx[0] && !gradient_in_forward(op, run))
         cuda_check(launch_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
                    "kernel softmax_loss_backward");
 }

@@ -123,7 +123,7 @@ static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row
     const float target = run.targets[row * run.width + k];
     if (target != target) return {0, 0};
     return {as_float(((const T *)run.x)[row * run.stride + k]) - target,
-            run.weights ? run.weights[k] : 1};
+            run.weights ? run.weights[row * run.weights_step + k] : 1};
 }
 
 static __device__ __forceinline__ float value_of(const LossRun &run, float d)
@@ -156,43 +156,121 @@ static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
     }
 }
 
-/* One warp for each row. Lanes add PIECE numbers in fp32, and these sums in double. */
-template <class T> static __global__ void point_kernel(LossRun run)
+/* Sums of the losses and of the weights. */
+struct PointSums {
+    double loss, weight;
+};
+
+/* Sums columns first, first + step, ... below end of a row: PIECE numbers in fp32, and these sums
+ * in double. */
+template <class T>
+static __device__ __forceinline__ PointSums point_sums(const LossRun &run, int64_t row,
+                                                       int64_t first, int64_t end, int64_t step)
 {
     enum { PIECE = 64 };
-    int lane = threadIdx.x % WARP;
-    int64_t row = warp_row(), end = row < run.real ? run.width : 0;
-    if (row >= run.rows) return;
-    double sum = 0, weight = 0;
-    for (int64_t from = lane; from < end; from += PIECE * WARP) {
+    PointSums sum = {0, 0};
+    for (int64_t from = first; from < end; from += PIECE * step) {
         float part = 0, weights = 0;
-        for (int64_t k = from; k < end && k < from + PIECE * WARP; k += WARP) {
-            Error e = error_at<T>(run, row, k);
+        for (int64_t k = from; k < end && k < from + PIECE * step; k += step) {
+            const Error e = error_at<T>(run, row, k);
             part += e.weight * value_of(run, e.d);
             weights += e.weight;
         }
-        sum += part;
-        weight += weights;
+        sum.loss += part;
+        sum.weight += weights;
     }
-    float all = warp_sum((float)weight), loss = warp_sum((float)sum);
-    if (lane < LOSS_COLUMNS)
-        run.columns[row * LOSS_COLUMNS + lane] = lane || !(all > 0) ? 0 : loss / all;
-    if (lane == 0) run.row_weight[row] = all;
+    return sum;
 }
 
-template <class T> static __global__ void point_backward_kernel(LossRun run)
+static __device__ __forceinline__ void store_point(const LossRun &run, int64_t row, float loss,
+                                                   float weight)
 {
-    int64_t row = warp_row();
+    float *out = run.columns + row * LOSS_COLUMNS;
+    out[0] = weight > 0 ? loss / weight : 0;
+    out[1] = out[2] = 0;
+    run.row_weight[row] = weight;
+}
+
+/* One warp for each row. */
+template <class T> static __global__ void point_kernel(LossRun run)
+{
+    const int lane = threadIdx.x % WARP;
+    const int64_t row = warp_row();
     if (row >= run.rows) return;
-    float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) / all : 0;
-    for (int64_t k = threadIdx.x % WARP; k < run.stride; k += WARP) {
+    const PointSums sum = point_sums<T>(run, row, lane, row < run.real ? run.width : 0, WARP);
+    const float weight = warp_sum((float)sum.weight), loss = warp_sum((float)sum.loss);
+    if (lane == 0) store_point(run, row, loss, weight);
+}
+
+/* The columns of one part of a row, which a block computes. */
+struct PointPart {
+    int64_t row, first, end;
+    __device__ __forceinline__ PointPart(const LossRun &run, int64_t columns, int64_t parts)
+        : row(blockIdx.x / parts), first(blockIdx.x % parts * columns / parts),
+          end((blockIdx.x % parts + 1) * columns / parts)
+    {
+    }
+};
+
+/* One block for each part of a wide row. */
+template <class T> static __global__ void point_part_kernel(LossRun run, int64_t parts)
+{
+    __shared__ PointSums sums[THREADS];
+    const PointPart part(run, run.width, parts);
+    if (part.row < run.real)
+        sums[threadIdx.x] =
+            point_sums<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
+    else
+        sums[threadIdx.x] = {0, 0};
+    for (int step = THREADS / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x >= step) continue;
+        sums[threadIdx.x].loss += sums[threadIdx.x + step].loss;
+        sums[threadIdx.x].weight += sums[threadIdx.x + step].weight;
+    }
+    if (threadIdx.x > 0) return;
+    run.partial[2 * blockIdx.x] = sums[0].loss;
+    run.partial[2 * blockIdx.x + 1] = sums[0].weight;
+}
+
+static __global__ void point_join_kernel(LossRun run, int64_t parts)
+{
+    const int64_t row = element();
+    if (row >= run.rows) return;
+    PointSums sum = {0, 0};
+    for (int64_t p = 0; p < parts; ++p) {
+        sum.loss += run.partial[2 * (row * parts + p)];
+        sum.weight += run.partial[2 * (row * parts + p) + 1];
+    }
+    store_point(run, row, (float)sum.loss, (float)sum.weight);
+}
+
+/* Writes the gradients of columns first, first + step, ... below end of a row. */
+template <class T>
+static __device__ __forceinline__ void point_gradients(const LossRun &run, int64_t row,
+                                                       int64_t first, int64_t end, int64_t step)
+{
+    const float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) / all : 0;
+    for (int64_t k = first; k < end; k += step) {
         float gradient = 0;
         if (row < run.real && k < run.width) {
-            Error e = error_at<T>(run, row, k);
+            const Error e = error_at<T>(run, row, k);
             gradient = scale * e.weight * slope_of(run, e.d);
         }
         store_float((T *)run.dx + row * run.stride + k, gradient);
     }
+}
+
+template <class T> static __global__ void point_backward_kernel(LossRun run)
+{
+    const int64_t row = warp_row();
+    if (row < run.rows) point_gradients<T>(run, row, threadIdx.x % WARP, run.stride, WARP);
+}
+
+template <class T> static __global__ void point_part_backward_kernel(LossRun run, int64_t parts)
+{
+    const PointPart part(run, run.stride, parts);
+    point_gradients<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
 }
 
 /* most bytes of shared memory for the other shared variables of a block */
@@ -262,15 +340,30 @@ cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run)
 
 cudaError_t launch_point_loss(cudaStream_t stream, LossRun run)
 {
-#define LAUNCH(T) point_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
-    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+    const int64_t parts = cuda_point_parts(run.width);
+    const unsigned blocks = (unsigned)(run.rows * parts);
+#define LAUNCH(T)                                                                                  \
+    if (parts > 1)                                                                                 \
+        point_part_kernel<T><<<blocks, THREADS, 0, stream>>>(run, parts);                          \
+    else                                                                                           \
+        point_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+    if (run.rows == 0) return cudaSuccess;
+    TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
+    if (parts > 1)
+        point_join_kernel<<<blocks_for(run.rows, THREADS), THREADS, 0, stream>>>(run, parts);
     return cudaGetLastError();
 }
 
 cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run)
 {
-#define LAUNCH(T) point_backward_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+    const int64_t parts = cuda_point_parts(run.width);
+    const unsigned blocks = (unsigned)(run.rows * parts);
+#define LAUNCH(T)                                                                                  \
+    if (parts > 1)                                                                                 \
+        point_part_backward_kernel<T><<<blocks, THREADS, 0, stream>>>(run, parts);                 \
+    else                                                                                           \
+        point_backward_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();
