@@ -29,7 +29,7 @@
     _(REORDER, reorder, EVERYWHERE)                                                                \
     _(EXCHANGE, exchange, EVERYWHERE)                                                              \
     _(RMS_NORM, rms_norm, EVERYWHERE)                                                              \
-    _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
+    _(GROUP_NORM, group_norm, EVERYWHERE)                                                          \
     _(SWIGLU, swiglu, EVERYWHERE)                                                                  \
     _(BAG, bag, CPU_ONLY)                                                                          \
     _(SIGMOID_LOSS, sigmoid_loss, EVERYWHERE)                                                      \
@@ -41,8 +41,8 @@
     _(CONV_TRANSPOSE2D, conv_transpose2d, EVERYWHERE)                                              \
     _(PIXEL_SHUFFLE, pixel_shuffle, EVERYWHERE)                                                    \
     _(PAD, pad, EVERYWHERE)                                                                        \
-    _(FILM, film, CPU_ONLY)                                                                        \
-    _(CHANNEL_SUM, channel_sum, CPU_ONLY)                                                          \
+    _(FILM, film, EVERYWHERE)                                                                      \
+    _(CHANNEL_SUM, channel_sum, EVERYWHERE)                                                        \
     _(PIXEL_TOKENS, pixel_tokens, EVERYWHERE)                                                      \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */

@@ -1,5 +1,6 @@
-/* Losses of fields on the GPU against the CPU: with a label for each pixel, and losses of numbers.
- * Their sums are over one and over several parts of a sample. */
+/* The operations of models of fields on the GPU against the CPU: group norm, film, sums of
+ * channels, losses with a label for each pixel, and losses of whole fields. Their sums are over one
+ * and over several parts of a sample. */
 #ifndef WEFT_TEST_CUDA_FIELD_CASES_H
 #define WEFT_TEST_CUDA_FIELD_CASES_H
 
@@ -10,6 +11,46 @@ static void run_everywhere(const OpCase *cases, size_t count)
     run_ops(cases, count, gpu);
     run_ops(cases, count, gpu_bf16);
     run_ops(cases, count, gpu_fp16);
+}
+
+/* Groups of one channel, of more channels than a warp, and a group of all; samples whose pixels are
+ * divided into parts. */
+static void test_group_norm(void)
+{
+    const Bound b = allowed.product;
+    const OpCase cases[] = {
+        {"group_norm", "groups=3", 1, {4, {3, 21, 5, 6}}, ACT_NONE, 2, b},
+        {"group_norm", "groups=2", 1, {4, {2, 16, 9, 8}}, ACT_RELU, 0, b},
+        {"group_norm", "groups=1 eps=1e-3", 1, {4, {2, 40, 17, 13}}, ACT_RELU6, 1, b},
+        {"group_norm", "groups=1", 1, {4, {1, 5, 48, 40}}, ACT_NONE, 0, b},
+        {"group_norm", "groups=2", 1, {4, {2, 8, 96, 64}}, ACT_RELU, 0, b},
+        {"group_norm", "groups=4", 1, {4, {2, 288, 3, 2}}, ACT_NONE, 0, b},
+        {"instance_norm", "", 1, {4, {3, 7, 6, 5}}, ACT_RELU, 2, b},
+        {"instance_norm", "affine=true", 1, {4, {2, 24, 9, 7}}, ACT_NONE, 0, b},
+    };
+    run_everywhere(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_film(void)
+{
+    const Bound b = allowed.product;
+    const OpCase cases[] = {
+        {"film", "", 2, {4, {3, 5, 3, 4}}, ACT_NONE, 0, b},
+        {"film", "", 2, {4, {3, 40, 7, 6}}, ACT_NONE, 2, b},
+        {"film", "", 2, {4, {2, 5, 48, 40}}, ACT_NONE, 0, b},
+        {"film", "", 2, {4, {1, 8, 96, 64}}, ACT_NONE, 0, b},
+    };
+    run_everywhere(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_channel_sum(void)
+{
+    const OpCase cases[] = {
+        {"channel_sum", "", 2, {4, {2, 3, 5, 7}}, ACT_NONE, 0, allowed.elementwise},
+        {"channel_sum", "", 3, {4, {3, 8, 6, 9}}, ACT_NONE, 2, allowed.elementwise},
+        {"channel_sum", "", 1, {4, {1, 400, 2, 3}}, ACT_NONE, 0, allowed.elementwise},
+    };
+    run_everywhere(cases, sizeof cases / sizeof *cases);
 }
 
 /* A label in five is missing; see pair_give_labels. */

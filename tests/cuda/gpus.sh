@@ -183,6 +183,39 @@ same 2 job.yaml tp-mlp grid.tp=2
 same 2 flat.yaml tp-flat grid.tp=2
 same 4 tp.yaml tp-dropout grid.tp=2 grid.dp=2 grid.recompute=block grid.transport=mpi
 
+# Llama, with keys of several queries, a window and slices of sums, and models of fields, with everything they can have: the losses of the CPU
+as_cpu() {
+    local job=$1 name=$2
+    shift 2
+    check 0 'done after' "$WEFT" train "$job" run.name="$name" "$@"
+    check 0 'done after' "$WEFT" train "$job" run.name="$name-cpu" "$@" train.device=cpu
+    holds "$name: the losses of the CPU" near "$name" "$name-cpu"
+}
+sed 's/gpt-one/llama/; s/name: gpt2.*/name: llama, layers: 1, width: 32, heads: 4, kv_heads: 2, context: 16, window: 5}/; s/steps: 2/steps: 3, log_every: 1/' gpt.yaml >llama.yaml
+as_cpu llama.yaml llama train.sum_slices=8
+check 0 'done after' ranks 2 "$WEFT" train llama.yaml run.name=llama-tp train.sum_slices=8 grid.tp=2
+check 0 'to the bit' "$WEFT" ckpt diff runs/llama/checkpoints/step-00000003.h5 runs/llama-tp/checkpoints/step-00000003.h5
+check 0 '' "$WEFT" data make shallow-water -o sea --size 16x16 --members 1 --steps 8 --labels
+cat >unet.yaml <<X
+run: {seed: 1}
+data:
+  train: sea/member-000.nc
+  variables: {inputs: [h, u, v], static: [orography], extra: [row, hour], targets: [{name: h, weight: 4}, u, v]}
+  window: {inputs: [0], targets: [1]}
+model: {name: unet, channels: [8, 16], attention: 2, film: 8, residual: true, up: bilinear, pad_mode: [reflect, circular]}
+train: {loss: huber, steps: 3, batch: 4, micro_batch: 2, threads: 1, device: cuda, log_every: 1}
+optim: {name: adamw, lr: 0.001}
+X
+as_cpu unet.yaml unet
+as_cpu unet.yaml patches data.patch=8x8 model.activation=silu model.norm=instance
+as_cpu unet.yaml rollout train.rollout=2 data.predict=change
+sed 's/^model:.*/model: {name: fieldresnet, layers: 2, width: 16, film: 8}/' unet.yaml >fieldresnet.yaml
+as_cpu fieldresnet.yaml fieldresnet
+sed 's/^model:.*/model: {name: columns, layers: 2, width: 16, norm: layer}/' unet.yaml >columns.yaml
+as_cpu columns.yaml columns
+sed '/variables:/s/targets: .*/targets: [{name: regime, classes: 3}]}/' unet.yaml >labels.yaml
+for loss in softmax focal dice iou; do as_cpu labels.yaml labels-$loss train.loss=$loss; done
+
 # a loss after an image with as many channels as a block of padded rows
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\$(printf %03o $((i * 17 % 256)))"; done; } >many.idx
 check 0 '' "$WEFT" data import idx x.idx many.idx -o many.h5

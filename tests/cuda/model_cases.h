@@ -213,6 +213,12 @@ static void check_model(const Model *m)
 #define LLAMA                                                                                      \
     "model: {name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, context: 24, window: 9}\n"  \
     "optim: {name: adamw, lr: 0.003}\n"
+#define PIXELS                                                                                     \
+    "model: {layers: [conv2d: {channels: 48, kernel: 3, pad: same}, group_norm: {groups: 4, "      \
+    "name: image}, relu, pixels_to_tokens, attention: {heads: 2, full: true, name: tokens}, "      \
+    "tokens_to_pixels: {input: [tokens, image]}, instance_norm, relu6, conv2d: {channels: 8, "     \
+    "kernel: 3}, group_norm: {groups: 2}, global_pool, flatten, dense: {width: 10}]}\n"            \
+    "optim: {name: adamw, lr: 0.003}\n"
 #define MLP                                                                                        \
     "model: {name: mlp, hidden: [64, 1035]}\n"                                                     \
     "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4}\n"
@@ -259,6 +265,8 @@ static const Model models[] = {
     {"gpt2, rotary", ROTARY, "bf16", 6, STEPS, 0, &allowed.loss_rounded, false},
     {"llama", LLAMA, "fp32", 6, STEPS, 0, &allowed.loss, false},
     {"llama", LLAMA, "bf16", 6, STEPS, 0, &allowed.loss_rounded, false},
+    {"norms of groups", PIXELS, "fp32", 8, STEPS, 8, &allowed.loss, false},
+    {"norms of groups", PIXELS, "fp16", 8, STEPS, 8, &allowed.loss_rounded, false},
     {"gpt2, 12 heads of 64", WIDE, "bf16", 8, STEPS, 0, &allowed.loss_rounded, true},
 };
 

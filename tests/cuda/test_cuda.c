@@ -306,6 +306,9 @@ int main(int argc, char **argv)
                                           {"attention of many samples", test_attention_launches},
                                           {"attention of all kinds", test_attention_kinds},
                                           {"losses at once", test_losses},
+                                          {"group norm", test_group_norm},
+                                          {"film", test_film},
+                                          {"sums of channels", test_channel_sum},
                                           {"losses of pixels", test_pixel_losses},
                                           {"labels that are no classes", test_bad_labels},
                                           {"losses of wide fields", test_wide_losses},
@@ -331,7 +334,7 @@ int main(int argc, char **argv)
                                           {"graphs with averages", test_graph_averages},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 24 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 27 };
     const char *why = NULL;
     HarnessTest chosen[ALL];
     Wanted wanted = {0};

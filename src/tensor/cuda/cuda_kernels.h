@@ -364,6 +364,69 @@ cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
  * dw[0..3], `channels` numbers each. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
+/* group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples, pixels,
+ * channels), where act is none, relu or relu6, and mean and variance are those of a group of
+ * neighbouring channels of a sample. scale and shift NULL: 1 and 0. y and dx of padded samples are
+ * 0. launch_group_norm_sums writes saved.dy, .dy_x, .by_x and .constant, launch_group_norm the
+ * others. */
+typedef struct GroupNormSaved {
+    /* arrays (samples, channels). factor: scale * inverse; dy, dy_x: sums of dy and of dy times the
+     * normalised x; dx = factor dy + by_x (x - mean) + constant, with dy times act's slope */
+    float *mean, *inverse, *factor, *shift, *dy, *dy_x, *by_x, *constant;
+} GroupNormSaved;
+typedef struct GroupNormRun {
+    DType type;
+    Act act;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *scale, *shift;
+    GroupNormSaved saved;
+    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels */
+    double *partial;
+    float eps;
+    int64_t samples, real, pixels, channels, groups;
+} GroupNormRun;
+cudaError_t launch_group_norm(cudaStream_t stream, GroupNormRun run);
+cudaError_t launch_group_norm_sums(cudaStream_t stream, GroupNormRun run);
+cudaError_t launch_group_norm_data(cudaStream_t stream, GroupNormRun run);
+/* Writes the gradients of scale and shift, `channels` numbers each. */
+cudaError_t launch_group_norm_weights(cudaStream_t stream, GroupNormRun run, float *dscale,
+                                      float *dshift);
+
+/* film.cu, channels last: y = x (1 + s) + t over x (samples, pixels, channels), where `by`
+ * (samples, 2 channels) has s and then t of each sample. y, dx and dby of padded samples are 0.
+ * launch_film_sums writes dby, launch_film_data dx, which may be dy. */
+typedef struct FilmRun {
+    DType type;
+    const void *x, *by, *dy;
+    void *y, *dx, *dby;
+    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels */
+    double *partial;
+    int64_t samples, real, pixels, channels;
+} FilmRun;
+cudaError_t launch_film(cudaStream_t stream, FilmRun run);
+cudaError_t launch_film_sums(cudaStream_t stream, FilmRun run);
+cudaError_t launch_film_data(cudaStream_t stream, FilmRun run);
+
+/* channel_sum.cu, channels last: to (pixels, channels), each channel of which is shift[c] plus the
+ * sum of its terms first[c] .. first[c + 1] - 1, channels of the arrays `from`. */
+typedef struct ChannelTable {
+    const int32_t *first;
+    const float *shift;
+    const ChannelTerm *term;
+} ChannelTable;
+typedef struct ChannelSumRun {
+    DType type;
+    const void *from[SPEC_INPUTS];
+    int64_t from_channels[SPEC_INPUTS];
+    void *to;
+    ChannelTable table;
+    int64_t pixels, channels;
+} ChannelSumRun;
+/* Copies `bytes` bytes, a multiple of 4, from host memory, which is read before it returns. */
+cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes);
+cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run);
+
 /* loss.cu: x (rows, width), whose rows begin `stride` elements apart. The gradients of rows from
  * `real` on and of the padding of each row are zero, and so are the results of rows from `real` on.
  * For softmax_loss the columns of x are logits first .. first + width - 1 of `classes`. */

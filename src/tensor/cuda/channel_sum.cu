@@ -1,0 +1,48 @@
+/* channel_sum of channels-last images: each thread computes a channel of a pixel, from its list of
+ * terms. */
+#include "elem.cuh"
+
+/* Argument of a launch, which CUDA copies at the call: a piece of a table. */
+enum { PIECE_WORDS = 960 };
+struct TablePiece {
+    uint32_t word[PIECE_WORDS];
+};
+
+static __global__ void table_kernel(uint32_t *to, TablePiece piece, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) to[i] = piece.word[i];
+}
+
+template <class T> static __global__ void sum_kernel(ChannelSumRun run)
+{
+    const int64_t i = element(), pixel = i / run.channels, c = i % run.channels;
+    if (pixel >= run.pixels) return;
+    float sum = run.table.shift[c];
+    for (int32_t k = run.table.first[c]; k < run.table.first[c + 1]; ++k) {
+        const ChannelTerm term = run.table.term[k];
+        const T *from = (const T *)run.from[term.input] + pixel * run.from_channels[term.input];
+        sum += term.factor * as_float(from[term.channel]);
+    }
+    store_float((T *)run.to + i, sum);
+}
+
+cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    TablePiece piece = {};
+    for (size_t at = 0; at < bytes; at += sizeof piece) {
+        const size_t n = bytes - at < sizeof piece ? bytes - at : sizeof piece;
+        memcpy(piece.word, (const char *)from + at, n);
+        table_kernel<<<1, THREADS, 0, stream>>>((uint32_t *)((char *)to + at), piece,
+                                                (int)(n / sizeof *piece.word));
+    }
+    return cudaGetLastError();
+}
+
+cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run)
+{
+    const int64_t n = run.pixels * run.channels;
+#define LAUNCH(T) sum_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
+    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}
