@@ -30,9 +30,12 @@ int32_t tokenizer_end_of_text(const Tokenizer *tokenizer);
 /* Returns a hash of all tokens' bytes in the order of their ids, as 16 hex digits; borrowed. */
 const char *tokenizer_hash(const Tokenizer *tokenizer);
 
-/* The identity of a tokenizer is a text that data sets and checkpoints store: TOKENIZER_OF_BYTES if
- * the tokens are a text's bytes; tokenizer_hash; "file-" and a hash of the bytes of a file that
- * tokenizer_open cannot read; "": unknown. TOKENIZER_IDENTITY: its bytes, with the final zero. */
+/* The identity of a tokenizer is a text that data sets and checkpoints store:
+ * - TOKENIZER_OF_BYTES, if the tokens are a text's bytes;
+ * - tokenizer_hash, if tokenizer_open can read the tokenizer;
+ * - "file-" and a hash of the file's bytes, if tokenizer_open cannot read the file;
+ * - "", if the tokenizer is unknown.
+ * TOKENIZER_IDENTITY: bytes that hold any identity and its final zero. */
 enum { TOKENIZER_IDENTITY = 32 };
 #define TOKENIZER_OF_BYTES "bytes"
 /* Finds the identity of a tokenizer and the size of its vocabulary. *vocab 0: path is a file that

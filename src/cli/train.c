@@ -40,8 +40,9 @@ static const Flag flags[] = {
      .help = "prints the path of the run's newest checkpoint, if it has one, and does not train"},
 };
 
-/* Ends this rank because of a stop request before the first step. mpirun ends a job with the first
- * process that fails, so all other ranks give rank 0 a second to print its message. */
+/* Ends this rank because of a stop request before the first step. mpirun kills a job as soon as
+ * one process fails. Therefore, unless the launcher tells the user itself, rank 0 prints a message
+ * and all other ranks wait a second in which it can. */
 static void stop_at_once(void)
 {
     bool launcher_informs_user = watch_report_stop();

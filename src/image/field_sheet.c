@@ -83,8 +83,8 @@ static Sizes sizes_of(const FieldSheet *s)
 {
     Sizes z = {.zoom = 1, .skip = 1};
     while (z.zoom * s->columns < PANEL_LEAST) ++z.zoom;
-    while (s->columns / z.skip > PANEL_MOST) ++z.skip;
-    z.width = s->columns / z.skip * z.zoom;
+    while (s->columns > z.skip * PANEL_MOST) ++z.skip;
+    z.width = (s->columns + z.skip - 1) / z.skip * z.zoom;
     z.height = (s->rows + z.skip - 1) / z.skip * z.zoom;
     const int line = (FONT_HEIGHT + 3) * LARGE;
     z.title_height = line + GAP;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* most ranks in a line */
+/* largest number of ranks that a line lists */
 enum { RANKS_MAX = 64 };
 
 static Status cannot_write(const char *path)
@@ -118,7 +118,7 @@ static void put_schedule(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-/* Writes the parts of the critical path that are not 0. */
+/* Writes the critical path: all stages, and the other parts that are not 0. */
 static void put_path(Json *json, const Ledger *ledger)
 {
     LedgerPathPart part[LEDGER_LINE_COUNT + 1];

@@ -35,8 +35,8 @@ static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
 }
 
 /* Copies the lines to keep to `out`; if `out` is NULL, only counts lines. Returns the number of
- * lines to drop, -1 on an error. *end: file offset at which the lines to keep end if all lines to
- * drop follow them, else -1. */
+ * lines to drop, -1 on an error. *end: size in bytes of the lines to keep if no line to drop comes
+ * before one of them, else -1. */
 static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
@@ -137,7 +137,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
                     bool resumed)
 {
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
-    /* removes the file that a start left when it was killed while rewriting */
+    /* removes the file of an earlier process of this run that was killed while rewriting */
     unlink(part);
     Status status = resumed ? remove_later_lines(path, part, step) : move_aside(path);
     mem_free(&part);
@@ -185,7 +185,8 @@ double line_time_s(const TrainLine *line)
     return all_s;
 }
 
-/* Writes the time since the previous line, and the fraction of each part of this time. */
+/* Writes the time since the previous line, and the fractions of its parts that are known while the
+ * run goes on. */
 static void put_times(Json *json, const TrainLine *line)
 {
     double all_s = line_time_s(line);

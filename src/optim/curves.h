@@ -10,8 +10,8 @@ typedef struct CurveAt {
     const OptimConfig *keys;
     /* state of the run so far */
     const LrState *state;
-    /* Amount of data since the start of the run, warm-up included. The unit is a step of the batch
-     * size at the start; steps_per_epoch such steps are an epoch. If train.steps sets the length of
+    /* Amount of data since the start of the run, warm-up included. One unit is as many samples as
+     * the run's first batch had; steps_per_epoch units are an epoch. If train.steps sets the length of
      * the run, data_position differs from LrSteps.step once the batch size has changed. */
     double data_position;
     int64_t steps_per_epoch;
@@ -38,7 +38,7 @@ typedef struct Curve {
 
 /* Curve number i of the list, or NULL after the last. */
 const Curve *optim_curve_at(int i);
-/* row_check.c: ERR_BUG if the row lacks something. */
+/* ERR_BUG if a required field of the curve is not set; in row_check.c. */
 Status curve_check(const Curve *curve);
 
 /* Interpolates between optim.lr (left 1) and optim.lr_end (left 0). left is 1 at the first step

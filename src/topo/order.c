@@ -63,8 +63,8 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills `row` from its end. `last`: points at which it can end. Of the possible points it always
- * takes the one with the highest number, so that equal rates give ascending numbers. */
+/* Fills `row` from its end. `last`: points at which it can end. It takes the possible
+ * point with the highest number each time: if all rates are equal, the row is 0, 1, 2, ... */
 static void trace_back(const Points *p, uint32_t last, int *row)
 {
     uint32_t set = ((uint32_t)1 << p->count) - 1;

@@ -198,12 +198,12 @@ static Status plan_heap(const Composer *c, ComposeWork *w, Draws *d, Composition
         TRY(choose_object(c, w, d, image, HEAP_SIDE, &o));
         int dx = (int)draw_below(draw_word(d), 2 * HEAP_SPREAD + 1) - HEAP_SPREAD;
         int dy = (int)draw_below(draw_word(d), 2 * HEAP_SPREAD + 1) - HEAP_SPREAD;
-        if (o.area == 0) return OK;
+        if (o.area == 0) break;
         move_box(&o, clamp(x + dx, c->side - o.box.width), clamp(y + dy, c->side - o.box.height));
         put(w, c->side, plan, &o);
         add_to_box(&plan->heap_box, &o.box);
+        ++plan->heap;
     }
-    plan->heap = count;
     for (int i = 0; i < c->side * c->side; ++i) plan->heap_area += w->owner[i] > 0;
     return OK;
 }

@@ -1,4 +1,4 @@
-/* Imports of texts and token ids, for their verbs. Errors are those of data/import.h. */
+/* Imports of texts and of token ids, for the commands `weft data import text` and `tokens`. Errors are those of data/import.h. */
 #ifndef WEFT_DATA_IMPORT_TOKENS_H
 #define WEFT_DATA_IMPORT_TOKENS_H
 
@@ -17,7 +17,7 @@ typedef struct TokenOutput {
 
 /* Description of an array of token ids. */
 typedef struct TokenArray {
-    /* bits of an id: 16, 32 or 64; 0: as the header says */
+    /* bits of an id: 16, 32 or 64; 0: as in the header of the file (.npy, llm.c) */
     int bits;
     /* size of the vocabulary; 0: the tokenizer's, or 1 + the largest id */
     int64_t vocab;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sleeps until *word is no longer `seen`; may also return spuriously. Returns false if limit_s
- * (below 1 second) has passed. */
+/* Sleeps until *word is no longer `seen`; may also return spuriously. limit_s, in seconds, must be
+ * less than 1. Returns false if that time has passed. */
 bool futex_sleep(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen, double limit_s);
 /* Wakes all processes asleep on *word. Call it after *word has been changed. */
 void futex_wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers);

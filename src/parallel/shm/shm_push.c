@@ -19,8 +19,9 @@ void shm_push_begin(Comm *comm, const CommPush *push)
 }
 
 /* Returns the first rank that has not begun push `number` or, with added = true, that has not added
- * this push to its partial sums; -1 if there is none. After the call this rank sees what the ranks
- * before the returned one wrote before they began, or added, the push. */
+ * this push to its partial sums; -1 if there is none. After the call this rank sees all that
+ * each rank with a lower number than the returned one (all ranks if -1) had written when it began
+ * the push; with added = true, when it added the push. */
 static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
