@@ -11,8 +11,8 @@ typedef struct CurveAt {
     /* state of the run so far */
     const LrState *state;
     /* Amount of data since the start of the run, warm-up included. One unit is as many samples as
-     * the run's first batch had; steps_per_epoch units are an epoch. If train.steps sets the length of
-     * the run, data_position differs from LrSteps.step once the batch size has changed. */
+     * the run's first batch had; steps_per_epoch units are an epoch. If train.steps sets the length
+     * of the run, data_position differs from LrSteps.step once the batch size has changed. */
     double data_position;
     int64_t steps_per_epoch;
     /* steps made since the end of warm-up, and steps from there to the end of the run; both may be

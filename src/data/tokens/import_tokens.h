@@ -1,4 +1,5 @@
-/* Imports of texts and of token ids, for the commands `weft data import text` and `tokens`. Errors are those of data/import.h. */
+/* Imports of texts and of token ids, for the commands `weft data import text` and `tokens`. Errors
+ * are those of data/import.h. */
 #ifndef WEFT_DATA_IMPORT_TOKENS_H
 #define WEFT_DATA_IMPORT_TOKENS_H
 
