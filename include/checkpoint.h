@@ -1,14 +1,12 @@
 /* checkpoint: saves and loads checkpoints, and converts them. A checkpoint is one HDF5 file that
- * any HDF5 tool can read and any grid can load. Its data sets /params/<name>, /optim/<slot>/<name>,
- * /buffers/<name> and /ema/<name> are whole tensors, fp32, in the model's own order, each with a
- * checksum in an attribute xxh64; /tables/<name>/ids and /tables/<name>/rows are those of a sparse
- * table. Root attributes: format="weft-checkpoint", version, step, epoch, data_step and
- * epoch_samples (steps and samples within the epoch), seed, config (the resolved text), weft
- * (version), best_metric; data_train and data_test (fingerprints of the data sets); for fp16
- * loss_scale, loss_scale_good and skipped; losses (of the last good steps); the state of
- * evaluations and of a hook; the shape of a sample, and the names of classes; algorithms (of
- * cuBLASLt and cuDNN). A file is written as NAME.<unique>.part, synced, read back and renamed; a
- * .part is never loaded. */
+ * any HDF5 tool can read and any grid can load. Its data sets are whole tensors:
+ *  - /params/<name>, /buffers/<name>, /optim/<slot>/<name> and /ema/<name>: fp32, in the model's
+ *    own order, each with a checksum in an attribute xxh64
+ *  - /tables/<name>/ids (64-bit), /tables/<name>/rows and /optim/<slot>/tables/<name> (fp32): a
+ *    sparse table and its state, with a checksum for each block of rows
+ * Its root attributes are format ("weft-checkpoint"), version, and the fields of CheckpointMeta;
+ * docs/formats.md describes them. A file is written as NAME.<unique>.part, synced, read back and
+ * renamed; a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -141,8 +139,9 @@ typedef struct CheckpointStored {
     Shape shape;
     uint64_t hash;
 } CheckpointStored;
-/* Called on rank 0: `before` before each file is created or renamed, `after` once the last file has
- * its final name. A background save calls them on its own thread. Either may be NULL. */
+/* Functions that a save calls on rank 0: `before` each time just before a file is created or
+ * renamed, `after` once, when the last file has its final name. A background save calls them on its
+ * own thread. Either may be NULL. */
 typedef struct CheckpointHooks {
     void *user;
     void (*before)(void *user), (*after)(void *user);
@@ -172,8 +171,9 @@ typedef struct CheckpointIo {
     void (*collect_wait)(void *user);
     /* for saving */
     CheckpointHooks hooks;
-    /* Save: path of a second file with the same bytes. Rank 0 writes it once the first file is
-     * complete, and renames it before the first. NULL for no second file. */
+    /* Save: path of a second file with the same bytes. Rank 0 writes the second file once the first
+     * is complete; the second gets its final name earlier than the first. NULL for no second
+     * file. */
     const char *also;
     /* Load: returns true if this rank sets tensor i. NULL if every rank sets all tensors. */
     bool (*wants)(void *user, int i);
@@ -184,9 +184,9 @@ typedef struct CheckpointIo {
      * parameters and running statistics of the same names. */
     bool averages;
     /* Load, on rank 0: chooses a tensor of the file for each tensor i. stored[count] are the file's
-     * tensors, sorted by path; match sets from[i] to an index in it. Both tensors must have the
-     * same shape. A tensor whose from[i] stays -1 is not set. checkpoint_load returns an error of
-     * this function. If match is NULL, file and caller must have the same tensors. */
+     * tensors, sorted by path; match sets from[i] to an index into stored. Both tensors must have
+     * the same shape. A tensor whose from[i] stays -1 is not set. checkpoint_load returns an error
+     * of this function. If match is NULL, file and caller must have the same tensors. */
     Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                     int count, int *from);
     /* Load: true to set each tensor as soon as it has been verified, so that it is read only once.
@@ -199,8 +199,8 @@ typedef struct CheckpointIo {
 #define CHECKPOINT_MAKE_ROOM "make room there"
 /* Writes path. Ranks divide the tensors among themselves by bytes. The file is read back before it
  * is renamed, from the disk if the kernel permits. After a full disk or any other failure earlier
- * files are unchanged, the .part is removed, and every rank returns ERR_IO. A tensor with a NaN or
- * an infinity is not saved: ERR_DATA with its name. Collective. */
+ * files are unchanged, the .part is removed, and every rank returns ERR_IO. If a tensor has a NaN
+ * or an infinity, nothing is saved: ERR_DATA with the tensor's name. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* checkpoint_save in the background: a thread hashes, writes, syncs and reads back without sending
@@ -231,9 +231,9 @@ void checkpoint_save_free(CheckpointSave **save);
 void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
 /* Loads path on every rank. ERR_DATA that names file and tensor: not a checkpoint, truncated, or a
  * wrong checksum. ERR_DATA that lists the differences, before any tensor is set: the file is of
- * another model (missing, surplus or differently shaped tensors). Tensors that another program
- * rewrote (chunked, compressed, other float types) are unpacked in a separate process; a warning
- * names tensors without a checksum. meta may be NULL. Collective. */
+ * another model or optimizer (missing, surplus or differently shaped tensors). Tensors that another
+ * program rewrote (chunked, compressed, other float types) are unpacked in a separate process; a
+ * warning names tensors without a checksum. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Verifies attributes, table and every checksum: ERR_DATA if path is not a good checkpoint. meta
@@ -252,8 +252,8 @@ void checkpoint_list_fini(CheckpointList *list);
 /* Checks that the model of the file's configuration and config's model compute the same from the
  * same tensors: layers with the same name must have the same attributes and inputs. model: the
  * graph of config, which supplies input shape and classes; it may be fused and sliced. A file
- * without a configuration, or with one whose model cannot be built for this input, passes. ERR_DATA
- * lists the differences, up to a bound. Not collective. */
+ * passes if it has no configuration, or if the model of its configuration cannot be built for this
+ * input. ERR_DATA lists the differences, up to a bound. Not collective. */
 Status checkpoint_check_layers(const char *path, const CheckpointMeta *meta, const Config *config,
                                const Graph *model);
 /* Reads only the attributes. Not collective. */
@@ -284,10 +284,10 @@ char *checkpoint_newest_unread(const char *dir);
  * are not read). step: the step of that file, or -1 if there is none. Adds all of the folder's step
  * files to seen. ERR_IO. Not collective. */
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
-/* Removes step-*.h5 older than the newest `keep` good ones, none if keep is 0, and the ".part"
- * files of saves that died. Files not in `good` are verified by reading; a file that does not load
- * is not counted. best.h5 is not removed. saved: a file that has just been saved; it is kept and
- * counted, whatever its step; may be NULL. Not collective. */
+/* Removes the ".part" files of saves that died and, if keep is not 0, each step-*.h5 that is older
+ * than the newest `keep` good ones. Files not in `good` are verified by reading; a file that does
+ * not load is not counted. best.h5 is not removed. saved: a file that has just been saved; it is
+ * kept and counted, whatever its step; may be NULL. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved);
 
 /* Prints attributes and tensors with their hashes: `weft ckpt info`. Not collective. */
@@ -305,8 +305,9 @@ typedef struct CheckpointImport {
     /* borrowed. from: FILE.safetensors, FILE.pth, or an .index.json with its shards; out: the
      * checkpoint to write, which is replaced */
     const char *from, *out;
-    /* borrowed: group of tensors to read from a .pth, for example "model"; NULL for the only group,
-     * or the obvious one */
+    /* borrowed: group of tensors to read from a .pth, for example "model"; NULL for the only group
+     * that is not an optimizer's, or else the only group with a usual name (state_dict,
+     * model_state_dict, model or module) */
     const char *key;
     /* borrowed: path of transformers' config.json, which describes the model; NULL for config.json
      * in the folder of `from`, if it exists */
@@ -328,10 +329,11 @@ typedef struct CheckpointImport {
  * the tensors determine the family of models, which determines names and layouts. A description is
  * checked against the tensors, and its model becomes the checkpoint's configuration. ERR_NOINPUT,
  * ERR_IO. ERR_DATA: a field of the description that changes results and is not supported, tensors
- * that do not fit the described model, a violation of the format, a tensor of other than floats, a
- * value that is not finite. Not collective. */
+ * that do not fit the described model, a violation of the format, a tensor whose elements are not
+ * floats, a value that is not finite. Not collective. */
 Status checkpoint_import(CheckpointImport *import);
-/* ERR_BUG, naming the row, if a file format or a family of models lacks something. */
+/* ERR_BUG, with the name of the file format or of the family of models, if its const table is
+ * incomplete. */
 Status checkpoint_rows_check(void);
 /* Return the name of file format i of other programs, or of model family i; or NULL if i is past
  * the last. *help: its description. */

@@ -341,8 +341,8 @@ typedef struct Config {
         bool sync_batch_norm;
         /* Precision, Reproducible, DeviceKind, LossName */
         int precision, reproducible, device, loss;
-        /* number of slices, a power of two, into which sums that a tensor-parallel group can divide
-         * are cut; 0: automatic */
+        /* number of slices of each sum that a tensor-parallel group can divide: a power of two; 0:
+         * automatic */
         int64_t sum_slices;
         /* GraphsKind */
         int cuda_graphs;

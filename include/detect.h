@@ -131,8 +131,9 @@ Status coco_results_write(const char *path, const DetectedBox *detected, int64_t
 
 /* ---- pictures ---- */
 
-/* Draws boxes of one image, in its pixels, with names of classes and scores; the first boxes are on
- * top. Classes from `names` on are drawn as numbers. */
+/* Draws boxes of one image, given in pixels of this image, with names of classes and scores; the
+ * first boxes are on top. name[names]: names of the classes; a class without a name is drawn as its
+ * number. */
 void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char *const *name,
                  int64_t names);
 

@@ -8,18 +8,21 @@
 #include "layers/onnx.h"
 #include "tensor.h"
 
-/* Initialisers; INIT_UNSET is refused. If PyTorch has the layer, the default is PyTorch's. fan_in
- * and fan_out are computed from the shape. INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in))
- * (PyTorch's Linear and Conv2d, weight and bias). INIT_UNIFORM_FP16: the same, rounded to fp16.
- * INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2
- * convolutions). INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE: constants. */
+/* Initialisers. If PyTorch has the layer, the default is PyTorch's. fan_in and fan_out are computed
+ * from the shape. */
 typedef enum Init {
+    /* refused */
     INIT_UNSET,
+    /* constants */
     INIT_ZERO,
     INIT_ONE,
+    /* U(-1/sqrt(fan_in), +1/sqrt(fan_in)): weight and bias of PyTorch's Linear and Conv2d */
     INIT_UNIFORM,
+    /* INIT_UNIFORM, rounded to fp16 */
     INIT_UNIFORM_FP16,
+    /* N(0, 2/fan_out) (He et al. 2015): convolutions of torchvision's ResNet and MobileNetV2 */
     INIT_HE_NORMAL,
+    /* N(0, scale^2) */
     INIT_NORMAL,
     INITS
 } Init;
@@ -221,7 +224,8 @@ extern const ConfigWords layers_words[LAYERS_WORDS];
 
 /* ERR_BUG, naming the kind, if its table is incomplete or contradicts its operation. */
 Status layer_kind_check(const LayerKind *kind);
-/* Checks the const tables of all kinds and the rows of their attributes. */
+/* Checks the const tables of all kinds, and that the table in attr.c has each of their attributes
+ * with a type, an effect and a range. */
 Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.

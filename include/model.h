@@ -54,7 +54,8 @@ typedef struct Param {
     /* true: the parameter is not trained and has neither gradient nor optimizer state; a frozen
      * running statistic does not change. Tied parameters are frozen together. */
     bool frozen;
-    /* true: the gradient is the sum of the gradients of all ranks of the tensor-parallel group */
+    /* true: each rank of the tensor-parallel group computes a part of the gradient, and the parts
+     * are summed over the ranks */
     bool partial;
     /* offset and length, in floats, as stored, in an arena of all parameters of the graph; set by
      * graph_plan. offset is a multiple of 16; a tied parameter has the earlier parameter's. A run
@@ -117,7 +118,7 @@ typedef struct Graph {
     /* description of one micro-batch of data */
     Desc input;
     GraphIds ids;
-    /* number of classes, tokens or targets of a sample */
+    /* number of classes, of tokens in the vocabulary, or of targets of a sample */
     int64_t classes;
     /* losses for boxes: largest number of boxes in a micro-batch */
     int64_t box_rows;
@@ -263,9 +264,12 @@ int64_t graph_table_values(const Graph *graph, bool frozen);
  * (OpInfo.macs): convolutions, also transposed ones, dense layers, feature interactions and
  * attention, of causal attention only the half that is not masked. */
 double graph_forward_macs(const Graph *graph);
-/* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6),
- * batch_norm+add+relu, conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu
- * commute), and, if `table` supports it, batch_norm+silu, dense+gelu and dense+add(+relu).
+/* Fuses neighbours that the backend runs as one operation:
+ *  - on every backend: batch_norm, group_norm or instance_norm + relu or relu6; batch_norm + add,
+ *    with or without relu or relu6 after it; conv2d, dense or add + relu; relu + max_pool (as
+ *    max_pool + relu: max and relu commute)
+ *  - if `table` supports them: batch_norm + silu; dense + gelu; dense + add, with or without a relu
+ *    after it
  * Names, parameters and results do not change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
 /* Sets closed[i] for all node_count + 1 boundaries: true if a boundary before node i would separate
@@ -285,8 +289,8 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
-    /* keys of section model that this model uses, in addition to the keys that all models use:
-     * "width heads"; "blocks" stands for model.layers as a number. May be NULL. */
+    /* the keys of section model that this model uses, without those that every model uses: "width
+     * heads"; "blocks" stands for model.layers as a number. May be NULL. */
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
@@ -299,8 +303,8 @@ typedef struct ZooEntry {
      * node, which is the last one, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-/* model_check: ERR_BUG, naming the row, if the row of a model or of a pruning method is incomplete.
- * zoo_row_check: the same for one model. */
+/* model_check: ERR_BUG, with the name of the model or of the pruning method, if its const table is
+ * incomplete. zoo_row_check checks one model. */
 Status model_check(void);
 Status zoo_row_check(const ZooEntry *row);
 /* All models of the zoo, NULL-terminated. */

@@ -106,9 +106,9 @@ const char *row_unit(bool tokens);
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void observer_free(Observer **observer);
-/* Reports a training step. On a terminal it rewrites one line, at most ten times a second.
- * Otherwise it prints a line if log_now is set. If log_now is set it also writes a line of metrics
- * and events. */
+/* Reports a training step. On a terminal it rewrites one line, at most ten times a second. If
+ * stdout is not a terminal, it prints a line if log_now is set. If log_now is set, it also writes a
+ * line of log.txt, of metrics.jsonl and of events. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
 void observer_eval(Observer *observer, const EvalLine *line);
 /* Writes a decision as a line of metrics.jsonl. TensorBoard's events have no decisions. */

@@ -237,8 +237,8 @@ struct OptimTable {
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* row_update updates one row of a sparse table, with weight decay. It is called only for rows
      * whose ids occur in the step and, in mode async, for pieces of dense parameters
-     * (src/table/async.c), each time on one thread. row_state returns the layout of a row's state.
-     * Both are NULL if the rule cannot update rows. */
+     * (src/table/async.c). Each call runs on one thread. row_state returns the layout of a row's
+     * state. Both are NULL if the rule cannot update rows. */
     RowState (*row_state)(const OptimConfig *constants, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
@@ -413,7 +413,8 @@ typedef struct OptimNeed {
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
-/* ERR_BUG, naming the row, if a rule or a curve lacks something or contradicts itself. */
+/* ERR_BUG, with the name of the rule or curve, if its const table is incomplete or contradicts
+ * itself. */
 Status optim_check(void);
 /* Values of optim.name, optim.lr_schedule, optim.lr_adjust, optim.decay_shape,
  * optim.anneal_strategy and optim.groups.roles. Config stores a word as its position in its

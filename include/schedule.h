@@ -187,8 +187,8 @@ void schedule_path_fini(SchedulePath *path);
  * are its part of this sequence. If every stage follows its part, no stage waits for ever. A
  * message moves after its send task and before its receive task. */
 typedef struct Move {
-    /* the move is made before the task with this index in the stage's list; the list's length:
-     * after the last task */
+    /* the move is made before the task with this index in the stage's list. If task is the list's
+     * length, the move is made after the last task */
     int task;
     /* 2 * k for activations, 2 * k + 1 for gradients; k: number of the boundary, from 0, among the
      * boundaries that messages cross */

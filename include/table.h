@@ -99,8 +99,8 @@ typedef struct ServerPlan {
     int servers;
     size_t limit_bytes;
     /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL if there
-     * are none. replay: false to record the order, true to follow a recorded order, which gives the
-     * same bits. */
+     * are no such files. replay: false to record the order, true to follow a recorded order, which
+     * gives the same bits. */
     const char *order;
     bool replay;
 } ServerPlan;
@@ -110,7 +110,7 @@ Status tables_serve(const ServerPlan *plan);
 /* Opens the servers' order files, before the first step of a run that has them. step: number of
  * completed steps; start: hash of the parameters; run_text: on rank 0, the configuration that
  * decides the run's bits (config_text). If a file belongs to another run: ERR_USAGE when recording,
- * ERR_DATA or ERR_CONFIG in a replay. Collective; all ranks return the same. */
+ * ERR_DATA or ERR_CONFIG in a replay. Collective; all ranks return the same Status. */
 Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *run_text);
 /* The first call makes the servers start the job's watchdog, the second call makes them free it.
  * Call it just before the workers start or free theirs, while no worker waits for a message. Not
@@ -119,10 +119,10 @@ void tables_watch(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
  * until tables_forget. Before the source returns the first micro-batch of a step, it fetches all
- * micro-batches of the step from `inner`. When it returns the last micro-batch, it fetches those of
- * the next step (in mode stale of the next two) and sends their ids in the background. `inner` must
- * allow tables_micros_out micro-batches that are not released. Collective on workers in each
- * step. */
+ * micro-batches of the step from `inner`. When it returns the last micro-batch, it fetches the
+ * micro-batches of the next step, or in mode stale of the next two steps, if it has not fetched
+ * them yet; their ids are sent in the background. `inner` must allow tables_micros_out
+ * micro-batches that are not released. Collective on workers in each step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`;
  * call it before `inner` is freed. Collective. */

@@ -7,7 +7,7 @@
 #include "parallel.h"
 #include "topo/hardware.h"
 
-/* Most ranks of a topology in a file. */
+/* Largest number of ranks of a topology in a file. */
 enum { TOPO_RANKS_MAX = 4096 };
 /* Ranks, the links between them, and the nodes that they are on. Matrices are [ranks][ranks],
  * symmetric, 0 on the diagonal. */
@@ -110,7 +110,7 @@ typedef enum OrderSearch {
      * nearest neighbours, improved by 2-opt */
     ORDER_HEURISTIC
 } OrderSearch;
-/* Most ranks, or nodes, of an exact search. */
+/* Largest number of ranks, or of nodes, of an exact search. */
 enum { ORDER_EXACT_MAX = 20 };
 /* An order of all ranks in which the slowest link between neighbours is as fast as possible. */
 typedef struct Order {

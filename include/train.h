@@ -27,9 +27,9 @@ extern const ConfigWords train_words[TRAIN_WORDS];
 /* Registers the words of this module and of all modules that it uses. Call it before anything is
  * parsed. Not collective. */
 void train_use_words(void);
-/* Checks the rows of the tables of this module and of the modules that it uses: operations, layers,
- * losses, rules, curves, models, formats, families, metrics. ERR_BUG names the first incomplete
- * row. Called at every start of the program. */
+/* Checks the constant tables of this module and of the modules that it uses: operations, layers,
+ * losses, rules, curves, models, formats, families, metrics. ERR_BUG: an entry is incomplete; the
+ * message names the first such entry. Called at every start of the program. */
 Status train_rows_check(void);
 
 /* Prints the versions of the program and of its libraries, one per line. gpus = true: also loads
@@ -68,8 +68,8 @@ typedef struct GradNoise {
 typedef struct StepResult {
     /* Values over the global batch, the same on every rank; in modes geo and async, values over
      * this rank's share of the batch. On a device, loss, top1, top5 and column belong to the step
-     * before, so that the host need not wait; if this step is logged or in fp16, they belong to
-     * this step. */
+     * before, so that the host need not wait. They belong to this step if it is logged, if the
+     * precision is fp16, or if train.on_bad is not stop. */
     double loss, top1, top5, lr;
     /* means of the loss's columns 1 and 2 (LossColumns) */
     double column[2];
@@ -87,14 +87,15 @@ typedef struct StepResult {
     Bad bad;
     int64_t bad_step;
     double bad_loss, most;
-    /* True: the step has a line in metrics.jsonl, because it is the first, the last, or a multiple
-     * of train.log_every. */
+    /* True: the step has a line in metrics.jsonl, because it is the first after the loader was
+     * opened, the last of the run, or a multiple of train.log_every. */
     bool logged;
     /* Rows of the loss in the steps whose statistics arrived during this step. These are zero, one
      * or two steps. */
     int64_t rows;
-    /* True: before one of the steps whose statistics arrived, a rank requested a stop or a
-     * checkpoint, or had a request from a hook (executor_request). */
+    /* A rank made a request before one of the steps whose statistics arrived (executor_request).
+     * stop_requested: to stop; save_requested: to save a checkpoint; hook_requested: a request of
+     * the hook is pending. */
     bool stop_requested, save_requested, hook_requested;
     /* For a logged step: seconds in each phase since the previous logged step, summed over `timed`
      * ranks. timed 0: no times have arrived. */
@@ -111,8 +112,8 @@ typedef struct StepResult {
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 /* trainer_new without initial parameters: call train_load or train_init_params next. samples:
  * describes the samples of a caller that has no data sets; NULL: data sets are opened. checkpoint:
- * the file that train_load will load; the names of the classes in it give labels their numbers.
- * Both are borrowed for the call. */
+ * the file that train_load will load; labels are numbered by the names of its classes. Both are
+ * borrowed for the call. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint);
 /* Collective. */
@@ -295,8 +296,8 @@ void train_log_ranks(const Trainer *trainer);
 /* If micro-batches do not divide evenly among replicas, returns a text with the number of padding
  * micro-batches and a better size; else NULL. Owner: the caller. */
 char *train_padding(const Trainer *trainer);
-/* Returns true if this rank stores a value for the parameter, not only that of a parameter of this
- * stage to which it is tied. */
+/* Returns true if this rank stores a separate value for the parameter. False if the parameter is on
+ * another stage, or uses the value of a parameter of this stage to which it is tied. */
 bool train_owns(const Trainer *trainer, int param);
 /* Returns true if this rank must set parameters that every replica has. If replicas share the
  * memory of parameters, only the first replica sets them. */
@@ -413,7 +414,7 @@ Status train_take_set(DataSet *set, const DataSet *train);
 Status train_take_test_set(DataSet *test, DataSet *train);
 /* Sets the data set's mean and deviation to those in a checkpoint (input, of the file `path`), if
  * the file has them and the configuration does not set others. Logs a line if they differ from the
- * set's, except for fields that had none. */
+ * set's, except if the set is one of fields and had no mean and deviation. */
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                       const char *path);
 /* train_save and train_load save and load like checkpoint_save and checkpoint_load. After an error
@@ -450,7 +451,8 @@ typedef enum TrainLoad {
     LOAD_RUN,
     /* parameters and running statistics, for evaluation */
     LOAD_PARAMS,
-    /* parameters and running statistics, but their averages (train.ema) if the file has them */
+    /* the averages of parameters and running statistics (train.ema) if the file has them, otherwise
+     * the same as LOAD_PARAMS */
     LOAD_AVERAGES
 } TrainLoad;
 Status train_load(Trainer *trainer, const char *path, TrainLoad what);

@@ -42,8 +42,8 @@ typedef struct Beat {
 /* Copies the state, including earlier marks, to *beat, and keeps it there from now on. If `beat` is
  * NULL, the state moves back to the process's own memory. beat is borrowed until the next call. */
 void beat_move(Beat *beat);
-/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: the other fields; its at_s and step are
- * ignored. */
+/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: the other fields; its doing, at_s and
+ * step are ignored. */
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);

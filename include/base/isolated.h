@@ -36,8 +36,8 @@ void isolated_begin(void);
 void isolated_end(void);
 
 /* Runs a job. *answer: what the job wrote, and a zero byte; owned by the caller. ERR_DATA: the job
- * did not finish; the message names path and the cause. ERR_IO: no process can be made. Callable
- * from any thread; calls run one after another. */
+ * did not finish; the message names path and the cause. ERR_IO: no process can be made, or the
+ * helper process has been killed. Callable from any thread; calls run one after another. */
 Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
                     char **answer, size_t *answer_bytes);
 

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* Stage of a rank's start. PROGRAM: before MPI_Init; MPI: in MPI_Init; NODE: after it, while the
- * ranks of a host find each other; SET_UP: everything else before the first step; DONE: the first
- * step begins. */
+/* Stage of a rank's start. PROGRAM: before MPI_Init; MPI: in MPI_Init; NODE: after MPI_Init, while
+ * the ranks of a host find each other; SET_UP: everything else before the first step; DONE: the
+ * first step begins. */
 typedef enum StartStage {
     START_PROGRAM,
     START_MPI,
@@ -25,8 +25,8 @@ typedef struct StartCalls {
      * return. If it is set, stop_begin must be called before start_begin. NULL: stop_begin was not
      * called, and signals end the process as they end any program */
     void (*stop)(void);
-    /* called on the same thread ten times a second; a call may last a second or two. NULL: not
-     * called */
+    /* called on the thread of `stop`, ten times a second; a call may last a second or two. NULL:
+     * not called */
     void (*beat)(void);
 } StartCalls;
 

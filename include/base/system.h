@@ -19,8 +19,8 @@ double clock_s(void);
 double clock_begin_s(void);
 /* Sleeps for this time, or until a signal arrives. */
 void clock_rest(double seconds);
-/* Sorts the values and returns their median (of an even number, the upper one). count: at least
- * 1. */
+/* Sorts the values and returns their median; if their number is even, the greater of the two middle
+ * values. count: at least 1. */
 double median(double *values, int count);
 /* Initializes a condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
@@ -81,10 +81,10 @@ FILE *file_open_stream(const char *path);
  * followed: ELOOP. flags: O_WRONLY and others. A character device (/dev/null) is accepted; a pipe,
  * a socket or a disk is not: ENXIO. On failure returns -1 and sets errno. */
 int file_create(const char *path, int flags);
-/* Removes the file of that name (of a symbolic link the link itself, not its target), then calls
- * file_create. Fails if another process has created the name in between. */
+/* Removes the file of that name (if it is a symbolic link: the link itself, not its target), then
+ * calls file_create. Fails if another process has created the name in between. */
 int file_create_new(const char *path, int flags);
-/* True if file_create would open the file for writing; a file that this creates is removed.
+/* True if file_create would open the file for writing; a file that the check creates is removed.
  * Otherwise returns false and sets errno. */
 bool file_can_create(const char *path);
 /* Opens a stream to write a file from its beginning. On failure returns NULL and sets errno. */
@@ -129,7 +129,8 @@ void stop_begin(void);
 bool stop_wanted(void);
 /* Restores the state before stop_begin and forgets requests. */
 void stop_end(void);
-/* Writes the signals of stop_begin to *set, for a caller that waits for them itself. */
+/* Writes the signals of stop_begin, without ignored ones, to *set, for a caller that waits for them
+ * itself. */
 void stop_signals(sigset_t *set);
 
 /* The functions command_* run other programs, with default signals and in their own process group.

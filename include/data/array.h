@@ -27,8 +27,8 @@ typedef struct DataArray {
     int ndim;
     /* dim[0]: number of samples; dimensions from ndim on are 1 */
     int64_t dim[SHAPE_DIMS];
-    /* byte offset in the file of contiguous data; -1: read through HDF5 (chunked, compressed,
-     * compact, or the other byte order) */
+    /* byte offset in the file of contiguous data; -1: the array is read through HDF5, because it is
+     * chunked, compressed, compact, or in the other byte order */
     int64_t offset;
     int64_t sample_bytes;
     /* samples per chunk; 0: not chunked */

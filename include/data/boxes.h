@@ -27,7 +27,7 @@ typedef struct DataBoxes {
     int classes;
     /* (N,2): height and width of the pictures, in whose pixels the boxes are given */
     int32_t *size;
-    /* (N,3): scale, left and top edge of a decoded picture in its square; NULL: the set stores
+    /* (N,3): scale, left edge and top edge of a decoded picture in its square; NULL: the set stores
      * picture files */
     double *fit;
     /* (B,4): x, y, width, height in pixels, x and y of the top left corner */
@@ -50,7 +50,7 @@ struct DataSet;
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
-/* Returns the bytes that data_boxes_read takes; 0: the set has no boxes. */
+/* Returns the bytes of memory that data_boxes_read allocates; 0: the set has no boxes. */
 size_t data_boxes_bytes(const struct DataSet *set);
 /* Replaces each label by the class that the set maps it to; -1: the label has no class. */
 void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);

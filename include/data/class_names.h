@@ -16,12 +16,12 @@ typedef struct ClassNames {
 Status class_names_read(ClassNames *names, const char *path);
 /* Does the same for the list `list`: "classes", "columns" or "fields". */
 Status class_names_read_list(ClassNames *names, const char *path, const char *list);
-/* Splits text, of `bytes` bytes, into names; a name ends at each byte `end` and at the last byte.
- * Takes ownership of text, replaces its control characters by '?' and escapes what a terminal would
- * not show. */
+/* Splits text, of `bytes` bytes, into names. A name ends at each byte `end`, and at the last byte,
+ * which is dropped whatever it is. Takes ownership of text, replaces other control characters by
+ * '?' and escapes what a terminal would not show. */
 void class_names_split(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
-/* Appends to `all`, in order, the names of `more` that it lacks, but does nothing if each of the
+/* Appends to `all`, in order, the names of `more` that `all` lacks, but does nothing if each of the
  * two lists has a name that the other lacks. */
 void class_names_merge(ClassNames *all, const ClassNames *more);
 /* Are the names the numbers 0, 1, 2, ...? Importers that know no names write such a list. */

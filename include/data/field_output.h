@@ -30,7 +30,8 @@ typedef struct FieldOutputPlan {
 } FieldOutputPlan;
 /* Lays out the file as path.part. With one lead, the time of a field is the time that is predicted;
  * with several leads, it is the time of the sample, and fields have a dimension lead. ERR_USAGE:
- * the file exists; ERR_IO, ERR_DATA. Nothing needs to be released if it fails. */
+ * the file exists, and FieldOutputPlan.force is false; ERR_IO, ERR_DATA. Nothing needs to be
+ * released if it fails. */
 Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan);
 /* Writes a sample of the set as the next sample of the file. predicted, truth: (leads, channels, H,
  * W) in the variables' units, or numbers of classes, NaN: missing. truth is read only if

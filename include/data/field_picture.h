@@ -29,8 +29,9 @@ void field_subtract(const float *predicted, const float *truth, int64_t count, f
                     ColourRange *range);
 /* Does a field have any values? False: all are missing, or field is NULL. */
 bool field_has_values(const float *field, int64_t count);
-/* Returns the input channel that pictures of labels show: the first channel at the last offset that
- * is a stored field, and not static; -1: there is none, or targets have another size. */
+/* Returns the input channel that pictures of labels show: of the channels at the last offset, the
+ * first that is a field of the files and not static; -1: there is none, or targets have another
+ * size. */
 int field_shown_input(const DataSet *set);
 
 #endif

@@ -6,14 +6,18 @@
 
 /* Mean and deviation of the variables of a set of fields, and of the changes that the set predicts,
  * over all frames of its segments. They are measured in blocks of frames, which may be divided
- * among ranks; the results have the same bits with any number of threads and ranks.
- * data_fields_rows lists the rows that the set needs. data_fields_measure_blocks writes the moments
- * of blocks first .. first + count - 1 to moments, FieldMoments[count][rows->count];
- * data_fields_join computes means and deviations from those of all blocks; data_fields_use copies
- * them to the set. data_fields_measure does all four steps in one process. ERR_IO; ERR_DATA: a
- * value is infinite, or a variable has only missing values. */
+ * among ranks; the results have the same bits with any number of threads and ranks. A row is one
+ * mean with its deviation (FieldStat).
+ * - data_fields_rows lists the rows that the set needs.
+ * - data_fields_measure_blocks writes the moments of blocks first .. first + count - 1 to moments,
+ *   FieldMoments[count][rows->count].
+ * - data_fields_join computes means and deviations from the moments of all blocks.
+ * - data_fields_use copies means and deviations to the set.
+ * - data_fields_measure does all four steps in one process.
+ * Errors: ERR_IO; ERR_DATA: a value is infinite, or a variable has only missing values. */
 void data_fields_rows(const DataSet *set, FieldStats *rows);
-/* Returns the number of variables that have rows: all but a target with labels. */
+/* Returns the number of variables that have rows: the variables of the files that are inputs, or
+ * targets of numbers. */
 int data_fields_measured(const DataSet *set);
 /* Returns the number of blocks of frames. */
 int64_t data_fields_blocks(const DataSet *set);

@@ -91,7 +91,8 @@ typedef struct FieldVariable {
     int8_t made;
     /* how the first file stores it: "chunked 1x64x128, shuffle, deflate" */
     char storage[120];
-    /* selected levels: index in the array, and value of the coordinate (NaN: unknown) */
+    /* number of selected levels; for each of them its index in the array, and the value of its
+     * coordinate (NaN: unknown) */
     int levels;
     int16_t level[FIELD_LEVELS];
     double level_value[FIELD_LEVELS];
@@ -108,7 +109,7 @@ typedef struct FieldFile {
     uint64_t layout;
 } FieldFile;
 
-/* A run of frames at equal distances in time, which may go over several files. Its samples are
+/* A run of frames at equal distances in time, which may extend over several files. Its samples are
  * those whose frames are all in the segment. */
 typedef struct FieldSegment {
     /* number in the set of the first frame; number of frames */
@@ -123,7 +124,7 @@ typedef struct FieldSegment {
 /* Mean and deviation of one level of a variable: of its values, or of their changes. */
 typedef struct FieldStat {
     int16_t variable, level;
-    /* frames over which values change; 0: values */
+    /* the row is of changes over this number of frames; 0: the row is of the values themselves */
     int change;
     /* NAN: all values are missing */
     double mean, deviation;
@@ -157,7 +158,7 @@ typedef struct FieldClasses {
     double ignore;
 } FieldClasses;
 
-/* Patches (data.patch): the parts of fields that are the samples, instead of whole fields. */
+/* Patches (data.patch): each sample is a rectangle that is cut out of the fields. */
 typedef struct FieldPatch {
     /* rows and columns of the inputs of a patch (0: samples are whole fields), and of whole
      * inputs */
@@ -200,10 +201,10 @@ typedef struct FieldSet {
      * channels follow, and last those that are constant over space. Targets are ordered by
      * offset. */
     int inputs, targets;
-    /* Number of steps of a rollout (train.rollout), each of which has one offset of targets; number
-     * of inputs and of targets of one step. Inputs from step_inputs on are read from the data by
-     * later steps; their offsets, `later` of them, follow the first offsets[FIELD_INPUT] entries of
-     * offset[FIELD_INPUT]. */
+    /* steps: number of steps of a rollout (train.rollout); each step has one offset of targets.
+     * step_inputs, step_targets: numbers of inputs and of targets of one step. Inputs from
+     * step_inputs on are read from the data by later steps; `later` is the number of their offsets,
+     * which follow the first offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* If data.predict is change: for each target the index of the input channel from which its
@@ -244,9 +245,9 @@ static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
  * last ones. */
 int field_constants(const Config *config);
 
-/* Where a step of a rollout reads a channel: the sum of input `channel` of the sample (-1: none)
- * and of `target` of the earlier step `step` (-1: none). If there are both, the target is a change,
- * else a value. */
+/* The source from which a step of a rollout reads an input channel: the sum of input `channel` of
+ * the sample (-1: none) and of `target` of the earlier step `step` (-1: none). If both are given,
+ * the target is a change; if not, it is a value. */
 typedef struct FieldSource {
     int channel, step, target;
 } FieldSource;
@@ -254,8 +255,8 @@ typedef struct FieldSource {
 FieldSource field_source(const FieldSet *f, int step, int channel);
 
 struct DataSet;
-/* Returns the most bytes of unpacked chunks that a reader of the set keeps; 0: the set has no
- * chunked fields. */
+/* Returns the largest number of bytes of unpacked chunks that a reader of the set keeps; 0: the set
+ * has no chunked fields. */
 size_t data_fields_kept_bytes(const struct DataSet *set);
 
 #endif

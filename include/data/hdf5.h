@@ -7,8 +7,8 @@
 /* Does the file begin with HDF5's signature? */
 bool data_is_hdf5(const char *path);
 /* HDF5 is not thread-safe, and a loader's thread may be reading a compressed file through it: hold
- * this recursive lock during every call of HDF5. Also disables HDF5's own error printing in this
- * thread. */
+ * this recursive lock during every call of HDF5. hdf5_lock also disables HDF5's own error printing
+ * in this thread. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
 /* Initialises HDF5 and then calls isolated_begin, so that processes forked later need not

@@ -9,7 +9,7 @@
 #include "data.h"
 
 /* Imports MNIST's format: uint8 images (N,H,W) and labels (N), plain or gzip. class_names has
- * `classes` names; 0: the classes are named by the numbers of the labels. */
+ * `classes` names; classes 0: the classes are named by the numbers of the labels. */
 Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
                        int classes, const char *out, bool force);
 /* Imports the binary files of CIFAR-10, or, if `fine` is set, those of CIFAR-100 with its 100 fine
@@ -17,12 +17,12 @@ Status data_import_idx(const char *images, const char *labels, const char *const
 Status data_import_cifar(const char *const *files, int count, bool fine, const char *out,
                          bool force);
 /* Imports a text file, plain or gzip; its bytes are the tokens. The last test_share (0 to 1) of the
- * tokens goes to test_out; NULL: all go to out. */
+ * tokens goes to test_out; test_out NULL: all tokens go to out. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
 /* How a text is converted to tokens. */
 typedef struct TextTokens {
-    /* path of the tokenizer, as tokenizer_open takes it */
+    /* path of the tokenizer, as for tokenizer_open */
     const char *tokenizer;
     /* <|endoftext|> in the text becomes one token */
     bool special;
@@ -45,8 +45,9 @@ typedef struct LabelDrop {
     int64_t count;
 } LabelDrop;
 /* Imports any HDF5 file with arrays named x and y (only x for tokens) as contiguous arrays. A
- * separate process, which inherits the open new file, reads the arrays through HDF5 and writes
- * them; so isolated_begin must not have been called before. drop NULL: keeps all samples. */
+ * separate process reads the arrays through HDF5 and writes them to the new file. It inherits this
+ * open file from the caller, so isolated_begin must not have been called before: processes that its
+ * helper forks do not have the file. drop NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 struct BoxSet;
@@ -61,9 +62,9 @@ typedef struct FolderImport {
     const char *classes;
     /* samples are the bytes of the files; false: (N,3,side,side) of uint8 */
     bool encoded;
-    /* labels to store instead of a class for each picture; each decoded picture is then whole in
-     * its square, with a margin. Borrowed; NULL: classes are stored, and squares are cut from the
-     * centre. Only for the data module (src/data/folder/folder.h) */
+    /* labels to store instead of a class for each picture. Decoded pictures are then fitted whole
+     * into their squares, with margins. Borrowed; NULL: classes are stored, and squares are cut
+     * from the centre of pictures. Only for the data module (src/data/folder/folder.h) */
     const struct FolderExtra *extra;
     /* apply EXIF orientations: the import rotates pictures that are stored decoded, and readers
      * rotate encoded pictures */
@@ -88,8 +89,9 @@ typedef struct ImportRanks {
     Status (*agree)(void *user, Status mine);
     /* Broadcasts rank 0's bytes. Collective. */
     void (*broadcast)(void *user, void *bytes, size_t count);
-    /* Receives the progress of this rank several times per second, and at the end: the number of
-     * pictures or frames that are done, of all, and of broken ones. */
+    /* Receives the progress of this rank, several times per second or after each frame, and at the
+     * end: the number of pictures or frames that are done, of all pictures or frames of this rank,
+     * and of broken pictures among those done. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
 } ImportRanks;
 /* the ranks of an import in one process */

@@ -20,9 +20,9 @@ Status data_set_check_labels(const DataSet *set);
 /* Does the same, and sets *use to the classes that have samples; tokens and targets have none. */
 Status data_set_count_labels(const DataSet *set, LabelUse *use);
 /* Returns a warning, with the key or command that helps, about labels that are probably wrong: no
- * label 0, one far above the others, or large gaps. If classes have names, or model.classes is set,
- * labels are not checked. For a set of targets, whose `use` may be NULL, the warning is about
- * targets that are probably classes. NULL: no warning. Owner: the caller. */
+ * label is 0, one label is far above the others, or there are large gaps. If classes have names, or
+ * model.classes is set, labels are not checked. For a set of targets, whose `use` may be NULL, the
+ * warning is about targets that are probably classes. NULL: no warning. Owner: the caller. */
 char *data_set_label_warning(const DataSet *set, const Config *config, const LabelUse *use);
 /* Returns a warning if labels of set are 1, 2, ... and those of like 0, 1, ..., and labels are
  * matched by number; else NULL. Owner: the caller. */

@@ -11,8 +11,8 @@
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
-/* Do the set's images need decoding, resampling, cropping or colour changes? Then PictureWork
- * prepares them, otherwise augment_sample. config may be NULL. */
+/* Do the set's images need decoding, resampling, cropping or colour changes? If so, PictureWork
+ * prepares them; if not, augment_sample does. config may be NULL. */
 bool data_needs_picture_work(const DataSet *set, const Config *config);
 /* Decoder, resampler and scratch memory of one thread, which converts pictures to model inputs by
  * the keys of `data`: resamples and crops a part of each, in training with random choices keyed by
@@ -20,11 +20,11 @@ bool data_needs_picture_work(const DataSet *set, const Config *config);
 typedef struct PictureWork PictureWork;
 PictureWork *picture_work_new(const DataSet *set, const Config *config);
 void picture_work_free(PictureWork **work);
-/* Prepares a picture from another source as evaluation prepares the set's. picture: any size,
- * upright. out: float (C,H,W), scaled and normalised by the set's mean and deviation. For a set of
- * decoded images the picture is first resized to their size (short side resampled, centre cropped;
- * for a set of boxes: whole), as the import does. ERR_DATA, with name: the picture is too narrow
- * for that. */
+/* Prepares a picture from another source in the way in which evaluation prepares the set's
+ * pictures. picture: any size, upright. out: float (C,H,W), scaled and normalised by the set's mean
+ * and deviation. For a set of decoded images the picture is first resized as the import does: it is
+ * made to cover the images' size, and its centre is cropped; for a set of boxes the whole picture
+ * is fitted in. ERR_DATA, with name: the picture is too narrow for that. */
 Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out);
 /* Prepares a sample of a set for which data_needs_picture_work is true. ERR_DATA with file and
  * sample. */

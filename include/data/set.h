@@ -147,8 +147,8 @@ typedef struct DataKindInfo {
     /* samples and targets are fields, (C,H,W) */
     bool has_fields;
 } DataKindInfo;
-/* data_kind returns the row of the set's kind, data_kind_info the row of `kind`; both are
- * static. */
+/* data_kind returns the description of the set's kind, data_kind_info the description of `kind`;
+ * both are static. */
 const DataKindInfo *data_kind(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
 /* Returns the DataKind with this name; -1: unknown. */
@@ -187,10 +187,10 @@ void data_set_describe(const DataSet *set, char *out, size_t room);
 /* Sets *file to file i of a set of several files, as a set of one file. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
-/* Do equal ids of both mean the same? An unknown value matches every value. */
+/* Do equal ids mean the same in both sets? An unknown value matches every value. */
 bool data_ids_match(DataIds set, DataIds model);
-/* Were the columns of both transformed and scaled in the same way? An unknown way matches every
- * way. */
+/* Were the columns of both tables transformed and scaled in the same way? An unknown way matches
+ * every way. */
 bool data_scaling_matches(const DataColumns *a, const DataColumns *b);
 /* Compares the columns of set with those of `like`. ERR_DATA, with the first difference, if the
  * names of both, or the units of fields, are known and differ. Warns if the columns were
@@ -207,8 +207,9 @@ bool data_units_differ(const DataColumns *a, const DataColumns *b, bool unknown,
 /* Logs the first variable whose units only one of two sets has. path, other: names of the sets. */
 void data_units_log_unknown(const char *path, const DataColumns *now, const char *other,
                             const DataColumns *then);
-/* Reads all of the set once; ERR_DATA: truncation, a label without a class, or a value that is not
- * finite. classes: number of classes; 0: the set's own. */
+/* Reads all of the set once and checks it. ERR_DATA: a file is truncated, a picture is broken, a
+ * label has no class, an id or a token is out of range, or a value is not finite. classes: number
+ * of classes; 0: the set's own number. */
 Status data_set_check(const DataSet *set, int64_t classes);
 /* Writes a fingerprint of the set's content, which depends on shapes, types and values but not on
  * paths, names of arrays or storage: "200x1x28x28 uint8, labels 200 int32, xxh3-1

@@ -9,8 +9,9 @@ typedef struct LabelClassMetrics {
     char name[FIELD_CLASS_NAME];
     /* number of pixels that have this label, and of pixels that were predicted as this class */
     int64_t pixels, predicted;
-    /* With n the number of pixels of both kinds: iou = n / (pixels + predicted - n), dice = 2 n /
-     * (pixels + predicted). NaN: the class is neither in the truth nor in the prediction. */
+    /* With n the number of pixels that have this label and were predicted as this class: iou = n /
+     * (pixels + predicted - n), dice = 2 n / (pixels + predicted). NaN: the class is neither in the
+     * truth nor in the prediction. */
     double iou, dice;
 } LabelClassMetrics;
 typedef struct LabelMetrics {

@@ -7,11 +7,11 @@
 #include "parallel/world.h"
 #include "tensor.h"
 
-/* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 are added, an odd last one
- * moves up a level (docs/determinism.md). The bits of a sum depend on the tree alone and not on the
- * transport. The exception is NCCL under train.reproducible: same_grid, which chooses its own
- * order. Several operations may be in flight. All ranks begin operations in the same order;
- * comm_progress and comm_wait advance them. */
+/* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 are added, and a last summand
+ * without a neighbour moves up a level (docs/determinism.md). The bits of a sum depend on the tree
+ * alone and not on the transport. The exception is NCCL under train.reproducible: same_grid, which
+ * chooses its own order. Several operations may be in flight. All ranks begin operations in the
+ * same order; comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
 /* Destination of the whole sum of a tree of pushes. */

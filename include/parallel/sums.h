@@ -18,7 +18,8 @@ typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
 /* One operation to be costed. The ranks are in groups of `width` ranks on a node
  * (comm_group_width). A rail consists of the ranks / width ranks that have the same index in their
  * groups. `elements` floats are moved, in an arena of arena_elements. A sum collects and spreads, a
- * reduce-scatter or a push only collects, an all-gather only spreads. */
+ * reduce-scatter only collects, an all-gather only spreads. A push collects; the last push of a
+ * tree with PUSH_TO_ALL also spreads. */
 typedef struct SumShape {
     int ranks, width;
     int64_t arena_elements, elements;

@@ -16,11 +16,13 @@ typedef struct WatchdogOptions {
     const char *folder, *owner;
 } WatchdogOptions;
 /* Watches the progress that all ranks mark (base.h, Beat), through memory shared by a node's ranks
- * and datagrams between nodes. If a rank is stopped or dead, or a node is silent, the watchdog
- * names the rank with its last activity, and those of the other ranks of its node, or names the
- * node. It then ends the job, even where MPI_Abort hangs. A step that has taken three times as long
- * as usual, and 5 s at least (30 s if the usual time is not known), causes a warning that names the
- * ranks that are behind. The job ends only when no rank has marked progress for hang_s seconds. A
+ * and datagrams between nodes. The watchdog ends the job, even where MPI_Abort hangs, in three
+ * cases:
+ * - a rank is stopped or dead: the message has the last activity of the node's ranks;
+ * - a node is silent: the message names the node;
+ * - no rank has marked progress for hang_s seconds.
+ * A late step alone does not end the job. If a step has taken three times as long as usual, and 5 s
+ * at least (30 s if the usual time is not known), a warning names the ranks that are behind. A
  * server (beat_serve) makes no steps and counts as behind only while it handles a request. Time
  * between two steps and a suspension of the whole job are not limited. If the ranks of a node
  * cannot share memory, the watchdog prints a warning and watches only its own rank. Both functions

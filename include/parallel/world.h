@@ -107,9 +107,9 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
  * belong to the swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender;
- * rank -1 means any rank. A rank that waits for a message sleeps between polls, up to half a
- * millisecond at a time. Not collective. */
+/* Send and receive messages of fewer than 2^31 bytes. world_receive returns the sender; rank -1
+ * means any rank. A rank that waits for a message sleeps between polls, up to half a millisecond at
+ * a time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must stay unchanged until
  * world_send_wait returns. world_send_wait does nothing for a zeroed WorldSend. */
@@ -140,8 +140,8 @@ double world_slept_s(void);
  * Collective. */
 int *world_job_ranks(const World *world);
 /* Makes a world of the ranks that pass the same color, in the order of world. A part of one rank
- * has no communicator and calls no MPI. Release with world_part_fini. Collective on world;
- * world_part_fini on part. */
+ * has no communicator and calls no MPI. Release with world_part_fini. Both functions are
+ * collective: world_split on world, world_part_fini on the part. */
 Status world_split(World *part, const World *world, int color);
 /* Makes a world of the same processes in another order: this process gets number `rank`. Release
  * with world_part_fini. Both functions are collective: world_order on world, world_part_fini on the

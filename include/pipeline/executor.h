@@ -75,9 +75,9 @@ void executor_move_statistics(Executor *executor, const StepBatch *batch);
 /* Sets whether executor_reduce, from the next step on, checks the gradients for infinite and NaN
  * values. If it does, it waits for the step's statistics. */
 void executor_find_overflow(Executor *executor, bool yes);
-/* Returns the METRIC_COUNT sums over all ranks of the last step (behind 0) or of the step before it
- * (behind 1); waits until they have arrived. The array is in host memory and borrowed until the
- * next call of the executor. Collective. */
+/* Returns the METRIC_COUNT sums of the last step (behind 0) or of the step before it (behind 1),
+ * each over all ranks; waits until they have arrived. The array is in host memory and borrowed
+ * until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
 /* Returns true if a gradient of the last step was infinite or NaN; false if executor_find_overflow
  * is off. The same on all ranks. */

@@ -15,8 +15,8 @@ typedef struct PartSeconds {
     double s[OPERATION_PART_COUNT];
 } PartSeconds;
 
-/* Ten per cent of the measured times are below `low`, half of them below `median`, and ten per cent
- * above `high`. Seconds. */
+/* The 10th percentile of the measured times, their median, and their 90th percentile, in
+ * seconds. */
 typedef struct TimeRange {
     double low, median, high;
 } TimeRange;

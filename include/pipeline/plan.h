@@ -95,8 +95,8 @@ typedef struct RunOffsets {
 /* One tensor of a message between two chunks. Tensors that cross a boundary together form one
  * message. */
 typedef struct BoundaryTensor {
-    /* node whose output crosses (activations), or the gradient of whose output crosses
-     * (gradients) */
+    /* the node. In a message of activations its output crosses the boundary, in a message of
+     * gradients the gradient of its output. */
     int node;
     /* place of the tensor in this chunk's memory */
     int64_t offset;
@@ -261,7 +261,7 @@ typedef struct Plan {
     int *slot;
     /* index of the last task of each micro-batch in this stage's list; owned */
     int *last_task;
-    /* the most micro-batches of data that are in use at the same time */
+    /* largest number of micro-batches of data that are in use at the same time */
     int batches_out;
     /* the stage reads input data; the stage reads labels */
     bool reads_data, reads_labels;
@@ -402,8 +402,8 @@ int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
 /* True if replicas shard gradients; their micro-batches are then dealt by DEAL_TURNS. */
 bool plan_shards_gradients(const Plan *plan);
-/* Sums over the replicas for which a rank of the stage must wait in each micro-batch: their number,
- * and their bytes together. */
+/* Sums over the replicas within a micro-batch (synced layers): the number of sums for which a rank
+ * of the stage waits in each micro-batch, and the bytes of all of them. */
 typedef struct ReplicaSums {
     int count;
     size_t bytes;

@@ -28,8 +28,8 @@ const char *algorithm_record_libraries(const AlgorithmRecord *record);
 int algorithm_record_count(const AlgorithmRecord *record);
 /* The algorithm of a key, or NULL. Borrowed until the next entry is added. */
 const char *algorithm_record_find(const AlgorithmRecord *record, const char *key);
-/* Adds or replaces the entry of a key. Neither text contains a newline; the key contains no " =
- * ". */
+/* Adds or replaces the entry of a key. Neither text contains a newline, and the key does not
+ * contain the separator of key and algorithm. */
 void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *algorithm);
 /* Entry i in the order of keys. Both texts are borrowed. */
 void algorithm_record_entry(const AlgorithmRecord *record, int i, const char **key,

@@ -27,8 +27,8 @@ typedef struct BackendOptions {
     int device;
     /* The backend only plans operations: a GPU backend then opens without a GPU, too. */
     bool dry_run;
-    /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's, or "h100"
-     * if there is none. A GPU backend's open replaces it by the GPU's full name. */
+    /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's GPU, or
+     * "h100" if the machine has none. A GPU backend's open replaces it by the GPU's full name. */
     const char *gpu;
     /* captures (Capture) are recorded and replayed if the backend supports it */
     bool replay;
@@ -91,8 +91,9 @@ typedef struct BackendTable {
     void (*event_wait)(Event *e, Stream *s);
     void (*event_free)(Event **e);
     /* host_alloc: zeroed host memory, which a copy may still access after `copy` has returned.
-     * event_sync: the host waits until the stream reaches the last record of the event, and not at
-     * all if the event was never recorded. NULL slots: a copy is complete when `copy` returns. */
+     * event_sync: the host waits until the stream reaches the last record of the event, and does
+     * not wait if the event was never recorded. NULL slots: a copy is complete when `copy`
+     * returns. */
     void *(*host_alloc)(Backend *b, size_t bytes);
     void (*host_release)(Backend *b, void *p, size_t bytes);
     void (*event_sync)(Event *e);
@@ -125,10 +126,11 @@ extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
 /* A sequence of queued calls that is the same every step, except for the values that it reads from
- * the backend's memory. With options.replay, capture_run calls work directly the first time, when
- * libraries initialise themselves, records it the second time, and replays the recording from then
- * on without calling work. work queues on the compute stream alone and has no other effect. If a
- * recording fails, a warning says so once, and all captures call work directly. */
+ * the backend's memory. With options.replay, the first capture_run only calls `work`, because
+ * libraries initialise themselves then. The second records what `work` queues; it and all later
+ * ones replay the recording. `work` must queue on the compute stream alone and have no other
+ * effect. If a recording fails, one warning says so, and from then on all captures call `work` in
+ * every step. */
 typedef struct Capture {
     /* work has been called directly once */
     bool warm;
@@ -182,8 +184,8 @@ int stopwatch_laps(const Stopwatch *watch);
 double stopwatch_lap_s(Stopwatch *watch, int lap);
 /* sum of all laps */
 double stopwatch_sum_s(Stopwatch *watch);
-/* seconds from the start of a lap to the start of the next lap, gap included; of the last lap, to
- * its stop */
+/* seconds from the start of a lap to the start of the next lap, gap included; for the last lap, to
+ * its own stop */
 double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
@@ -212,7 +214,7 @@ enum { MASK_CPUS = 8192 };
  * NULL, or MASK_CPUS zeroed bytes; core[i] is set to 1 if this process may use core i. */
 ThreadsLimits threads_limits(const char *root, char *core);
 /* Binds this process to its own `threads` cores and returns true, if the node's ranks fill all
- * allowed cores exactly and no launcher has bound them already; else does nothing and returns
+ * allowed cores exactly and no launcher has bound the ranks already; else does nothing and returns
  * false. Call before the first parallel region. */
 bool threads_bind(int rank_on_node, int ranks_on_node, int threads);
 

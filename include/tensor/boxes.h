@@ -22,7 +22,8 @@ enum { BOX_CLASS, BOX_X, BOX_Y, BOX_W, BOX_H, BOX_NUMBERS };
 /* Channels of an anchor before those of its classes: x, y, w, h, object. */
 enum { BOX_CHANNELS = 5 };
 
-/* Most levels of a detector; most matches of one box on one level, 5 for each anchor. */
+/* Maximum number of levels of a detector, and of matches of one box on one level: 5 for each
+ * anchor. */
 enum { BOX_LEVELS = 5, BOX_MATCHES = 5 * ANCHORS_MOST };
 
 /* One level of a detector: a grid of cells, each with the same anchors. */

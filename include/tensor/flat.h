@@ -55,7 +55,7 @@ typedef struct MatrixProduct {
     bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };
-/* number of arrays that an ElementBody gets, at most */
+/* maximum number of arrays of an ElementBody */
 enum { FLAT_ARRAYS = 4 };
 /* Applies a rule to elements 0 .. n - 1 of each array. Each element is independent of the others,
  * so the cuts between calls do not change the result. */
@@ -87,7 +87,7 @@ void square_sum_add(SquareSum *to, const SquareSum *from);
 /* The sum, rounded. */
 double square_sum_value(const SquareSum *sum);
 
-/* bytes that FlatTable.put copies at most */
+/* maximum number of bytes that FlatTable.put copies */
 enum { FLAT_PUT = 128 };
 /* Indices of the numbers that loss_sums writes. A line is one row of a loss's y. */
 enum {
@@ -126,7 +126,7 @@ typedef struct FlatTable {
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n);
     /* out[n] = the sum of `count` slices of n elements of `type`, which begin `stride` elements
      * apart. Slices are added in order, in fp32, and rounded once. out may be one of the slices.
-     * NULL in host memory, where each slice is added when it arrives. */
+     * NULL if the memory is the host's: each slice is then added when it arrives. */
     void (*add_slices)(Stream *s, DType type, void *out, const void *slices, int count,
                        int64_t stride, int64_t n);
     /* out[i] = sum of squares of chunk i of x, for each of its ceil(n / FLAT_CHUNK) chunks of
@@ -170,7 +170,8 @@ typedef struct FlatTable {
      * terms only. first has count + 1 entries. */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
     /* *grad_scale = limit / norm if that is less than 1, else 1; norm is the root of the sum of
-     * `count` squares, added in order. Every backend that records has this slot. */
+     * `count` squares, added in order. NULL only if the backend cannot record work
+     * (BackendTable.record_begin). */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
     /* Runs body on parts of up to FLAT_ARRAYS arrays of n elements, in parallel. NULL if the memory
      * is not the host's. */

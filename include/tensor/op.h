@@ -148,8 +148,8 @@ typedef struct OpTable {
     void (*backward_data)(Op *op, const OpRun *run);
     /* Writes dw[]. Not called if spec.frozen, and an operation may rely on that when it plans. */
     void (*backward_weight)(Op *op, const OpRun *run);
-    /* Convert parameter i between plain and stored order; host pointers. NULL: the stored order is
-     * the plain one. Any thread may call unpack while others compute. */
+    /* Convert parameter i between plain and stored order; host pointers. If both slots are NULL,
+     * the stored order is the plain one. Any thread may call unpack while others compute. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
     /* Whether the stored order of parameter i equals the plain order although the slot unpack is

@@ -157,7 +157,7 @@ const OpInfo *op_info(OpKind kind);
 /* ERR_BUG, naming the operation, if a field of its row is not set or two fields contradict each
  * other. */
 Status op_info_check(const OpInfo *info);
-/* Checks the rows of all operations, and the table of each operation on each backend. */
+/* Checks the rows of all operations, and their tables on the CPU and the CUDA backend. */
 Status tensor_check(void);
 /* Whether the operation computes a loss, from labels, targets or boxes. */
 static inline bool op_is_loss(const OpInfo *info)

@@ -173,14 +173,18 @@ typedef enum ExchangeKind {
 } ExchangeKind;
 
 /* The request for one operation: plain data, filled by a layer kind and completed by the backend
- * (layouts). The comment of each operation's OpInfo says what the operation computes. With `slice`
- * set, an operation has one rank's part of a tensor: embedding a part of the rows of w (tokens of
- * other rows give 0), softmax_loss a part of the logits (y is the loss over all logits), positions
- * and dropout a slice of x. If the backend's precision is bf16 or fp16, activations and their
- * gradients have that type; every operation computes in fp32 on what it loads and rounds what it
- * stores, and attention also rounds the factors of its inner products. Parameters, dw, `saved`, a
- * loss's y, float data and targets stay fp32. An operation whose input is fp32 data prefers the
- * backend's precision, and a reorder converts the data. */
+ * (layouts). The comment of each operation's OpInfo says what the operation computes. If `slice` is
+ * set, this rank has one slice of a tensor:
+ * - embedding: of the rows of w; y is -0 for tokens whose rows other ranks have
+ * - softmax_loss: of each row of logits; y is the loss over all logits
+ * - positions, dropout: of x
+ * - exchange: of the tensor that it divides or gathers
+ *
+ * If the backend's precision is bf16 or fp16, activations and their gradients have that type; every
+ * operation computes in fp32 on what it loads and rounds what it stores, and attention also rounds
+ * the factors of its inner products. Parameters, dw, `saved`, a loss's y, float data and targets
+ * stay fp32. An operation whose input is fp32 data prefers the backend's precision, and a reorder
+ * converts the data. */
 typedef struct OpSpec {
     OpKind kind;
     /* conv2d, conv_transpose2d, pool: height, width */
@@ -229,9 +233,9 @@ typedef struct OpSpec {
     float drop, smoothing;
     /* yolo_loss: anchors of all inputs, the same number for each */
     Anchors anchors;
-    /* height and width: for yolo_loss of the pictures, for tokens_to_pixels of the image */
+    /* yolo_loss: height and width of the pictures; layer tokens_to_pixels: of the image */
     int image[2];
-    /* detect: number of classes; width and height of a cell in pixels of the picture */
+    /* layer detect: number of classes; width and height of a cell in pixels of the picture */
     int classes, cell;
     /* dropout: whole channels of (N,C,H,W) are dropped */
     bool drop_channels;
@@ -334,7 +338,7 @@ Status padding_shape(const OpSpec *spec, const char *name, Shape *y);
 int64_t padding_source(const OpSpec *spec, int d, int64_t at);
 
 /* The spec of an operation that converts `from` to another layout or number format of the same
- * shape. No layer asks for it; the planner inserts it. */
+ * shape. No layer kind makes this operation; the planner inserts it. */
 OpSpec reorder_spec(Desc from, Desc to);
 
 #endif

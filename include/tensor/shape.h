@@ -34,11 +34,11 @@ char *shape_text(Shape shape, char *out);
 
 /* How an activation is laid out in memory. A 4-d shape has its channels (dim[1]) in blocks of
  * `block`, in the order [N][ceil(C/block)][H][W][block], zero-padded: block 1 is plain NCHW, block
- * C is channels-last, and 8 and 16 suit vector units. All other shapes are row-major, with each row
- * (the last dimension) zero-padded to whole blocks, which suits tensor cores if the width is odd.
- * flat is true for a (N, C*H*W) view of memory that still has the blocked order of the 4-d `image`:
- * flatten copies nothing, and dense reads that order. flat is false for all other tensors, and
- * image is then unused. */
+ * C is channels-last, and 8 and 16 suit vector units. All other shapes are row-major, and each row
+ * (the last dimension) is zero-padded to whole blocks (on GPUs, so that rows of odd width are
+ * aligned for tensor cores). flat is true for a (N, C*H*W) view of memory that still has the
+ * blocked order of the 4-d `image`: flatten copies nothing, and dense reads that order. flat is
+ * false for all other tensors, and image is then unused. */
 typedef struct Desc {
     Shape shape;
     DType dtype;

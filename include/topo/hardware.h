@@ -67,7 +67,7 @@ Status hardware_read(Hardware *hardware, bool gpus);
  * hardware_fini. */
 Status hardware_from_xml(Hardware *hardware, const char *path, const char *text, size_t bytes);
 void hardware_fini(Hardware *hardware);
-/* Most parts of a node, and the greatest depth of nested parts. */
+/* Largest number of parts of a node, and the greatest depth of nested parts. */
 enum { PARTS_MAX = 16384, PART_DEPTH_MAX = 8 };
 /* Adds a part, and returns its index. */
 int hardware_add(Hardware *hardware, Part part);

@@ -9,9 +9,12 @@
 
 typedef struct Rollout Rollout;
 /* Prepares forecasts of `steps` steps from samples of set, which must be the trainer's. Requires
- * one rank and a batch of one micro-batch. ERR_CONFIG, with more than one step: the window of
- * inputs has frames that are neither in the set nor predicted, or the model predicts none of its
- * inputs. Borrows trainer and set. Release with rollout_free. */
+ * one rank and a batch of one micro-batch. Borrows trainer and set. Errors with more than one step:
+ * - ERR_USAGE: the model predicts labels;
+ * - ERR_CONFIG: targets and inputs differ in size, no target is later than the sample's own time,
+ * the window of inputs has frames that are neither in the set nor predicted, or the model predicts
+ * none of its inputs.
+ * Release with rollout_free. */
 Status rollout_new(Rollout **rollout, Trainer *trainer, const DataSet *set, int64_t steps);
 void rollout_free(Rollout **rollout);
 /* rollout_leads: number of times of a forecast, steps x offsets of the targets.
@@ -20,8 +23,9 @@ int rollout_leads(const Rollout *rollout);
 const int64_t *rollout_lead_frames(const Rollout *rollout);
 /* Number of targets at each time; those of the first time are f->target[0 ... channels - 1]. */
 int rollout_channels(const Rollout *rollout);
-/* Returns the number of steps of a forecast from a sample for which the set has the inputs that are
- * not predicted; at most the steps of rollout_new. */
+/* Returns the largest number of steps of a forecast from this sample, at most the steps of
+ * rollout_new. The number is limited because, for each step, the set must have the inputs that the
+ * model does not predict. */
 int64_t rollout_limit(const Rollout *rollout, int64_t sample);
 /* Forecasts from samples sample[0 ... count - 1], at most as many as the trainer's batch has.
  * predicted: (count, leads, channels, H, W), in the variables' units; for label fields, numbers of

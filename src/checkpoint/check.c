@@ -61,8 +61,8 @@ typedef struct Tally {
     int good, bad;
     /* borrowed: the newest good step-*.h5, from which a run resumes */
     const char *next;
-    /* borrowed: a step-*.h5 newer than `next` that cannot be read at all, so that a run would fail
-     * and not resume */
+    /* borrowed: a step-*.h5 that cannot be read at all and is newer than every good one: a run
+     * would fail at this file and not resume */
     const char *stop;
 } Tally;
 

@@ -35,7 +35,7 @@ static int find_node(const Graph *graph, const char *name)
 }
 
 /* True if the node only copies its input in an evaluation: dropout, the only operation that reads
- * the numbers of samples. */
+ * the indexes of samples. */
 static bool is_copied(const Node *node)
 {
     return op_info(node->kind->op)->reads == READS_SAMPLES;

@@ -6,7 +6,8 @@
 
 typedef struct Fit {
     TextList missing, sizes, surplus;
-    /* true if no tensor that was added has a larger dimension in the file than in the model */
+    /* true if no tensor that was added has a larger dimension, or another number of dimensions, in
+     * the file than in the model */
     bool none_larger;
     /* owned: "conv1: 8", name and channels of the first layer with fewer channels in the file; NULL
      * if there is none */

@@ -112,7 +112,7 @@ typedef struct Recipe {
     hid_t link, create;
 } Recipe;
 
-/* A data set of the file: one tensor, or all blocks of rows of one table
+/* A data set of the file: one tensor, or all blocks of the ids, the rows or the state of a table
  * (CheckpointTensor.block). */
 typedef struct SetOf {
     /* owned: path in the file */

@@ -7,10 +7,11 @@
 /* page of a file; tensors of at least this size begin at a page */
 enum { PAGE_BYTES = 4096 };
 
-/* Creates the file `part` with all attributes and a contiguous, allocated data set per tensor;
- * hash[i] is written with tensor i. offset[i]: file offset of tensor i's bytes. Space for the whole
- * file is reserved if the file system can do so, so that a full disk is an error here. ERR_IO.
- * Called on one rank. */
+/* Creates the file `part` with all attributes and contiguous, allocated data sets: one for each
+ * tensor, or one for all blocks of the ids, the rows or the state of a table. hash[i] is written
+ * with tensor i. offset[i]: file offset of tensor i's bytes. Space for the whole file is reserved
+ * if the file system can do so, so that a full disk is an error here. ERR_IO. Called on one
+ * rank. */
 Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                      const uint64_t *hash, int64_t *offset);
 /* Fails with ERR_IO: "PATH: WHAT failed: REASON", with the free space of path's file system, and

@@ -26,16 +26,16 @@ bool attr_real(hid_t object, const char *name, double *value);
  * attribute is damaged. */
 bool attr_floats(hid_t object, const char *name, float *value, int most, int *count);
 
-/* Returns a hash that binds checksums to their tensor: of the tensor's path, shape and element type
- * in the file, and checksums (one for the whole tensor, or one for each block). */
+/* Returns the hash of a tensor's path, element type, shape in the file, and checksums (one for the
+ * whole tensor, or one for each block). It binds the checksums to the tensor. */
 uint64_t checksum_bind(const char *path, bool ids, int ndim, const int64_t *dim,
                        const uint64_t *hash, int hashes);
 
 /* Writes all attributes of a checkpoint's root. */
 bool meta_put(hid_t root, const CheckpointMeta *meta);
-/* meta_state.c: state of evaluations and of a hook; the description of a sample, and names of
- * classes. The get functions return the name of an attribute that is missing or damaged, or
- * NULL. */
+/* meta_state.c. State: evaluations, learning rate, hook. Input: the description of a sample, names
+ * of classes, ranges of the data's values, files of a set that grows, the record of algorithms. The
+ * get functions return the name of an attribute that is missing or damaged, or NULL. */
 bool meta_put_state(hid_t root, const CheckpointMeta *meta);
 bool meta_put_input(hid_t root, const CheckpointMeta *meta);
 const char *meta_get_state(hid_t root, CheckpointMeta *meta);

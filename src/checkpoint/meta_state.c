@@ -1,5 +1,6 @@
-/* Optional attributes: the state of evaluations and of a hook, which later steps depend on, and the
- * description of a sample. */
+/* Optional attributes. State: evaluations, learning rate and hook, which later steps depend on.
+ * Input: the description of a sample, names of classes, ranges of the data's values, files of a set
+ * that grows, and the record of algorithms. */
 #include "meta.h"
 
 #include <math.h>

@@ -48,7 +48,7 @@ static bool begins_blocks(const CheckpointTensor *tensor)
     return block && atoi(block + 1) == 0;
 }
 
-/* Returns the end of the tensors that may share turns with tensor i. */
+/* Returns the index after the last tensor that may share a turn with tensor i. */
 static int group_end(const CheckpointIo *io, int i)
 {
     while (++i < io->count && !begins_blocks(&io->tensor[i])) {

@@ -1,6 +1,6 @@
-/* Reads a checkpoint's tensors: with pread if they are contiguous fp32 in the file, or through HDF5
- * in a separate process if another program made them chunked, compressed or of another type.
- * Checksums are verified in both cases. */
+/* Reads a checkpoint's tensors: with pread if they are contiguous fp32 or ids in the file, or
+ * through HDF5 in a separate process if another program has made them chunked, compressed or of
+ * another float type. Checksums are verified in both cases. */
 #include "stored.h"
 
 #include <errno.h>

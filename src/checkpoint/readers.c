@@ -100,8 +100,8 @@ int readers_members(const Readers *r, int i, int *member)
     for (int left = r->ranks; left > 0;) {
         int width = node_width(r, first);
         for (int k = 0; k < width; ++k) {
-            /* the list begins at another rank for each tensor, because its first ranks forward
-             * most */
+            /* for each tensor i the node's ranks are listed from another rank on, because the first
+             * ranks of the list forward the most data */
             int rank = r->order[first + (k + i) % width];
             if (rank != reader && readers_want(r, rank, i)) member[count++] = rank;
         }

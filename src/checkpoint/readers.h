@@ -21,15 +21,17 @@ typedef struct Readers {
  * (isolated_begin) unpacks it. */
 typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
 
-/* Exchanges which tensors every rank wants (io->wants) and assigns readers. taken[count]: equal on
- * every rank. Uses ranks * count / 8 bytes on every rank. Collective. Release with readers_fini. */
+/* Exchanges which tensors every rank wants (io->wants) and assigns readers. taken[count]: which
+ * rank may read each tensor; equal on every rank. Uses ranks * count / 8 bytes on every rank.
+ * Collective. Release with readers_fini. */
 void readers_init(Readers *readers, const World *world, const CheckpointIo *io,
                   const ReadBy *taken);
 void readers_fini(Readers *readers);
 /* Assigns a reader to each tensor that is read: rank 0 if only rank 0 may read it; else a rank that
  * wants it; or, if no rank wants it, any rank, which only verifies it. Among candidates the rank
- * with the fewest bytes to read is chosen, then the rank whose node has the fewest. A reader reads
- * its tensors in the order of io->tensor. All fields but `reader` must be set. A pure function. */
+ * with the fewest bytes to read is chosen; of several such ranks, the rank whose node has the
+ * fewest bytes to read; of several such ranks, the lowest. A reader reads its tensors in the order
+ * of io->tensor. All fields but `reader` must be set. A pure function. */
 void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 bool readers_want(const Readers *readers, int rank, int i);
 /* Lists the ranks that take part in the transfer of tensor i, in the order that multicast_place

@@ -46,7 +46,8 @@ struct CheckpointSave {
     char *message;
     /* seconds spent by this rank so far */
     double seconds;
-    /* threaded: the stage runs on `thread`, which has not been joined yet */
+    /* in_background: argument of checkpoint_save_begin. threaded: the stage runs on `thread`, which
+     * has not been joined yet. */
     bool in_background, threaded;
     pthread_t thread;
     atomic_bool busy;
@@ -183,7 +184,7 @@ static Status publish(Save *save)
 
 static void share_hashes(Save *save)
 {
-    /* the hash of another rank's tensor is 0 here */
+    /* a rank has 0 for tensors that it does not own, so the sum has the hashes of all tensors */
     world_add(save->world, (int64_t *)save->hash, save->io->count);
 }
 

@@ -100,7 +100,8 @@ static Status save(Shrink *s, const Config *config)
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
-    /* these were measured with the larger model, and are unknown for the smaller one */
+    /* the best values and the losses were measured with the larger model, and are unknown for the
+     * smaller one */
     if (s->any_removed) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
         meta.losses = meta.lr.bad = meta.stop_bad = 0;

@@ -1,5 +1,6 @@
-/* Opens a checkpoint: a separate process reads its table and attributes through HDF5 (table.c);
- * this file parses and checks that process's answer, without HDF5. */
+/* Opens a checkpoint. Its table and attributes are read through HDF5 (table.c), in a separate
+ * process unless this process has just written the file. This file parses and checks the answer,
+ * without HDF5. */
 #include "stored.h"
 #include "table.h"
 
@@ -10,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* limits of the reading process: memory, seconds of computing and of waiting, size of its answer */
+/* limits of the reading process: memory, seconds of processor time (BUSY_S) and of elapsed time
+ * (CLOCK_S), size of its answer */
 enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300, ANSWER_BYTES = 256 << 20 };
 
 void stored_lock(StoredFile *file)

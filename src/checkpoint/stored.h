@@ -1,6 +1,8 @@
 /* An existing checkpoint file, opened for reading: its table of tensors, its attributes, and its
- * tensors' values with their checksums verified. HDF5 reads metadata only, in a separate process;
- * contiguous fp32 tensors are read with pread at the offsets that it returns. */
+ * tensors' values with their checksums verified. HDF5 runs in a separate process, except for files
+ * that this process has just written. It reads metadata, and the values of tensors that are not
+ * contiguous fp32 or ids. All other values are read with pread, at the offsets that HDF5
+ * returns. */
 #ifndef WEFT_CHECKPOINT_STORED_H
 #define WEFT_CHECKPOINT_STORED_H
 
@@ -22,7 +24,7 @@ typedef struct StoredTensor {
     /* file offset of the values, or -1 if HDF5 must unpack them because they are chunked,
      * compressed or not fp32 */
     int64_t offset;
-    /* XXH64 of the tensor's fp32 bytes */
+    /* XXH64 of the tensor's bytes, fp32 or 64-bit ids */
     uint64_t hash;
     /* true if the file has a checksum of the tensor; other programs may write tensors without
      * one */

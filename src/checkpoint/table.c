@@ -1,9 +1,10 @@
 /* Reads a checkpoint's tensor table and attributes through HDF5, and writes them as bytes for
  * stored.c. This code runs in a separate process (base/isolated.h), because HDF5 trusts what it
- * parses. Only /params, /optim, /buffers, /tables and /ema are read; anything else that another
- * program put into the file is ignored. Tensors are refused if they are neither floats nor 64-bit
- * ids of a table's rows, do not have 1 to 4 dimensions, are in another file, or are larger than
- * this file can hold. */
+ * parses; only a file that this process has just written is read in the process itself. Only
+ * /params, /optim, /buffers, /tables and /ema are read; anything else that another program put into
+ * the file is ignored. Tensors are refused if they are neither floats nor 64-bit ids of a table's
+ * rows, do not have 1 to 4 dimensions, are in another file, or are larger than this file can
+ * hold. */
 #include "table.h"
 
 #include "foreign/safe_set.h"
@@ -83,8 +84,9 @@ static Status fail_tensor(const Walk *walk, const char *path, const char *what)
     return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
 }
 
-/* Support for more than SHAPE_DIMS dimensions needs changes here, in shape_made (foreign/import.c)
- * and in this message; shape_of and tensor_is_possible (stored.c) set unused dimensions to 1. */
+/* Support for more than SHAPE_DIMS dimensions needs changes in this function, its message, and
+ * shape_made (foreign/import.c); shape_of and tensor_is_possible (stored.c) set unused dimensions
+ * to 1. */
 static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
 {
     hsize_t dim[H5S_MAX_RANK] = {0};

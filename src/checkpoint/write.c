@@ -152,8 +152,8 @@ static void write_pages(void *user, int i, const float *data)
     w->used += edge_bytes(p);
     if (w->fd < 0 || w->error) return;
     if (!write_all(w->fd, plain + p.first, p.last - p.first, offset)) w->error = errno;
-    /* starts writing to the disk while the next tensor is collected; the final fsync returns
-     * errors */
+    /* starts the transfer to the disk, which runs while the next tensor is collected; the final
+     * fsync returns its errors */
     (void)sync_file_range(w->fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
 }
 

@@ -51,8 +51,8 @@ void save_collect_edges(Save *save);
 /* Writes all edges on rank 0 and syncs. */
 Status save_write_edges(Save *save);
 /* Reads the file back: rank 0 the table, each rank a share of the tensors. If there are several
- * nodes, a rank reads tensors that another node has written. ERR_IO if the content is not what was
- * written. */
+ * nodes with equally many ranks, a rank reads tensors that another node has written. ERR_IO if the
+ * content is not what was written. */
 Status save_read_back(Save *save);
 
 /* Writes a second file of the same bytes, syncs it and reads it back. */

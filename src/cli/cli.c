@@ -214,8 +214,8 @@ static Status run(int argc, char **argv, char **words)
     return run_verb(verb, argc - used, argv + used, words);
 }
 
-/* Prints a verb's error. The launcher ends a job with the first process that fails, so all other
- * ranks give rank 0 a second to print its message. */
+/* Prints a verb's error. The launcher ends a job as soon as one process has failed. Therefore all
+ * other ranks wait one second, in which rank 0 prints its message. */
 static void report(Status status, int rank)
 {
     if (status == OK) return;

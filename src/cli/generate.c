@@ -1,7 +1,7 @@
-/* weft generate: continues a text with a token model. Prompt and output are text if tokens are
- * bytes (a vocabulary of 256 that was not made by a tokenizer), or with --tokenizer, which must be
- * the tokenizer of the training data; otherwise they are token ids. Runs in one process, regardless
- * of the training's grid. */
+/* weft generate: continues a text with a token model. Prompt and output are text with --tokenizer,
+ * which must be the tokenizer of the training data, and for models whose tokens are bytes (a
+ * vocabulary of 256 that was not made by a tokenizer). Otherwise they are token ids. Runs in one
+ * process, regardless of the training's grid. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -66,7 +66,8 @@ static void print_token(void *user, int32_t token)
 }
 
 /* Reads the prompt's tokens, owned by the caller: its bytes, or ids separated by commas or blanks.
- * byte_tokens: without a prompt, the text starts after a line end, which is not printed. */
+ * byte_tokens: each byte is a token; without a prompt, the text starts after a line end, which is
+ * not printed. */
 static Status read_prompt(const char *prompt, bool byte_tokens, int32_t **tokens, int64_t *count)
 {
     const char *at = prompt && *prompt ? prompt : byte_tokens ? "\n" : "";

@@ -118,8 +118,8 @@ typedef struct Words {
 void words_add(Words *w, char *word);
 /* Frees the words and the list; NULL is allowed. */
 void words_free(char **word);
-/* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with mpirun's exit
- * code. Returns only if mpirun could not be started. */
+/* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with an exit code
+ * derived from mpirun's. Returns ERR_IO if no process could be made. */
 Status launch_ranks(const Ranks *ranks);
 /* Sets environment variables of MPI and OpenMP for ranks on this host. Warns if there are more
  * ranks than cores. threads: of each rank; 0: its share of the cores. */

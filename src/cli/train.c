@@ -40,9 +40,9 @@ static const Flag flags[] = {
      .help = "prints the path of the run's newest checkpoint, if it has one, and does not train"},
 };
 
-/* Ends this rank because of a stop request before the first step. mpirun kills a job as soon as
- * one process fails. Therefore, unless the launcher tells the user itself, rank 0 prints a message
- * and all other ranks wait a second in which it can. */
+/* Ends this rank because of a stop request before the first step. If the launcher does not inform
+ * the user, rank 0 prints a message. mpirun kills a job as soon as one process has failed;
+ * therefore all other ranks then wait one second, in which rank 0 prints. */
 static void stop_at_once(void)
 {
     bool launcher_informs_user = watch_report_stop();

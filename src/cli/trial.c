@@ -17,8 +17,8 @@ static void add_word(char **words, int *count, const char *key, const char *valu
     if (value) words[(*count)++] = mem_format("%s=%s", key, value);
 }
 
-/* Sets the number of steps, logs every loss, turns evaluation off, and leaves a single checkpoint
- * at the end. */
+/* Sets the number of steps, logs every loss, turns off evaluation, traces, the map and max_time,
+ * and leaves a single checkpoint at the end. If train.threads is not set, a rank has one thread. */
 static void set_keys(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = c->run.map = false;

@@ -423,7 +423,7 @@ Status part_fail(const PartFile *part, const char *why);
  * 2^48 pixels. */
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares);
 /* Computes mean and standard deviation in units of 0..1. A constant channel gets deviation 1, so
- * that it is not scaled. Both are 0 if there are no pixels. */
+ * that it is not scaled. Mean and deviation are 0 if there are no pixels. */
 void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std);
 typedef struct ImageWriter ImageWriter;
 typedef struct ImageLayout {

@@ -152,7 +152,7 @@ static int64_t *sort_by_class(CocoEval *eval)
 }
 
 /* Returns the mean of row[t] over classes with truths and over thresholds from `first` to `last`,
- * or -1 if no class has truths. row: offset of the row in CocoClass. */
+ * or -1 if no class has truths. row: offset in CocoClass of a row of `ap` or `recall`. */
 static double mean_of(const CocoClass *class, int classes, size_t row, int first, int last)
 {
     double sum = 0;

@@ -3,11 +3,12 @@
  *   detections of the class by falling score, the first 100
  *   for each range of areas: truths that count come before truths that are ignored
  *     for each threshold: each detection in turn is matched with the free truth of the largest IoU
- *     (of equal IoUs with the later truth; with an ignored truth only if no other reaches the
- *     threshold)
+ *     (of equal IoUs with the later truth; with an ignored truth only if no free truth that
+ *     counts reaches the threshold)
  *
- * The rules are those of pycocotools' evaluateImg. A detection is ignored if its truth is ignored,
- * or if it has no truth and its own area is out of range. */
+ * A truth is free until a detection is matched with it; a crowd stays free. The rules are those of
+ * pycocotools' evaluateImg. A detection is ignored if its truth is ignored, or if it has no truth
+ * and its own area is out of range. */
 #include "coco_private.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The table of checks, and the loop over its rows:
  *     all ranks: measure | rank 0: collect, judge, print | all ranks: the next row
  * Each measurement has a deadline. If a rank is blocked in MPI or by a disk, a second thread of
- * this rank prints the name of the check at the deadline and ends the job, for which all other
- * ranks would wait. */
+ * this rank prints the name of the check at the deadline and ends the job. Otherwise all other
+ * ranks would wait for ever. */
 #include "private.h"
 
 #include "tensor.h"

@@ -109,7 +109,7 @@ typedef struct Quota {
     double cores;
     /* seconds for which the quota stalled processes since the first check */
     double throttled_s;
-    /* seconds since the program began */
+    /* seconds from the beginning of doctor_run to this measurement */
     double elapsed_s;
 } Quota;
 typedef struct Triad {
@@ -125,7 +125,8 @@ typedef struct Network {
         int peer;
         double latency_s, bytes_per_s;
     } pair[PEERS_MAX];
-    /* the card that sent most of the measurement's bytes; name "": no card did */
+    /* the card that sent most bytes during the measurement; name "": no card sent enough
+     * (cards_compare) */
     Card used;
     /* the fastest card that is up */
     Card fastest;

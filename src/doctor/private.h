@@ -15,7 +15,7 @@ typedef struct Doctor {
     bool is_leader;
     /* the file system did not answer the last probe, so no further probe is started */
     bool folder_timed_out;
-    /* clock_s when the program began */
+    /* clock_s at the beginning of doctor_run */
     double begin_s;
     /* seconds for which control groups had stalled their processes before the first check */
     double throttled_s;
@@ -34,7 +34,8 @@ struct Check {
     /* size of the struct that a rank measures (measurements.h) */
     size_t bytes;
     /* Fills mine, a zeroed struct of `bytes`. All ranks call it at the same time, so it may be
-     * collective. NULL: judge gets the structs of the last row before this one that measured. */
+     * collective. If measure is NULL, judge gets the structs that the nearest earlier row with a
+     * function `measure` has filled. */
     void (*measure)(Doctor *doctor, void *mine);
     /* Judges `all`, the array of all ranks' structs. Called on rank 0 only. */
     void (*judge)(const Check *check, const Allocation *allocation, const void *all,

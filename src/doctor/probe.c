@@ -1,7 +1,8 @@
-/* Tests a folder or, if the folder does not exist, the nearest existing folder above it. This is
- * done in a separate process, which can be left behind if the file system does not answer. The
- * process prints the line "at CALL" before each call, and "NAME VALUE" for each result. Its test
- * file is unlinked as soon as it is open, so that no file stays in the folder. */
+/* The tasks of the process `weft doctor --probe`, which can be left behind if the file system does
+ * not answer. One task tests a folder or, if the folder does not exist, the nearest existing folder
+ * above it. It prints the line "at CALL" before each call, and "NAME VALUE" for each result. Its
+ * test file is unlinked as soon as it is open, so that no file stays in the folder. The other tasks
+ * make, find and remove a file in the folder. */
 #include "private.h"
 
 #include <errno.h>

@@ -36,8 +36,9 @@ static const uint8_t categorical[][3] = {{0, 114, 178},   {230, 159, 0},  {0, 15
                                          {240, 228, 66},  {115, 70, 40}};
 enum { CATEGORIES = sizeof categorical / sizeof *categorical };
 
-/* Returns the colour of a class; white if category is -1. Each eight classes have the eight
- * colours, divided by 1, 2 or 3, which makes them darker; after 24 classes the colours repeat. */
+/* Returns the colour of a class; white if category is -1. Classes 0 to 7 have the eight colours of
+ * the table, classes 8 to 15 these colours divided by 2, and classes 16 to 23 divided by 3, which
+ * makes them darker. Class 24 has the colour of class 0, and so on. */
 static Colour category_colour(int category)
 {
     Colour c = white;

@@ -1,5 +1,5 @@
-/* The rows of the table of attributes (attr.c), and functions that read and write their values as
- * text (attr_value.c). */
+/* A row of the table of attributes (attr.c), and functions that read and write their values as text
+ * (attr_value.c). */
 #ifndef WEFT_LAYERS_ATTR_H
 #define WEFT_LAYERS_ATTR_H
 
@@ -68,7 +68,8 @@ typedef struct Attr {
  * returns ERR_CONFIG, with a message that begins with the attribute's name, and the field keeps its
  * value. */
 Status attr_read(const Attr *attr, const char *value, void *field);
-/* Writes the value of a field as text, as in a configuration. */
+/* Writes the value of a field as text, as in a configuration; of anchors and class weights, only
+ * their number. */
 void attr_write(const Attr *attr, const void *field, char out[ATTR_VALUE]);
 
 #endif

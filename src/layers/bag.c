@@ -1,6 +1,6 @@
-/* bag: looks up the data's ids in sparse tables. The result is (N, fields*width); with mode concat
- * (N, fields*ids*width); with `together`, which combines all fields, (N, width). The layer has no
- * parameters: its tables belong to the graph (SparseTable). */
+/* bag: looks up the data's ids in sparse tables. The result is (N, bags*width) or, with mode
+ * concat, (N, bags*ids*width). There is one bag for each field or, with `together`, one bag for all
+ * fields. The layer has no parameters: its tables belong to the graph (SparseTable). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "first_field", "mode",

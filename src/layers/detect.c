@@ -1,7 +1,7 @@
 /* detect: the head of a detector on one level (YOLOv5's Detect): a 1x1 convolution whose channels
- * are x, y, w, h, object and each class, anchor after anchor. Initial values of its biases
- * correspond to 8 objects in a picture of 640 x 640 pixels, and to a probability of 0.6 / classes
- * for each class, as in YOLOv5. */
+ * are x, y, w, h, object and each class, anchor after anchor. As in YOLOv5, numbers are added to
+ * the initial biases: for objects so that about 8 cells of a picture of 640 x 640 pixels have one,
+ * for classes so that each class has a probability of about 0.6 / classes. */
 #include "kinds.h"
 
 #include <math.h>

@@ -16,8 +16,8 @@ static Status pad_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
 }
 
 /* Only the shape of the second input is used, so the rule removes this input from the operation. If
- * the rule runs again, without the second input, the numbers of rows and columns stay as they
- * are. */
+ * the rule runs again, without the second input, it cuts off the same numbers of rows and
+ * columns. */
 static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];

@@ -10,7 +10,7 @@ const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAM
 /* ---- chunks ---- */
 
 /* Finds the time of a part of an operation: a measured time, else one from rates. If no operation
- * was measured, operation_key is not called, which saves time. */
+ * was measured and the machine has rates, operation_key is not called, which saves time. */
 static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
                          TimeRange *range)
 {

@@ -42,8 +42,8 @@ typedef struct SumPlaces {
     /* number of neighbouring replicas that form a group on one node, as comm_group_width returns
      * it; the number of all replicas if all are on one node */
     int width;
-    /* most ranks of the stage on one node, which share the node's connection; 0: all are on one
-     * node */
+    /* largest number of ranks of the stage on one node; these ranks share the node's connection. 0:
+     * all ranks of the stage are on one node */
     int sharers;
 } SumPlaces;
 SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
@@ -66,8 +66,8 @@ void replay_shared(const Machine *machine, const ForecastOf *of, const TaskCost 
 
 /* Times by which the end of a step follows the last tasks of its stages. */
 typedef struct StepEnd {
-    /* seconds by which sums make the step longer, and then seconds by which updates make it
-     * longer */
+    /* sums_s: seconds by which sums make the step longer; update_s: seconds by which updates after
+     * the sums make it longer */
     double sums_s, update_s;
 } StepEnd;
 /* Computes the end of the step whose simulated schedule is `report`. ERR_CONFIG: the machine's file

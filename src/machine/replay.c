@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* most steps of the search for the next task; they take about a second */
+/* largest number of steps of the search for the next task; they take about a second */
 static const double STEPS_MAX = 3e8;
 
 /* One rank of a stage. lane: number of the rank in its stage; next: index of its next task; now:

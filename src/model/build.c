@@ -37,7 +37,7 @@ static char *models_using(const char *leaf)
 }
 
 /* Fails if a key is set that only other models use. A list of layers also uses context and vocab,
- * which describe its input. */
+ * which describe its input, and outputs and anchors, which describe its outputs. */
 static Status check_keys(const Config *config)
 {
     const bool list = config->model.layer_count > 0;
@@ -141,7 +141,8 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
 }
 
 /* Checks that the last layer has one output for each class or target of a sample; for fields, one
- * channel for each class or target. */
+ * channel for each class or target. In a rollout the last layer has these outputs for each step. A
+ * loss with a fixed number of outputs needs that number. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
@@ -192,7 +193,8 @@ static Status check_grids(const Graph *graph, const Config *config, const Output
     return OK;
 }
 
-/* Copies model.anchors, if given, to a detection loss, and the sides of the pictures. */
+/* Sets the anchors of a detection loss, if model.anchors is given, and the sides of its pictures;
+ * then checks the outputs. */
 static Status describe_grids(const Graph *graph, const Config *config, const Outputs *out,
                              OpSpec *spec)
 {

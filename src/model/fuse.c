@@ -10,7 +10,7 @@ typedef struct Fuser {
     Graph *graph;
     const BackendTable *table;
     /* index of the node that computes node i's output after merging; i itself if node i was not
-     * merged; owned */
+     * merged into its producer; owned */
     int *merged_into;
     /* number of readers of node i's output; owned */
     int *uses;
@@ -59,8 +59,9 @@ static void pass_act(Fuser *f, int producer, int i)
     f->graph->node[producer].spec.act_passed = true;
 }
 
-/* Fuses an activation into batch_norm, conv2d, dense or add. A relu that only a max_pool reads is
- * left to fuse_pool, because it is applied to fewer values after the pool. */
+/* Fuses an activation into the operation before it, if this operation can apply the activation
+ * (OpInfo.acts). A relu that only a max_pool reads is left to fuse_pool, because it is applied to
+ * fewer values after the pool. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];

@@ -2,8 +2,8 @@
  * wide, and a head that shares the embedding's weight. Parameter names are GPT-2's; weights are out
  * x in (GPT-2's files store in x out). Initialisers are the paper's: N(0, 0.02^2), and N(0, 0.02^2
  * / 2L) for projections into the residual stream. Positions also have N(0, 0.02^2); OpenAI's code
- * has 0.01 for them. Attention probabilities have no dropout. graph->classes is the size of the
- * vocabulary; the data's T may be less than the context. */
+ * uses the deviation 0.01 for them. Attention probabilities have no dropout. graph->classes is the
+ * size of the vocabulary; the data's T may be less than the context. */
 #include "build.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct Gpt2 {
     int64_t depth, width, heads, context;
 } Gpt2;
 
-/* Returns the sizes that model.size selects; keys that are set replace them. Row GPT_OWN has the
+/* Returns the sizes that model.size selects; keys that are set replace them. Entry GPT_OWN has the
  * defaults for models that are not a published size. */
 static Gpt2 gpt2_sizes(Graph *graph, const Config *config)
 {

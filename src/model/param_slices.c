@@ -23,7 +23,8 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
 
 /* A slice of a parameter as runs of adjacent values. The whole parameter has `outer` rows of
  * `parts` parts with `part` values each; in each part, the slice is a run of `count` values that
- * begins at value `first`. In the first part all three numbers are `lead` times as large. */
+ * begins at value `first`. In the first part, `part`, `first` and `count` are `lead` times as
+ * large. */
 typedef struct Runs {
     int64_t outer, parts, lead, part, first, count;
 } Runs;

@@ -94,7 +94,7 @@ static void print_node(const Graph *graph, const Node *node, int name_width, int
             mark ? mark : "");
 }
 
-/* Prints the kernels that operations chose, each choice once. */
+/* Prints the kernels that operations chose, once for successive operations with the same choice. */
 static void print_kernels(const Graph *graph, FILE *out)
 {
     const char *last = "";

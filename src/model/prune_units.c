@@ -228,7 +228,7 @@ static void number_groups(Finder *f, int *group_of)
 static void number_units(Finder *f)
 {
     Units *units = f->units;
-    /* group and unit of each element; number of units so far of each group */
+    /* group_of, unit: group and unit of each element; next: number of units so far of each group */
     int *group_of = mem_new((size_t)(f->elements + 1) * sizeof *group_of);
     int *unit = mem_new((size_t)(f->elements + 1) * sizeof *unit);
     number_groups(f, group_of);

@@ -1,6 +1,6 @@
 /* resnet18/34/50/101 (He et al. 2015, v1.5: the stride of a bottleneck is in its 3x3 convolution).
- * Stem imagenet: 7x7/2 convolution and 3x3/2 max-pool; small: one 3x3 convolution. Names and
- * initialisers are torchvision's. */
+ * Stem imagenet is a 7x7 convolution and a 3x3 max-pool, both with stride 2; stem small is one 3x3
+ * convolution. Names and initialisers are torchvision's. */
 #include "build.h"
 
 enum { STAGES = 4, NAME_CHARS = 64, WIDTH = 64 };

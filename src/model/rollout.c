@@ -86,7 +86,7 @@ static Status tie_step(Graph *graph, int first, int count)
     return OK;
 }
 
-/* Joins the outputs of all steps, SPEC_INPUTS at a time. */
+/* Joins z of all steps along the channels, SPEC_INPUTS at a time. */
 static int add_leads(Graph *graph, const int *z, int steps)
 {
     int part[ROLLOUT_STEPS], parts = 0;

@@ -67,10 +67,10 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
     return s->to->node_count - 1;
 }
 
-/* Returns the node of the new graph that gives input k of node i. For divided layers that node is
- * an exchange. All readers of an output share one exchange, but if sums are cut into slices, each
- * reader has its own: a gradient must be summed over the ranks before gradients of two readers are
- * added. */
+/* Returns the node of the new graph that gives input k of node i. For a layer that is divided by
+ * its outputs, that node is an exchange. If sums are not cut into slices, all readers of an output
+ * share one exchange. If they are, each reader has an exchange of its own, because each reader's
+ * gradient must be summed over the ranks before it is added to another reader's. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];

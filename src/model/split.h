@@ -38,7 +38,8 @@ typedef struct Splitter {
     bool sequence;
     /* role of each node; owned, as are all arrays here */
     Role *role;
-    /* number of units into which a node's last dimension is divided: key heads, or single values */
+    /* number of units that are divided among the ranks: key heads, single values, or tokens of the
+     * vocabulary */
     int64_t *units;
     /* number of readers of node i's output */
     int *uses;
@@ -46,8 +47,8 @@ typedef struct Splitter {
     int *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;
-    /* index in `to` of the exchange that gives node i's whole output to divided layers, or -1
-     * before one is added */
+    /* index in `to` of the exchange that gives node i's whole output to layers that are divided by
+     * their outputs, or -1 before such an exchange is added */
     int *exchanged;
 } Splitter;
 
@@ -56,8 +57,8 @@ static inline bool splits_by(const Node *node, OpSplit split)
     return node_info(node)->split == split;
 }
 
-/* ERR_CONFIG if sums are cut into slices and the number of ranks is no power of two or exceeds the
- * number of slices. */
+/* OK if sums are not cut into slices. Otherwise ERR_CONFIG if the number of ranks is no power of
+ * two, or if it exceeds the number of slices. */
 Status split_check_slices(const Splitter *s);
 /* Sets role, units, uses, reader and sequence; may lower slices. ERR_CONFIG if nothing, or too
  * little, can be divided. */

@@ -137,8 +137,9 @@ static Status assign_vocabulary(Splitter *s)
     return OK;
 }
 
-/* True if the sequence can be divided: every undivided layer works token by token. With slices,
- * gradients of undivided layers need memory for each slice, so they must not be dense layers. */
+/* True if the sequence can be divided: every undivided layer works token by token. With slices, the
+ * gradients of an undivided layer need memory for each slice; for a dense layer that would be too
+ * much, so the sequence is not divided then. */
 static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
@@ -152,7 +153,8 @@ static bool can_divide_sequence(const Splitter *s)
     return can;
 }
 
-/* Halves the number of slices until each layer has a unit for every slice. */
+/* Halves the number of slices until each divided layer has a unit for every slice. A single slice
+ * becomes 0, no cut. */
 static void limit_slices(Splitter *s)
 {
     for (int i = 0; i < s->from->node_count; ++i)

@@ -1,8 +1,8 @@
-/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): each level halves
- * the size, then each level doubles it again, with a connection between levels of the same size.
- * fieldresnet: residual blocks (He et al. 2015) at full size. Both models end with a 1x1
- * convolution to the targets. The blocks' channels may be scaled and shifted by functions of
- * scalars (Perez et al. 2018). */
+/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): on the way down,
+ * each level after the first halves the size; on the way up, each level doubles it and also reads
+ * the output of the level of the same size on the way down. fieldresnet: residual blocks (He et al.
+ * 2015) at full size. Both models end with a 1x1 convolution to the targets. The blocks' channels
+ * may be scaled and shifted by functions of scalars (Perez et al. 2018). */
 #include "build.h"
 #include "data/fields.h"
 

@@ -27,7 +27,8 @@ static int64_t scaled(const Net *n, int64_t channels)
     return (int64_t)ceil((double)channels * n->width / CHANNEL_STEP) * CHANNEL_STEP;
 }
 
-/* Returns the number of repeats of a block, rounded to the nearest whole number, ties to even. */
+/* Returns the number of repeats of a block, rounded to the nearest whole number, ties to even, and
+ * at least 1. */
 static int repeats(const Net *n, int count)
 {
     const int times = (int)rint(count * n->depth);

@@ -45,7 +45,8 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     return &h->start[h->starts++];
 }
 
-/* Sets the end of a start that was killed: the last line that it has written to metrics.jsonl. */
+/* Sets the end of a start that was killed. `end`: last change and last step of metrics.jsonl. If
+ * the file did not change after the start's first step began, the start ends at that time. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;

@@ -1,10 +1,10 @@
 /* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or a decision,
  * in the order of steps. A run that resumes at step S first removes the lines of later steps, which
  * it will write again, and any line torn by a crash. Usually these are the last lines, and
- * truncating the file removes them without needing room on the disk. If lines to keep follow the
- * lines to remove, or truncating fails, the lines to keep are written to metrics.jsonl.part, which
- * then replaces the file, so that a crash loses nothing. A run that starts over renames an existing
- * file. */
+ * truncating the file removes them without needing room on the disk. If a line that must be kept
+ * follows a line that must be removed, or if truncating fails, all kept lines are written to
+ * metrics.jsonl.part. This file then replaces the old one, so that a crash loses nothing. A run
+ * that starts over renames an existing file. */
 #include "observer.h"
 
 #include "observe/history.h"
@@ -34,9 +34,9 @@ static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep to `out`; if `out` is NULL, only counts lines. Returns the number of
- * lines to drop, -1 on an error. *end: size in bytes of the lines to keep if no line to drop comes
- * before one of them, else -1. */
+/* Copies the kept lines to `out`; if `out` is NULL, only counts lines. Returns the number of
+ * dropped lines, -1 on an error. *end: size in bytes of the kept lines if all of them come before
+ * the first dropped line, else -1. */
 static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;

@@ -1,5 +1,5 @@
 /* Prints the summary at the end of a run: last evaluation, time and memory used, and paths of the
- * files. Also has the names and the parts of the ledger. */
+ * files. Also has the names of the ledger's parts, and lists the parts of the critical path. */
 #include "observer.h"
 
 #include <math.h>
@@ -41,8 +41,9 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
     return count;
 }
 
-/* If there are several stages, prints the longest chain of work and messages: the stages with the
- * most work in it, and its messages and sums. */
+/* If there are several stages, prints the critical path: the stages (at most three) with the most
+ * work in it, the sum of all other stages, and its other parts (ledger_path_parts). The sum and the
+ * other parts are left out below 0.05 %. */
 static void print_path(const Ledger *ledger, double total_s, FILE *out)
 {
     enum { STAGES = 3 };
@@ -72,7 +73,7 @@ static void print_path(const Ledger *ledger, double total_s, FILE *out)
     fputc('\n', out);
 }
 
-/* The busiest rank is named if its work exceeds the mean by at least this fraction. */
+/* The busiest rank is named if its work exceeds the mean by more than this fraction. */
 static const double BUSIEST_FROM = 0.02;
 
 static void print_ledger(const Ledger *ledger, FILE *out)
@@ -124,7 +125,7 @@ static void print_compared(const char *name, double forecast_s, double measured_
     fputc('\n', out);
 }
 
-/* Parts below this time are not printed. */
+/* Parts whose forecast and measured times are both below this number of seconds are not printed. */
 static const double PART_FROM_S = 5e-7;
 
 /* Prints the parts of a step as forecast and as measured, without evaluations and saves. */
@@ -144,7 +145,7 @@ static void print_forecast(const Ledger *ledger, FILE *out)
     print_compared("step", forecast_s, measured_s, out);
 }
 
-/* Both figures are in megabytes, so that they can be compared. */
+/* Prints the planned and the measured memory, both in megabytes so that they can be compared. */
 static void print_memory(const RunSummary *s, FILE *out)
 {
     char peak[16];

@@ -5,8 +5,8 @@
 
 /* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float, as in the
  * kernels, so that the rounding error cancels; for 0.999 the relative error of 1 - beta is 1e-5.
- * While beta1 warms up, its current value is used as if all updates had it, as with PyTorch's
- * OneCycleLR. */
+ * While beta1 warms up, its current value is used as if all earlier updates had used this value, as
+ * with PyTorch's OneCycleLR. */
 static void corrections(const OptimRule *rule, float beta1, double step, float *first,
                         float *second)
 {

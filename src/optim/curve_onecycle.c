@@ -16,7 +16,7 @@ static double rate(const CurveAt *at)
 {
     const OptimConfig *keys = at->keys;
     const double first = keys->lr / keys->div_factor, last = first / keys->final_div_factor;
-    /* number of the step with the highest rate, and of the last step */
+    /* step with the highest rate, and last step, both counted from 0; they may be fractions */
     const double top = keys->pct_start * at->steps - 1, end = at->steps - 1;
     if (top > 0 && at->step <= top) return anneal(keys, first, keys->lr, at->step / top);
     return anneal(keys, keys->lr, last, fmin((at->step - top) / (end - top), 1));

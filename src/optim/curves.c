@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* clang-format off: one per line, a new one above the last */
+/* clang-format off: one curve on each line; a new one goes above the last line */
 #define CURVES(_)                                                                                  \
     _(constant)                                                                                    \
     _(multistep)                                                                                   \

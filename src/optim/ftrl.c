@@ -5,7 +5,8 @@
  *
  * In the paper weights begin at 0 and the rate is constant. Here weights may begin elsewhere and
  * the rate may change, so z is recomputed from w if w is not 0; with a constant rate this z is the
- * paper's except for rounding. An element without a gradient is not changed. */
+ * paper's except for rounding. An element whose gradient, with weight decay, is 0 is not
+ * changed. */
 #include "rules.h"
 
 #include <math.h>

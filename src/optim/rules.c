@@ -2,7 +2,7 @@
  * rules need. A new rule is a file with its OptimTable, and one line here. */
 #include "rules.h"
 
-/* clang-format off: one per line, a new one above the last */
+/* clang-format off: one rule on each line; a new one goes above the last line */
 #define RULES(_)                                                                                   \
     _(sgd)                                                                                         \
     _(adam)                                                                                        \

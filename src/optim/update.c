@@ -1,8 +1,9 @@
 /* Performs one update of all pieces, and computes sums of squares of the gradient, for clipping. A
  * norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of
  * all ranks in the same order. All tensors are measured before the first is updated, so that the
- * host waits once and ranks exchange sums once. Exception: lamb without shards has scratch memory
- * for one tensor only, so each tensor is updated before the next is measured. */
+ * host waits once and ranks exchange sums once. Exception: without shards, scratch memory (which
+ * lamb and rules on whole tensors use) has room for one tensor only. If any rule uses it, each
+ * tensor is updated before the next is measured. */
 #include "rules.h"
 
 #include <math.h>
@@ -180,8 +181,8 @@ static void join_squares(Optim *optim, int first, int last)
     if (optim->shard.join) optim->shard.join(optim->shard.user, optim->range_squares, optim->sets);
 }
 
-/* Updates the ranges first .. last - 1 whose rule has norms. If other ranks have slices, the call
- * must cover all ranges. */
+/* Updates the ranges first .. last - 1 whose rule has norms. With shards (Optim.shard) the call
+ * must cover all ranges, because the ranks exchange the sums of all ranges at once. */
 static void step_ranges(const Step *step, int first, int last)
 {
     Optim *optim = step->optim;
@@ -273,7 +274,7 @@ void optim_update(Optim *optim, float *params, const float *grads)
         return;
     }
     step_runs(&step);
-    /* all pieces with norms in one call, or one piece a call: see the top of this file */
+    /* all ranges in one call, or one range in each call: see the top of this file */
     bool all = optim->shard.gather || optim->scratch_elements == 0;
     int together = all ? optim->range_count : 1;
     for (int i = 0; i < optim->range_count && optim->sets > 0; i += together)

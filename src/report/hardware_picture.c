@@ -23,7 +23,8 @@ enum {
     NAME_WIDTH = 70,
     CORES_IN_ROW = 8
 };
-/* Most ranks in a list, most letters of the ranks in a core's box, and most nodes in a title. */
+/* Largest numbers of ranks in a list, of letters of the ranks in a core's box, and of nodes in a
+ * title. */
 enum { RANKS_LISTED = 64, RANKS_LETTERS = 9, NODES_LISTED = 8 };
 
 typedef struct Size {

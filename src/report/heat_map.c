@@ -1,5 +1,5 @@
-/* Draws a matrix of links as a heat map: the higher the value, the stronger the colour. Slow pairs
- * have a frame. */
+/* Draws a matrix of links as a heat map: the higher the value, the stronger the colour. If
+ * HeatMap.marks is set, slow pairs have a frame. */
 #include "private.h"
 
 #include <math.h>

@@ -54,8 +54,8 @@ typedef struct HeatMap {
     /* true: slow pairs are framed */
     bool marks;
 } HeatMap;
-/* With more than HEAT_RANKS_MAX ranks no heat map is drawn, with more than HEAT_NUMBERS_MAX its
- * cells have no numbers. */
+/* With more than HEAT_RANKS_MAX ranks no heat map is drawn. With more than HEAT_NUMBERS_MAX ranks
+ * the cells of a heat map have no numbers. */
 enum { HEAT_RANKS_MAX = 64, HEAT_NUMBERS_MAX = 16 };
 /* Draws a heat map; y, out and the result are as in hardware_picture. */
 int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
@@ -91,7 +91,8 @@ void chart_lines(FILE *out, const char *title, const ChartLine *line, int count)
 void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value);
 
-/* Each writes a section of the page; a section is left out if no run has data for it. */
+/* Each writes a section of the page. A section is left out if no run has data for it, except
+ * section_files, which always writes its title. */
 void section_times(FILE *out, const RunFiles *run, int runs);
 void section_starts(FILE *out, const RunFiles *run, int runs);
 void section_schedules(FILE *out, const RunFiles *run, int runs);

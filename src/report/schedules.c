@@ -2,7 +2,7 @@
  * the chunks. */
 #include "private.h"
 
-/* most boxes and most stages of a picture */
+/* largest numbers of boxes and of stages of a picture */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)

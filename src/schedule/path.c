@@ -1,13 +1,12 @@
 /* Finds the longest chain of tasks in a simulated schedule, backwards from the last task. A receive
  * that had to wait follows the send of its message. A send that had to wait for a free slot follows
  * the receive that freed the slot. Every other task follows the previous task of its stage.
-
  *
  *     stage 0   F0 F1            B0 B1      chain: F0 F0' F1' B0' B1' B1, without gaps
  *     stage 1      F0' F1' B0' B1' */
 #include "private.h"
 
-/* A task: its stage, and its index in the stage's list; -1: before the first task. */
+/* A task: its stage, and its index in the stage's list (-1: before the first task). */
 typedef struct Place {
     int stage, task;
 } Place;

@@ -65,7 +65,8 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule);
 void order_forward(TaskList *list, const Schedule *schedule);
 
 /* Checks every list separately: each task occurs once, after the tasks of the same stage that it
- * needs. live: receives the most live micro-batches of each chunk of the model. ERR_CONFIG. */
+ * needs. live: receives, for each chunk of the model, the largest number of live micro-batches.
+ * ERR_CONFIG. */
 Status schedule_check(const Schedule *schedule, int *live);
 /* Returns ERR_CONFIG with a message that names the task at `index` of the stage's list and says
  * what is wrong with it. */

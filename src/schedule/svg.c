@@ -1,6 +1,7 @@
 /* Draws a simulated schedule as SVG: one row per stage, time to the right, the micro-batch's number
  * in every box with room for it; the later a chunk, the paler its boxes. Boxes that are too narrow
- * to see are joined; a joined box of several kinds is striped. */
+ * to see are joined; a joined box of several kinds is striped, or has a colour of its own in an
+ * HTML page. */
 #include "private.h"
 
 enum {
@@ -12,6 +13,7 @@ enum {
     WIDTH = 1400,
     /* px: largest width of the shortest task */
     UNIT = 30,
+    /* px: space below the rows, and to the right of the time axis */
     BOTTOM = 16,
     /* px: width of a digit */
     DIGIT = 7,

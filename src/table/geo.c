@@ -179,7 +179,8 @@ void geo_request(Tables *t, Flight *f)
     }
 }
 
-/* Receives the new rows, in look->sum as a buffer, since the step's sums are computed later. */
+/* Receives the new rows. The buffer is look->sum, which is free until the step's sums are
+ * computed. */
 static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;

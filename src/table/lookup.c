@@ -177,9 +177,10 @@ static void sort_gradients(Lookup *look)
     }
 }
 
-/* Writes to `sum` the sum of the gradients of one row in one run; indices at .. end - 1 are the
- * row's gradients from this run on. Without any gradient the sum is -0, since adding -0 changes no
- * bits. Returns the index of the first gradient after the run. */
+/* Writes to `sum` the sum of the gradients of one row in one run. at: index of the row's first
+ * gradient in this run or a later one; end: index after the row's last gradient. Without a gradient
+ * in the run the sum is -0, since adding -0 changes no bits. Returns the index of the first
+ * gradient after the run. */
 static int32_t sum_run(Lookup *look, MicroRun run, int32_t at, int32_t end, float *sum)
 {
     int width = look->bag->width;
@@ -205,7 +206,7 @@ void lookup_sum_gradients(Lookup *look)
     }
 }
 
-/* This assumes that an owner receives as many ids as a worker sends. */
+/* The result assumes that an owner receives as many ids as a worker sends. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs)
 {
     const size_t arrays = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),

@@ -1,5 +1,6 @@
-/* Writes and follows files with the order of requests. A file of an earlier start of the same run
- * is renamed, never overwritten; a file of another run is not touched. */
+/* Writes and follows files with the order of requests. A recording renames files of earlier starts
+ * of the same run that are at its step or later, and overwrites no file; only an empty file is
+ * deleted. Files of another run are not touched. */
 #include "order.h"
 
 #include "config.h"

@@ -50,7 +50,7 @@ int table_steps_ahead(int staleness)
     return staleness > 0 ? 2 : 1;
 }
 
-/* These are the current step, the steps whose ids are sent ahead, and the steps with deferred
+/* The steps in memory are the current one, those whose ids are sent ahead, and those with deferred
  * updates. */
 int table_flights(int staleness)
 {

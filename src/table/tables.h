@@ -154,9 +154,9 @@ typedef enum CommandKind {
     COMMAND_DENSE_PULL,
     /* mode async, from any worker: pushes gradients of the dense parameters */
     COMMAND_DENSE_PUSH,
-    /* mode async: sets values and state of the dense parameters */
+    /* mode async, from rank 0 alone: sets values and state of the dense parameters */
     COMMAND_DENSE_PUT,
-    /* mode async: requests the state of the dense parameters */
+    /* mode async, from any worker: requests the state of the dense parameters */
     COMMAND_DENSE_GET,
     /* mode async, from any worker: the worker waits in tables_wait_at_sync_point */
     COMMAND_SYNC_POINT,

@@ -46,7 +46,7 @@ struct RowStore {
     /* hash of the table's name, for row_hash */
     uint64_t table;
     int floats;
-    /* the most bytes that the store may use; 0: no limit */
+    /* maximum number of bytes that the store may use; 0: no limit */
     size_t limit;
     /* bytes from one row to the next */
     size_t stride;
@@ -71,7 +71,7 @@ struct RowStore {
 
 /* ---- memory needed ---- */
 
-/* Returns the most rows that an index of `slots` slots may have: 70 % of the slots. */
+/* Returns the maximum number of rows of an index of `slots` slots: 70 % of the slots. */
 static int64_t rows_max(int64_t slots)
 {
     return slots / 10 * 7 + slots % 10 * 7 / 10;
@@ -305,7 +305,7 @@ static int64_t count_distinct(const uint64_t *id, float *const *at, int64_t coun
     return distinct;
 }
 
-/* The peak memory of the store while that many rows are added. */
+/* The peak memory of the store while `more` rows are added. */
 static size_t bytes_with(const RowStore *s, int64_t more)
 {
     int64_t slots = (int64_t)s->mask + 1, slots_needed = slots_for(s->rows + more);
@@ -352,8 +352,8 @@ static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64
     return OK;
 }
 
-/* Returns the number + 1 of a row of zeros with that id; it reuses the row that was removed
- * last. */
+/* Makes a row of zeros with that id and returns its number + 1. Reuses the memory of the row that
+ * was removed last, if there is one. */
 static uint32_t new_row(RowStore *s, uint64_t id)
 {
     uint32_t row_ref = (uint32_t)s->free_head;

@@ -131,7 +131,7 @@ static bool has_cpu(char *controllers)
     return false;
 }
 
-/* Returns the figures of all groups that proc_file lists. */
+/* Returns the figures of the groups in proc_file that limit the cpu, and of their parents. */
 static GroupFigures read_groups(const char *proc_file, const char *root)
 {
     char line[PATH_ROOM], v1_root[PATH_ROOM];

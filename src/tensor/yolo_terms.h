@@ -36,9 +36,10 @@ YOLO_INLINE double yolo_sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Writes to `out` the neighbours of a centre's cell along one axis that also have to predict it, at
- * most two, and returns their number. They are the cell before and the cell after; if x is a whole
- * number, the latter is the centre's own cell. x: the centre in cells; size: cells of the axis. */
+/* Writes to `out` the neighbours of a centre's cell along one axis that also have to predict the
+ * box, and returns their number, at most two. A neighbour is the cell before or the cell after; if
+ * x is a whole number, the latter is the centre's own cell. x: the centre in cells; size: cells of
+ * the axis. */
 YOLO_INLINE int yolo_neighbours(double x, int size, int out[2])
 {
     const double back = size - x;
@@ -114,7 +115,7 @@ YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double 
 }
 
 /* Overlap along one axis of the prediction (centre p, size s) and the target (centre q, size t):
- * length of the intersection, at least 0, length of the hull, and the derivatives of both by p and
+ * lengths of the intersection (at least 0) and of the hull, and the derivatives of both by p and
  * s. */
 typedef struct YoloAxis {
     double inside, inside_p, inside_s, hull, hull_p, hull_s;

@@ -63,8 +63,9 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills `row` from its end. `last`: points at which it can end. It takes the possible
- * point with the highest number each time: if all rates are equal, the row is 0, 1, 2, ... */
+/* Fills `row` from its end. `last`: points at which the row can end. Each time, it takes the point
+ * with the highest number among those that are possible. Therefore the row is 0, 1, 2, ... if all
+ * rates are equal. */
 static void trace_back(const Points *p, uint32_t last, int *row)
 {
     uint32_t set = ((uint32_t)1 << p->count) - 1;

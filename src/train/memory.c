@@ -23,8 +23,8 @@ int train_data_slots(const Trainer *t, const Plan *plan)
     return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
-/* Bytes of one micro-batch in the loader: samples, labels or targets, and the numbers of its
- * samples in the data set. */
+/* Bytes of one micro-batch in the loader: samples with their ids; labels, targets or boxes with
+ * their weights; and the numbers of its samples in the data set. */
 static size_t batch_bytes(const Trainer *t, const Plan *plan)
 {
     const Graph *g = t->graph;

@@ -1,4 +1,5 @@
-/* The state of a run. */
+/* The state of a run (Trainer), and those functions of this folder's files that other files of the
+ * module call. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 

@@ -46,7 +46,8 @@ static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
     return OK;
 }
 
-/* Rewrites the value of a list of texts as "a,b". */
+/* Rewrites the value of a list as "a,b", unless the list contains an object or an escape
+ * sequence. */
 static void join_texts(HfField *field)
 {
     char *to = field->value;

@@ -9,7 +9,8 @@
 typedef enum HfKind { HF_NULL, HF_BOOL, HF_NUMBER, HF_TEXT, HF_LIST, HF_OBJECT } HfKind;
 typedef struct HfField {
     /* owned. name: for example "rope_scaling.factor". value: a text without its quotes; a list as
-     * "a,b"; an object as "{}" if it is empty and "{...}" if not; all other values as written. */
+     * "a,b" (as written if it contains objects or escape sequences); an object as "{}" if it is
+     * empty and "{...}" if not; all other values as written. */
     char *name, *value;
     HfKind kind;
     /* true once hf_find has been called for this field */

@@ -34,6 +34,8 @@ typedef enum HfUse {
     USE_ONLY
 } HfUse;
 
+/* A field of a description. types: bits of the model types that have the field; values: "a|b|c" for
+ * USE_ONLY. */
 typedef struct HfRow {
     const char *name;
     int types;

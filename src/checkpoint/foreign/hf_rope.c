@@ -1,5 +1,6 @@
-/* Reads rotary scaling and sliding windows from a description, in all spellings: rope_theta and
- * rope_scaling with type or rope_type, or rope_parameters, which contains both. */
+/* Reads rotary scaling and sliding windows from a description, in all spellings. The base is
+ * rope_theta; the scaling is the object rope_scaling or rope_parameters, with a member type or
+ * rope_type. The base may also be a member of that object. */
 #include "hf_model.h"
 
 #include <string.h>

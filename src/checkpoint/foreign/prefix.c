@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Names of tensors in known models, without any prefix. If a file has any such name, no prefix is
- * removed. */
+/* Names of tensors in known models, without any prefix. If a file has any such name, no common
+ * prefix of all names is removed. */
 static const char *const marks[] = {
     "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
     "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight",

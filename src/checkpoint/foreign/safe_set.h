@@ -52,8 +52,8 @@ typedef struct SafeFile {
     int64_t data, bytes;
 } SafeFile;
 typedef struct SafeSet {
-    /* borrowed. path: as the user wrote it; key: group of tensors to read, or NULL for the only
-     * group or the obvious one */
+    /* borrowed. path: as the user wrote it; key: group of tensors to read, or NULL to let the
+     * format choose the group, as CheckpointImport.key describes */
     const char *path, *key;
     int files, count;
     /* owned; tensor is sorted by name */

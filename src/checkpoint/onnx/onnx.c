@@ -222,7 +222,7 @@ static void add_texts(OnnxExport *e)
     add_text(e, "std", numbers_text(set->std, set->stats_count));
 }
 
-/* Names output k of the file, which is input k of the loss: logits, or logits.0 and so on. */
+/* Makes input k of the loss, after a softmax if one is requested, output k of the file. */
 static void add_output(OnnxExport *e, OnnxFile *out, int k)
 {
     const Node *loss = &e->graph->node[e->graph->loss_node];

@@ -1,5 +1,5 @@
 /* Writes a ModelProto in the form of protocol buffers. All lengths are computed before the first
- * byte, so that tensors can be written one by one and only the largest is in memory. */
+ * byte is written, so that tensors can be written one by one and only the largest is in memory. */
 #include "onnx_file.h"
 
 #include "../new_file.h"

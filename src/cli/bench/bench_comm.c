@@ -182,7 +182,7 @@ static Status measure_sums(Bench *bench, const World *world, int transport, int 
     return OK;
 }
 
-/* Measures the sums of host memory, with MPI's own all-reduce. */
+/* Measures the sums of host memory, and MPI's own all-reduce. */
 static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i)

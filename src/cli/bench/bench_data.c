@@ -55,8 +55,9 @@ static Status make_file(const Job *job, const Input *input, const char *path)
     return st;
 }
 
-/* Checks that --input describes samples of the model. A detector needs squares. If data.letterbox
- * is set, it is changed to their side, so that they are not resized. ERR_USAGE. */
+/* Checks that --input describes samples of the model. A detector needs square samples. If
+ * data.letterbox is set, it is changed to the side of the samples, so that they are not resized.
+ * ERR_USAGE. */
 static Status check_input(Job *job, const Input *input)
 {
     const Shape x = input->shape;

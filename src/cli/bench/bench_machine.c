@@ -400,7 +400,8 @@ static void print(const Machine *m, double step_s, const char *path)
     printf("wrote %s: weft plan CONFIG --machine %s\n", path, path);
 }
 
-/* Warns if ranks that do not wait for other ranks were not always on a core. Collective. */
+/* If each rank trains a model of its own, warns if a rank was on a core for less than BUSY_BELOW of
+ * the time: it never waits for other ranks, so other processes had the core. Collective. */
 static void warn_if_busy(const World *world, const World *job, const StepTimes *times)
 {
     double step_s = 0;

@@ -29,7 +29,8 @@ typedef struct BenchLine {
  * backward; one if backward has nothing to do, or if forward and backward are measured together
  * because backward overwrites the input of forward. */
 int bench_op(BenchLine line[2], Op *op, const char *name);
-/* Returns the name of kernel 0, 1, ... of the optimizers; NULL after the last. */
+/* Returns the name of kernel 0, 1, ... of those that work on flat arrays (updates of the
+ * optimizers, and others); NULL after the last. */
 const char *bench_flat_name(int kernel);
 /* Measures this kernel on fp32 arrays of `elements` elements. */
 void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements);

@@ -1,7 +1,7 @@
-/* The tables of weft bench scale. T_p is the time of a step on p ranks, and p0 are the ranks of one
- * replica. Strong scaling: the speed-up is T_p0 / T_p, and the efficiency is the speed-up divided
- * by p / p0. Weak scaling: the efficiency is T_p0 / T_p, and the speed-up is the efficiency times p
- * / p0. In both cases the speed-up is the ratio of samples per second. */
+/* The tables of weft bench scale. T_p is the time of a step on p ranks, and p0 is the number of
+ * ranks of one replica. Strong scaling: the speed-up is T_p0 / T_p, and the efficiency is the
+ * speed-up divided by p / p0. Weak scaling: the efficiency is T_p0 / T_p, and the speed-up is the
+ * efficiency times p / p0. In both cases the speed-up is the ratio of samples per second. */
 #include "bench_scale.h"
 
 #include <math.h>

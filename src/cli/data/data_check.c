@@ -49,7 +49,8 @@ static void print_line(char *line)
     mem_free(&line);
 }
 
-/* Checks that a model trained on the first set has all classes of the second. */
+/* Checks that a model trained on the first set has all classes of the second. Prints a warning if
+ * the labels of the two sets seem to start at different numbers. */
 static Status check_labels(const Checked *first, const Checked *second)
 {
     const DataSet *train = first->set, *test = second->set;

@@ -62,8 +62,8 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
 static Status run(int argc, char **argv, const void *options)
 {
     World world;
-    /* a separate process reads the metadata of the files; this process must be made before MPI
-     * starts */
+    /* hdf5_begin makes a separate process that reads the metadata of the files; it must be called
+     * before MPI starts */
     if (launch_rank() == 0) hdf5_begin();
     if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));

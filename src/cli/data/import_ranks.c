@@ -68,7 +68,8 @@ Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_nam
                        const void *user)
 {
     World world;
-    /* a separate process reads the names; this process must be made before MPI starts */
+    /* hdf5_begin makes a separate process that reads the names; it must be called before MPI
+     * starts */
     if (reads_names && launch_rank() == 0) hdf5_begin();
     if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));

@@ -32,9 +32,11 @@ typedef struct Hosts {
  * ERR_USAGE, ERR_NOINPUT. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
-/* Sets the environment variables that mpirun or srun needs on these hosts. */
+/* Sets the environment variables that mpirun needs on these hosts; does nothing if another program
+ * starts the ranks. */
 void hosts_set_launcher_env(const Hosts *hosts);
-/* Starts a command on each host, and marks the hosts that do not finish it within 15 s as lost. */
+/* Starts a command on each host, and marks the hosts on which it does not succeed within 15 s as
+ * lost. */
 void hosts_probe(Hosts *hosts);
 /* Distributes `ranks` ranks over the first hosts that answer, at most hosts_max of them (0: any
  * number), as far as their slots suffice; returns the number of ranks placed. */

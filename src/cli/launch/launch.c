@@ -1,6 +1,6 @@
-/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and exits with its exit code.
- * In a batch job mpirun limits the number of ranks to the scheduler's slots; elsewhere more ranks
- * than cores are allowed, with a warning. */
+/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and derives its own exit code
+ * from mpirun's. In a batch job mpirun limits the number of ranks to the scheduler's slots;
+ * elsewhere more ranks than cores are allowed, with a warning. */
 #include "runner.h"
 #include "../private.h"
 
@@ -51,7 +51,8 @@ bool is_open_mpi(void)
     return strstr(version, "Open MPI") != NULL;
 }
 
-/* Sets environment variables, because mpirun's options for this differ between Open MPI 4 and 5. */
+/* Sets environment variables instead of mpirun's options, because those differ between Open MPI 4
+ * and 5. */
 void open_mpi_set_env(bool quiet)
 {
     /* mpirun's message about a failed rank adds nothing to the rank's own */
@@ -253,7 +254,8 @@ Status launch_ranks(const Ranks *ranks)
     if (ranks->folder) start_watch_set_id(&r.start_watch, ranks->folder, id, 1);
     char **command = launch_words(ranks->count, ranks->words);
     r.hang_s = ranks->hang_s;
-    /* In a batch job mpirun may place ranks on other hosts; SIGHUP to mpirun ends these, too. */
+    /* In a batch job mpirun may place ranks on other hosts; SIGHUP to mpirun ends the ranks on
+     * other hosts, too. */
     r.local = true;
     r.may_be_remote = in_batch_job();
     Status status = runner_run(&r, command, ranks->count, ranks->folder != NULL, &code);

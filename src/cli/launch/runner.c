@@ -1,11 +1,11 @@
 /* Runs ranks to their end and passes signals on to them. A signal must not end a training at once:
  * mpirun would kill its ranks a second later and exit with 1. Therefore mpirun does not get the
  * signal. It gets SIGUSR1, which mpirun and srun forward to the ranks, and the ranks write a
- * checkpoint. A second SIGINT or SIGTERM ends mpirun: by SIGTERM, or by SIGHUP if all ranks are on
- * this host. The mpirun of a training whose ranks are all on this host blocks SIGINT and SIGTERM,
- * because systemd and PBS send them to every process when they end a job. Commands other than
- * trainings are ended by the first signal. mpirun does not get Ctrl-Z (SIGTSTP) from the terminal
- * either; this process passes it on. */
+ * checkpoint. A second SIGINT, SIGTERM or SIGQUIT ends mpirun: by SIGTERM, or by SIGHUP if all
+ * ranks are on this host. The mpirun of a training whose ranks are all on this host blocks SIGINT
+ * and SIGTERM, because systemd and PBS send them to every process when they end a job. Commands
+ * other than trainings are ended by the first signal. mpirun does not get Ctrl-Z (SIGTSTP) from the
+ * terminal either; this process passes it on. */
 #include "runner.h"
 #include "../private.h"
 

@@ -56,9 +56,9 @@ typedef struct Runner {
  * signals. */
 void runner_init(Runner *runner);
 /* Starts the command `words`, which runs `ranks` ranks, and waits for its end. trains: a first
- * signal asks the ranks to save a checkpoint, and a second SIGINT or SIGTERM ends them; without
- * trains, the first signal ends them. *code: the exit code as a shell reports it. Release with
- * runner_fini_run after the last query about these ranks. ERR_IO: no process could be made. */
+ * signal asks the ranks to save a checkpoint, and a second SIGINT, SIGTERM or SIGQUIT ends them;
+ * without trains, the first signal ends them. *code: the exit code as a shell reports it. Release
+ * with runner_fini_run after the last query about these ranks. ERR_IO: no process could be made. */
 Status runner_run(Runner *runner, char *const *words, int ranks, bool trains, int *code);
 void runner_fini_run(Runner *runner);
 /* Waits without running ranks; returns true as soon as a signal has arrived. */

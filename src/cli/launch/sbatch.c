@@ -95,9 +95,9 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Chooses the number of nodes and of ranks per node, as far as they are not given. Together they
- * have the ranks of the grid if grid.dp is set, otherwise the smallest possible number of whole
- * replicas. */
+/* Chooses the number of nodes and of ranks per node, as far as they are not given. All nodes
+ * together have the ranks of the grid if grid.dp is set, otherwise the smallest possible number of
+ * whole replicas. */
 static Status choose_nodes(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;

@@ -190,8 +190,8 @@ void supervisor_fini(Supervisor *s)
 
 /* Result of the planner for fewer replicas. */
 typedef struct Fewer {
-    /* number of replicas; 0: no number of replicas can be planned; the message of `status` was
-     * logged */
+    /* number of replicas; 0: no number of replicas can be planned, and the message of `status` has
+     * been logged */
     int dp;
     Status status;
     /* same_bits is valid, because the run with all replicas could be planned, too */

@@ -228,8 +228,8 @@ static int ranks_on_node(const Machine *times, int ranks)
     return ranks < times->ranks ? ranks : times->ranks;
 }
 
-/* Reads the machine's file. If train.threads or train.memory is not set, the plan uses the
- * machine's value. */
+/* Reads the machine's file. If train.threads is not set, the plan uses the machine's; if
+ * train.memory is not set, a rank's share of the machine's memory. */
 static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
 {
     machine->path = o->machine ? o->machine : config->run.machine;

@@ -140,8 +140,8 @@ static const struct {
               {"zero-bubble", 1}, {"zb-v", 2},  {"dualpipe-v", 2}};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-/* Tries a schedule with all values of grid.zero and grid.recompute. grid.zero 2 and 3, and
- * recomputation, take more time, so they are only tried as long as nothing else fits. */
+/* Tries a schedule with the values of grid.zero and grid.recompute. grid.zero 2 and 3, and
+ * recomputation, take more time, so they are tried only as long as nothing else fits. */
 static void try_order(Choosing *c, Candidate of, int order)
 {
     static const int modes[] = {RECOMPUTE_NONE, RECOMPUTE_BLOCK};

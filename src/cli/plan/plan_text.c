@@ -115,8 +115,8 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
     return *(const size_t *)((const char *)b + kinds[kind].offset);
 }
 
-/* True if a column is shown. The columns of tables and of the EMA are shown only if the model has
- * tables or the run has an EMA. */
+/* True if a column is shown. The column of tables is shown only if the model has tables, the column
+ * of the EMA only if the run has an EMA. */
 static bool kind_shown(const PlanView *v, int kind)
 {
     if (kinds[kind].offset == offsetof(TrainBytes, average))
@@ -420,7 +420,7 @@ static void print_step(const PlanView *v, FILE *out)
     mem_free(&limit);
 }
 
-/* Prints the forecast time of a step, and the parts of it that are not 0. */
+/* Prints the forecast time of a step, and the parts that are at least 0.05 % of it. */
 static void print_forecast(const PlanView *v, FILE *out)
 {
     const Forecast *f = &v->forecast;

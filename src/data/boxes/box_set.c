@@ -1,6 +1,6 @@
 /* Lists the pictures, labels and classes of an import, brings them into the order in which they are
  * stored, and checks the labels. A label that cannot be used is an error that names the label; with
- * --broken skip the label is left out with a warning. */
+ * --broken skip the label is left out; the log names the first LISTED_MAX such labels. */
 #include "box_set.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* SLACK: pixels by which a box may reach beyond its picture, since tools round; LISTED_MAX: number
- * of labels that are left out with a warning for each */
+/* SLACK: pixels by which a box may reach beyond its picture, since tools round; LISTED_MAX: largest
+ * number of labels that the log names if they are left out */
 static const double SLACK = 1;
 enum { LISTED_MAX = 10 };
 

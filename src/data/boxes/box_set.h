@@ -22,7 +22,8 @@ typedef struct BoxLabel {
     /* x, y, width, height in pixels. With BoxSet.relative, until the picture's size is known: x and
      * y of the centre, width, height, as fractions (0 to 1) of the picture's sides. */
     double box[4];
-    /* area in pixels, for COCO's evaluation; negative: not given, so that of the box is used */
+    /* area in pixels, for COCO's evaluation; negative: not given, and replaced by the area of the
+     * box when the labels are checked */
     double area;
     int64_t id, picture_id, category_id;
     /* indices of picture and class, set by box_set_order */

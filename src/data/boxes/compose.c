@@ -1,6 +1,7 @@
-/* Chooses the objects of a scene and their places. Objects may cover up to half of an earlier
- * object, and two boxes have an IoU of at most 0.3. In a hundred scenes, about five have no object,
- * and three have a heap: many objects close together, with one box. */
+/* Chooses the objects of a scene and their places. At least half of each object stays visible, and
+ * two boxes have an IoU of at most 0.3. In a hundred scenes, about five have no object, and three
+ * have a heap: many objects close together, which may cover each other more, with one box around
+ * all. */
 #include "compose_private.h"
 
 #include <math.h>

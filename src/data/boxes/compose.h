@@ -32,7 +32,8 @@ typedef struct Composer {
 typedef struct ComposedObject {
     int64_t image;
     int32_t class;
-    /* side of the scaled image, and its corner in the scene, beyond which it may reach */
+    /* side of the scaled image, and its corner in the scene; the image may reach beyond the
+     * scene */
     int side, x, y;
     /* the box around the object's pixels, in the scene; number of the object's pixels */
     ImageBox box;

@@ -196,8 +196,8 @@ bool csv_parse_number(const CsvValue *value, double *number);
  * column c. ERR_DATA. csv_convert_number does not apply mean and deviation. */
 Status csv_convert_number(const CsvReader *r, int i, const CsvColumn *c, double *x);
 Status csv_convert_label(const CsvReader *r, int i, const CsvColumn *c, int32_t *label);
-/* first: first id of the field. Missing values get it, except with CSV_IDS_HASH_SHARED and
- * CSV_IDS_HEX. With a vocabulary, values that are not in it get the next id. */
+/* first: first id of the field, which missing values get, except with CSV_IDS_HASH_SHARED and
+ * CSV_IDS_HEX. With a vocabulary, values that are not in the vocabulary get the id first + 1. */
 Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVocab *vocab,
                       uint64_t first, uint64_t *id);
 /* Returns whether the column is a category with a vocabulary. */

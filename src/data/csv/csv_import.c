@@ -1,6 +1,7 @@
 /* Imports text tables as data sets, in two passes over the same blocks: the first counts records
- * and finds vocabularies and means; the second writes each record to its row. Files may be larger
- * than memory; vocabularies must fit. Ids and sums follow the order of the blocks, so the number of
+ * and finds vocabularies and means; the second writes each record to its row. If the test set is
+ * the end of the training files, another pass counts the records before. Files may be larger than
+ * memory; vocabularies must fit. Ids and sums follow the order of the blocks, so the number of
  * threads changes no byte. */
 #include "csv.h"
 #include "moments.h"
@@ -41,7 +42,8 @@ typedef struct Import {
     const char **column_name, **field_name;
 } Import;
 
-/* one first pass over the files of a split */
+/* a pass over the files of a split that counts records, or collects values, before rows are
+ * written */
 typedef struct Scan {
     Import *import;
     Split *split;
@@ -151,8 +153,9 @@ static Status scan(Import *im, Split *p, int64_t end_row, bool count_only)
 
 /* ---- between the passes ---- */
 
-/* Joins the threads' vocabularies and assigns ids. The fields' ranges of ids follow each other;
- * each begins with an id for missing values and one for unknown values. */
+/* Joins the threads' vocabularies and assigns ids. The fields' ranges of ids follow each other. A
+ * range begins with the id of missing values; with a vocabulary, the id of unknown values
+ * follows. */
 static Status assign_ids(Import *im)
 {
     const CsvSchema *s = im->schema;

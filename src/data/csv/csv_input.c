@@ -14,7 +14,8 @@ typedef struct Pass {
     CsvBlockWork *work;
     void *user;
     pthread_mutex_t lock;
-    /* index of the current file; the file; the whole file has been read */
+    /* file: index of the current file; packed: the open file. ended: the whole file has been
+     * read. */
     int file;
     PackedFile packed;
     bool ended;

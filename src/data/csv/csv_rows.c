@@ -111,7 +111,7 @@ Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
               .user = user};
     rows_init(&r);
     if (st == OK) st = csv_for_each_block(&input, 1, convert_block, &r, NULL);
-    /* Rows before a bad row are passed on, too. */
+    /* If a row is bad, the rows before it are passed on first. */
     if (st == OK || st == ERR_DATA) {
         char *why = mem_text(fail_message());
         Status last = rows_flush(&r);

@@ -117,7 +117,7 @@ static Status read_real(const CsvSchema *s, const Node *n, double *value)
     return isfinite(*value) ? OK : node_fail(s, n, "the number is out of range: ", n->text);
 }
 
-/* up to here a double represents every whole number */
+/* largest n for which a double represents every whole number from 0 to n */
 #define WHOLE_MAX ((int64_t)1 << 53)
 static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t hi, int64_t *value)
 {

@@ -8,15 +8,16 @@
 typedef enum CsvType { CSV_IGNORE, CSV_LABEL, CSV_NUMBER, CSV_CATEGORY } CsvType;
 /* How the text of a category becomes an id. */
 typedef enum CsvIdRule {
-    /* index in the field's vocabulary, in order of first occurrence in the training files, or
-     * sorted by bytes */
+    /* index in the field's vocabulary, which is in order of first occurrence in the training files
+     * (CSV_IDS_FIRST), or sorted by bytes (CSV_IDS_SORTED) */
     CSV_IDS_FIRST,
     CSV_IDS_SORTED,
-    /* hash, into the field's own range of ids, or into one range that all fields share */
+    /* hash: CSV_IDS_HASH, in the field's own range of ids; CSV_IDS_HASH_SHARED, in one range that
+     * all fields share */
     CSV_IDS_HASH,
     CSV_IDS_HASH_SHARED,
-    /* value of up to 8 hexadecimal digits in bits 0 to 31; bit 32 is set if it is missing, and bits
-     * 33 and up are the field's number */
+    /* bits 0 to 31: the value, of up to 8 hexadecimal digits; bit 32: set if the value is missing;
+     * bits from 33 on: the field's number */
     CSV_IDS_HEX
 } CsvIdRule;
 /* list of texts; owned */

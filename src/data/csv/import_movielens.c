@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    /* in bytes: longest file; longest gender or occupation. Largest number of parts into which a
-     * line is split. */
+    /* bytes of the longest file, and of the longest gender or occupation; largest number of parts
+     * into which a line is split */
     FILE_BYTES_MAX = 256 << 20,
     WORD_BYTES_MAX = 200,
     PARTS_MAX = 32,

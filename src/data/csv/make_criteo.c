@@ -5,8 +5,8 @@
  * each pair of ids of some neighbouring fields, and for each of the 13 numbers. Their sum, plus a
  * constant with which 25.6 % of the rows are clicks, is the logit of a click's probability p; the
  * label is drawn with p. The attribute best_auc is the AUC of p itself. With drift D each value is
- * replaced by new ones D times from the first row of the training set to its last, at different
- * times. A row follows from its number, the seed, --samples and --drift. */
+ * replaced by new ones D times between the first and the last row of the training set, each value
+ * at its own times. A row follows from its number, the seed, --samples and --drift. */
 #include "table_file.h"
 
 #include <math.h>
@@ -18,9 +18,9 @@ enum {
     FIELDS = 26,
     /* rows that a thread makes at a time */
     BLOCK_ROWS = 1 << 13,
-    /* rows from which the constant is found */
+    /* largest number of rows from which the constant is found */
     SAMPLE_ROWS = 1 << 16,
-    /* random words of 32 bits drawn for a row, of which two per field are used */
+    /* number of random words of 32 bits that are drawn for a row; two per field are used */
     DRAWS = 64
 };
 /* fraction of rows that are clicks */

@@ -145,8 +145,8 @@ static Status calendar_read(const char *word, Calendar *calendar)
                 word);
 }
 
-/* Reads a unit of time. UDUNITS' month and year are not accepted, since they are not those of any
- * calendar. */
+/* Reads a unit of time. Months and years are not accepted, since UDUNITS gives them a fixed length
+ * that they have in no calendar. */
 static bool unit_read(const char *text, size_t length, double *seconds)
 {
     static const struct {

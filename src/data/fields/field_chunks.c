@@ -36,8 +36,8 @@ typedef struct Index {
     uint32_t *bytes;
 } Index;
 
-/* An unpacked chunk. It is in the list of its bucket, and in the list of all kept chunks, the last
- * used first. */
+/* An unpacked chunk. It is in the list of its bucket, and in the list of all kept chunks, in which
+ * the chunk that was used last is the first. */
 typedef struct Kept {
     int file, variable;
     /* its number in the grid of chunks */
@@ -137,7 +137,8 @@ static bool read_filters(hid_t create, Index *index)
     return good;
 }
 
-/* Finds all chunks; false: a chunk is not stored, or a filter was skipped for it. */
+/* Finds all chunks; false: a chunk is not stored, a filter was skipped for it, or this HDF5 is
+ * older than 1.10.5. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)
@@ -358,8 +359,8 @@ static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *sl
     if (!k) k = *kept = add(c, slab, number, (size_t)index->elements * element_bytes(array->type));
     const bool mine = !again && !k->complete;
     pthread_mutex_unlock(&c->mutex);
-    /* Another thread could not read the chunk. This thread tries again, so that it has the message,
-     * too. */
+    /* Another thread could not read the chunk. This thread tries again, because messages are kept
+     * per thread, and this thread needs its own. */
     if (again) return hold_chunk(c, index, slab, number, kept);
     if (!mine) return OK;
     st = read_chunk(c, index, k);

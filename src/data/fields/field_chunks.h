@@ -11,8 +11,9 @@ typedef struct FieldChunks FieldChunks;
 FieldChunks *field_chunks_new(const FieldSet *f, FieldFiles *files);
 void field_chunks_free(FieldChunks **chunks);
 /* Reads a slab to `to`, in this machine's byte order. *done false: nothing was read, and HDF5 must
- * read the array, since it has other filters than shuffle and deflate, or chunks that are not
- * stored. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
+ * read the array, since it is not chunked, has too many chunks, has other filters than shuffle and
+ * deflate, or has chunks that are not stored. Several threads may call it. ERR_IO, ERR_DATA,
+ * ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
 /* Defined in field_reader.c. Reads `bytes` bytes of a variable from byte `at` of a file. ERR_IO,
  * ERR_DATA, ERR_NOINPUT. */

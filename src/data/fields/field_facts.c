@@ -1,7 +1,7 @@
 /* Reads the variables of a file with HDF5: arrays (as set/facts.c does), dimensions, packing (CF
  * conventions, section 8.1) and coordinates. A dimension is identified by its dimension scale's
- * attributes axis, standard_name and units, else by its name. Dimensions that are not identified
- * get the meanings (time, level, row, column) that are left, in the order that place_rest has. */
+ * attributes axis, standard_name and units, else by its name. place_rest gives the dimensions that
+ * are not identified the meanings (time, level, row, column) that are left. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "calendar.h"

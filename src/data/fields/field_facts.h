@@ -12,8 +12,8 @@
 typedef struct FieldFactsRequest {
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* static variables; a dimension of time that such a variable may have is not that of the
-     * frames */
+    /* static variables. If such a variable has a dimension of time, its times are not those of the
+     * frames. */
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;
@@ -23,7 +23,8 @@ typedef struct FieldFactsRequest {
     bool is_scalar[FIELD_VARIABLES];
     /* the variable that data.mask names; -1: none */
     int mask;
-    /* hash the values of variables without time, which are the same in all files of a set */
+    /* hash the values of static variables and of variables without time, which must be the same in
+     * all files of a set */
     bool hash_values;
 } FieldFactsRequest;
 
@@ -52,8 +53,8 @@ typedef struct FieldVariableFacts {
     double level[FIELD_COORDINATES];
     /* hash of the coordinates of rows and columns; 0: these have none */
     uint64_t grid_hash;
-    /* hash of the values, as readers return them, of a static variable or one without time, if the
-     * request asks for it; else 0 */
+    /* hash of the values, as readers return them; 0: the variable is not static and has time, or
+     * FieldFactsRequest.hash_values is false */
     uint64_t value_hash;
 } FieldVariableFacts;
 
@@ -65,8 +66,8 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* coordinates of the first input that has rows or columns, and of the rows of the first such
-     * target */
+    /* rows, columns: coordinates of the first input or static variable that has rows or columns
+     * with a coordinate. target_rows: coordinate of the rows of the first such target. */
     FieldAxis rows, columns, target_rows;
     /* labels: number of values with a meaning, the values, and the meanings, separated by blanks;
      * 0: none */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GROUP_MOST: largest number of files of a process */
+/* GROUP_MOST: largest number of files that one process reads */
 enum { GROUP_MOST = 32 };
 
 /* The input of a process: the files that it reads. */

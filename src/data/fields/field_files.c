@@ -13,7 +13,8 @@ enum {
      * that HDF5 has open */
     OPEN_MOST = 128,
     HDF5_MOST = 64,
-    /* bytes of HDF5's caches of chunks: of all variables of all open files, and of one variable */
+    /* bytes of HDF5's caches of chunks: of all variables of all open files; the smallest and the
+     * largest cache of one variable of a file */
     CACHES_BYTES = 1 << 30,
     CACHE_LEAST = 1 << 20,
     CACHE_MOST = 32 << 20,
@@ -26,7 +27,7 @@ typedef struct OpenFile {
     int file, fd;
     /* a thread is opening it */
     bool opening;
-    /* threads that are reading it; number of its last use */
+    /* number of threads that are reading it; FieldFiles.uses at its last use */
     int holds;
     int64_t used;
 } OpenFile;

@@ -96,7 +96,7 @@ void field_baselines_fini(FieldBaselines *b)
 }
 
 /* State of field_baselines_add. A group of targets is read and added at once: the levels of one
- * variable at one time offset. What is read for one sample of a group is an item, an array of
+ * variable at one time offset. An item is what is read of a group for one sample, an array of
  *
  *     values of the variable | values of last_inputs, if any | weights of the pixels */
 typedef struct Adding {

@@ -20,7 +20,8 @@ static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel
     }
 }
 
-/* Hashes names, levels and offsets of all channels, and the times of all segments. */
+/* Hashes names, units, levels and offsets of all channels, the times of all segments, the classes
+ * of labels, and mean and deviation of the targets if they are known. */
 static void hash_description(XXH3_state_t *state, const FieldSet *f)
 {
     hash_list(state, f, f->input, f->inputs);

@@ -35,7 +35,7 @@ const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD
 }
 
 /* Is the time of each end of a run of frames known? Frames outside of all segments, which
- * data.train_time leaves out, have no known time. */
+ * data.train_time or data.test_time leaves out, have no known time. */
 static bool ends_are_known(const FieldSet *f, int64_t first, int64_t frames)
 {
     const int64_t end[] = {first, first + frames - 1};

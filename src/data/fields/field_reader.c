@@ -1,7 +1,7 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
- * normalised in double precision. A frame of a contiguous array is read by one pread of the levels
- * that are selected; a patch needs a pread for each level or each row. Chunks are read by
- * field_chunks.c; all other arrays go through HDF5 under its lock. */
+ * normalised in double precision. A frame of a contiguous array is read by one pread, from the
+ * first to the last selected level; a patch needs a pread for each level or each row. Chunks are
+ * read by field_chunks.c; all other arrays go through HDF5 under its lock. */
 #include "field_chunks.h"
 #include "field_patch.h"
 
@@ -115,7 +115,7 @@ static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
 }
 
 /* Reads `count` levels of a variable at a frame as one slab: the levels of the channels, or the
- * first ones if channel is NULL. */
+ * first `count` selected levels if channel is NULL. */
 static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
                           const FieldChannel *channel, int count, double *plane)
 {

@@ -1,6 +1,7 @@
 /* Segments and samples of a set of fields. A segment is a run of frames at equal distances in time;
- * a gap in the times, or a file that begins again, ends it. A sample needs all frames of its
- * window in one segment, so that no sample joins frames on two sides of a gap. */
+ * it ends at a gap in the times, where times begin again, or, if frames have no times, at the end
+ * of its file. A sample needs all frames of its window in one segment, so that no sample joins
+ * frames on two sides of a gap. */
 #include "calendar.h"
 #include "fields_private.h"
 

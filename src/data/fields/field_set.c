@@ -1,5 +1,6 @@
 /* Opens a set of fields in one or several files: its variables (field_variables.c), its files
- * (field_file.c), then samples and sizes. */
+ * (field_file.c), then samples and sizes. Also checks single files, and pairs of files, that may
+ * join a set (field_extend.c). */
 #include "field_opening.h"
 
 #include <stdlib.h>

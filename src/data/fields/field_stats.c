@@ -79,7 +79,8 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
 }
 
-/* Are there rows of a variable? A target with labels has none. */
+/* Are there rows of a variable? A variable that is only the mask or a target with labels has
+ * none. */
 static bool is_measured(const FieldStats *rows, int variable)
 {
     int i = 0;

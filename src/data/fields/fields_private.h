@@ -82,8 +82,9 @@ double field_level(const FieldVariable *v, int level);
 void field_print_text(const DataSet *set, FILE *out);
 void field_print_json(const DataSet *set, Json *json);
 /* Reads all frames of all variables. Warns of gaps, times that fall or repeat, missing values,
- * constant variables and values beyond the range of float32. ERR_IO; ERR_DATA: a value is infinite,
- * or a variable has only missing values. */
+ * constant variables and values beyond the range of float32, and counts the labels of each class.
+ * ERR_IO; ERR_DATA: a value is infinite or no class, a variable has only missing values, or no
+ * pixel has a label. */
 Status field_check(const DataSet *set);
 
 /* Adds the content of a set to a hash: channels, times, and the values of samples that are spread

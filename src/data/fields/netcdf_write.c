@@ -237,7 +237,7 @@ static bool put_dimension_list(const Layout *l, int v)
     return rc >= 0;
 }
 
-/* An element of REFERENCE_LIST: a variable, and which of its dimensions has the scale. */
+/* An element of REFERENCE_LIST: a variable, and the index of its dimension that has the scale. */
 typedef struct ScaleUse {
     hobj_ref_t var;
     int32_t dimension;
@@ -450,7 +450,7 @@ Status netcdf_write(NetcdfWriter *w, int var, int64_t first, int64_t count, cons
     return st;
 }
 
-/* Extends all variables of an unlimited dimension to the longest of them. */
+/* Extends all variables of an unlimited dimension to the length of the longest of them. */
 static bool equalise(NetcdfWriter *w)
 {
     bool good = true;

@@ -18,7 +18,7 @@ void fft_free(Fft **fft);
  *     f[y][x] = sum over k, l of c[k][l] exp(2 pi i (k x / W + l y / H));
  * a wave number k above W / 2 means k - W. Overwrites the field. */
 void fft_forward(Fft *fft, Complex2d field, Complex2d coef);
-/* Computes the field of the coefficients, and overwrites them. */
+/* Computes the field that has these coefficients, and overwrites the coefficients. */
 void fft_inverse(Fft *fft, Complex2d coef, Complex2d field);
 
 #endif

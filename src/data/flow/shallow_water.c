@@ -46,7 +46,8 @@ static double hill(double x, double y, double radius)
     return flow_exp(-(x * x + y * y) / (2 * radius * radius));
 }
 
-/* Returns the distance x wrapped to the nearest copy in the periodic channel. */
+/* Returns the distance x along a channel of this length to the nearest periodic copy, which is at
+ * most half of the length away. */
 static double wrap(double x, double length)
 {
     return x - length * floor(x / length + 0.5);

@@ -41,8 +41,8 @@ int64_t spectral_values(const FlowSolver *solver);
 double spectral_place(const FlowSolver *solver, int64_t i);
 /* Adds a random real field to the state, times the factor re + i im. It is the sum of all waves
  * whose wave numbers along x and along y are at most `most`, except those that the grid is too
- * coarse for; they are the same on all grids with the same ratio of height to width. Amplitudes
- * fall as 1 / (1 + (k / peak)^4) with the wave number k. */
+ * coarse for; the waves are the same on all grids with the same ratio of height to width.
+ * Amplitudes fall as 1 / (1 + (k / peak)^4) with the wave number k. */
 void spectral_add_random(const FlowSolver *solver, RngKey key, int most, double peak, double re,
                          double im, double *state);
 /* Scales the state so that its field's absolute value has this root mean square. */

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* intervals of the calling thread: of writing the journal, and of checking for stop requests */
+/* intervals at which the calling thread writes the journal, and checks for stop requests, in
+ * seconds */
 #define FLUSH_S 1.0
 #define CHECK_S 0.1
 enum { FILE_BYTES_MAX = 1 << 30 };

@@ -318,8 +318,9 @@ static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_
     return OK;
 }
 
-/* Warns of pictures that are left out, with the reasons. Fails unless the import may continue
- * without them. ERR_IO: such a file has changed since it was listed, so it may be good now. */
+/* Warns of pictures that are left out, with the reasons. ERR_DATA: the import may not leave
+ * pictures out, or nothing or an empty class would remain. ERR_IO: a file that is left out has
+ * changed since it was listed, or can be used now. */
 static Status check_left_out(const FolderWork *work, Contents *c)
 {
     int listed = 0;

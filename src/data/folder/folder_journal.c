@@ -1,7 +1,7 @@
 /* The journal of an import: the file OUT.part.journal with a record, in a page of its own, for each
  * block of samples that is done. A record is valid if its check matches its content, and its key
- * matches the block's files, offsets and settings. An import thus resumes on any number of ranks,
- * and only blocks with changed files are decoded again. */
+ * matches the block's files, offsets and settings. Thus an import may be resumed on any number of
+ * ranks, and decodes only blocks that have no valid record, such as those with changed files. */
 #include "folder.h"
 
 #include <errno.h>

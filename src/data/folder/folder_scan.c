@@ -190,8 +190,8 @@ static Status read_folder(Walk *walk, const char *dir, bool classes, const Ances
     return status;
 }
 
-/* Collects all files below dir. parent: the folder of the class that contains dir; NULL if dir is
- * the class's own folder. */
+/* Collects all files below dir. parent: entry, in the list of ancestors, of the folder that
+ * contains dir; NULL: dir is the folder of the class itself. */
 static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent)
 {
     struct stat st;

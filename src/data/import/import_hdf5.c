@@ -1,8 +1,9 @@
 /* Imports an untrusted HDF5 file, whose arrays may be chunked, compressed, or in the other byte
  * order, so that only HDF5 can read them. This process lays out OUT.part; a separate process with
  * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
- * decompresses untrusted bytes. Shapes, types and the known root attributes are kept; arrays get
- * the names that weft looks for. Refuses what data_set_open refuses. */
+ * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets, the size of the
+ * vocabulary, the classes, and mean and deviation are kept; arrays get the names that weft looks
+ * for. Refuses what data_set_open refuses, and sets of boxes. */
 #include "../set/facts.h"
 #include "../data_private.h"
 

@@ -22,8 +22,8 @@ static volatile pid_t owner;
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Signal handler. The signal that it raises again is blocked until it returns, and then ends the
- * process, since SA_RESETHAND has restored the default. */
+/* Signal handler. Raises the signal again, which is blocked until the handler returns. The signal
+ * then ends the process, since SA_RESETHAND has restored the default. */
 static void remove_all(int signal)
 {
     for (int i = 0; i < PARTS && getpid() == owner; ++i)

@@ -7,8 +7,8 @@
 enum {
     /* bytes that evaluation reads at once */
     READ_BYTES = 4 << 20,
-    /* number of rows that are prefetched ahead if samples have at most SMALL_SAMPLE bytes, and if
-     * they are larger */
+    /* number of rows that are prefetched ahead: PREFETCH_SMALL for samples of at most SMALL_SAMPLE
+     * bytes, PREFETCH_LARGE for tokens and for larger samples */
     PREFETCH_SMALL = 8,
     PREFETCH_LARGE = 1,
     SMALL_SAMPLE = 1024
@@ -94,7 +94,7 @@ static void join_ids(const Fill *f, Batch *b)
     }
 }
 
-/* Reads the ids, and the label or targets, of row r. */
+/* Reads the ids, and the label or targets, of row r, and writes its boxes. */
 static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     if (b->ids) TRY(read_ids(f, s, b, r));

@@ -69,12 +69,14 @@ int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
 
 /* Returns the position in its epoch of a step's first sample. */
 int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
-/* Chooses the samples of micro-batch `micro` of a step, and zeroes the padding rows. */
+/* Chooses the samples of micro-batch `micro` of a step, zeroes the padding rows, and sets the
+ * matches of a set of boxes. */
 void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
 /* Fills rows first .. first + count - 1; on failure *bad is the row. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad);
-/* Completes a micro-batch after all rows are filled: moves ids together, mixes images. */
+/* Completes a micro-batch after all rows are filled: makes the ids and the boxes of all rows
+ * contiguous, and mixes images. */
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch);
 
 #endif

@@ -1,6 +1,7 @@
-/* Fills the boxes of micro-batches from the scenes of their samples, and counts the matches in the
- * global batch. Matches depend only on labels, keys and (seed, epoch, sample), so each rank counts
- * the matches of all replicas' samples itself, without a message. */
+/* Fills the boxes of micro-batches from the scenes of their samples, and counts the matches
+ * (BoxTargets.normaliser) of the global batch, or in an evaluation of the whole set. Matches depend
+ * only on labels, keys and (seed, epoch, sample), so each rank counts the matches of all replicas'
+ * samples itself, without a message. */
 #include "fill.h"
 
 #include <string.h>

@@ -55,7 +55,7 @@ struct Loader {
     int64_t planned, filled, taken, released;
     /* stop: threads must end. all_planned: the evaluation's last micro-batch is planned. */
     bool stop, all_planned;
-    /* number of running threads; true: all threads have ended */
+    /* active: number of running threads. ended: all threads have ended. */
     int active;
     bool ended;
     /* the first failure in order of rows, its micro-batch and row, and its message (owned) */

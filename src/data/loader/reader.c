@@ -1,8 +1,8 @@
 /* Reads samples by number, from the arrays of a set's files (source.h). In a token set a sample is
- * `context` tokens of one long array, but reader_get_run counts tokens. A small y that is not
- * contiguous is read whole at the start. Encoded pictures are read by pread, after their index
- * entry; the index, 8 MB for a million pictures, is not kept in memory. Reading does not change a
- * reader, so several threads may read at once. */
+ * `context` tokens of one long array, but the position and the count of reader_get_run are in
+ * tokens. A small y that is not contiguous is read whole at the start. Encoded pictures are read by
+ * pread, after their index entry; the index, 8 MB for a million pictures, is not kept in memory.
+ * Reading does not change a reader, so several threads may read at once. */
 #include "../fields/fields_private.h"
 #include "source.h"
 

@@ -40,9 +40,10 @@ typedef struct Source {
     hid_t dataset;
 } Source;
 
-/* requests of at most these bytes are mapped */
+/* an array is mapped if its requests, the bytes that one sample needs, have at most this size */
 enum { SOURCE_MAPPED_MAX = 64 << 10 };
-/* Checks the extent, and opens the array for requests of this size. ERR_DATA. */
+/* Checks the extent, and opens the array. request_bytes: bytes that are read for one sample.
+ * ERR_DATA. */
 Status source_open(Source *s, int64_t request_bytes);
 /* If the array is small and must be read through HDF5, reads it into memory, from which later reads
  * copy. */

@@ -149,7 +149,8 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    /* a vector (height 1, values in `channels`) with one scale is converted in one call */
+    /* a vector (height 1, values in `channels`) with at most one mean and deviation is converted in
+     * one call */
     if (!image && set->stats_count <= 1) {
         p.width = p.row_step = planes;
         pixels = planes;

@@ -60,8 +60,8 @@ static int clip(double v, int64_t high)
     return v < 0 ? 0 : v > (double)high ? (int)high : (int)v;
 }
 
-/* Chooses a box with an area of 1 - share of the image, at a random place. The edge of the image
- * may cut the box, so the mix's share is computed from the box that remains. */
+/* Chooses a box whose area is the fraction 1 - share of the image, at a random place. The edge of
+ * the image may cut the box, so the mix's share is computed from the box that remains. */
 static Mix choose_cut(const DataSet *set, Draws *d, double share)
 {
     int64_t width = set->width, height = set->height;

@@ -4,7 +4,8 @@
  *     stored image --- convert the part to RGB +--> resample --> colours --> augment_picture
  *
  * The part of the picture to use is chosen before decoding (view.c), so only this part of a JPEG is
- * decoded. A picture that must be rotated is decoded whole. */
+ * decoded. A picture that must be rotated is decoded whole, and so are pictures of sets of boxes,
+ * which are placed in a scene (scene.h). */
 #include "scene.h"
 
 #include <string.h>
@@ -206,7 +207,8 @@ Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, 
 }
 
 /* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
- * centre cropped; for boxes, whole and resized so that its longer side is the stored side. */
+ * centre cropped; for a set of boxes the whole picture is resized so that its longer side is the
+ * stored side. */
 static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
                                  const char *name)
 {

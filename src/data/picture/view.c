@@ -99,8 +99,9 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
                            set->path);
 }
 
-/* Refuses, for a set of boxes, the keys that cut pictures, since its pictures are used whole; and
- * for other sets the keys of boxes. */
+/* Refuses keys that do not suit the set: for a set of boxes, whose pictures are used whole, the
+ * keys that cut pictures; for other sets the keys that place pictures in the input of a
+ * detector. */
 static Status check_box_keys(const DataSet *set, const Config *c)
 {
     const struct {

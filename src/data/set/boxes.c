@@ -1,5 +1,5 @@
 /* The labels of a set of boxes: the table of their arrays, which importers write and facts.c finds.
- * Reads these arrays whole into memory and checks them. */
+ * Reads these arrays whole into memory, checks them, and counts the labels. */
 #include "../data_private.h"
 
 #include <math.h>

@@ -288,8 +288,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
                                             : too_many_fail(set);
     if (st == OK && (!match.is_identity || match.missings > 0)) {
         *line = match_line(&match, set->path, file_names, classes_of, classes);
-        /* If set->classes is above the number of the file's names, model.classes gave it, and it is
-         * not reduced. */
+        /* If set->classes is above the number of the file's names, model.classes has given it, and
+         * set->classes is not reduced. */
         int64_t configured = set->classes > file_names->count ? set->classes : 0;
         set->classes = classes->count > configured ? classes->count : configured;
     }
@@ -359,8 +359,8 @@ static void names_replace(ClassNames *all, ClassNames *more)
 }
 
 /* Joins two lists of which at least one does not name classes: labels keep their numbers, and `all`
- * becomes the list that names classes. *joined: that list has a name for each class of the file or
- * set that has no such list. */
+ * becomes the list that names classes, if there is one. *joined: that list has a name for each
+ * class of the file or set that has no such list. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {

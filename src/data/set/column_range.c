@@ -3,8 +3,8 @@
  * another column has larger numbers.
  *
  * Columns may be rare events, have long tails, or hold one value in all rows that are compared.
- * Therefore two columns count as different only if their typical values differ, which zeros and
- * outliers do not change, and if their deviations or means differ, too. */
+ * Therefore columns are compared by their typical values, which zeros do not change and outliers
+ * change little, together with their deviations, extremes and means: see columns_are_alike. */
 #include "column_range.h"
 
 #include <float.h>
@@ -71,10 +71,11 @@ static double widening(float values)
 }
 
 /* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN of them.
- * They differ
- *   if both have FILLED_MIN, and both typical values and deviations differ by a factor of SPREAD,
- *   if all values of one are smaller, by the factor SPREAD, than the typical value of the other, or
- *   if the distance of their means is above half of the larger mean and above SHIFT deviations.
+ * They differ in three cases:
+ * - both have FILLED_MIN such values, and their typical values as well as their deviations differ
+ *   by a factor of SPREAD;
+ * - all absolute values of one are below the typical value of the other by the factor SPREAD;
+ * - the distance of their means is above half of the larger mean and above SHIFT deviations.
  * Few values may be close to each other, or all small, by chance, so bounds are wider for them. */
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {

@@ -30,7 +30,7 @@ typedef struct SetFacts {
     int parts;
     Status status;
     char why[4096];
-    /* weft wrote the file; `kind` is read from the file only then */
+    /* weft wrote the file. If it did not, `kind` is not read from the file. */
     bool weft;
     DataKind kind;
     bool encoded, oriented, turned, bicubic;

@@ -1,8 +1,8 @@
 /* The fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values, by which a
  * resumed run checks that it reads the same samples, wherever the files are now. Also hashes the
  * addresses of arrays in their files. The rule number below is 1; a change of what is hashed needs
- * a new number. Sets of fields are hashed by field_hash.c. Of the files of other sets, one after
- * the other, these values are hashed, in this order:
+ * a new number. Sets of fields are hashed by field_hash.c. For other sets, the following values of
+ * each file are hashed, in this order, file after file:
  *   labels, targets  all labels, as classes; all targets up to 64 MB, larger targets like samples
  *   boxes            all arrays of a set of boxes, which has no other labels
  *   encoded pictures the index, and the orientations if they are applied
@@ -14,8 +14,8 @@
  * After the last file, mean and deviation are hashed if samples are normalised by them. Values are
  * hashed as readers return them, so compression and stored byte order do not matter. They are in
  * the byte order of this machine, which is little-endian, as checkpoints require. Arrays that are
- * not contiguous are read through HDF5, which reads whole samples; the cost is that of 4,096
- * samples in training. */
+ * not contiguous are read through HDF5, which reads whole samples; this costs as much as reading
+ * 4,096 samples in training. */
 #include "../fields/fields_private.h"
 
 #include <string.h>
@@ -270,8 +270,8 @@ static size_t answer_bytes(const DataSet *set)
     return sizeof(Fingerprinted) + (size_t)data_set_files(set) * sizeof(uint64_t);
 }
 
-/* The process is a copy of its parent, in which HDF5 may have cached former bytes of the file;
- * closing the library drops them. */
+/* Runs in the separate process, which is a copy of its parent: HDF5 may have cached former bytes of
+ * the file there. Closing the library drops these bytes. */
 static void fingerprint_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     DataSet *set = mem_new(sizeof *set);

@@ -1,6 +1,7 @@
 /* Reads all labels of a set, or all tokens: checks that each has a class, finds the classes that
- * have samples, and warns of labels that are probably wrong: labels that count from 1, or a label
- * for "no class" far above the others. The warning names the key or command that corrects them. */
+ * have samples, and warns of labels that are probably wrong: labels that count from 1, a label for
+ * "no class" far above the others, or large gaps. The warning names the key or command that
+ * corrects them. */
 #include "../data_private.h"
 
 /* Records that a class (or a token) occurs. */

@@ -200,8 +200,9 @@ DataRange data_values_range(const float *value, int64_t count)
     return m.range;
 }
 
-/* Ranges of tables and of targets are alike if deviations (of targets: the largest absolute values)
- * differ by a factor of at most SPREAD, and means by at most SHIFT times the larger deviation. */
+/* Ranges of tables, of fields and of targets are alike if deviations (for targets: the largest
+ * absolute values) differ by a factor of at most SPREAD, and means by at most SHIFT times the
+ * larger deviation. */
 static const double SPREAD = 8, SHIFT = 4;
 
 /* Targets that are all 0 in one of the two sets count as alike: they may be those of rare

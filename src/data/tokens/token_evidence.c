@@ -23,7 +23,7 @@ enum {
     LOW_HALF_MIN = 1024,
     /* limit of ids without --vocab: published vocabularies have up to 262,144 */
     ID_LIMIT = 1 << 20,
-    /* high bytes of a small vocabulary are below this */
+    /* the high bytes of ids of a small vocabulary are below this number */
     HIGH_BYTE_MIN = 32
 };
 /* probability below which a pattern is not explained by chance */

@@ -1,7 +1,8 @@
 /* A tokenizer's tables, and byte-pair encoding of a word: as long as neighbouring tokens can be
- * merged, the pair with the lowest rank is merged, the leftmost of several. Tokens of the shortest
- * words are looked up in a cache first. In short words all pairs are searched after each merge;
- * long words use a heap, so that a megabyte of one letter takes no longer than other text. */
+ * merged, the pair with the lowest rank is merged, the leftmost of several. Words of at most
+ * CACHE_WORD_BYTES bytes are looked up in a cache first. In words of at most SHORT_WORD_MAX bytes
+ * all pairs are searched after each merge; longer words use a heap, so that a megabyte of one
+ * letter takes no longer than other text. */
 #include "tokenizer_private.h"
 
 #include "pretoken.h"

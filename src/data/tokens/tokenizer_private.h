@@ -33,7 +33,7 @@ typedef struct CachedWord {
 } CachedWord;
 
 struct Tokenizer {
-    /* number of ids; some may have no token, which then has no bytes */
+    /* number of ids; an id may have no token, and then no bytes */
     int64_t count;
     /* owned: bytes of all tokens; those of token i are text[start[i]] to text[start[i + 1] - 1] */
     char *text;

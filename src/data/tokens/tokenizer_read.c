@@ -56,8 +56,9 @@ static int byte_of_char(int c)
     return i < 33 ? i : i < 67 ? 127 + i - 33 : 173;
 }
 
-/* Converts UTF-8 text to the bytes that its characters represent; returns their number, -1 if it is
- * invalid. bytes: room for `length` bytes; may be text. */
+/* Converts UTF-8 text to the bytes that its characters represent; returns the number of bytes; -1:
+ * the text is invalid, or a character represents no byte. bytes: room for `length` bytes; may be
+ * text. */
 static int decode_chars(const char *text, size_t length, char *bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -233,7 +234,7 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes n characters in place; returns the number of bytes, -1 if it is not base64. */
+/* Decodes n characters in place; returns the number of bytes; -1: the text is not base64. */
 static int decode_base64(char *text, size_t n)
 {
     int bytes = 0;
@@ -297,8 +298,9 @@ static void add_pairs(Tokenizer *t)
     }
 }
 
-/* Adds <|endoftext|> with the first free id unless the file has it; tiktoken's files do not. For
- * r50k_base and p50k_base this is 50256, as in tiktoken. The log names the id. */
+/* Adds <|endoftext|> with the first free id, because tiktoken's files lack it. For r50k_base and
+ * p50k_base this id is 50256, as in tiktoken. The log names the id. Does nothing if the file has
+ * <|endoftext|>. */
 static void add_end_of_text(FileTokens *tokens, const char *path)
 {
     enum { LENGTH = sizeof END_OF_TEXT - 1 };

@@ -9,10 +9,10 @@
  *                 only after a credit has arrived
  *     receiver    message k into slot k % depth; its release posts k + depth and sends a credit
  *
- * Synchronous sends would limit the sender as well, but Open MPI 4.1.4 with two TCP connections
- * between two ranks (btl_tcp_links) never ends a short synchronous send if no message goes the
- * other way. MPI counts must be below 2^31, so longer messages are sent in pieces of
- * PIECE_BYTES. */
+ * Synchronous sends would limit the sender as well. They are not used, because Open MPI 4.1.4 with
+ * two TCP connections between two ranks (btl_tcp_links) never ends a short synchronous send if no
+ * message is sent the other way. MPI counts must be below 2^31, so longer messages are sent in
+ * pieces of PIECE_BYTES. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
 #include "progress_thread.h"

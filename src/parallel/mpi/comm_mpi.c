@@ -8,8 +8,9 @@
  * phases together a rank sends the same number of bytes as in a ring, but the order of additions is
  * fixed. A reduce-scatter is only the first phase, an all-gather only the second. A push is the
  * first phase, after which each rank adds its slices to the partial sums of a tree, piece after
- * piece in the order in which the pieces were begun. Between many ranks both phases consist of
- * rounds instead (order/halving.h); a push may use rounds first and all to all afterwards.
+ * piece in the order in which the pieces were begun; the last push of a tree with PUSH_TO_ALL also
+ * has the second phase. Between many ranks both phases consist of rounds instead (order/halving.h);
+ * a push may use rounds first and all to all afterwards.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
  * comm_group_width ranks in comm_nodes. A rank's peers are the ranks of the same number in the
@@ -20,7 +21,7 @@
  *
  * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
  * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
- * sums the pieces while the layers compute. */
+ * sums the pieces while the layers compute.  */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 

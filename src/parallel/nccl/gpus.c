@@ -49,7 +49,8 @@ static Status gpu_identify(const Backend *backend, Gpu *gpu)
     return OK;
 }
 
-/* The first rank whose GPU is of another model than rank 0's, or -1. */
+/* The first rank whose GPU has another model name or another number of multiprocessors than rank
+ * 0's, or -1. */
 static int other_model(const Gpu *gpu, int ranks)
 {
     for (int r = 1; r < ranks; ++r)

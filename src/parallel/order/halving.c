@@ -79,10 +79,11 @@ int halving_most_sent(int ranks, bool collect, bool spread)
     return most;
 }
 
-/* Visits the incomplete last blocks, the largest first: the ranks are a whole block of 2^level
- * ranks and `rest` ranks after it, and the rest is divided in the same way. Two members of the rest
- * with the same lowest bits share the slices with these bits; each therefore sends half as many
- * messages in the round with the whole block as a member that shares with no other. */
+/* Computes the maximum without visiting every rank. The ranks are a whole block of 2^level ranks
+ * and `rest` ranks after it; the rest is divided in the same way, so the loop visits the incomplete
+ * last blocks, the largest first. In the round with the whole block, two members of the rest whose
+ * numbers have the same lowest bits share the slices with these bits: each of the two sends half as
+ * many messages as a member that shares with no other. */
 int halving_most_sends(int ranks)
 {
     int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;

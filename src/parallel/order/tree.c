@@ -2,7 +2,7 @@
  * full subtrees of 2^j micro-batches are on a stack, the largest at the bottom. A new sum is added
  * to the sum below it as long as both subtrees have the same size, and at the end the remaining
  * sums are added from the top of the stack down. This is the tree in which neighbours 2i and 2i+1
- * are added and an odd last one moves up a level. */
+ * are added, and a last summand without a neighbour moves up a level. */
 #include "parallel.h"
 
 int tree_levels(int micros)

@@ -1,6 +1,6 @@
 /* The sum over ranks of one range, element by element, in the fixed order: neighbours 2i and 2i+1
- * are added, an odd last one moves up a level. The bits depend only on the inputs and their order,
- * not on the cut of a range or on the transport. */
+ * are added, and a last summand without a neighbour moves up a level. The bits depend only on the
+ * inputs and their order, not on the cut of a range or on the transport. */
 #ifndef WEFT_PARALLEL_TREE_SUM_H
 #define WEFT_PARALLEL_TREE_SUM_H
 

@@ -23,8 +23,8 @@ typedef struct PipeNode {
 Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Channel *channel,
                   int count);
 void pipes_close(PipeNode *pipes);
-/* Sleeps at most limit_s (below 1 second). Returns early, or at once, if a peer has sent or
- * released a message since the last call. */
+/* Sleeps for limit_s seconds at most; limit_s must be less than 1. Returns early, or at once, if a
+ * peer has sent or released a message since the last call. */
 void pipes_sleep(PipeNode *pipes, double limit_s);
 
 #endif

@@ -91,7 +91,8 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 }
 
 /* Returns the first rank that has not begun all-gather `number`, or -1. After the call this rank
- * sees what the ranks before the returned one wrote before they began it. */
+ * sees what each rank with a lower number than the returned one had written when it began the
+ * all-gather. */
 static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

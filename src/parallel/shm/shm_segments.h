@@ -13,8 +13,8 @@ typedef struct ShmSegments {
     int count;
     /* bytes of each rank's segment, including the trailing exit code; owned */
     size_t *bytes;
-    /* address at which each rank's segment is mapped, aligned to a huge page; zeroed when made;
-     * owned */
+    /* address at which each rank's segment is mapped, aligned to a huge page. A new segment
+     * contains zeros. Owned. */
     char **segment;
     /* PID of each rank; owned */
     pid_t *pid;

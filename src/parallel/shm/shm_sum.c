@@ -114,7 +114,7 @@ static void do_due_tickets(Comm *comm, int first, int shards)
 }
 
 /* Returns the first rank whose shard is not finished for all sums that this rank has begun, or -1.
- * After the call this rank sees the sums of the shards before the returned one. */
+ * After the call this rank sees the sums of all shards with lower numbers than the returned one. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

@@ -24,9 +24,9 @@ typedef struct NodeRanks {
     Beat **beat;
     RankState *state;
     RankTimes *times;
-    /* Time (clock_s) since when this process has watched without interruption. Waiting times are
-     * counted from then on only: earlier, this process or the whole job was suspended, or another
-     * rank watched. */
+    /* Time (clock_s) at which this process began to watch, or resumed watching after an
+     * interruption. Waiting times are counted only from this time on: before it, this process or
+     * the whole job was suspended, or another rank watched. */
     double awake_s;
 } NodeRanks;
 

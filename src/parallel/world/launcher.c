@@ -42,7 +42,7 @@ static Launcher find_slurm(void)
     const char *node = getenv("SLURM_NODEID");
     found.local_size =
         slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
-    /* A step of one task is a shell on a node (srun --pty) or a run of one rank: both count as
+    /* A job step of one task is a shell on a node (srun --pty) or a run of one rank: both count as
      * started without a launcher. */
     if (found.size == 1) found.name = NULL;
     return found;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* These differ from the tags of the other files of this folder. Sparse swaps alternate between
- * TAG_SPARSE and TAG_SPARSE + 1. */
+/* Tags of this file; they differ from those of the other files of this folder. Sparse swaps
+ * alternate between TAG_SPARSE and TAG_SPARSE + 1. */
 enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
 
 /* Returns bytes as an int, the type of MPI's counts; dies if it does not fit. */

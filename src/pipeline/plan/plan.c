@@ -120,9 +120,9 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* Converts buckets, made from weights (shard_weight) as if these were elements, to ranges of the
- * gradient arena. param: numbers of the chunk's parameters whose values this stage stores, [count].
- * end: end of the first bucket. */
+/* Converts buckets to ranges of the gradient arena. Until this call the buckets' offsets and sizes
+ * are weights (shard_weight) instead of elements. param: numbers of the chunk's parameters whose
+ * values this stage stores, [count]. end: end of the first bucket. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {

@@ -204,7 +204,7 @@ void plan_slots(Plan *plan);
  * reads it. */
 bool messages_may_wait(const Schedule *schedule, int stage);
 /* Fills last_task[micro] with the index of the micro-batch's last task in the stage's list. Returns
- * the most micro-batches of data that are in use at the same time. */
+ * the largest number of micro-batches of data that are in use at the same time. */
 int tasks_batches_out(const Schedule *schedule, int stage, int *last_task);
 
 #endif

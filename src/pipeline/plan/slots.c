@@ -1,5 +1,5 @@
 /* Derives from a stage's list of tasks: the slot of each micro-batch in each chunk, the number of
- * slots, and the most micro-batches of data that are in use at the same time. */
+ * slots, and the largest number of micro-batches of data that are in use at the same time. */
 #include "plan.h"
 
 static bool is_message(TaskKind kind)

@@ -15,8 +15,9 @@ static Status check(const Context *c)
     return OK;
 }
 
-/* Returns the size of the input ring: the most micro-batches of data that are in use at the same
- * time and, on a device, those copied in advance. evaluation_out: the most in an evaluation. */
+/* Returns the size of the input ring: the largest number of micro-batches of data that are in use
+ * at the same time and, on a device, the number of those copied in advance. evaluation_out: the
+ * largest number in use in an evaluation. */
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;

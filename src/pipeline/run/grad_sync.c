@@ -136,8 +136,9 @@ static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRu
                      .shift = bucket_offset(chunk, bucket) - chunk->buckets.offset[bucket],
                      .level = s->partial,
                      .at = shard_offset(chunk, bucket, c->grid->dp_rank),
-                     /* first and leaves count leaves of the run's size; the last run ends at the
-                      * last leaf */
+                     /* In this tree every leaf is the sum of a run of this size. `first` is the
+                      * number of rank 0's leaf, `leaves` the number of all leaves. The last run
+                      * ends at the last leaf. */
                      .first = run.first / run.count * dp,
                      .leaves = ((micros - 1) / run.count + 1) * dp,
                      .to = plan_shards_gradients(plan) ? PUSH_TO_LEVEL

@@ -1,7 +1,7 @@
 /* The input ring: micro-batches of data that have been acquired from a source and not released yet.
  * Sources deliver data in host memory. If operations cannot read host memory, each place of the
  * ring has a copy on the device, made on a separate stream. On the device, the copy waits for the
- * work that read the place before, and new work waits for the copy. The host waits only before it
+ * work that last read the place, and new work waits for the copy. The host waits only before it
  * releases a batch to its source: for the copy of that batch, which began when the ring last used
  * the place. */
 #include "input_ring.h"

@@ -1,9 +1,10 @@
 /* Attention, causal or full. Forward saves one log-sum-exp per query; backward computes the
  * probabilities again, tile by tile. The work is divided into items, each for one thread. In
- * forward, an item is a tile of one head's queries. In backward, it is a whole key head, with the
- * query heads that share it, if there are enough key heads, else a tile of queries or of keys. With
- * every kind of item, dk and dv are summed in the same order, over the query heads that share a key
- * head one after the other, so that any number of threads gives the same bits. */
+ * forward, an item is a tile of one head's queries. In backward, an item is a whole key head, with
+ * the query heads that share it, if whole heads give all threads about the same work; else it is a
+ * tile of queries or of keys. With every kind of item, dk and dv are summed in the same order, over
+ * the query heads that share a key head one after the other, so that any number of threads gives
+ * the same bits. */
 #include "view.h"
 
 #include <math.h>

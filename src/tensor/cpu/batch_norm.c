@@ -1,8 +1,8 @@
 /* batch_norm with fused residual and relu or relu6, or with silu. Forward reads x in two passes
  * (sums for the statistics, result), and so does backward (sums, dx). The samples are divided into
- * parts by shape alone, and the parts' sums are added in order, so that any number of threads
- * gives the same bits. If there are enough blocks of channels, a thread runs one block through
- * both passes, the second in reverse order, while the block is in the thread's cache.
+ * parts by shape alone, and the parts' sums are added in order, so that any number of threads gives
+ * the same bits. In forward, if there are enough blocks of channels, a thread runs one block
+ * through both passes, the second in reverse order, while the block is in the thread's cache.
  *
  * backward_begin computes the sums and stores them in `saved`; dw and dx are computed from these
  * sums. It masks dy in place only if dy is also the residual's gradient. `saved` has one bit per
@@ -207,7 +207,7 @@ static void fixed_coef(const NormTask *t, int64_t g)
     }
 }
 
-/* Runs both passes over a range of blocks. */
+/* Runs the passes of the task, one or both, over a range of blocks. */
 static void groups_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;

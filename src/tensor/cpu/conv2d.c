@@ -133,10 +133,11 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 }
 
 /* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
- * and one group, and whose dx is not needed. They are used on AVX2 for one or two channels, where
- * oneDNN has only matrix products, which copy the image once per tap; weft's kernels take 0.25 to
- * 0.8 of their time. For three channels they are used only with CPU_PORTABLE, because oneDNN's
- * `jit:avx2` is as fast in forward, and mostly for dw. */
+ * and one group, and whose dx is not needed. They are used on AVX2, if their blocks fit the shape
+ * and a kernel has at least 9 weights. With one or two channels, oneDNN has only matrix products,
+ * which copy the image once per tap; weft's kernels take 0.25 to 0.8 of their time. With three
+ * channels, oneDNN's `jit:avx2` is as fast in forward and mostly as fast for dw, so weft's kernels
+ * are used only with CPU_PORTABLE. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { TAPS_MIN = 9, LANES_AVX2 = 8 };
@@ -147,9 +148,9 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
 }
 
 /* Chooses weft's direct kernels for a depthwise convolution. oneDNN's forward and data kernels
- * mostly take 1.2 to 4 times as long as weft's, and at most 6 times. Only in forward with stride 2
- * on AVX2 they are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if they
- * are not, it takes 1.4 to 2 times as long. */
+ * mostly take 1.2 to 4 times as long as weft's, and at most 6 times. In forward with stride 2 on
+ * AVX2, oneDNN's are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if
+ * they are not, it takes 1.4 to 2 times as long. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };

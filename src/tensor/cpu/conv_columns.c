@@ -1,6 +1,6 @@
-/* Convolutions as matrix products (conv_columns.h). A block is some consecutive pixels of y. Its
- * columns are a matrix with a row for each pixel: the elements of x that the kernel reads there, in
- * the order of the weight, with zeros for the padding.
+/* Convolutions as matrix products (conv_columns.h). A block is a range of consecutive pixels of y.
+ * Its columns are a matrix with a row for each pixel: the elements of x that the kernel reads
+ * there, in the order of the weight, with zeros for the padding.
  *
  *   forward   x -> columns;           columns W^T -> pixels;     pixels -> y
  *   data      dy -> pixels;           pixels W -> columns;       columns are added to dx
@@ -21,13 +21,13 @@
 enum {
     /* floats of a block's columns, so that they fit a core's L2 cache */
     COLUMNS = 96 << 10,
-    /* least and most pixels of a block: each block's product copies the weight, so small blocks are
-     * slow */
+    /* minimum and maximum number of pixels of a block; small blocks are slow, because each block's
+     * product copies the weight */
     PIXELS_MIN = 48,
     PIXELS_MAX = 192,
     /* rows of a product that AVX2's registers hold at once */
     TILE_ROWS = DENSE_TILE_ROWS(8),
-    /* most slices, and so most threads that compute dw */
+    /* maximum number of slices, and so of threads that compute dw */
     SLICES = 16,
     /* floats to which parts of the scratch are aligned */
     ALIGN = 16,
@@ -40,7 +40,7 @@ struct ConvColumnsRun {
     /* blocks of input channels in a group; elements of x that a pixel reads; output channels in a
      * group */
     int64_t in_blocks, depth, out;
-    /* most pixels of a block; pixels of an item; number of items */
+    /* maximum number of pixels of a block; pixels of an item; number of items */
     int64_t rows, each, items;
     /* floats of dw, if it is computed */
     int64_t dw_floats;

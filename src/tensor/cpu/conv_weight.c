@@ -13,9 +13,10 @@
 enum {
     /* approximate pixels of a chunk of dy */
     CHUNK_PIXELS = 512,
-    /* least pixels of a slice, so that joining its sums takes a small part of the time */
+    /* minimum number of pixels of a slice, so that joining its sums takes a small part of the
+     * time */
     SLICE_PIXELS = 1024,
-    /* approximate number of items, and so the most threads that share the work */
+    /* approximate number of items, and so the maximum number of threads that share the work */
     ITEMS = 16,
     LANES_MAX = 16,
 };

@@ -18,12 +18,12 @@ enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
  * are several. In a layer from 384 to 1536 features with 2048 rows, 16 parts take 2 % more time
  * than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
-/* With slices, oneDNN is used if a layer has at least these sizes. ONEDNN_LEAST: inputs or outputs,
- * whichever are not divided among ranks; with fewer, oneDNN has kernels that add in another order.
- * ONEDNN_ROWS: rows. ONEDNN_TERMS: terms of a slice. With fewer rows or terms, weft's kernel, which
- * joins slices in registers, is faster (a step of mlp with 64 rows by 5 %, of lenet with 16 terms
- * by 4 %). BLOCK_ROWS and BLOCK_COLUMNS: size of a block of the result, whose partial sums fit a
- * core's cache. */
+/* With slices, oneDNN is used on AVX-512 if a layer has at least these sizes, but not for forward
+ * if its sums are cut. ONEDNN_LEAST: inputs or outputs, whichever are not divided among ranks; with
+ * fewer, oneDNN has kernels that add in another order. ONEDNN_ROWS: rows. ONEDNN_TERMS: terms of a
+ * slice. With fewer rows or terms, weft's kernel, which joins slices in registers, is faster (a
+ * step of mlp with 64 rows by 5 %, of lenet with 16 terms by 4 %). BLOCK_ROWS and BLOCK_COLUMNS:
+ * size of a block of the result, whose partial sums fit a core's cache. */
 enum {
     ONEDNN_LEAST = 16,
     ONEDNN_ROWS = 128,
@@ -138,8 +138,9 @@ DenseRange *dense_ranges(const SumSlices *s, int64_t k)
     return range;
 }
 
-/* True if oneDNN computes this product of a layer with slices. The choice depends on the layer's
- * smallest slice, so it is the same on any number of ranks. */
+/* True if oneDNN computes this product of a layer with slices. The choice depends on the size of
+ * the layer's smallest slice, not on the number of slices of this rank, so it is the same on any
+ * number of ranks. */
 static bool onednn_is_faster(const DenseSpec *s)
 {
     const SumSlices *cut = &s->slices;

@@ -4,10 +4,11 @@
  *
  * A Format is a memory layout; with format_any the kernel chooses it. A Kernel is one primitive.
  * kernel_plan decides its formats and the size of its scratch memory, and is cheap; kernel_build
- * generates code and makes memory objects; then it runs with pointers only. If weft has a faster
- * kernel for the processor, the Kernel runs that one instead (dnnl_own.c). A tensor has the same
- * role (X, W, B, Y) in all three directions. The pointer of a role is the tensor itself or, where a
- * direction reads or writes the tensor's gradient, that gradient. */
+ * generates code and makes memory objects; then it runs with pointers only. A Kernel runs weft's
+ * own kernel instead (dnnl_own.c) if its KernelSpec selects that one (winograd, direct, product),
+ * and for all convolutions with CPU_PORTABLE. A tensor has the same role (X, W, B, Y) in all three
+ * directions. The pointer of a role is the tensor itself or, where a direction reads or writes the
+ * tensor's gradient, that gradient. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 

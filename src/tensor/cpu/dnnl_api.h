@@ -26,7 +26,7 @@ struct Format {
     /* 2.x: a struct; 3.x: an owned handle */
     dnnl_memory_desc_t md;
 };
-/* most tensors of a kernel: one of each role, and the scratchpad */
+/* maximum number of tensors of a kernel: one of each role, and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
 /* The functions of a kernel of weft, or of a kernel of oneDNN that is computed in parts. impl: the
  * kernel's plan. */

@@ -9,8 +9,12 @@
  *   dense, data                rows of x and y
  *   convolution, forward, data samples, if oneDNN's kernel is a matrix product; its other kernels
  *                              add in the same order with any number of threads
- *   weight                     blocks of output channels, whose dy is copied first; or, if there
- *                              are many pixels, samples, whose sums are joined by a binary tree */
+ *   weight                     blocks of output channels, whose dy is copied first; or, in a
+ *                              convolution with many pixels, samples, whose sums are joined by a
+ *                              binary tree
+ *
+ * If oneDNN cannot compute such parts with the kernel that it has for the whole, there is one
+ * part. */
 #include "dnnl_api.h"
 #include "sizes.h"
 #include "work.h"
@@ -19,14 +23,16 @@
 #include <string.h>
 
 enum {
-    /* most parts */
+    /* maximum number of parts */
     PARTS = 16,
-    /* least rows, and output channels, of a part if there are several */
+    /* minimum number of rows of a part, and of output channels, if there are several parts */
     PART_ROWS = 32,
     PART_OUTPUTS = 128,
-    /* least pixels of a part of samples, so that joining the sums takes a small part of the time */
+    /* minimum number of pixels of a part of samples, so that joining the sums takes a small part of
+     * the time */
     PART_PIXELS = 1024,
-    /* fewest parts of samples; if there would be fewer, output channels are divided */
+    /* with fewer parts of samples, output channels are divided instead, unless that gives even
+     * fewer parts */
     SAMPLE_PARTS = 8,
 };
 

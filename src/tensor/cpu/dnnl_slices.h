@@ -6,7 +6,7 @@
 #include "dense_product.h"
 #include "dnnl_api.h"
 
-/* most different sizes of slices: sizes differ by at most one unit */
+/* maximum number of different sizes of slices: sizes differ by at most one unit */
 enum { SLICE_WIDTHS = 2 };
 
 /* The kernels of slices with `width` divided inputs or outputs. */

@@ -10,7 +10,7 @@
 
 #include <omp.h>
 
-/* most rows of a block */
+/* maximum number of rows of a block */
 enum { ROWS = 256 };
 
 int64_t dense_undivided(const SlicedDense *l)

@@ -1,7 +1,8 @@
-/* A model's first convolution (first_conv.h). The work is divided into units: some rows of y of one
- * image. A unit's input is copied to [row][C][column] with zeros for the padding, so that all
- * pixels are computed in the same way. The weight's gradient is summed over groups of consecutive
- * units, which do not depend on the number of threads, then over the groups in order. */
+/* A model's first convolution (first_conv.h). The work is divided into units. A unit is a range of
+ * rows of y of one image. A unit's input is copied to [row][C][column] with zeros for the padding,
+ * so that all pixels are computed in the same way. The weight's gradient is summed over groups of
+ * consecutive units, which do not depend on the number of threads, then over the groups in
+ * order. */
 #include "first_conv.h"
 #include "simd/simd.h"
 #include "sizes.h"
@@ -11,9 +12,10 @@
 
 enum {
     BLOCK = FIRST_BLOCK,
-    /* least pixels of y per unit: 4 blocks of dy are then about half of a core's L1 cache */
+    /* minimum number of pixels of y per unit: 4 blocks of dy are then about half of a core's L1
+     * cache */
     PIXELS = 96,
-    /* most groups of units for dw, and so most threads that compute it */
+    /* maximum number of groups of units for dw, and so of threads that compute dw */
     GROUPS_MAX = 32,
     /* floats to which a thread's copy is aligned */
     ALIGN = 16,

@@ -1,10 +1,11 @@
 /* group_norm with a fused relu or relu6, by the same passes as batch_norm. A part is a sample. The
  * passes compute sums per channel, and a group's statistics are computed from those of its
- * channels, so groups need not be the blocks of channels in memory. If there are enough samples, a
- * thread runs one sample through both passes, the second in reverse order, while the sample is in
- * the thread's cache. backward_begin computes the sums of each sample and channel and stores them
- * in `saved`; dw and dx are computed from these sums. `saved` has statistics by sample and group,
- * sums by sample and channel, and one bit per element that says whether act clipped its input. */
+ * channels, so groups need not be the blocks of channels in memory. In forward, if there are enough
+ * samples, a thread runs one sample through both passes, the second in reverse order, while the
+ * sample is in the thread's cache. backward_begin computes the sums of each sample and channel and
+ * stores them in `saved`; dw and dx are computed from these sums. `saved` has statistics by sample
+ * and group, sums by sample and channel, and one bit per element that says whether act clipped its
+ * input. */
 #include "norm_pass.h"
 
 #include <math.h>
@@ -197,7 +198,7 @@ static void finish_real(const NormTask *t, int64_t sample)
     if (t->finish && sample < t->run->rows) t->finish(t, sample);
 }
 
-/* Runs both passes over a range of samples. */
+/* Runs the passes of the task, one or both, over a range of samples. */
 static void samples_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;

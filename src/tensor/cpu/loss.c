@@ -1,6 +1,6 @@
-/* softmax_loss, and the code that all losses share: y has a row of LOSS_COLUMNS results per sample
- * or per token. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the
- * logits. Rows of padding samples give 0. */
+/* softmax_loss, and the code that all losses share: y has a row of LOSS_COLUMNS results per sample,
+ * token or pixel. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over
+ * the logits. Rows of padding samples give 0. */
 #include "loss.h"
 #include "pixel_loss.h"
 

@@ -1,5 +1,5 @@
-/* The shared code of all losses except yolo_loss, and the functions that loss.c and
- * softmax_sliced.c, which computes softmax_loss in slices, need of each other. */
+/* The shared code of all losses except yolo_loss, and the functions with which loss.c and
+ * softmax_sliced.c share softmax_loss: softmax_sliced.c computes it in slices. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 

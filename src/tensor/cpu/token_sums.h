@@ -21,7 +21,7 @@ typedef struct TokenSums {
     int64_t tokens, width;
     /* number of sums: gradients of one or two parameters */
     int sums;
-    /* slices on this rank, and most parts of a slice */
+    /* number of slices on this rank, and maximum number of parts of a slice */
     int64_t slices, parts;
     int64_t samples;
 } TokenSums;

@@ -25,7 +25,7 @@ enum {
     /* input channels of one product: the transformed kernels of a panel then fit a core's own
      * cache */
     DEPTH = 64,
-    /* most tiles of a pass, and so most terms of a sum of dw within a pass */
+    /* maximum number of tiles of a pass, and so of terms of a sum of dw within a pass */
     TILES_MAX = 512,
     /* input channels of one product of dw */
     ROWS = 64,

@@ -9,8 +9,8 @@
 #define GELU_CUBIC 0.044715f
 
 /* The logistic function, with the fast exponential and division, which are accurate to a few units
- * in the last place: with the exact functions, arithmetic would limit the kernels, not memory. Its
- * limits, 0 and 1, are exact for large |x|. */
+ * in the last place: with the exact functions, the kernels would be limited by arithmetic, not by
+ * memory. The limits of the result, 0 and 1, are exact for large |x|. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));

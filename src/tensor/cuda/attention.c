@@ -1,7 +1,11 @@
-/* attention. In bf16 and fp16 causal attention with as many heads of keys as of queries is computed
- * by cuDNN's fused kernels if cuDNN has them for the shape; all else by weft's own kernels. With
- * rotary positions, refresh writes the angles to the cache, and a kernel rotates queries and keys
- * first. */
+/* attention, by weft's own kernels, or by cuDNN's fused kernels if all four conditions hold:
+ * - the type is bf16 or fp16
+ * - each query attends to all keys up to its own (causal, no window)
+ * - there are as many heads of keys as of queries
+ * - cuDNN has such kernels for the shape
+ *
+ * With rotary positions, refresh writes the angles to the cache, and a kernel rotates queries and
+ * keys first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -18,14 +22,15 @@ static int64_t head_width(const OpSpec *s)
     return s->y.shape.dim[2] / s->heads;
 }
 
-/* Number of keys that a query attends to at most. */
+/* Maximum number of keys that a query attends to. */
 static int64_t window_of(const OpSpec *s)
 {
     const int64_t length = s->y.shape.dim[1];
     return s->window > 0 && s->window < length ? s->window : length;
 }
 
-/* Whether cuDNN's kernels may compute it: each query attends to all keys up to its own. */
+/* Whether cuDNN's kernels may compute this attention: each query attends to all keys up to its own,
+ * and there are as many heads of keys as of queries. */
 static bool is_plain(const OpSpec *s)
 {
     return !s->full && window_of(s) == s->y.shape.dim[1] && attention_kv_heads(s) == s->heads;

@@ -290,7 +290,7 @@ static __global__ void angles_kernel(float *angles, int64_t length, int64_t half
     angles[2 * i + 1] = (float)(speeds.gain * sin(angle));
 }
 
-/* most samples of a launch: the limit of a grid's third dimension */
+/* maximum number of samples of a launch: the limit of a grid's third dimension */
 enum { SAMPLES = 65535 };
 
 static dim3 tile_grid(const AttentionRun &run, int64_t heads, int split)

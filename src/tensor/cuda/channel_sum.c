@@ -21,8 +21,8 @@ static ChannelTable table_at(const void *words, size_t at, int64_t channels)
     return (ChannelTable){first, shift, (const void *)(shift + channels)};
 }
 
-/* Returns whether term k of channel c of y is one of `channel` of dx[input]; channel c of y itself
- * has all of its terms. input -1: y. */
+/* Returns whether term k of channel c of y is also a term of `channel` in the table of dx[input].
+ * input -1: in the table of y, where a channel has its own terms. */
 static bool has_term(const OpSpec *s, int input, int64_t channel, int c, int k)
 {
     const ChannelTerm *term = &s->channel_sums[c].term[k];

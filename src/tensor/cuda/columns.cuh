@@ -11,9 +11,9 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* most blocks of a launch, which loop over the rows: twelve for each of a large GPU's 132
-     * processors. If a processor runs two, three, four or six blocks at a time, its last round of
-     * blocks is then full, too. */
+    /* maximum number of blocks of a launch, which loop over the rows: twelve for each of a large
+     * GPU's 132 processors. If a processor runs two, three, four or six blocks at a time, its last
+     * round of blocks is then full, too. */
     MAP_BLOCKS = 1584
 };
 

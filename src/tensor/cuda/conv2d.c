@@ -2,8 +2,9 @@
  * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
  * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32, cuDNN also
  * adds the bias and applies relu if it has a plan that does both; otherwise weft's own kernels do,
- * and op->kernels says so. In 16 bits, weft's own kernels always do. conv_transpose2d runs the same
- * graphs with x and y exchanged: its forward is the convolution's gradient of data. */
+ * and op->kernels says so. In 16 bits and for conv_transpose2d, weft's own kernels always do.
+ * conv_transpose2d runs the same graphs with x and y exchanged: its forward is the convolution's
+ * gradient of data. */
 #include "cudnn_graph.h"
 #include "tensor/op_list.h"
 
@@ -75,9 +76,9 @@ static bool full_precision(const Op *op)
     return !is_16_bit(op) && !cuda_state(op)->tf32;
 }
 
-/* Plans the convolution with its bias and relu in one graph; NULL if cuDNN has no such plan. Also
- * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape, which takes a second
- * or more. */
+/* Plans a conv2d with its bias and relu in one graph; NULL if cuDNN has no such plan, without a
+ * bias, and with relu6. Also NULL in 16-bit types: cuDNN would compile a kernel for each shape,
+ * which takes a second or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];

@@ -408,8 +408,8 @@ cudaError_t launch_film(cudaStream_t stream, FilmRun run);
 cudaError_t launch_film_sums(cudaStream_t stream, FilmRun run);
 cudaError_t launch_film_data(cudaStream_t stream, FilmRun run);
 
-/* channel_sum.cu, channels last: to (pixels, channels), each channel of which is shift[c] plus the
- * sum of its terms first[c] .. first[c + 1] - 1, channels of the arrays `from`. */
+/* channel_sum.cu, channels last: to (pixels, channels). Channel c is shift[c] plus the sum of terms
+ * first[c] .. first[c + 1] - 1; a term is a factor times a channel of one of the arrays `from`. */
 typedef struct ChannelTable {
     const int32_t *first;
     const float *shift;
@@ -423,7 +423,8 @@ typedef struct ChannelSumRun {
     ChannelTable table;
     int64_t pixels, channels;
 } ChannelSumRun;
-/* Copies `bytes` bytes, a multiple of 4, from host memory, which is read before it returns. */
+/* Copies `bytes` bytes, a multiple of 4, from host memory, which is read before the call
+ * returns. */
 cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes);
 cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run);
 
@@ -549,7 +550,7 @@ cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t 
  *     launch_softmax_label       the label's logit, or 0 if another slice has it
  *     launch_softmax_summary     LOSS_SUMMARY numbers that describe the slice
  *     launch_softmax_merge       columns and log_sum, the same bits on all ranks
- * Nothing is computed for rows from `real` on. */
+ * For rows from `real` on, launch_softmax_merge writes zeros, and the others compute nothing. */
 enum { LOSS_SUMMARY = 5 };
 typedef struct LossSlices {
     LossRun loss;

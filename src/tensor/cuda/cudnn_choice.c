@@ -7,11 +7,13 @@
 #include <string.h>
 
 enum {
-    /* most plans that are timed for a graph, because cuDNN needs seconds to compile some */
+    /* maximum number of plans that are timed for a graph, because cuDNN needs seconds to compile
+     * some of them */
     CANDIDATES_MAX = 6,
     KEY_TEXT = 240,
 };
-/* most bytes of a candidate's workspace, unless cuDNN's first choice needs more */
+/* maximum number of bytes of a candidate's workspace, or what cuDNN's first choice needs if that is
+ * more */
 static const size_t WORKSPACE_MAX = (size_t)256 << 20;
 
 /* ---- a graph's key ---- */

@@ -2,8 +2,8 @@
  * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and
  * the bias in the cache, both padded with zeros to P; gradients of parameters are fp32. Bias, relu,
  * gelu and the bias gradient are epilogues of the products, and the forward product adds the
- * residual. If cuBLASLt lacks an epilogue for a shape, a separate kernel computes it, and
- * op->kernels says so. */
+ * residual. If cuBLASLt lacks such a product for a shape or a GPU, a separate kernel computes the
+ * missing step, and op->kernels says so. relu6 is always computed by a separate kernel. */
 #include "dense_slices.h"
 #include "matmul.h"
 
@@ -191,8 +191,8 @@ static Desc output_desc(const Op *op)
     return y;
 }
 
-/* True if x is a flat view of a channels-last image. The columns of the stored weights are then in
- * channels-last order, too. */
+/* True if x is read as a flat view of a channels-last image. The columns of the stored weights are
+ * then in channels-last order, too; so false if the weight must be stored in plain order. */
 static bool has_image_input(const Op *op)
 {
     const Desc *x = &op->spec.x[0];

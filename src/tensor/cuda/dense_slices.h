@@ -12,11 +12,11 @@
 /* OpTable.plan of such a layer; sets op->table. The caller has checked the sizes and set the layout
  * of y; x must have the plain layout. */
 Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
-/* dense.c. Queues what the product has not done. adds: adds the residual to y and applies the
- * activation. activates, without adds: applies the activation; gelu then reads `saved` instead of
- * y. */
+/* In dense.c. Queues the steps of forward that the product has not done. adds: the residual is
+ * added to y, and the activation is applied. activates: without `adds`, only the activation is
+ * applied; gelu then reads `saved` instead of y. */
 void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates);
-/* dense.c. OpTable.backward_begin: multiplies dy by the activation's slope. */
+/* In dense.c. OpTable.backward_begin: multiplies dy by the activation's slope. */
 void cuda_dense_backward_begin(Op *op, const OpRun *run);
 
 #endif

@@ -1,9 +1,10 @@
-/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), the
- * same as on the CPU: random numbers of Philox4x32-10 (Salmon et al. 2011). Its key for a sample is
- * drawn by Philox from the seed, the step and a hash (XXH64) of node and sample id. */
+/* Dropout. The mask is a function of (seed, step, node, sample id, index of the element in plain
+ * order or of the channel), the same as on the CPU: random numbers of Philox4x32-10 (Salmon et al.
+ * 2011). Its key for a sample is drawn by Philox from the seed, the step and a hash (XXH64) of node
+ * and sample id. */
 #include "elem.cuh"
 
-/* SAMPLES: most samples of a launch's grid, the limit of its second dimension */
+/* SAMPLES: maximum number of samples of a launch's grid, the limit of its second dimension */
 enum { BATCH = 4, SAMPLES = 65535 };
 
 static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t c[4])

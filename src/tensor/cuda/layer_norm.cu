@@ -4,7 +4,8 @@
  * The parameters' gradients are sums over rows. */
 #include "columns.cuh"
 
-/* most packs that a thread of the backward kernel keeps: it also keeps their sums */
+/* maximum number of packs that a thread of the backward kernel keeps; the thread also keeps the
+ * sums of their columns */
 enum { PACKS_KEPT_MAX = 3 };
 
 /* Calls f(k, c) for this thread's packs of a row: pack k begins at column c. */

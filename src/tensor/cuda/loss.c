@@ -1,7 +1,8 @@
 /* softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row, backward the
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
- * computes it in forward already. If logits are in slices, on one or several ranks, forward
- * computes partial results of each slice, which the ranks gather. */
+ * in training computes it in forward already, unless the logits are in slices or have a label for
+ * each pixel. If logits are in slices, on one or several ranks, forward computes partial results of
+ * each slice, which the ranks gather. */
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 

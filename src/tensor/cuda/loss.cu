@@ -273,7 +273,7 @@ template <class T> static __global__ void point_part_backward_kernel(LossRun run
     point_gradients<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
 }
 
-/* most bytes of shared memory for the other shared variables of a block */
+/* maximum number of bytes of the other shared variables of a block */
 enum { STATIC_BYTES = 1024 };
 
 cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes)

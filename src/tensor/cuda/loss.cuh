@@ -9,7 +9,8 @@
 
 enum {
     BATCH = 4,
-    /* most columns of a row that one warp reads; wider rows have ROW_THREADS threads */
+    /* maximum number of columns of a row that one warp reads; wider rows have ROW_THREADS
+     * threads */
     WARP_COLUMNS_MAX = 1024,
     ROW_THREADS = 512,
     /* blocks of ROW_THREADS that run on a processor at a time, by their registers and shared

@@ -1,7 +1,7 @@
-/* Losses with a label for each pixel of channels-last images, and of sigmoid_loss. A thread
- * computes whole pixels, whose logits are neighbours in memory: it reads all logits of a pixel
- * before it writes their gradient, which may have the same memory. A block has one part of the
- * pixels of one sample; sums over parts are in double, in order. */
+/* Losses with a label for each pixel of channels-last images, and sigmoid_loss. A thread computes
+ * whole pixels, whose logits are neighbours in memory: it reads all logits of a pixel before it
+ * writes their gradient, which may have the same memory. A block has one part of the pixels of one
+ * sample; sums over parts are in double, in order. */
 #include "samples.cuh"
 
 /* RESIDENT: blocks of a processor; CLASS_SUMS: sums of each class of region_loss */
@@ -187,8 +187,9 @@ template <class T, int E> struct ClassPack {
     int label;
 };
 
-/* Sums of each class: its probability over pixels whose label it is, over those that have a label,
- * and the number of the former. A label out of range makes them NaN. */
+/* Sums of each class: its probability over the pixels whose label it is; its probability over all
+ * pixels that have a label; the number of pixels whose label it is. A label out of range makes the
+ * sums NaN. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(PixelRun run)
 {
@@ -219,8 +220,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(Pi
     }
 }
 
-/* Returns dice or iou of a class, and its slopes by the sum of its probability and by that over the
- * pixels whose label it is. */
+/* Returns dice or iou of a class, and its slopes by two sums: its probability over all pixels that
+ * have a label, and over the pixels whose label it is. */
 static __device__ double overlap_of(const PixelRun &run, const double *sum, double slope[2])
 {
     const double inside = sum[0], all = sum[1], labelled = sum[2];

@@ -8,7 +8,7 @@ enum {
     TILE = 2048,
     TILE_FLOATS = 3072,
     THREAD_ELEMENTS = TILE / THREADS,
-    /* most samples of a launch's grid: the limit of its second dimension */
+    /* maximum number of samples of a launch's grid: the limit of its second dimension */
     SAMPLES = 65535
 };
 

@@ -1,6 +1,7 @@
 /* Passes over channels-last images (samples, pixels, channels) whose numbers by channel differ from
- * sample to sample: like columns.cuh, where the rows are the pixels of a sample. The third
- * dimension of a grid has the samples; a block computes every gridDim.z-th one from its own on. */
+ * sample to sample. They work like those of columns.cuh; the rows are the pixels of a sample. The
+ * third dimension of a grid has the samples; a block computes samples blockIdx.z, blockIdx.z +
+ * gridDim.z, ... */
 #ifndef WEFT_SAMPLES_CUH
 #define WEFT_SAMPLES_CUH
 

@@ -11,7 +11,7 @@ typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
 typedef enum MetricNeeds {
     NEEDS_UNSET,
     NEEDS_NOTHING,
-    /* a loss with loss_top_k of at least 1 (NEEDS_TOP1) or 5 (NEEDS_TOP5) */
+    /* a loss with loss_top_k of at least 1 (NEEDS_TOP1) or 5 (NEEDS_TOP5), and no label fields */
     NEEDS_TOP1,
     NEEDS_TOP5,
     /* a loss with LOSS_COLUMNS_LOGIT */
@@ -27,14 +27,14 @@ typedef struct BestMetric {
     ConfigWord word;
     Better better;
     MetricNeeds needs;
-    /* The metric's value in an evaluation. NULL only in the first row, auto, which is replaced by
-     * another metric. */
+    /* The metric's value in an evaluation. NULL only for auto, which is replaced by another
+     * metric. */
     double (*value)(const EvalLine *line);
 } BestMetric;
 ConfigWord best_metric_word(int i);
-/* Returns ERR_BUG, with the row's name, if a metric's row is incomplete. */
+/* Returns ERR_BUG, with the metric's name, if a field of the metric is missing. */
 Status best_metric_check(const BestMetric *metric);
-/* Checks all rows. */
+/* Checks all metrics except auto. */
 Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
  * tokens: true if the data are tokens. */

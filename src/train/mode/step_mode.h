@@ -1,6 +1,7 @@
 /* The modes of grid.mode. A mode is a constant table of functions, which train_step calls. In mode
  * sync all ranks have the same state after each step; in the other modes, only at sync points
- * (sync_points.h). To add a mode, add one file, its row in step_mode.c and its word in table.h. */
+ * (sync_points.h). To add a mode, add one file, its entry in step_mode.c and its word in
+ * table.h. */
 #ifndef WEFT_TRAIN_STEP_MODE_H
 #define WEFT_TRAIN_STEP_MODE_H
 

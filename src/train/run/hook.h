@@ -19,7 +19,7 @@ void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
  * starts the next queued one. Does not wait. Errors become warnings. */
 void hook_poll(Hook *hook);
 /* Waits until no command runs or is queued. If a command has to be killed, the queued notifications
- * are dropped. */
+ * are dropped, and hook_wait waits two seconds at most for the killed command. */
 void hook_wait(Hook *hook);
 /* Sets *request to all requests since the last call; returns true if there is one. */
 bool hook_take_request(Hook *hook, HookRequest *request);

@@ -1,8 +1,8 @@
 /* Queries Slurm for the time that the job may still run. SLURM_JOB_END_TIME, which older versions
- * do not set, is the end at the time when the job started. squeue reports the current end, which an
- * administrator may change (scontrol update). squeue is queried for the remaining time, which does
- * not depend on time zones or differences between clocks. squeue runs in the background and is
- * killed if it does not answer in time, so a busy controller does not delay steps. */
+ * do not set, is the end that was planned when the job started. squeue reports the current end,
+ * which an administrator may change (scontrol update). squeue is queried for the remaining time,
+ * which does not depend on time zones or differences between clocks. squeue runs in the background
+ * and is killed if it does not answer in time, so a busy controller does not delay steps. */
 #include "job_end.h"
 
 #include <math.h>

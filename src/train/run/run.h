@@ -91,8 +91,8 @@ typedef struct Run {
     /* true: `last` was written by this run; false: by another run, from which this one began
      * (checkpoint.resume=FILE) */
     bool last_by_this_run;
-    /* true: the last attempt to save a checkpoint, save best.h5, remove old checkpoints, or sync
-     * metrics has failed and been logged */
+    /* true: the last attempt has failed, and this was logged. save: to save a checkpoint; best: to
+     * save best.h5; prune: to remove old checkpoints; sync: to sync the metrics */
     bool save_failing, best_failing, prune_failing, sync_failing;
     /* time (clock_s) at which the run began */
     double start_s;
@@ -192,10 +192,10 @@ void run_set_last(Run *run, char *path, int64_t step);
 /* Loads the checkpoint `path`. If another run has written it, ignores that run's reason to end.
  * Collective; all ranks return the same Status. */
 Status run_load(Run *run, const char *path);
-/* Waits for the running save, then begins to save a checkpoint; when it is written, old ones are
- * removed. A failed save is logged and repeated later. last = true: this is the last save of the
- * run; then run_save waits until the save has ended, and returns its error. Collective; all ranks
- * return the same Status. */
+/* Waits for the running save. Then begins to save a checkpoint if there is none of this step yet,
+ * or save_again is set; when it is written, old ones are removed. A failed save is logged and
+ * repeated later. last = true: this is the last save of the run; then run_save waits until the save
+ * has ended, and returns its error. Collective; all ranks return the same Status. */
 Status run_save(Run *run, bool last);
 /* Begins to save best.h5 with this metric. checkpoint_due = true: a checkpoint is due after this
  * step; then best.h5 becomes a second name of it if possible. Collective; all ranks return the same

@@ -25,7 +25,7 @@ static void before_file(void *user)
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
-/* Called after a checkpoint is complete, on rank 0: removes old ones. */
+/* Called on rank 0 after a file is complete. If it is a checkpoint, removes old checkpoints. */
 static void after_checkpoint(void *user)
 {
     Run *r = user;

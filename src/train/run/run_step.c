@@ -134,8 +134,8 @@ static Status between_steps(Run *r, StepResult *result)
     /* the next save uses the same memory for its copy as the running one */
     if (due.save) TRY(run_save_wait(r));
 
-    /* The data files are checked before the step, because a changed file may be the cause of a bad
-     * step. */
+    /* First checks the data files and then the results of the step, because a changed file may be
+     * the cause of a bad step. */
     if (result->bad || due.evaluation || due.save || epoch_end)
         TRY(status_agree(r->world,
                          r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));

@@ -1,8 +1,8 @@
 /* Stops a run when run.max_time has passed, or before its batch job ends. The run then saves as
  * after a signal. Between the decision and the end of the program the run makes some more steps,
- * perhaps an evaluation, and saves. Each is assumed to take as long as earlier ones; the sum of
- * their times is the margin before the job's end. Rank 0 decides, and the other ranks get the
- * decision as a flag in the step's metrics. */
+ * perhaps an evaluation, and saves. A step, an evaluation and a save are assumed to take as long as
+ * earlier ones; the sum of their times is the margin before the job's end. Rank 0 decides, and the
+ * other ranks get the decision as a flag in the step's metrics. */
 #include "run.h"
 
 #include <math.h>

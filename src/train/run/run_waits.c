@@ -100,8 +100,9 @@ static void divide_waiting(double *line_s, const ScheduleWaits *waits, double st
     move(line_s, LEDGER_SUMS, LEDGER_IMBALANCE, left_s);
 }
 
-/* Moves the time that a rank waits in sums because another replica of its stage begins them later,
- * computed from the totals over all steps. Returns the mean of the moved time over the ranks. */
+/* Moves to imbalance the time that a rank waits in sums because another replica of its stage begins
+ * them later. The time is computed from the totals over all steps. Returns the mean of the moved
+ * time over the ranks. */
 static double move_late_replicas(const RankTimes *all, int ranks, int stages, RankLedger *rank)
 {
     double *last_s = mem_new((size_t)stages * sizeof *last_s), late_s = 0;

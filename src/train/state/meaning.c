@@ -1,6 +1,6 @@
 /* Compares the meaning of data for the model in a checkpoint with their meaning for this run. The
- * shapes of parameters do not show such differences, so each kind of difference is a row of a
- * table. */
+ * shapes of parameters do not show such differences, so each kind of difference is an entry of the
+ * array `meanings`. */
 #include "meaning.h"
 
 #include "base/escape.h"
@@ -27,8 +27,8 @@ typedef struct Facts {
 } Facts;
 /* A fact that is compared. */
 typedef struct Meaning {
-    /* parts of the message "FILE: SUBJECT now, but then for the training of CHECKPOINT: ADVICE", in
-     * which now and then are the texts of the fact */
+    /* parts of the message "FILE: SUBJECT NOW, but THEN for the training of CHECKPOINT: ADVICE".
+     * NOW is the fact of this run's data, THEN that of the checkpoint. */
     const char *subject, *advice;
     /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
@@ -243,8 +243,8 @@ static Facts facts_now(const Trainer *t)
                    .has_labels = set->classes > 0 && !data_kind(set)->next_token};
 }
 
-/* Compares one row. Returns ERR_DATA for a difference; with begins = true, or for a row that only
- * warns, logs it instead. begins: true if the run only begins with the file's parameters
+/* Compares one fact. Returns ERR_DATA if it differs; with begins = true, or if m->warn_only is set,
+ * logs the difference instead. begins: true if the run only begins with the file's parameters
  * (model.init_from). */
 static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
                       bool begins)

@@ -8,12 +8,15 @@
  * training set. resume_check and the checkpoints of this trainer use them. Collective; all ranks
  * return the same Status. */
 Status resume_know_data(Trainer *trainer);
-/* Checks whether the trainer may resume from path. Returns ERR_CONFIG, with the first difference,
- * if the file was written with a configuration that gives other results; ERR_DATA if the training
- * set has changed. Call it after resume_know_data. Not collective. */
+/* Checks whether the trainer may resume from path. Call it after resume_know_data. Not collective.
+ * Errors:
+ * - ERR_CONFIG: the file was written with a configuration that gives other results (the message has
+ * the first difference), its step is after the end of this run, or this run must keep the bits and
+ * has other algorithms on GPUs;
+ * - ERR_DATA: the training set has changed. */
 Status resume_check(const Trainer *trainer, const char *path);
-/* Describes everything except the number of ranks on which the bits of results depend, in the form
- * of config_text: the configuration without keys that do not affect results, and the fingerprints
+/* Describes, in the form of config_text, everything on which the bits of results depend, except the
+ * number of ranks: the configuration without keys that do not affect results, and the fingerprints
  * of the training set and of model.init_from. Call it after resume_know_data. Owner: the caller. */
 char *resume_numbers(const Trainer *trainer);
 /* Returns true if a checkpoint's best metric was measured on this run's test data, or if the

@@ -1,6 +1,7 @@
-/* Checks whether this run may resume from a checkpoint. Everything that affects results must be the
- * same: the configuration, except keys that only affect where and how the run executes, and the
- * content of the training set, whose file may be at another path. */
+/* Checks whether this run may resume from a checkpoint. The configuration must be the same, except
+ * for train.epochs, train.steps, the keys of grid (also grid.mode), and keys that only affect where
+ * and how the run executes. The content of the training set must be the same; its file may be at
+ * another path. */
 #include "../algorithms.h"
 #include "resume.h"
 
@@ -39,9 +40,9 @@ static bool tunes_differently(const Config *a, const Config *b)
     return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
 }
 
-/* Copies from now to c the keys that do not affect results: where and how a run executes, what it
- * logs, and how it handles bad steps. If the learning rate does not depend on evaluations, also
- * copies the keys of evaluations. */
+/* Copies from now to c the keys that may change when a run resumes: where and how it executes (all
+ * keys of grid), what it logs, and how it handles bad steps. If the learning rate does not depend
+ * on evaluations, also copies the keys of evaluations. */
 static void copy_neutral_keys(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;

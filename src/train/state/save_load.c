@@ -94,9 +94,9 @@ struct TrainSave {
     /* true: a thread that unpacks slices has been started and not joined */
     bool threaded;
     pthread_t thread;
-    /* true: this thread has not finished */
+    /* true: the thread that unpacks slices has not finished */
     atomic_bool busy;
-    /* seconds of this thread and of the rounds */
+    /* seconds of copying, of the rounds, and of the thread that unpacks slices */
     double seconds;
 };
 
@@ -110,8 +110,8 @@ static void *unpack_slices(void *user)
     return NULL;
 }
 
-/* Begins the next level if no round of the current one is left. Between the levels a thread unpacks
- * slices; after the last level, begins to write the file. */
+/* Begins the next level if no round of the current one is left. With tensor parallelism, starts a
+ * thread between the levels that unpacks slices. After the last level, begins to write the file. */
 static void advance(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
@@ -226,7 +226,7 @@ Status train_save(Trainer *t, const char *path)
 
 /* Restores the state of evaluations. With another metric or other test data the old metrics are not
  * comparable and are dropped. The state of the learning rate's curve is always restored, because
- * the curve has already used them. */
+ * the curve has already used the old metrics. */
 static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
 {
     bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
@@ -254,8 +254,8 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
 }
 
 /* On rank 0: checks that data and model have the same meaning as in the checkpoint's training; the
- * shapes of tensors do not show this. A run that resumes has already compared the whole
- * configuration. */
+ * shapes of tensors do not show this. The layers are compared only if just parameters are loaded: a
+ * run that resumes has already compared the whole configuration. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {

@@ -14,9 +14,9 @@ void scaling_take(Trainer *t);
 /* Returns ERR_DATA if this run scales raw values differently from the model in the file. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Warns if the values of the test set have another scale than those of the training set, or values
- * of one file another scale than those of the first file of its set. An evaluation also compares
- * its test set with the training set of its checkpoint, if the checkpoint has the ranges of that
- * set. Returns ERR_IO. */
+ * of one file another scale than those of the first file of its set. If the test set has the scale
+ * of the training set, an evaluation also compares it with the training set of its checkpoint, if
+ * the checkpoint has the ranges of that set. Returns ERR_IO. */
 Status scaling_compare_sets(const Trainer *t);
 /* Logs a difference in mean and deviation between this run and the checkpoint. */
 void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path);

@@ -1,7 +1,7 @@
 /* Explains a bad step. Names a tensor of parameters, running statistics or optimizer state that is
- * not finite or differs between replicas. If there is none and the step made no update, repeats the
- * step to find the first layer whose output or gradient is not finite, and the samples for which it
- * is not, or the sample with the largest loss. */
+ * not finite or differs between replicas. If there is no such tensor and the step made no update,
+ * repeats the step. Then names the first layer whose output or gradient is not finite, with the
+ * samples concerned; after a loss spike, names the sample with the largest loss. */
 #include "explain.h"
 
 #include "position.h"

@@ -1,6 +1,5 @@
 /* One optimizer step, and the functions of mode sync (grid.mode) for models without sparse tables.
- * Start reading at train_step, at the end. Other modes have other functions in their rows
- * (step_mode.h). */
+ * Start reading at train_step, at the end. Other modes have other functions (step_mode.h). */
 #include "../run/data_watch.h"
 #include "grad_noise.h"
 #include "loss_scale.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* the most blocks of output channels in one product */
+/* maximum number of blocks of output channels in one product */
 enum { CONV_WEIGHT_PANEL = 3 };
 
 /* One tap between a block of input channels and a panel of blocks of output channels: dw[c][o] =

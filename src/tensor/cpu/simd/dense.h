@@ -10,7 +10,7 @@
 enum {
     /* columns of out that registers hold at once, at most */
     DENSE_COLUMNS = 32,
-    /* the most rows of out, or terms of a sum, for which dense_few.c is used */
+    /* maximum number of rows of out, or of terms of a sum, for which dense_few.c is used */
     DENSE_FEW = 8,
     /* sizes of the blocks of a and b that a core's caches hold: terms of the sums, rows of a,
      * columns of b; rows and columns are multiples of those that registers hold */
@@ -23,8 +23,8 @@ enum {
     DENSE_SCRATCH = DENSE_DEPTH * DENSE_BLOCK_COLUMNS + DENSE_ROWS_ROOM,
     /* floats for the partial sums of one level of the tree of slices */
     DENSE_LEVEL = DENSE_BLOCK_ROWS * DENSE_BLOCK_COLUMNS,
-    /* most floats of b that a product with slices copies at once, except that it copies at least
-     * DENSE_COLUMNS columns */
+    /* maximum number of floats of b that a product with slices copies at once; DENSE_COLUMNS
+     * columns are copied even if they have more floats */
     DENSE_PANELS = 1 << 20,
 };
 
@@ -52,8 +52,8 @@ typedef struct DenseProduct {
     const float *a, *b, *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
-    /* if slices is 0: the bias is added after all terms; false: after the first DENSE_DEPTH
-     * terms */
+    /* used if slices is 0: the bias is added after all terms; false: it is added after the first
+     * DENSE_DEPTH terms */
     bool bias_last;
     /* slices: number of slices of each sum, a power of two; 0 if the sum is one chain. ranges:
      * number of ranges of terms in each slice; range[i * ranges] is slice i's first range. A slice

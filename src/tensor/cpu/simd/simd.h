@@ -1,8 +1,8 @@
 /* The vector kernels' header: a const table of functions per instruction set and per type of
  * activations. Each .c file of this folder is compiled once per instruction set (SIMD_ISA is base,
  * avx2 or avx512) for fp32. Files whose kernels also work on bf16 are compiled once more for avx512
- * (SIMD_BF16), and those that pools of narrow planes need also for avx2. The best tables for this
- * CPU are chosen at the first call.
+ * (SIMD_BF16); those of them that pools of narrow planes need are also compiled for avx2. The best
+ * tables for this CPU are chosen at the first call.
  *
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
  * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
@@ -39,8 +39,8 @@ typedef struct BatchNormApply {
 
 /* Adds sum(dy) and sum(dy * (x - mean)) over contiguous rows to doubles by lane. With keep, only
  * elements of dy whose bit is set count, and with `store` the others are also set to 0 in memory.
- * With scale, dy is first multiplied by silu'((x - mean) * scale + shift), in memory, too; keep and
- * store are not used. */
+ * If scale is not NULL, dy is first multiplied by silu'((x - mean) * scale + shift), in memory,
+ * too; keep and store are then not used. */
 typedef struct BatchNormSums {
     const void *x;
     /* coefficients by lane; scale and shift of silu's input, NULL: no silu */
@@ -72,8 +72,8 @@ typedef struct LayerNormRow {
     const float *scale, *shift;
     void *y, *dx;
     int64_t width;
-    /* eps is an input. forward writes mean and inverse, which the other calls read. inverse is 1
-     * divided by the root of (variance, or mean square, + eps). */
+    /* eps is an input. forward writes mean and inverse, which the other calls read. inverse is 1 /
+     * sqrt(v + eps); v is the variance, or in rms_norm the mean square. */
     float eps, mean, inverse;
 } LayerNormRow;
 
@@ -104,8 +104,8 @@ typedef struct ResamplePlane {
 } ResamplePlane;
 enum { RESAMPLE_FLOATS = 4096, RESAMPLE_SPAN = RESAMPLE_FLOATS / SIMD_LANES };
 
-/* Statistics of a row of logits: log of the sum of exponentials, sum, and the label's rank (number
- * of logits above the label's; of equal ones those with a lower index count). */
+/* Statistics of a row of logits: log of the sum of exponentials, sum, and the label's rank: number
+ * of logits that are larger than the label's, or equal to it with a lower index. */
 typedef struct SoftmaxRow {
     float lse, sum, label_logit;
     int label_rank, argmax;
@@ -348,8 +348,8 @@ typedef struct SimdTable {
                              float *db);
     /* Compute one part of out. dense_product's scratch, aligned to 64 bytes, has DENSE_SCRATCH
      * floats; with slices it has room for a block of rows, all levels, and p->k terms of
-     * dense_slice_columns columns. dense_few is for at most DENSE_FEW rows of out, or terms of a
-     * sum, and no slices. */
+     * dense_slice_columns columns. dense_few is for products without slices whose out has at most
+     * DENSE_FEW rows or whose sums have at most DENSE_FEW terms. */
     void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
     void (*dense_few)(const DenseProduct *p, const DensePart *part);
     /* Sums columns [column, end) over the rows of x, which are `row` floats apart, into sum. */

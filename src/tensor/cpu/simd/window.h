@@ -59,8 +59,8 @@ SIMD_INLINE bool windows_tile_plane(const PoolPlane *p)
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
-/* The number of windows of a row that vectors process in pairs: all of them on a plain plane that 2
- * x 2 windows cover without gaps, with at least VECTOR windows in a row, else 0. */
+/* The number of windows of a row that vectors process in pairs. All of them if the plane is plain,
+ * 2 x 2 windows cover it without gaps, and a row has at least VECTOR windows; else 0. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
     bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && windows_tile_plane(p);

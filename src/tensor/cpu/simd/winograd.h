@@ -12,7 +12,7 @@
 
 #include "base.h"
 
-/* PANEL: the most blocks of output channels in one product. */
+/* PANEL: maximum number of blocks of output channels in one product. */
 enum { WINOGRAD_SLICES = 36, WINOGRAD_PANEL = 3 };
 
 /* Images [n][blocks][h][w][L], each cut into down x across tiles. pad: rows and columns of zeros
