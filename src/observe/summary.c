@@ -41,6 +41,13 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
     return count;
 }
 
+/* True if stage i comes after stage k in descending order of their times; of equal times the lower
+ * number comes first. */
+static bool is_behind(const double *time_s, int i, int k)
+{
+    return time_s[i] < time_s[k] || (time_s[i] == time_s[k] && i > k);
+}
+
 /* If there are several stages, prints the critical path: the stages (at most three) with the most
  * work in it, the sum of all other stages, and its other parts (ledger_path_parts). The sum and the
  * other parts are left out below 0.05 %. */
@@ -50,20 +57,21 @@ static void print_path(const Ledger *ledger, double total_s, FILE *out)
     LedgerPathPart part[LEDGER_LINE_COUNT + 1];
     int stages = ledger->schedule ? ledger->schedule->shape.stages : 0, shown = 0;
     int parts = stages > 1 ? ledger_path_parts(ledger, part) : 0;
-    double before_s = INFINITY, rest_s = 0;
+    int before = -1;
+    double rest_s = 0;
     if (stages < 2) return;
     fprintf(out, "  critical     ");
     for (int i = 0; i < stages; ++i) rest_s += ledger->path_s[i];
     for (; shown < STAGES && shown < stages; ++shown) {
         int most = -1;
         for (int i = 0; i < stages; ++i)
-            if (ledger->path_s[i] < before_s &&
+            if ((before < 0 || is_behind(ledger->path_s, i, before)) &&
                 (most < 0 || ledger->path_s[i] > ledger->path_s[most]))
                 most = i;
-        if (most < 0) break;
-        before_s = ledger->path_s[most];
-        rest_s -= before_s;
-        fprintf(out, "%sstage %d %.1f %%", shown ? ", " : "", most, 100 * before_s / total_s);
+        before = most;
+        rest_s -= ledger->path_s[most];
+        fprintf(out, "%sstage %d %.1f %%", shown ? ", " : "", most,
+                100 * ledger->path_s[most] / total_s);
     }
     if (shown < stages && rest_s / total_s > 5e-4)
         fprintf(out, ", %d other stages %.1f %%", stages - shown, 100 * rest_s / total_s);

@@ -38,6 +38,7 @@ holds "no file stays" test ! -e c.h5
 check 0 "wrote c.h5: 5 pictures of 2 classes; 1 left out" "$WEFT" data import folder photos -o c.h5 --store encoded --broken skip
 check 0 "c.h5: good, 5 samples" "$WEFT" data check c.h5
 check 0 "x_bytes" "$WEFT" data info c.h5
+check 65 "c.h5: is a set of encoded pictures, whose arrays are plain already; use it as it is" "$WEFT" data import hdf5 c.h5 -o copy.h5
 holds "what was kept is gone" test ! -e c.h5.part -a ! -e c.h5.part.journal
 
 # Classes in the order of a list or of another data set: a class without pictures stays, and a folder that is not in the list is an

@@ -11,6 +11,8 @@ check 0 'wrote train.h5' "$WEFT" data import text text --tokenizer small -o trai
 holds 'no array is left' test ! -e train.h5.tokens
 check 0 'tokenizer small, hash ' "$WEFT" data info train.h5
 hash=$(grep -o 'hash [0-9a-f]*' out)
+check 0 "wrote copy.h5" "$WEFT" data import hdf5 train.h5 -o copy.h5
+check 0 "small, $hash" "$WEFT" data info copy.h5
 check 0 '"vocab": 1001' "$WEFT" data info test.h5 --json
 gzip -k text
 check 0 'wrote other-test.h5' "$WEFT" data import text text.gz --tokenizer small/ranks.tiktoken -o other.h5 --test other-test.h5

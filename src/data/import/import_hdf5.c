@@ -2,8 +2,9 @@
  * order, so that only HDF5 can read them. This process lays out OUT.part; a separate process with
  * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
  * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets, the size of the
- * vocabulary, the classes, and mean and deviation are kept; arrays get the names that weft looks
- * for. Refuses what data_set_open refuses, and sets of boxes. */
+ * vocabulary, the tokenizer, the classes, and mean and deviation are kept; arrays get the names
+ * that weft looks for. Refuses what data_set_open refuses, and sets of boxes, encoded pictures and
+ * tables. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -188,6 +189,9 @@ static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *
         good = h5_put_classes(file, (const char *const *)names->name, names->count) >= 0;
     else if (good && facts->classes > 0)
         good = put_integer(file, "classes", facts->classes) >= 0;
+    if (good && *facts->tokenizer)
+        good = h5_put_text(file, "tokenizer", facts->tokenizer) >= 0 &&
+               h5_put_text(file, "tokenizer_hash", facts->tokenizer_hash) >= 0;
     if (good && facts->means > 0) good = put_floats(file, "mean", facts->mean, facts->means) >= 0;
     if (good && facts->stds > 0) good = put_floats(file, "std", facts->std, facts->stds) >= 0;
     return good;
@@ -262,21 +266,18 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     PartFile part;
     Layout layout = {facts, names, copy};
     if (facts->status != OK) return fail(facts->status, "%s", facts->why);
-    if (data_kind_info(facts->kind)->has_boxes)
-        return fail(ERR_DATA,
-                    "%s: is a set of boxes, whose arrays are plain already; use it as it is",
-                    copy->request.path);
+    if (data_kind_info(facts->kind)->has_boxes || facts->encoded || facts->ids.ndim > 0)
+        return fail(ERR_DATA, "%s: is a set of %s, whose arrays are plain already; use it as it is",
+                    copy->request.path,
+                    data_kind_info(facts->kind)->has_boxes ? "boxes"
+                    : facts->encoded                       ? "encoded pictures"
+                                                           : "tables");
     copy->x = facts->x;
     copy->y = facts->y;
     copy->only_x = facts->y.ndim == 0;
     int64_t bytes = array_bytes(&copy->x);
     if (!copy->only_x && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
         return fail(ERR_DATA, "%s: claims an impossible size", copy->request.path);
-    if (copy->drops && facts->encoded)
-        return fail(ERR_DATA,
-                    "%s: has encoded pictures, from which no samples can be dropped; import the "
-                    "folder again without them",
-                    copy->request.path);
     TRY(count_rows_kept(copy));
     TRY(part_new(&part, out, force, bytes, lay_out, &layout));
     copy->out_fd = part.fd;

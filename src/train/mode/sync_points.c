@@ -17,6 +17,11 @@ void sync_point_announce(Trainer *t)
 
 bool sync_point_take_step(Trainer *t, StepResult *result)
 {
+    if (result->bad == BAD_GRADIENT)
+        die_as(ERR_DATA,
+               "step %lld: a gradient is not finite; lower optim.lr, or look at the data with "
+               "`weft data check`; the newest checkpoint stays as it is",
+               (long long)t->step);
     if (result->bad)
         die_as(ERR_DATA,
                "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
