@@ -30,8 +30,8 @@ refused 'end the process that fills its memory' EMULATE_OTHERS=4290000000
 refused 'of the 4.3 GB of GPU 0 (emulated GPU) on node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
 refused 'train.micro_batch of at most about' EMULATE_OTHERS=3960000000 -- model.width=256 train.batch=256 train.micro_batch=128
 # 234 MB are free, enough for the plan, but not also for graphs and kernels; then 1.3 GB are free on two GPUs, too little with NCCL
-refused "(268.4 MB of it for CUDA graphs and kernels), and may use 2" EMULATE_OTHERS=4060000000
-refused "(1.6 GB of it for CUDA graphs, kernels and NCCL's buffers), and may use" EMULATE_OTHERS=3000000000 -- -n 2
+refused "(268.4 MB of it for CUDA graphs and kernels), but may use only 2" EMULATE_OTHERS=4060000000
+refused "(1.6 GB of it for CUDA graphs, kernels and NCCL's buffers), but may use only" EMULATE_OTHERS=3000000000 -- -n 2
 check 0 'done after' env EMULATE_OTHERS=3900000000 timeout 240 "$WEFT" train a.yaml run.name=fits
 check 0 "268.4 MB of the GPU's memory, kept free for CUDA graphs and kernels" "$WEFT" plan a.yaml
 check 0 '"reserved_bytes": 268435456' "$WEFT" plan a.yaml --json
