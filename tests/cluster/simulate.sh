@@ -36,7 +36,7 @@ CHAIN=chain.sh MINUTES=1 check 0 'the simulation is job' bash "$cluster/../../jo
 simulation=$(sed -n 's/^the simulation is job //p' both)
 begin=$(sed -n 's/^job \([0-9]*\) begins the training.*/\1/p' both)
 until_true 30 is "$simulation" JobState RUNNING
-until_true 150 is "$begin" JobState COMPLETED || scontrol show job "$begin"
+until_true 150 is "$begin" JobState COMPLETED || cat "slurm-$begin.out"
 holds 'the training begins a minute after the simulation' grep -q '^link 2 of 2 is job' "slurm-$begin.out"
 first=$(sed -n 's/^link 1 of 2 is job //p' "slurm-$begin.out") second=$(sed -n 's/^link 2 of 2 is job //p' "slurm-$begin.out")
 until_true 180 is "$second" JobState COMPLETED || { scontrol show job; cat ./*.log; }
