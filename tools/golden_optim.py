@@ -2,8 +2,8 @@
 """Golden values of optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon, FTRL) from the papers.
 
 usage: golden_optim.py DIRECTORY        writes optim.txt there (tests/golden); needs numpy and torch
-       golden_optim.py --only WORD      prints the cases of one rule or curve, to be added to that file; torch only where it is
-                                        PyTorch's own
+       golden_optim.py --only WORD      prints the cases of one rule or curve, to be added to that file; needs torch for curves
+                                        and for PyTorch's own rules
 
 A new rule is a case in OPTIMS and a function in RUNS: from numbers of the options to the tensors after UPDATES updates. A new curve
 is a case in CURVES and a branch in lr_curve: PyTorch's scheduler, or LambdaLR with the formula of the paper. Without Python a case is

@@ -67,6 +67,9 @@ typedef enum OpTokens {
     /* no: an output depends on several tokens, or the input is not (N,T,C) */
     TOKENS_TOGETHER,
     TOKENS_SEPARATE,
+    /* yes, and the operation has parameters, whose gradients it sums over the slices of
+     * OpSpec.tokens on all ranks of the tensor group (cpu/token_sums.h) */
+    TOKENS_SUMMED,
     /* yes, but the result also depends on the token's position, which spec.slice gives */
     TOKENS_BY_POSITION,
 } OpTokens;

@@ -88,17 +88,21 @@ typedef struct ChannelSum {
     ChannelTerm term[CHANNEL_TERMS];
 } ChannelSum;
 
-/* Losses of one number, functions of e = x - target whose value and slope are 0 at e = 0. */
-typedef enum PointLoss {
-    /* e^2 */
-    POINT_SQUARE,
-    /* |e|; its slope at 0 is taken for 0 */
-    POINT_ABSOLUTE,
-    /* e^2 / 2 up to |e| = delta, beyond it delta (|e| - delta / 2) (Huber 1964) */
-    POINT_HUBER,
-    /* sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with e in units of eps) */
-    POINT_CHARBONNIER,
-} PointLoss;
+/* Losses of one number, functions of e = x - target whose value and slope are 0 at e = 0, with the
+ * names of their layers. SQUARE: e^2. ABSOLUTE: |e|; its slope at 0 is taken for 0. HUBER: e^2 / 2
+ * up to |e| = delta, beyond it delta (|e| - delta / 2) (Huber 1964). CHARBONNIER: sqrt(e^2 + eps^2)
+ * - eps (Charbonnier et al. 1994, with e in units of eps). */
+#define POINT_LOSSES(_)                                                                            \
+    _(SQUARE, "mse_loss")                                                                          \
+    _(ABSOLUTE, "l1_loss")                                                                         \
+    _(HUBER, "huber_loss")                                                                         \
+    _(CHARBONNIER, "charbonnier_loss")
+#define POINT_ENTRY(LOSS, layer) POINT_##LOSS,
+#define POINT_COUNT(LOSS, layer) +1
+typedef enum PointLoss { POINT_LOSSES(POINT_ENTRY) } PointLoss;
+enum { POINT_LOSS_COUNT = 0 POINT_LOSSES(POINT_COUNT) };
+#undef POINT_ENTRY
+#undef POINT_COUNT
 
 /* Losses that measure how a class's probabilities overlap with its pixels. */
 typedef enum RegionLoss { REGION_DICE, REGION_IOU } RegionLoss;

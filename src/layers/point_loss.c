@@ -30,10 +30,9 @@ static void charbonnier_defaults(OpSpec *spec, LayerSize *size)
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    static const char *const name[] = {[POINT_SQUARE] = "mse_loss",
-                                       [POINT_ABSOLUTE] = "l1_loss",
-                                       [POINT_HUBER] = "huber_loss",
-                                       [POINT_CHARBONNIER] = "charbonnier_loss"};
+#define NAME(LOSS, layer) layer,
+    static const char *const name[POINT_LOSS_COUNT] = {POINT_LOSSES(NAME)};
+#undef NAME
     (void)size;
     (void)param;
     TRY(check_floats(spec, name[spec->point], 2, 4, "(N,K), (N,C,L) or (N,C,H,W)"));

@@ -155,7 +155,8 @@ static void split_rest(Splitter *s, Node *node)
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
     /* partial: the executor sums the gradient over the ranks. It does so for positions and, without
-     * slices, for all parameters; with slices the operations sum the other gradients themselves. */
+     * slices, for all parameters; with slices operations with TOKENS_SUMMED sum their gradients
+     * themselves. */
     for (int k = 0; k < node->spec.w_count; ++k)
         s->to->param[node->param[k]].partial =
             s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;

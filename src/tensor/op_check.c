@@ -25,6 +25,11 @@ Status op_info_check(const OpInfo *info)
             ? ".layer_inputs and .layer_help go together"
         : info->layer_inputs > 0 && info->params != PARAMS_NONE
             ? ".layer_inputs is given, but an operation with parameters needs a LayerKind"
+        : info->tokens == TOKENS_SEPARATE && info->params != PARAMS_NONE
+            ? ".tokens is TOKENS_SEPARATE, but it has parameters, whose gradients are sums over "
+              "tokens: TOKENS_SUMMED if it adds them by token_sums.h, else TOKENS_TOGETHER"
+        : info->tokens == TOKENS_SUMMED && info->params == PARAMS_NONE
+            ? ".tokens is TOKENS_SUMMED, but it has no parameters"
             : NULL;
     return row_check("operation", info->name, info->name ? problem : ".name is not given");
 }

@@ -55,6 +55,12 @@ static void operations(void)
     row = *op_info(OP_ADD);
     row.layer_help = NULL;
     CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation add: .layer_inputs and .layer_help");
+    row = *op_info(OP_LAYER_NORM);
+    row.tokens = TOKENS_SEPARATE;
+    CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation layer_norm: .tokens is TOKENS_SEPARATE");
+    row = *op_info(OP_ACTIVATION);
+    row.tokens = TOKENS_SUMMED;
+    CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation activation: .tokens is TOKENS_SUMMED");
 }
 
 /* A shape rule whose parameter lacks its initialiser, then its use. */

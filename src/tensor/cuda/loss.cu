@@ -136,9 +136,10 @@ static __device__ __forceinline__ float value_of(const LossRun &run, float d)
         return a <= s ? 0.5f * d * d : s * (a - 0.5f * s);
     case POINT_CHARBONNIER:
         return d * d / (sqrtf(d * d + s * s) + s);
-    default:
-        return d * d;
+    case POINT_SQUARE:
+        break;
     }
+    return d * d;
 }
 
 static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
@@ -151,9 +152,10 @@ static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
         return fminf(fmaxf(d, -s), s);
     case POINT_CHARBONNIER:
         return d / sqrtf(d * d + s * s);
-    default:
-        return 2 * d;
+    case POINT_SQUARE:
+        break;
     }
+    return 2 * d;
 }
 
 /* Sums of the losses and of the weights. */

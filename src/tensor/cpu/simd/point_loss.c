@@ -20,9 +20,10 @@ SIMD_INLINE float value_at(PointLoss loss, float size, float d)
     case POINT_CHARBONNIER:
         /* sqrt(d^2 + size^2) - size without the difference of two large numbers */
         return d * d / (sqrtf(d * d + size * size) + size);
-    default:
-        return d * d;
+    case POINT_SQUARE:
+        break;
     }
+    return d * d;
 }
 
 SIMD_INLINE float slope_at(PointLoss loss, float size, float d)
@@ -34,9 +35,10 @@ SIMD_INLINE float slope_at(PointLoss loss, float size, float d)
         return d > size ? size : d < -size ? -size : d;
     case POINT_CHARBONNIER:
         return d / sqrtf(d * d + size * size);
-    default:
-        return 2.0f * d;
+    case POINT_SQUARE:
+        break;
     }
+    return 2.0f * d;
 }
 
 SIMD_INLINE PointSum sums(const PointArgs *a, PointLoss loss)
@@ -88,9 +90,10 @@ PointSum SIMD_NAME(point_loss)(const PointArgs *a)
         return sums(a, POINT_HUBER);
     case POINT_CHARBONNIER:
         return sums(a, POINT_CHARBONNIER);
-    default:
-        return sums(a, POINT_SQUARE);
+    case POINT_SQUARE:
+        break;
     }
+    return sums(a, POINT_SQUARE);
 }
 
 void SIMD_NAME(point_grad)(const PointArgs *a, float scale, void *dx)
@@ -105,7 +108,7 @@ void SIMD_NAME(point_grad)(const PointArgs *a, float scale, void *dx)
     case POINT_CHARBONNIER:
         gradient(a, POINT_CHARBONNIER, scale, dx);
         break;
-    default:
+    case POINT_SQUARE:
         gradient(a, POINT_SQUARE, scale, dx);
     }
 }
