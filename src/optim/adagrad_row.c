@@ -35,9 +35,9 @@ static Status check_tensor(const OptimConfig *constants, const OptimTensor *tens
     if (tensor->role == PARAM_SPARSE_TABLE) return OK;
     return fail(
         ERR_CONFIG,
-        "adagrad_row is only for the rows of sparse tables, and %s is none: use it in a group "
-        "{roles: table, name: adagrad_row}, and choose another rule for the other "
-        "parameters, such as adagrad",
+        "adagrad_row is for the rows of sparse tables, which %s is not: use it in a group {roles: "
+        "table, name: adagrad_row}, and choose another rule for the other parameters, such as "
+        "adagrad",
         tensor->name);
 }
 

@@ -122,8 +122,8 @@ static Status read_rope_type(HfFields *f, const HfField *object, const HfField *
     if (new) TRY(hf_check_kind(f, new, HF_TEXT));
     if (old) TRY(hf_check_kind(f, old, HF_TEXT));
     if (!new || !old || strcmp(new->value, old->value) == 0) return OK;
-    return hf_refuse(f, old, "but %s is %s: keep the field with which the model was trained",
-                     new->name, new->value);
+    return hf_refuse(f, old, "%s is %s: keep the field with which the model was trained", new->name,
+                     new->value);
 }
 
 Status hf_rope_read(HfModel *m, HfFields *f)

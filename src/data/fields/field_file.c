@@ -104,7 +104,7 @@ static Status compare_variable(const Opening *o, int i)
         return differ_fail(o, path, "levels", i);
     if (a->value_hash != b->value_hash)
         return fail(ERR_DATA,
-                    "%s: the values of %s differ from those in %s, but a variable without time "
+                    "%s: the values of %s differ from those in %s, and a variable without time "
                     "must be the same in all files of a set: %s",
                     path, v->name, field_path(o->f, 0),
                     v->is_static && i == o->f->mask
