@@ -376,7 +376,7 @@ crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (half an hour)
 	@echo "three hosts for bits, two for the ledger, three for doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about half an hour"
 	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 TEST_JOBS=1 tests/run.sh tests/cluster/bits.sh tests/cluster/ledger.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh tests/cluster/slurm_ends.sh \
-	    tests/cluster/hosts_job.sh tests/cluster/slurm_servers.sh
+	    tests/cluster/hosts_job.sh tests/cluster/slurm_servers.sh tests/cluster/simulate.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 
 soak: $(BUILD)/weft       ## as root: weft run on two hosts with a fault every 20 s, MINUTES=20 and half as long again (half an hour)

@@ -2,13 +2,22 @@
 # Trains under Slurm while a simulation writes its files: submits the simulation, and a job that begins a chain of training jobs
 # (jobs/slurm-chain.sh) after the simulation has run for MINUTES, when there are files. Each epoch takes the files that are complete by then.
 #   bash jobs/slurm-simulate.sh SIMULATION.sh CONFIG [key=value ...]
+#   CHAIN=chain.sh bash jobs/slurm-simulate.sh SIMULATION.sh [key=value ...]
 # SIMULATION.sh: a job script. It writes each file under another name and renames it at the end, or no file is written to again.
-# MINUTES: 30 unless set. CHAIN: a script of `weft sbatch CONFIG --chain N`; unless set, jobs/slurm-chain.sh.
+# MINUTES: 30 unless set. CHAIN: a script of `weft sbatch CONFIG --chain N -o chain.sh`, which names CONFIG; it is written when there are some
+# files. Unless set, jobs/slurm-chain.sh.
 set -eu
-[ $# -ge 2 ] || { echo 'usage: bash slurm-simulate.sh SIMULATION.sh CONFIG [key=value ...]' >&2; exit 64; }
+usage='usage: [CHAIN=chain.sh] bash slurm-simulate.sh SIMULATION.sh [CONFIG, without CHAIN] [key=value ...]'
+[ $# -ge 1 ] || { echo "$usage" >&2; exit 64; }
 simulation=$1
 shift
-chain=$(realpath -- "${CHAIN:-$(dirname -- "$0")/slurm-chain.sh}")
+# jobs/slurm-chain.sh needs a configuration, a script of `weft sbatch` has one.
+case ${1:-}:${CHAIN:+set} in
+*.yaml:set | *.yml:set) echo "$CHAIN names its configuration already; $usage" >&2; exit 64 ;;
+*.yaml: | *.yml:) ;;
+*:) echo "$usage" >&2; exit 64 ;;
+esac
+chain=$(realpath -e -- "${CHAIN:-$(dirname -- "$0")/slurm-chain.sh}")
 id=$(sbatch --parsable "$simulation")
 id=${id%%;*}
 echo "the simulation is job $id"

@@ -2,7 +2,7 @@
 # jobs/slurm-simulate.sh under Slurm, on two hosts of one machine: a simulation writes a file every eight seconds while a chain of two jobs
 # trains. The chain begins a minute after the simulation, learns new files at the start of epochs, stops before its time limit, and the
 # second link goes on with the files that the checkpoint records.
-# usage: simulate.sh     (WEFT=build/weft; needs root; four minutes, most of them Slurm's time limits)
+# usage: simulate.sh     (WEFT=build/weft; needs root; five minutes, most of them Slurm's time limits)
 hosts=2
 . "$(dirname "$0")/slurm.bash"
 start_slurm
@@ -17,7 +17,7 @@ cat >simulation.sh <<'SH2'
 for member in waves/member-*.nc; do
     name=${member#waves/}
     cp "$member" "sim/$name.part" && touch -d '1 minute ago' "sim/$name.part" && mv "sim/$name.part" "sim/$name"
-    case $name in member-000.nc | member-001.nc) ;; member-002.nc) sleep 70;; *) sleep 8;; esac
+    case $name in member-000.nc | member-001.nc) ;; member-002.nc) sleep 75;; *) sleep 8;; esac
 done
 SH2
 # The hook makes an epoch take two seconds.
@@ -28,18 +28,23 @@ data:
   variables: {inputs: [h, u, v], targets: [h, u, v]}
   window: {inputs: [0], targets: [1]}
 model: {layers: [conv2d: {channels: 4, kernel: 3, pad: same}, silu, conv2d: {channels: 3, kernel: 3, pad: same}]}
-train: {loss: mse, batch: 2, micro_batch: 1, epochs: 40, threads: 1, log_every: 100}
+train: {loss: mse, batch: 2, micro_batch: 1, epochs: 30, threads: 1, log_every: 100}
 optim: {name: sgd, lr: 1e-3}
 YAML
-check 0 '' "$WEFT" sbatch a.yaml --nodes 2 --ntasks-per-node 1 --time 1m --chain 2 -o chain.sh
-CHAIN=chain.sh MINUTES=1 check 0 'the simulation is job' bash "$cluster/../../jobs/slurm-simulate.sh" simulation.sh a.yaml
+cp -p waves/member-000.nc sim/ # the script is planned for the files that are there
+check 0 '' "$WEFT" sbatch a.yaml --nodes 2 --ntasks-per-node 1 --time 2m --chain 2 -o chain.sh
+simulate() { bash "$cluster/../../jobs/slurm-simulate.sh" "$@"; }
+check 64 'usage' simulate simulation.sh
+CHAIN=chain.sh check 64 'names its configuration already' simulate simulation.sh a.yaml
+CHAIN=missing.sh check 1 'missing.sh' simulate simulation.sh
+CHAIN=chain.sh MINUTES=1 check 0 'the simulation is job' simulate simulation.sh
 simulation=$(sed -n 's/^the simulation is job //p' both)
 begin=$(sed -n 's/^job \([0-9]*\) begins the training.*/\1/p' both)
 until_true 30 is "$simulation" JobState RUNNING
 until_true 150 is "$begin" JobState COMPLETED || cat "slurm-$begin.out"
 holds 'the training begins a minute after the simulation' grep -q '^link 2 of 2 is job' "slurm-$begin.out"
 first=$(sed -n 's/^link 1 of 2 is job //p' "slurm-$begin.out") second=$(sed -n 's/^link 2 of 2 is job //p' "slurm-$begin.out")
-until_true 180 is "$second" JobState COMPLETED || { scontrol show job; cat ./*.log; }
+until_true 300 is "$second" JobState COMPLETED || { scontrol show job; cat ./*.log; }
 holds 'the first link stopped before its time limit' grep -q "^job $first ends in .* this run stops here" "a-$first.log"
 holds 'new files were learnt while it trained' grep -q 'epoch [0-9]*: [1-9] new files*; the training set has' "a-$first.log"
 holds 'the second link continued with the recorded files' grep -q 'data.train: the [4-8] files that' "a-$second.log"
