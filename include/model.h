@@ -158,18 +158,20 @@ Status graph_build(Graph **graph, const Config *config, Desc input, int64_t clas
 /* Does the same as graph_build for data with ids. */
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes);
-/* A model that is applied several times, to its own outputs (src/model/rollout.c). z of a step is
- * the part of the graph's output that belongs to the step. All arrays are borrowed for the call. */
+/* largest number of steps of a rollout, and bytes of the prefix of a step's names */
 enum { ROLLOUT_STEPS = 32, GRAPH_PREFIX = 24 };
+/* A model that is applied several times, to its own outputs (src/model/rollout.c). z of a step is
+ * the part of the graph's output that belongs to the step: the step's output or, if the model
+ * predicts changes, the sum of the outputs so far. All arrays are borrowed for the call. */
 typedef struct GraphRollout {
     int steps;
     /* inputs: number of channels that a step reads; targets: number of channels of its output */
     int inputs, targets;
-    /* (steps, inputs): the channels that each step reads. Input 0 of a term is the data; input k is
-     * z of the earlier step k. */
+    /* (steps, inputs): the channels that each step reads. ChannelTerm.input 0 is the data; k is z
+     * of step k, counted from 1. */
     const ChannelSum *state;
-    /* (targets): z of each step after the first. Input 0 of a term is the step's output; input 1 is
-     * z of the step before. z of the first step is its output. */
+    /* (targets): z of each step after the first. ChannelTerm.input 0 is the step's output; 1 is z
+     * of the step before. z of the first step is its output. */
     const ChannelSum *output;
 } GraphRollout;
 /* Builds a model that is applied several times. input: micro-batches of data; classes: number of
@@ -217,10 +219,10 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
  * loss by vocabulary, and the other layers by the sequence if all of them allow it. slices: number
  * of slices, a power of two, into which every sum over a divided dimension is cut (OpSpec.slices
  * and OpSpec.tokens), so that results do not depend on `ranks`. There are fewer slices if a layer
- * has fewer units. With slices 0 each rank sums its own slice. With one rank the graph stays whole;
- * its sums are cut if several ranks could divide it. Call it after graph_build and before
- * graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or too little,
- * can be divided among several ranks. */
+ * has fewer units. With slices 0 each rank sums its part of the terms as a whole. With one rank the
+ * graph stays whole; its sums are cut if several ranks could divide it. Call it after graph_build
+ * and before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or
+ * too little, can be divided among several ranks. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, makes all layers that can do so compute their statistics over the
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
@@ -240,11 +242,11 @@ const Graph *graph_whole(const Graph *graph);
 /* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
  * of several such cuts, the cut with the fewest bytes over its boundaries is chosen. Chunk k is
  * nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The
- * data never crosses a boundary: a node whose output is the data's own memory is in the same chunk
- * as its readers. The loss is in the chunk of the logits. If chunks is a multiple of Graph.steps,
- * each step is cut before the same layers. grid.cuts may name the first layer of each chunk except
- * the first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not
- * name layers that can begin a chunk. A pure function. */
+ * data never crosses a boundary: a node whose output is a view of the data, without a copy, is in
+ * the same chunk as its readers. The loss is in the chunk of the logits. If chunks is a multiple of
+ * Graph.steps, each step is cut before the same layers. grid.cuts may name the first layer of each
+ * chunk except the first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts
+ * does not name layers that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
 /* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
 Status graph_check_cut(const Graph *graph, const Config *config, int chunks);
@@ -289,8 +291,8 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
-    /* the keys of section model that this model uses, without those that every model uses: "width
-     * heads"; "blocks" stands for model.layers as a number. May be NULL. */
+    /* the keys of section model that this model uses and others do not, such as "width heads";
+     * "blocks" stands for model.layers as a number. May be NULL. */
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;

@@ -37,9 +37,9 @@ typedef struct Topology {
     Hardware *hardware;
     int kinds;
 } Topology;
-/* Measures all pairs of ranks in rounds. In a round each rank is in one pair; first the pairs of
- * the round send one after the other, then all together. Every rank gets the result and releases it
- * with topo_fini. budget_s: approximate seconds of all measurements. Collective. */
+/* Measures all pairs of ranks in rounds. In a round each rank is in at most one pair; first the
+ * pairs of the round send one after the other, then all together. Every rank gets the result and
+ * releases it with topo_fini. budget_s: approximate seconds of all measurements. Collective. */
 Status topo_measure(Topology *topo, const World *world, double budget_s);
 /* Fills ranks, nodes, switches and CPUs without measuring; the matrices are NULL. Collective. */
 void topo_describe(Topology *topo, const World *world);
@@ -140,9 +140,10 @@ typedef struct RankTree {
 void topo_tree(const Topology *topo, RankTree *tree);
 void tree_fini(RankTree *tree);
 
-/* Returns the places of a grid, map[ranks], owned by the caller: process map[r] plays rank r, and
- * process 0 plays rank 0. The ranks of a node are consecutive, so that tensor groups, and then
- * neighbouring replicas, share a node if they fit on it. The links between neighbours, within a
+/* Returns the places of a grid, map[ranks], owned by the caller: map[r] is the number in
+ * MPI_COMM_WORLD of the process that has rank r of the grid; map[0] is 0. The ranks of a node are
+ * consecutive, so that the ranks of a tensor group share a node if they fit on it, and neighbouring
+ * replicas share it if there is more room. The links between neighbours, within a
  * node and between nodes, are as fast as possible. *search: how the order was found. */
 int *topo_places(const Topology *topo, OrderSearch *search);
 /* Returns places without using rates: the nodes in the order of their numbers, and the ranks of

@@ -7,10 +7,10 @@
 #include "base.h"
 
 /* Values of ForeignWord.where: a key or a section of a configuration, an option or a verb of the
- * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of the
- * verbs that have a flag with the same meaning. Any other value of `where` is a key, if the word is
- * a value of this key, or the beginning of a command, such as "data import", if the word follows
- * it. */
+ * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option, as
+ * FOREIGN_OPTION, whose hint is given only by verbs that have the flag `weft`. Any other `where` is
+ * a key, such as "optim.name" if the word is a value of this key, or the beginning of a command,
+ * such as "data import" if the word follows it. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -31,8 +31,9 @@ typedef struct ForeignWord {
     /* further text for the message; NULL: none */
     const char *note;
 } ForeignWord;
-/* The parts of the table: keys and sections; values of keys, layers and attributes; options and
- * verbs of the command line. The last row's `where` is NULL. */
+/* The parts of the table. foreign_keys: keys and sections; foreign_values: values of keys, kinds of
+ * layers, and attributes; foreign_commands: options and verbs of the command line. The last row's
+ * `where` is NULL. */
 extern const ForeignWord foreign_keys[], foreign_values[], foreign_commands[];
 
 /* Returns the row of a word at a place (ForeignWord.where); NULL: there is none. */

@@ -1,10 +1,10 @@
-/* Writes charts as SVG into the page, each with a table of its values. */
+/* Writes charts of lines and of bars as SVG into the page; charts of lines also as tables. */
 #include "private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sizes in pixels. */
+/* Sizes in pixels; TICKS: approximate number of grid lines of an axis. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };

@@ -1,6 +1,7 @@
 /* Recognises the format of a file of tokens by its first bytes. Reads two known headers: of llm.c's
  * shards, which modded-nanogpt also uses, and of NumPy's .npy files. Refuses other known kinds of
- * file by name. Every other file is taken for token ids without a header. */
+ * file with a message that names the kind. Every other file is taken for token ids without a
+ * header, whose size the caller must give. */
 #include "token_file.h"
 
 #include "npy.h"
@@ -28,6 +29,7 @@ static const struct OtherKind {
 } other_kinds[] = {
     {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
      "name its array of tokens with `data.x` in a configuration, or import its text"},
+    /* one layer of gzip has been unpacked by the reader */
     {"\x1f\x8b\x08", 3, 0, "gzip data within gzip data", "unpack it once"},
     {"PK\3\4", 4, 0, "a zip archive", "unpack it"},
     {"PAR1", 4, 0, "a Parquet file", "write its column of tokens with numpy.save"},
@@ -51,15 +53,15 @@ static uint32_t read_u32(const uint8_t *p, bool big_endian)
 }
 
 /* Returns whether the file begins like a pickle of protocols 2 to 5: with the opcode of the
- * protocol, then the opcode of a frame, an array or a dictionary. */
+ * protocol, then the opcode of a frame or of an object, such as an array or a dictionary. */
 static bool is_pickle(const uint8_t *head, size_t bytes)
 {
     if (bytes < 4 || head[0] != 0x80 || head[1] < 2 || head[1] > 5) return false;
     return head[1] >= 4 ? head[2] == 0x95 : memchr("c](}\x8a", head[2], 5) != NULL;
 }
 
-/* Returns whether the file begins like safetensors: with a length of 8 bytes, below the file's
- * size, and a JSON object. */
+/* Returns whether the file begins like safetensors: with a length, stored in 8 bytes, below the
+ * file's size, and a JSON object. */
 static bool is_safetensors(const uint8_t *head, size_t bytes, int64_t size)
 {
     return bytes > 10 && read_u32(head + 4, false) == 0 &&

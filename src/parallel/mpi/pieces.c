@@ -1,6 +1,7 @@
 /* Moves a piece: sums it inside the group, runs the two phases on the rail, and copies the result
- * inside the group. A phase is one round in which all ranks exchange messages, or the rounds of
- * halving. */
+ * inside the group (group, rail: parallel/sums.h). A phase is one round in which all ranks exchange
+ * messages, or the rounds of halving; for some pushes both, first halving. The size of a piece is
+ * chosen in ../order/sum_cost.c. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
@@ -62,9 +63,9 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
                             &slot->request[slot->request_count++]));
 }
 
-/* before = true: sums the slices of all ranks of the rail over the group, before the messages.
- * before = false: copies these slices to the group's other ranks, after the messages. No other rank
- * of the group handles these slices. */
+/* before = true: for each rank of the rail, sums its slice over the ranks of the group, before the
+ * messages. before = false: copies these slices to the group's other ranks, after the messages. No
+ * other rank of the group handles these slices. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
@@ -79,8 +80,8 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
-/* Number of ranks of the rail whose sum halving computes; this sum is one leaf of the all to all
- * that follows. */
+/* Number of neighbouring ranks of the rail whose slices halving adds: 1 without halving, all ranks
+ * for a sum. For a push it is a part of the ranks, whose sums are then exchanged all to all. */
 static int leaf_ranks(const Messages *m, const Operation *op)
 {
     if (!op->halves) return 1;
@@ -89,11 +90,11 @@ static int leaf_ranks(const Messages *m, const Operation *op)
 
 /* ---- all to all ---- */
 
-/* Begins the messages of one phase between the ranks whose numbers differ from this one's by a
- * multiple of `stride`. To collect, a rank sends each peer that peer's slice and receives its own
- * slice from all peers; to spread, it sends its sum to all peers and receives theirs. Every rank
- * sends to the next higher rank first, so that the ranks do not all send to the same rank at
- * once. */
+/* Begins the messages of one round all to all between the ranks whose numbers differ from this
+ * one's by a multiple of `stride`. To collect, a rank sends each peer that peer's slice and
+ * receives its own slice from all peers; to spread, it sends its sum to all peers and receives
+ * theirs. Every rank sends to the next higher rank first, so that the ranks do not all send to the
+ * same rank at once. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
@@ -319,8 +320,9 @@ static bool next_round(Comm *comm, Slot *slot)
 
 /* ---- sums ---- */
 
-/* Adds the collected slices to the push's partial sums. The sum of a group, or of the ranks that
- * halving has added, is one leaf of a tree with correspondingly fewer leaves. */
+/* Adds the collected slices to the push's partial sums. A leaf of this tree is the sum over
+ * the ranks that halving has joined, each with its group; the tree has correspondingly fewer
+ * leaves. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;

@@ -6,15 +6,15 @@
 
 #include <stdint.h>
 
-/* out[0..outs)[k] = tree sum of in[0..ins)[k] for at <= k < at + n. ins <= 2^31. An array of `out`
+/* out[0..outs)[k] = tree sum of in[0..ins)[k] for at <= k < at + n. An array of `out`
  * may also be an array of `in`; apart from that the arrays must not overlap. */
 void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n);
 
 /* A push of the leaves in[0..ins), numbered first .. first + ins - 1, to a tree of `leaves`
  * leaves. */
 typedef struct TreePush {
-    /* the tree's partial sums: level[k] is arena k of tree_step; level[0] has the whole sum after
-     * the last leaf */
+    /* the tree's partial sums: level[k] is arena k of tree_step (parallel/order.h); after the last
+     * leaf, level[0] has the whole sum if outs is 0 */
     float *const *level;
     /* first element of the partial sums in each level */
     int64_t level_at;
@@ -23,14 +23,15 @@ typedef struct TreePush {
     /* first element of the leaf in each array of `in` */
     int64_t in_at;
     int ins, first, leaves;
-    /* arrays that get the whole sum after the last leaf, [outs], from element in_at on; with outs =
-     * 0 level[0] gets it. They may also be arrays of `in`. */
+    /* arrays that get the whole sum after the last leaf, [outs], from element in_at on. They may
+     * also be arrays of `in`. */
     float *const *out;
     int outs;
 } TreePush;
 /* Adds the leaves of a push. n: elements of each leaf. */
 void tree_push(const TreePush *push, int64_t n, int threads);
-/* Number of partial sums on the stack before leaf number `leaf` is added; 1 after the last leaf. */
+/* Number of partial sums, level[0] and on, that are in use before leaf number `leaf` is added; 1
+ * after the last leaf. */
 int tree_depth_at(int leaf, int leaves);
 
 #endif

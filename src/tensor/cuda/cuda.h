@@ -1,6 +1,6 @@
 /* The CUDA backend's private header: its state, its error checks and the helpers that its
  * operations share. One thread makes every call. Images are stored channels last, all other
- * activations in plain order, some with padded rows (cuda_rows_padded). Every pointer in an OpRun
+ * activations in plain order, some with padded rows (cuda_rows_padded). Every array in an OpRun
  * is device memory. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
@@ -20,7 +20,8 @@ struct Event {
 
 /* A GPU model that a run can be planned for without having the GPU (gpu_model.c). */
 typedef struct GpuModel GpuModel;
-/* A plan of cuDNN for one graph, as an entry of a linked list (cudnn_plans.c). */
+/* cuDNN's execution plan for one of its graphs of operations, as an entry of a linked list
+ * (cudnn_plans.c). */
 typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
@@ -54,8 +55,8 @@ typedef struct CudaState {
     SharedPlan *plans;
 } CudaState;
 
-/* Functions of cuBLASLt, bound when the first backend opens, so that a run on CPUs does not wait
- * until the library's 600 MB are mapped. */
+/* Functions of cuBLASLt, bound when the first CUDA backend opens, so that a run on CPUs does not
+ * wait until the library's 600 MB are mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -128,7 +129,7 @@ void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t byte
 /* Returns text for the end of an error message. Some calls fail only while a CUDA graph is
  * recorded: the text then says so, and how to run without recording. At any other time it is "". */
 const char *cuda_recording_note(void);
-/* The slots of BackendTable that record and replay. */
+/* Functions of BackendTable that record a CUDA graph and replay it. */
 void cuda_record_begin(Stream *stream);
 Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);

@@ -1,10 +1,12 @@
-/* Dropout. The mask is a function of (seed, step, node, sample id, index of the element in plain
- * order or of the channel), the same as on the CPU: random numbers of Philox4x32-10 (Salmon et al.
- * 2011). Its key for a sample is drawn by Philox from the seed, the step and a hash (XXH64) of node
- * and sample id. */
+/* Dropout. The mask is a function of seed, step, node, sample id, and the index of the element in
+ * plain order (if whole channels are dropped, the index of the channel), the same as on the CPU:
+ * random numbers of Philox4x32-10 (Salmon et al. 2011). Philox's key for a sample is itself drawn
+ * by Philox, for the purpose of dropout, from the seed, the step and a hash (XXH64) of node and
+ * sample id. */
 #include "elem.cuh"
 
-/* SAMPLES: maximum number of samples of a launch's grid, the limit of its second dimension */
+/* BATCH: packs of elements that a thread loads before it stores the first. SAMPLES: maximum number
+ * of samples of a launch's grid, the limit of its second dimension */
 enum { BATCH = 4, SAMPLES = 65535 };
 
 static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t c[4])
@@ -80,8 +82,8 @@ static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_
     for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.threshold ? run.scale : 0;
 }
 
-/* Index in the whole sample of element i of this rank's slice. SLICED: the slice has several runs;
- * else it is contiguous, and no division is needed. */
+/* Index in the whole sample of element i of this rank's slice. SLICED: the slice is several
+ * contiguous ranges; else it is contiguous, and no division is needed. */
 template <bool SLICED>
 static __device__ __forceinline__ int64_t whole_index(const DropoutRun &run, int64_t i)
 {
