@@ -5,7 +5,7 @@
  * below 8.0. */
 #include "cuda.h"
 #include "cudnn_attention.h"
-#include "cuda_kernels.h"
+#include "cuda_loss_kernels.h"
 #include "tensor/op_list.h"
 
 #include <string.h>

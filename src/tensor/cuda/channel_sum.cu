@@ -2,16 +2,8 @@
  * terms. */
 #include "elem.cuh"
 
-/* Argument of a launch, which CUDA copies at the call: a piece of a table. */
-enum { PIECE_WORDS = 960 };
-struct TablePiece {
-    uint32_t word[PIECE_WORDS];
-};
-
-static __global__ void table_kernel(uint32_t *to, TablePiece piece, int n)
-{
-    for (int i = (int)threadIdx.x; i < n; i += THREADS) to[i] = piece.word[i];
-}
+/* bytes of a table in one launch, of which an argument can have 4,096 */
+enum { PIECE_BYTES = 3840 };
 
 template <class T> static __global__ void sum_kernel(ChannelSumRun run)
 {
@@ -28,14 +20,7 @@ template <class T> static __global__ void sum_kernel(ChannelSumRun run)
 
 cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
-    TablePiece piece = {};
-    for (size_t at = 0; at < bytes; at += sizeof piece) {
-        const size_t n = bytes - at < sizeof piece ? bytes - at : sizeof piece;
-        memcpy(piece.word, (const char *)from + at, n);
-        table_kernel<<<1, THREADS, 0, stream>>>((uint32_t *)((char *)to + at), piece,
-                                                (int)(n / sizeof *piece.word));
-    }
-    return cudaGetLastError();
+    return put_bytes<PIECE_BYTES>(stream, to, from, bytes);
 }
 
 cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run)

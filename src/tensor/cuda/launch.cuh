@@ -6,6 +6,7 @@
 
 #include "cuda_kernels.h"
 #include <cstdint>
+#include <cstring>
 
 enum { THREADS = CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP };
 
@@ -24,6 +25,44 @@ static __device__ __forceinline__ int64_t element()
 static __device__ __forceinline__ int64_t warp_row()
 {
     return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+}
+
+/* Returns the sum of the values of a block's THREADS threads, on thread 0, by a tree. All threads
+ * of the block call it. */
+static __device__ __forceinline__ double block_sum(double value)
+{
+    __shared__ double sums[THREADS];
+    __syncthreads();
+    sums[threadIdx.x] = value;
+    for (int step = THREADS / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < step) sums[threadIdx.x] += sums[threadIdx.x + step];
+    }
+    return sums[0];
+}
+
+/* Argument of a launch, which CUDA copies at the call. An asynchronous copy would need host memory
+ * that stays unchanged until it is done. */
+template <int BYTES> struct Bytes {
+    unsigned char byte[BYTES];
+};
+
+template <int BYTES> static __global__ void put_kernel(unsigned char *to, Bytes<BYTES> from, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) to[i] = from.byte[i];
+}
+
+/* Copies from host memory, which is read before the call returns, in pieces of BYTES bytes. */
+template <int BYTES>
+static cudaError_t put_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    Bytes<BYTES> piece = {};
+    for (size_t at = 0; at < bytes; at += BYTES) {
+        const size_t n = bytes - at < BYTES ? bytes - at : (size_t)BYTES;
+        memcpy(piece.byte, (const char *)from + at, n);
+        put_kernel<BYTES><<<1, THREADS, 0, stream>>>((unsigned char *)to + at, piece, (int)n);
+    }
+    return cudaGetLastError();
 }
 
 /* One batch of in_batches. ALL: all U indices are below `last`. */

@@ -3,6 +3,7 @@
  * in training computes it in forward already, unless the logits are in slices or have a label for
  * each pixel. If logits are in slices, on one or several ranks, forward computes partial results of
  * each slice, which the ranks gather. */
+#include "cuda_loss_kernels.h"
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 

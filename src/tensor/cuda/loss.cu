@@ -217,22 +217,14 @@ struct PointPart {
 /* One block for each part of a wide row. */
 template <class T> static __global__ void point_part_kernel(LossRun run, int64_t parts)
 {
-    __shared__ PointSums sums[THREADS];
     const PointPart part(run, run.width, parts);
+    PointSums sum = {0, 0};
     if (part.row < run.real)
-        sums[threadIdx.x] =
-            point_sums<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
-    else
-        sums[threadIdx.x] = {0, 0};
-    for (int step = THREADS / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x >= step) continue;
-        sums[threadIdx.x].loss += sums[threadIdx.x + step].loss;
-        sums[threadIdx.x].weight += sums[threadIdx.x + step].weight;
-    }
+        sum = point_sums<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
+    const double loss = block_sum(sum.loss), weight = block_sum(sum.weight);
     if (threadIdx.x > 0) return;
-    run.partial[2 * blockIdx.x] = sums[0].loss;
-    run.partial[2 * blockIdx.x + 1] = sums[0].weight;
+    run.partial[2 * blockIdx.x] = loss;
+    run.partial[2 * blockIdx.x + 1] = weight;
 }
 
 static __global__ void point_join_kernel(LossRun run, int64_t parts)

@@ -4,6 +4,7 @@
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
 
+#include "cuda_loss_kernels.h"
 #include "elem.cuh"
 #include <cfloat>
 

@@ -4,31 +4,6 @@
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
-/* Argument of a launch, which CUDA copies at the call. An asynchronous copy would need host memory
- * that stays unchanged until it is done. */
-struct Bytes {
-    unsigned char byte[FLAT_PUT];
-};
-
-static __global__ void put_kernel(unsigned char *to, Bytes from, int n)
-{
-    int i = threadIdx.x;
-    if (i < n) to[i] = from.byte[i];
-}
-
-/* Returns the sum over a block's threads, on thread 0. */
-static __device__ double block_sum(double mine)
-{
-    __shared__ double part[THREADS];
-    __syncthreads();
-    part[threadIdx.x] = mine;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-    }
-    return part[0];
-}
-
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
     /* column 0 of a line is the loss; column 1 is, for a loss of classes, the number of logits that
@@ -119,11 +94,8 @@ static __global__ void clip_kernel(float *grad_scale, const double *squares, int
 
 cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
-    Bytes all = {};
     if (bytes > FLAT_PUT) return cudaErrorInvalidValue;
-    memcpy(all.byte, from, bytes);
-    put_kernel<<<1, FLAT_PUT, 0, stream>>>((unsigned char *)to, all, (int)bytes);
-    return cudaGetLastError();
+    return put_bytes<FLAT_PUT>(stream, to, from, bytes);
 }
 
 cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines)

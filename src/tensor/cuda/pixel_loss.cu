@@ -2,6 +2,7 @@
  * whole pixels, whose logits are neighbours in memory: it reads all logits of a pixel before it
  * writes their gradient, which may have the same memory. A block has one part of the pixels of one
  * sample; sums over parts are in double, in order. */
+#include "cuda_loss_kernels.h"
 #include "samples.cuh"
 
 /* RESIDENT: blocks of a processor; CLASS_SUMS: sums of each class of region_loss */
@@ -31,18 +32,6 @@ static __device__ __forceinline__ void each_pixel(const PixelRun &run, const Par
         const int64_t row = part.sample * run.pixels + i;
         f(row, (const T *)run.x + row * run.classes);
     }
-}
-
-/* Returns the sum of the block's values, on thread 0: a tree of the threads. */
-static __device__ __forceinline__ double block_sum(double value)
-{
-    __shared__ double sums[THREADS];
-    sums[threadIdx.x] = value;
-    for (int step = THREADS / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < step) sums[threadIdx.x] += sums[threadIdx.x + step];
-    }
-    return sums[0];
 }
 
 static __device__ __forceinline__ float weight_of(const PixelRun &run, int c)

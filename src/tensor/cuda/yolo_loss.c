@@ -1,5 +1,6 @@
 /* yolo_loss on grids that are channels last: a launch for each level, then the sums over levels. */
 #include "cuda.h"
+#include "cuda_loss_kernels.h"
 
 enum { PARTS = 3 };
 

@@ -2,6 +2,7 @@
  * same anchors and channels for all boxes, which it reads in their order, so sums and gradients
  * need no atomics, and their bits do not change. Sums are in double; those of the threads are added
  * in a tree. */
+#include "cuda_loss_kernels.h"
 #include "elem.cuh"
 
 #include "../yolo_terms.h"
@@ -48,19 +49,6 @@ static __device__ double class_target(const YoloFactors &f, const float *row, in
 static __device__ double entropy(double x, double target)
 {
     return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
-}
-
-/* Returns the sum of `value` over all threads of a block; valid on thread 0. */
-static __device__ double block_sum(double value)
-{
-    __shared__ double sums[THREADS];
-    __syncthreads();
-    sums[threadIdx.x] = value;
-    for (int step = THREADS / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < step) sums[threadIdx.x] += sums[threadIdx.x + step];
-    }
-    return sums[0];
 }
 
 template <class T> static __global__ void yolo_kernel(YoloRun run)
