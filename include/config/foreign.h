@@ -20,7 +20,7 @@
 #define FOREIGN_ATTR    "attribute"
 
 typedef struct ForeignWord {
-    /* where the word occurs: one of the constants above, a key, or the beginning of a command */
+    /* place of the word: one of the constants above, a key, or the beginning of a command */
     const char *where;
     /* words of the same meaning, "batch_size|bs"; case, '-', '_', '.' and blanks are ignored;
      * "vgg*" matches all words with that beginning */

@@ -204,9 +204,6 @@ static void files_print(FILE *out, const Option *o, const Config *config)
 static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
 {
     TRY(read_text(r, key));
-    for (int i = 0; i < layer->attr_count; ++i)
-        if (!strcmp(layer->attr[i].key, key->text))
-            return fail(ERR_CONFIG, "'%s' is given twice in this layer", key->text);
     char *text = NULL;
     if (value->kind == NODE_LIST) {
         if (value->count == 0) {
@@ -233,7 +230,10 @@ static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
         return fail(ERR_CONFIG, "expected attributes: write - %s: {key: value}, not %s",
                     layer->kind, node_kind_name(map));
     layer->attr = mem_new((size_t)map->count * sizeof *layer->attr);
-    for (int i = 0; i < map->count; ++i) TRY(read_attr(r, layer, map->key[i], map->item[i]));
+    for (int i = 0; i < map->count; ++i) {
+        TRY(read_key_once(r, map, i));
+        TRY(read_attr(r, layer, map->key[i], map->item[i]));
+    }
     return OK;
 }
 

@@ -19,9 +19,6 @@ static Status read_pair(Reading *r, ConfigPairs *pairs, const Node *key, const N
 {
     TRY(read_text(r, key));
     TRY(read_text(r, value));
-    for (int i = 0; i < pairs->count; ++i)
-        if (strcmp(pairs->item[i].key, key->text) == 0)
-            return fail(ERR_CONFIG, "'%s' is given twice", key->text);
     pairs->item = mem_resize(pairs->item, (size_t)(pairs->count + 1) * sizeof *pairs->item);
     pairs->item[pairs->count++] = (ConfigAttr){.key = mem_text(key->text),
                                                .value = mem_text(value->text),
@@ -37,7 +34,10 @@ static Status pairs_read(Reading *r, void *field, const Node *node)
         return fail(ERR_CONFIG, "expected keys with their values, {rope_type: linear}, not %s",
                     node_kind_name(node));
     pairs_free(field);
-    for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_key_once(r, node, i));
+        TRY(read_pair(r, field, node->key[i], node->item[i]));
+    }
     return OK;
 }
 

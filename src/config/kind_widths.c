@@ -26,9 +26,6 @@ static Status read_pair(Reading *r, ConfigWidths *widths, const Node *key, const
     Reading reading = {.option = &channels_row, .config = r->config, .at = value};
     TRY(read_text(r, key));
     if (!*key->text) return fail(ERR_CONFIG, "a layer's name is empty");
-    for (int i = 0; i < widths->count; ++i)
-        if (!strcmp(widths->item[i].layer, key->text))
-            return fail(ERR_CONFIG, "'%s' is given twice", key->text);
     Status status = read_whole(&reading, value, &channels);
     r->at = reading.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
@@ -43,7 +40,10 @@ static Status widths_read(Reading *r, void *field, const Node *node)
         return fail(ERR_CONFIG, "expected layers with their channels, {conv1: 51}, not %s",
                     node_kind_name(node));
     widths_free(field);
-    for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_key_once(r, node, i));
+        TRY(read_pair(r, field, node->key[i], node->item[i]));
+    }
     return OK;
 }
 
