@@ -25,6 +25,8 @@ void text_quote(FILE *out, const char *text);
 void text_real(FILE *out, double value);
 /* Removes the sign of a NaN, which printf would show although it means nothing. */
 double text_unsigned_nan(double value);
+/* Compares two elements of an array of texts, for qsort and bsearch. */
+int text_compare(const void *a, const void *b);
 /* Returns the nearest of `count` words to `word` by edit distance, or NULL if none is near.
  * Borrowed from words. */
 const char *text_nearest(const char *word, const char *const *words, int count);

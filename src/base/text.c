@@ -33,6 +33,11 @@ static int edit_distance(const char *a, const char *b)
     return row[la % 3][lb];
 }
 
+int text_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* A word is near if at most a third of the letters, rounded up, are wrong. */
 const char *text_nearest(const char *word, const char *const *words, int count)
 {

@@ -23,11 +23,6 @@ static char *drawing_path(const char *dir, const char *path, int64_t sample)
                       (int)(dot && dot > name ? dot - name : (int)strlen(name)), name, number);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Checks, before any picture is read, that each drawing gets a file of its own. */
 static Status check_drawings(const Predict *p, int count, char *const *paths)
 {
@@ -49,7 +44,7 @@ static Status check_drawings(const Predict *p, int count, char *const *paths)
         st = file_no_input(out[i], (const char *const *)paths, count);
         if (st == OK) st = file_free_place(out[i], o->force);
     }
-    qsort(out, (size_t)drawings, sizeof *out, by_text);
+    qsort(out, (size_t)drawings, sizeof *out, text_compare);
     for (int64_t i = 1; i < drawings && st == OK; ++i)
         if (!strcmp(out[i - 1], out[i]))
             st = fail(ERR_USAGE,

@@ -102,11 +102,6 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     return OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Fails if two fields of the outermost object have the same name. */
 static Status check_unique(const HfFields *f)
 {
@@ -114,7 +109,7 @@ static Status check_unique(const HfFields *f)
     int count = 0, same = 0;
     for (int i = 0; i < f->count; ++i)
         if (!strchr(f->field[i].name, '.')) name[count++] = f->field[i].name;
-    qsort(name, (size_t)count, sizeof *name, compare_names);
+    qsort(name, (size_t)count, sizeof *name, text_compare);
     for (int i = 1; i < count && !same; ++i)
         if (strcmp(name[i], name[i - 1]) == 0) same = i;
     Status st = same ? fail(ERR_DATA, "%s: %s appears twice", f->path, name[same]) : OK;

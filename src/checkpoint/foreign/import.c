@@ -269,8 +269,8 @@ static Status describe(Import *m)
     if (!m->description) {
         if (m->family->foreign_mark)
             log_info("%s: its folder has no config.json (--hf-config names one): heads, angles and "
-                     "windows "
-                     "are not checked; the CONFIG with which you use the checkpoint sets them",
+                     "windows are not checked; the CONFIG with which you use the checkpoint sets "
+                     "them",
                      m->set.path);
         return OK;
     }

@@ -95,11 +95,6 @@ static bool is_known_misfit(const DataLeftOut *list, const char *path)
     return file && file->is_misfit && stat(path, &now) == 0 && same_state(&file->state, &now);
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Returns the Membership of each path. Owner: the caller. */
 static Membership *find_memberships(const DataSet *set, const Config *config,
                                     const FieldPaths *found, DataLeftOut *list)
@@ -109,10 +104,10 @@ static Membership *find_memberships(const DataSet *set, const Config *config,
     const char **known = mem_new(files * sizeof *known);
     Membership *membership = mem_new((size_t)found->count * sizeof *membership);
     for (int i = 0; i < f->files; ++i) known[i] = field_path(f, i);
-    qsort(known, files, sizeof *known, compare_texts);
+    qsort(known, files, sizeof *known, text_compare);
     for (int i = 0; i < found->count; ++i) {
         const char *path = found->path[i];
-        if (bsearch(&path, known, files, sizeof *known, compare_texts))
+        if (bsearch(&path, known, files, sizeof *known, text_compare))
             membership[i] = MEMBER;
         else if (!is_known_misfit(list, path) && is_complete(list, config, path))
             membership[i] = JOINS;

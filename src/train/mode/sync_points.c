@@ -17,17 +17,17 @@ void sync_point_announce(Trainer *t)
 
 bool sync_point_take_step(Trainer *t, StepResult *result)
 {
-    if (result->bad == BAD_GRADIENT)
+    if (result->bad) {
+        char fault[80] = "a gradient is not finite";
+        if (result->bad != BAD_GRADIENT)
+            snprintf(fault, sizeof fault, "the loss%s is %g",
+                     t->mode->local ? " of this rank's samples" : "",
+                     text_unsigned_nan(result->bad_loss));
         die_as(ERR_DATA,
-               "step %lld: a gradient is not finite; lower optim.lr, or look at the data with "
-               "`weft data check`; the newest checkpoint stays as it is",
-               (long long)t->step);
-    if (result->bad)
-        die_as(ERR_DATA,
-               "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
-               "check`; the newest checkpoint stays as it is",
-               (long long)t->step, t->mode->local ? " of this rank's samples" : "",
-               text_unsigned_nan(result->bad_loss));
+               "step %lld: %s; lower optim.lr, or look at the data with `weft data check`; the "
+               "newest checkpoint stays as it is",
+               (long long)t->step, fault);
+    }
     t->stop_requested |= result->stop_requested;
     t->save_requested |= result->save_requested;
     t->hook_requested |= result->hook_requested;
