@@ -5,6 +5,7 @@
 
 #include "../private.h"
 
+#include "machine.h"
 #include "train.h"
 
 /* Returns the sum over ranks. Collective. */
@@ -78,6 +79,10 @@ Status bench_input_parse(const char *text, Input *input);
  * shape nor a data set. Collective. Release with bench_data_end, which removes the file. */
 Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
 void bench_data_end(const Job *job, const char *path);
+
+/* Measures messages and sums, and counts nodes and their ranks. ERR_USAGE: the nodes have different
+ * numbers of ranks. Collective. */
+Status bench_measure_links(const World *world, Backend *backend, Machine *machine);
 
 /* Measures each memory-bound operation of the model, and the optimizer. Prints on rank 0 their
  * rates, compared with the rates of copies. Overwrites the model's parameters and optimizer state.
