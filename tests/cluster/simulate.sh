@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# jobs/slurm-simulate.sh under Slurm, on two hosts of one machine: a simulation writes a file every eight seconds while a chain of four jobs
+# jobs/slurm-simulate.sh under Slurm, on two hosts of one machine: a simulation writes a file every four seconds while a chain of four jobs
 # trains. The chain begins a minute after the simulation, learns new files at the start of epochs, stops before its time limit, and the
 # second link goes on with the files that the checkpoint records.
 # usage: simulate.sh     (WEFT=build/weft; needs root; three minutes, most of them Slurm's time limits)
@@ -17,7 +17,10 @@ cat >simulation.sh <<'SH2'
 for member in waves/member-*.nc; do
     name=${member#waves/}
     cp "$member" "sim/$name.part" && touch -d '1 minute ago' "sim/$name.part" && mv "sim/$name.part" "sim/$name"
-    case $name in member-000.nc | member-001.nc) ;; member-002.nc) sleep 75;; *) sleep 8;; esac
+    case $name in member-000.nc | member-001.nc) ;;
+    member-002.nc) until [ -s runs/a/metrics.jsonl ]; do sleep 1; done ;; # the other files appear while the chain trains
+    *) sleep 4 ;;
+    esac
 done
 SH2
 # The hook makes an epoch take two seconds.
@@ -41,12 +44,12 @@ CHAIN=chain.sh MINUTES=1 check 0 'the simulation is job' simulate simulation.sh
 simulation=$(sed -n 's/^the simulation is job //p' both)
 begin=$(sed -n 's/^job \([0-9]*\) begins the training.*/\1/p' both)
 until_true 30 is "$simulation" JobState RUNNING
-until_true 150 is "$begin" JobState COMPLETED || cat "slurm-$begin.out"
+until_true 300 is "$begin" JobState COMPLETED || cat "slurm-$begin.out"
 holds 'the training begins a minute after the simulation' grep -q '^link 4 of 4 is job' "slurm-$begin.out"
 link() { sed -n "s/^link $1 of 4 is job //p" "slurm-$begin.out"; }
 first=$(link 1) second=$(link 2)
-# Slurm sends its signal half a minute to a minute after the start of a link, so that three of them, at most, are needed.
-until_true 300 is "$(link 4)" JobState COMPLETED || { scontrol show job; cat ./*.log; }
+# Slurm sends its signal half a minute to a minute after the start of a link, and 40 epochs take 80 seconds at least.
+until_true 600 is "$(link 4)" JobState COMPLETED || { scontrol show job; cat ./*.log; }
 holds 'the first link stopped before its time limit' grep -q '^stopped early with a checkpoint' "a-$first.log"
 holds 'new files were learnt while it trained' grep -q 'epoch [0-9]*: [1-9] new files*; the training set has' "a-$first.log"
 holds 'the second link continued with the recorded files' grep -q 'data.train: the [4-8] files that' "a-$second.log"
