@@ -194,7 +194,7 @@ typedef struct FieldSet {
     char *text;
     FieldSegment *segment;
     int64_t text_bytes, block_bytes;
-    /* by role: number of offsets, and the offsets in frames from a sample's own time */
+    /* number of offsets of each role, and the offsets in frames from a sample's own time */
     int offsets[FIELD_WINDOWS];
     int offset[FIELD_WINDOWS][FIELD_OFFSETS];
     /* Numbers of channels of inputs and of targets. Inputs are ordered by offset; static and extra

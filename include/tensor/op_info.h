@@ -19,9 +19,9 @@ typedef enum OpSplit {
     SPLIT_HALVES,
     /* works on each element of the last dimension independently: on any slice */
     SPLIT_ELEMENTS,
-    /* by rows of its table; each rank computes a partial sum */
+    /* divided by rows of its table; each rank computes a partial sum */
     SPLIT_ROWS,
-    /* by the logits that it reads */
+    /* divided by the logits that it reads */
     SPLIT_CLASSES,
 } OpSplit;
 
@@ -33,8 +33,8 @@ typedef enum OpFuse {
     FUSE_ACT,
     /* a sum: may become the residual of one of its producers */
     FUSE_ADD,
-    /* with POOL_MAX, the maximum of relu(x) equals relu of the maximum of x: a relu before the
-     * operation may be moved behind it */
+    /* a relu before the operation may be moved behind it, if its mode is POOL_MAX: the maximum of
+     * relu(x) equals relu of the maximum of x */
     FUSE_MAX,
     /* supports spec.x_act */
     FUSE_X_ACT,

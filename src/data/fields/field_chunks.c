@@ -40,7 +40,7 @@ typedef struct Index {
  * the chunk that was used last is the first. */
 typedef struct Kept {
     int file, variable;
-    /* its number in the grid of chunks */
+    /* the chunk's number in the grid of chunks */
     int64_t number;
     /* holds: number of threads that use the chunk. complete: its data are complete. failed: it
      * could not be read. */

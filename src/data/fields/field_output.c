@@ -43,7 +43,7 @@ typedef struct Axis {
     /* the source has no name for it */
     bool unnamed;
     Described is;
-    /* its FieldDim; -1: the axis is lead */
+    /* FieldDim of the axis; -1: the axis is lead */
     int role;
     int64_t length;
     /* values of its coordinate; NULL: it has none; owned */

@@ -16,7 +16,7 @@ typedef struct FieldSlab {
     /* In the order of the array's dimensions: their lengths in the file, and the first index and
      * number of indices that are read. */
     int64_t length[SHAPE_DIMS], start[SHAPE_DIMS], count[SHAPE_DIMS];
-    /* by FieldDim: distance of neighbours, in elements of the part that is read */
+    /* distance of neighbours along each FieldDim, in elements of the part that is read */
     int64_t step[FIELD_DIMS];
     /* number of elements that are read */
     int64_t elements;
