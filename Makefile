@@ -323,7 +323,7 @@ docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: bu
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
-bench: $(BUILD)/weft $(addprefix $(BUILD)/bench/,ops_bench rows_bench link_bench load_bench detect_bench sums_simulate slow_messages.so)   ## the benchmark programs of bench/
+bench: $(BUILD)/weft $(addprefix $(BUILD)/bench/,ops_bench rows_bench link_bench load_bench detect_bench ledger_bench sums_simulate slow_messages.so)   ## the benchmark programs of bench/
 $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"
@@ -336,6 +336,7 @@ $(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
 tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES)
+	@touch $(BUILD)/tests/built
 test: deps       ## build and run the tests
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check

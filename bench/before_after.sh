@@ -6,7 +6,8 @@
 # usage: bench/before_after.sh OLD NEW [WORKLOAD ...]     OLD, NEW: executables, as ../before/build/weft build/weft
 #   PAIRS=15 LIMIT=0.97 INSTRUCTIONS=1.01
 #   STEPS=          steps of a run, instead of the workload's own
-#   KEYS=           keys for both builds, as "train.threads=1"
+#   KEYS=           keys for both builds, as "train.threads=1"; KEYS_OLD=, KEYS_NEW= for one of them: with one build twice, this
+#                   compares keys, as KEYS_OLD=train.reproducible=same_grid
 #   CONFIGS_OLD=    folder of OLD's configurations, where keys have been renamed since; CONFIGS_NEW= of NEW's.
 #                   Without them: bench/ of the tree in whose build/ the executable lies, else the folder of this script
 set -eu
@@ -26,6 +27,7 @@ gpt:gpt:tokens:1:10:1
 gpt-bf16:gpt:tokens:1:10:1
 gpt2:gpt2:tokens:1:4:1
 gpt2-bf16:gpt2:tokens:1:4:1
+dlrm:dlrm:clicks:1:150:20
 bubble:bubble:tokens:2:8:1"
 for w in "$@"; do
     grep -q "^$w:" <<<"$table" || { echo "before_after.sh: no workload $w: $(cut -d: -f1 <<<"$table" | paste -s -d' ')" >&2; exit 2; }
@@ -37,11 +39,21 @@ configs_of() { # EXECUTABLE -> the folder of its configurations
 configs_old=${CONFIGS_OLD:-$(configs_of "$old")} configs_new=${CONFIGS_NEW:-$(configs_of "$new")}
 can_bf16() { grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; }
 
+side() { # old|new: sets the build, its configurations and its keys
+    case $1 in
+        old) build=$old configs=$configs_old keys="${KEYS:-} ${KEYS_OLD:-}";;
+        new) build=$new configs=$configs_new keys="${KEYS:-} ${KEYS_NEW:-}";;
+    esac
+}
 one() { # old|new -> samples/s
-    local build=$old configs=$configs_old
-    [ "$1" = old ] || { build=$new; configs=$configs_new; }
-    timeout 600 "$build" bench step ${ranks_flag} "$configs/$file.yaml" --input "$input" --warmup 2 --steps "$steps" --json \
-        train.precision="$precision" ${KEYS:-} >"$tmp/said" 2>&1 </dev/null || true
+    local build configs keys from="--input $input"
+    side "$1"
+    if [ "$input" = clicks ]; then
+        [ -f "$tmp/clicks.h5" ] || make_clicks
+        from=data.train=$tmp/clicks.h5
+    fi
+    timeout 600 "$build" bench step ${ranks_flag} "$configs/$file.yaml" $from --warmup 2 --steps "$steps" --json \
+        train.precision="$precision" $keys >"$tmp/said" 2>&1 </dev/null || true
     rate <"$tmp/said" | grep . || { echo "before_after.sh: $build does not run $file:" >&2; cat "$tmp/said" >&2; return 1; }
 }
 pair() { # NUMBER -> one line each in $tmp/old and $tmp/new
@@ -57,6 +69,7 @@ if ! command -v perf >/dev/null; then why_not="no perf"
 elif ! perf stat -x, -e instructions:u -o "$tmp/perf" true 2>/dev/null; then why_not="perf stat fails here"
 elif ! grep -q '^[0-9]' "$tmp/perf"; then why_not="perf: instructions $(sed -n 's/^<\(.*\)>.*/\1/p' "$tmp/perf") here"
 fi
+make_clicks() { "$old" data make criteo-like -o "$tmp/clicks.h5" --rows 100001 --samples 200000 >"$tmp/said" 2>&1; }
 make_data() { # -> $tmp/WIDTH.h5 of images, $tmp/tokens.h5
     [ ! -f "$tmp/tokens.h5" ] || return 0
     seq 1 200000 | gzip -n9 >"$tmp/noise"; while [ "$(wc -c <"$tmp/noise")" -lt 3300000 ]; do cat "$tmp/noise" "$tmp/noise" >"$tmp/n"; mv "$tmp/n" "$tmp/noise"; done
@@ -68,13 +81,13 @@ make_data() { # -> $tmp/WIDTH.h5 of images, $tmp/tokens.h5
     "$old" data import text "$tmp/noise" -o "$tmp/tokens.h5"
 }
 count() { # old|new STEPS -> instructions of a run
-    local build=$old configs=$configs_old data=$tmp/tokens.h5 runs=""
-    [ "$1" = old ] || { build=$new; configs=$configs_new; }
-    case $input in *28) data=$tmp/28.h5;; *224) data=$tmp/224.h5;; esac
+    local build configs keys data=$tmp/tokens.h5 runs=""
+    side "$1"
+    case $input in *28) data=$tmp/28.h5;; *224) data=$tmp/224.h5;; clicks) data=$tmp/clicks.h5;; esac
     [ "$ranks" = 1 ] || runs="grid.pp=1"
     rm -rf "$tmp/run"
     perf stat -x, -e instructions:u -o "$tmp/perf" timeout 600 "$build" train "$configs/$file.yaml" data.train="$data" run.dir="$tmp/run" \
-        train.steps="$2" train.precision="$precision" ${KEYS:-} $runs train.threads=1 checkpoint.every_s=0 </dev/null >"$tmp/said" 2>&1 || true
+        train.steps="$2" train.precision="$precision" $keys $runs train.threads=1 checkpoint.every_s=0 </dev/null >"$tmp/said" 2>&1 || true
     sed -n 's/^\([0-9]*\),.*instructions.*/\1/p' "$tmp/perf"
 }
 instructions() { # -> "TEXT RATIO" of a step, new / old

@@ -4,6 +4,7 @@
 
 #include "base/start.h"
 #include "config/foreign.h"
+#include "topo/hardware.h"
 
 #include "train.h"
 #include "launch/watch.h"
@@ -267,6 +268,7 @@ static void redirect_output(int rank)
 int cli_main(int argc, char **argv)
 {
     clock_begin_s();
+    hardware_leave_out_plugins();
     int used;
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
     bool long_running = verb && verb->traits & VERB_LONG_RUNNING;

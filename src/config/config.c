@@ -216,9 +216,10 @@ static void print_option(FILE *out, const Option *option, const Config *config,
                          const Config *defaults)
 {
     if (option->offset == OPTION_NO_FIELD) return;
-    char *text = value_text(option, config), *default_text = value_text(option, defaults);
+    char *text = value_text(option, config);
+    char *default_text = option->unset ? value_text(option, defaults) : NULL;
     const char *space = *text == '\n' || !*text ? "" : " ";
-    if (!option->unset || strcmp(text, default_text) != 0)
+    if (!default_text || strcmp(text, default_text) != 0)
         fprintf(out, "  %s:%s%s\n", option_leaf(option), space, text);
     mem_free(&text);
     mem_free(&default_text);

@@ -315,7 +315,7 @@ static Status check_batch_norms(const Trainer *t)
  * recomputation later. only: the dry run; NULL: this is no dry run. */
 static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
-    double before = memory_use().own_bytes;
+    t->bytes_before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     set_batch_sizes(t);
     TRY(trainer_open_data(t, only));
@@ -334,7 +334,7 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     TRY(step_mode_check(t));
     TRY(grad_noise_check(t));
     position_init(t);
-    double grown = memory_use().own_bytes - before;
+    double grown = memory_use().own_bytes - t->bytes_before;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &t->device_free);
     t->program_bytes = grown > 0 ? (size_t)grown : 0;
     return OK;

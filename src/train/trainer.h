@@ -203,6 +203,8 @@ struct Trainer {
     bool copied;
     /* true: a checkpoint is being written from the copy */
     bool copy_lent;
+    /* bytes of this process's memory before the trainer was made; -1: not known */
+    double bytes_before;
     /* bytes by which this process's memory grew during set-up, from opening the data sets to
      * cutting the graph into stages */
     size_t program_bytes;

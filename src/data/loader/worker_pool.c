@@ -53,9 +53,11 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int started = 0;
     pthread_mutex_init(&pool.lock, NULL);
-    /* If the system grants fewer threads, these do all the work; the calling thread is one of
-     * them. */
-    while (started < threads - 1 && thread_begin(&thread[started], worker_run, &pool) == 0)
+    /* No more threads begin once every item has a thread: short items are done sooner than many
+     * threads begin. If the system grants fewer threads, these do all the work. The calling thread
+     * is one of them. */
+    while (started < threads - 1 && atomic_load(&pool.next) < count &&
+           thread_begin(&thread[started], worker_run, &pool) == 0)
         ++started;
     worker_run(&pool);
     for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);

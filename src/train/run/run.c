@@ -152,9 +152,10 @@ static void measure_memory(Run *r)
         double planned, measured, peak;
     } mine, *all = mem_new((size_t)r->world->size * sizeof *all);
     MemoryUse use = memory_use();
-    bool known = use.own_bytes >= 0 && r->base_bytes >= 0 && r->trainer->loader;
+    const double before = r->trainer->bytes_before;
+    bool known = use.own_bytes >= 0 && before >= 0 && r->trainer->loader;
     mine.planned = (double)train_bytes(r->trainer, r->trainer->plan).all;
-    mine.measured = known ? use.own_bytes - r->base_bytes : 0;
+    mine.measured = known ? use.own_bytes - before : 0;
     Backend *backend = r->trainer->backend;
     double left;
     if (backend->table->memory) backend->table->memory(backend, &mine.measured, &left);
@@ -255,7 +256,6 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     if (st == OK) describe_nodes(&r);
     /* the same result on all ranks, because they run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
-    r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.verified = known_files_new();
     if (st == OK)
         st = new_trainer(&r, job);

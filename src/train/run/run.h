@@ -137,8 +137,6 @@ typedef struct Run {
     /* seconds by line of the ledger between the last two logged steps, the mean over the ranks; all
      * 0: not known */
     double live_s[LEDGER_LINE_COUNT];
-    /* this process's memory before the trainer was made */
-    double base_bytes;
     /* true: a stop request ends the run before its last step */
     bool stopped;
     /* the hook's process, on rank 0; NULL: there is no hook; owned */

@@ -40,6 +40,11 @@ typedef struct Tile {
     bool relu;
 } Tile;
 
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Loads and stores `count` floats of a vector. */
 SIMD_INLINE Vf some_load(const float *from, int64_t count)
 {
@@ -101,13 +106,17 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
             for (int v = 0; v < wide; ++v) finish(t, sum[r][v], row + r, v * VECTOR, VECTOR);
         return;
     }
+    /* in memory, so that `sum` itself stays in registers */
+    Vf some[TILE_ROWS][WIDE];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-        for (int v = 0; v < wide; ++v) {
-            const int64_t left = t->columns - v * VECTOR;
-            if (left > 0) finish(t, sum[r][v], row + r, v * VECTOR, left < VECTOR ? left : VECTOR);
-        }
+        for (int v = 0; v < wide; ++v) VECTOR_STORE(&some[r][v], sum[r][v]);
+#pragma GCC unroll 0
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 0
+        for (int64_t c = 0; c < t->columns; c += VECTOR)
+            finish(t, some[r][c / VECTOR], row + r, c, min_of(t->columns - c, VECTOR));
 }
 
 /* Calls multiply_rows with constant distances, and with one vector per row if the tile has no more
@@ -170,11 +179,6 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
         VECTOR_STORE(to + i * to_row, low);
         VECTOR_STORE(to + (i + SIDE / 2) * to_row, high);
     }
-}
-
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Fills columns first .. width - 1 of a panel: panel[k][j] = from[k * row + j * column], with zeros
