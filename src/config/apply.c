@@ -147,11 +147,7 @@ static Status apply_pair(Config *config, const char *section, const Node *key, c
         return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
                     fail_message());
     }
-    ConfigPlace *place = &config->place[i];
-    if (place->source == SOURCE_FILE)
-        return fail(ERR_CONFIG, "%s:%d:%d: %s is set already, in line %d", config->path, key->line,
-                    key->column, options[i].key, place->line);
-    *place = (ConfigPlace){SOURCE_FILE, key->line, key->column, NULL};
+    config->place[i] = (ConfigPlace){SOURCE_FILE, key->line, key->column, NULL};
     return read_option(config, i, value);
 }
 
@@ -206,25 +202,15 @@ static void apply_section(Config *config, const char *section, const Node *node,
         faults_add(faults, apply_pair(config, section, node->key[i], node->item[i]));
 }
 
-/* Fails if a section is unknown or given twice. line[section]: the line where it was given, or
- * 0. */
-static Status check_section(const Config *config, const Node *key, int section, int *line)
+/* Fails for a key that is no section. */
+static Status refuse_section(const Config *config, const Node *key)
 {
-    if (section < 0) {
-        unknown_section_fail(key->text);
-        return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
-                    fail_message());
-    }
-    if (line[section])
-        return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is given already, in line %d", config->path,
-                    key->line, key->column, key->text, line[section]);
-    line[section] = key->line;
-    return OK;
+    unknown_section_fail(key->text);
+    return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column, fail_message());
 }
 
 void apply_tree(Config *config, const Node *root, Faults *faults)
 {
-    int line[SECTIONS_MAX] = {0};
     if (root->kind != NODE_MAP) {
         faults_add(faults,
                    fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
@@ -232,11 +218,11 @@ void apply_tree(Config *config, const Node *root, Faults *faults)
         return;
     }
     for (int i = 0; i < root->count; ++i) {
-        const Node *key = root->key[i];
-        int s = find_section(key->text);
-        Status status = check_section(config, key, s, line);
-        faults_add(faults, status);
-        if (status == OK) apply_section(config, sections[s].name, root->item[i], faults);
+        int s = find_section(root->key[i]->text);
+        if (s < 0)
+            faults_add(faults, refuse_section(config, root->key[i]));
+        else
+            apply_section(config, sections[s].name, root->item[i], faults);
     }
 }
 

@@ -98,7 +98,6 @@ static Status read_variable(Reading *r, ConfigVariable *variable, const Node *no
         return fail(ERR_CONFIG, "expected a variable: NAME, or {name: NAME, levels: [...]}");
     for (int i = 0; node->kind == NODE_MAP && i < node->count; ++i) {
         const char *key = node->key[i]->text;
-        TRY(read_key_once(r, node, i));
         if (!strcmp(key, "name"))
             name = node->item[i];
         else if (!strcmp(key, "levels"))
@@ -159,7 +158,6 @@ static Status variables_read(Reading *r, void *field, const Node *node)
                     node_kind_name(node));
     variables_free(field);
     for (int i = 0; i < node->count; ++i) {
-        TRY(read_key_once(r, node, i));
         int role = words_find(role_words, node->key[i]->text);
         if (role < 0) return words_fail(r->option->key, role_words, node->key[i]->text);
         TRY(read_role(r, field, role, node->item[i]));
@@ -291,7 +289,6 @@ static Status window_read(Reading *r, void *field, const Node *node)
     window_free(field);
     for (int i = 0; i < node->count; ++i) {
         const char *key = node->key[i]->text;
-        TRY(read_key_once(r, node, i));
         ConfigList *list = !strcmp(key, "inputs")    ? &window->inputs
                            : !strcmp(key, "targets") ? &window->targets
                                                      : NULL;

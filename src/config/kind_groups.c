@@ -121,10 +121,7 @@ static Status read_group(Reading *r, OptimGroup *group, const Node *node)
                     node_kind_name(node));
     group->line = node->line;
     group->column = node->column;
-    for (int i = 0; i < node->count; ++i) {
-        TRY(read_key_once(r, node, i));
-        TRY(read_key(r, group, node->key[i], node->item[i]));
-    }
+    for (int i = 0; i < node->count; ++i) TRY(read_key(r, group, node->key[i], node->item[i]));
     r->at = node;
     if (group->match_count == 0 && group->roles == 0)
         return fail(ERR_CONFIG,

@@ -230,10 +230,7 @@ static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
         return fail(ERR_CONFIG, "expected attributes: write - %s: {key: value}, not %s",
                     layer->kind, node_kind_name(map));
     layer->attr = mem_new((size_t)map->count * sizeof *layer->attr);
-    for (int i = 0; i < map->count; ++i) {
-        TRY(read_key_once(r, map, i));
-        TRY(read_attr(r, layer, map->key[i], map->item[i]));
-    }
+    for (int i = 0; i < map->count; ++i) TRY(read_attr(r, layer, map->key[i], map->item[i]));
     return OK;
 }
 

@@ -34,10 +34,7 @@ static Status pairs_read(Reading *r, void *field, const Node *node)
         return fail(ERR_CONFIG, "expected keys with their values, {rope_type: linear}, not %s",
                     node_kind_name(node));
     pairs_free(field);
-    for (int i = 0; i < node->count; ++i) {
-        TRY(read_key_once(r, node, i));
-        TRY(read_pair(r, field, node->key[i], node->item[i]));
-    }
+    for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
     return OK;
 }
 

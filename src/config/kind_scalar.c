@@ -215,15 +215,6 @@ static void bool_print(FILE *out, const Option *o, const Config *config)
     fputs(*(const bool *)option_value(o, config) ? "true" : "false", out);
 }
 
-Status read_key_once(Reading *r, const Node *map, int i)
-{
-    r->at = map->key[i];
-    for (int k = 0; k < i; ++k)
-        if (!strcmp(map->key[k]->text, map->key[i]->text))
-            return fail(ERR_CONFIG, "'%s' is given twice", map->key[i]->text);
-    return OK;
-}
-
 Status read_text(Reading *r, const Node *node)
 {
     TRY(check_scalar(r, node));

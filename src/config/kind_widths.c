@@ -40,10 +40,7 @@ static Status widths_read(Reading *r, void *field, const Node *node)
         return fail(ERR_CONFIG, "expected layers with their channels, {conv1: 51}, not %s",
                     node_kind_name(node));
     widths_free(field);
-    for (int i = 0; i < node->count; ++i) {
-        TRY(read_key_once(r, node, i));
-        TRY(read_pair(r, field, node->key[i], node->item[i]));
-    }
+    for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
     return OK;
 }
 

@@ -145,8 +145,6 @@ Status words_fail(const char *key, const char *words, const char *word);
 Status read_whole(Reading *reading, const Node *node, int64_t *value);
 Status read_real(Reading *reading, const Node *node, double *value);
 Status read_text(Reading *reading, const Node *node);
-/* Fails if key i of a map occurs among the keys before it. */
-Status read_key_once(Reading *reading, const Node *map, int i);
 /* Prints text as a YAML scalar, in quotes if needed. */
 void print_text(FILE *out, const char *text);
 

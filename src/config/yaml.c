@@ -101,6 +101,31 @@ static void node_push(Node *node, Node *key, Node *item)
     ++node->count;
 }
 
+/* Compares two keys by text, and equal texts by their place in the file, for qsort. */
+static int compare_keys(const void *a, const void *b)
+{
+    const Node *x = *(Node *const *)a, *y = *(Node *const *)b;
+    int order = strcmp(x->text, y->text);
+    if (order) return order;
+    return x->line != y->line ? x->line - y->line : x->column - y->column;
+}
+
+/* Fails if a mapping has a key twice. */
+static Status refuse_twice(const Parser *p, const Node *map)
+{
+    Status status = OK;
+    size_t bytes = (size_t)map->count * sizeof(Node *);
+    Node **key = mem_new(bytes + 1);
+    if (map->count) memcpy(key, map->key, bytes);
+    qsort(key, (size_t)map->count, sizeof *key, compare_keys);
+    for (int i = 1; i < map->count && status == OK; ++i)
+        if (!strcmp(key[i - 1]->text, key[i]->text))
+            status = fail(ERR_CONFIG, "%s:%d:%d: '%s' is given twice, first in line %d", p->name,
+                          key[i]->line, key[i]->column, key[i]->text, key[i - 1]->line);
+    mem_free(&key);
+    return status;
+}
+
 /* Fails for anchors and tags. */
 static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
@@ -140,7 +165,7 @@ static Status read_map(Parser *p, Node *map, int depth)
     for (;;) {
         Node *key = NULL, *item = NULL;
         TRY(next_event(p));
-        if (p->event.type == YAML_MAPPING_END_EVENT) return OK;
+        if (p->event.type == YAML_MAPPING_END_EVENT) return refuse_twice(p, map);
         if (p->event.type != YAML_SCALAR_EVENT && p->event.type != YAML_ALIAS_EVENT)
             return event_fail(p, "a key must be a word, not a list or a mapping");
         TRY(read_node(p, &key, depth + 1));

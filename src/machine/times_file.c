@@ -54,9 +54,8 @@ static Status read_rate(const Reader *r, const Node *n, double *value)
 static Status read_count(const Reader *r, const Node *n, int *value)
 {
     double real;
-    TRY(read_real(r, n, &real));
-    if (real != floor(real) || real < 1 || real > RANKS_MAX)
-        return fail_at(r, n, "expected a number from 1 to 1048576");
+    if (!real_of(n, &real) || !(real >= 1 && real <= RANKS_MAX) || real != floor(real))
+        return fail_at(r, n, "expected a whole number from 1 to 1048576");
     *value = (int)real;
     return OK;
 }
@@ -234,7 +233,6 @@ static Status read_root(const Reader *r, const Node *root)
     if (root->kind != NODE_MAP) return fail_at(r, root, "expected a mapping of keys");
     for (int i = 0; i < root->count; ++i) {
         TRY(read_key(r, root->key[i], machine_keys, KEY_COUNT, &key));
-        if (there[key]) return fail_at(r, root->key[i], "this key is there twice");
         there[key] = true;
         TRY(read_value(r, key, root->item[i]));
     }

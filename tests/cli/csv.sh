@@ -88,7 +88,7 @@ holds 'only this column differs' sh -c '! grep -q "more columns" both'
 sed 's/,y$//; 1s/column_64999/column_0/' wide.csv >twice.csv
 check 65 'twice.csv: line 1, column 65001: the header has column column_0 twice' quick data import csv twice.csv --schema wide.yaml -o no.h5 --threads 1
 sed '$s/.*/  column_0: number/' wide.yaml >twice.yaml
-check 78 'twice.yaml:65002:3: this column appears twice: column_0' quick data import csv wide.csv --schema twice.yaml -o no.h5
+check 78 "twice.yaml:65002:3: 'column_0' is given twice, first in line" quick data import csv wide.csv --schema twice.yaml -o no.h5
 tail -n 8 wide.csv >bare.csv
 { echo 'header: false'; cat wide.yaml; } >bare.yaml
 check 0 'wrote bare.h5' quick data import csv bare.csv --schema bare.yaml -o bare.h5 --threads 1

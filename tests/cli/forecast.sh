@@ -86,6 +86,12 @@ grep -v '^network' rates.yaml >alone.yaml
 check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 --machine alone.yaml
 sed 's/, call_s: 0.001//' rates.yaml >broken.yaml
 check 78 'broken.yaml:6:8: expected {flops_s: F, bytes_s: B, call_s: S}' "$WEFT" plan job.yaml --machine broken.yaml
+sed 's/^network: .*/network: {latency_s: 0, latency_s: 1}/' rates.yaml >broken.yaml
+check 78 "broken.yaml:7:25: 'latency_s' is given twice, first in line 7" "$WEFT" plan job.yaml --machine broken.yaml
+for ranks in -1 0 1.5 many; do
+    sed "s/^ranks: .*/ranks: $ranks/" rates.yaml >broken.yaml
+    check 78 'broken.yaml:3:8: expected a whole number from 1 to 1048576' "$WEFT" plan job.yaml --machine broken.yaml
+done
 
 # Operations that sleep for these times: no less than the 40 ms of the forecast.
 check 0 'operations sleep (--pretend rates.yaml)' "$WEFT" bench step job.yaml --pretend rates.yaml --steps 2 --warmup 0
@@ -121,7 +127,7 @@ sed '/^message/d' set.yaml >alone.yaml
 check 78 'alone.yaml: has no time of messages' "$WEFT" plan job.yaml $pp --machine alone.yaml
 check 66 'none.yaml' "$WEFT" plan job.yaml --machine none.yaml
 sed 's/^threads: 1/threads: many/' set.yaml >broken.yaml
-check 78 'broken.yaml:9:10: expected a number' "$WEFT" plan job.yaml --machine broken.yaml
+check 78 'broken.yaml:9:10: expected a whole number' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^host/hast/' set.yaml >broken.yaml
 check 78 'broken.yaml:4:1: unknown key' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^rest_s: .*/rest_s: [2, 1, 3]/' set.yaml >broken.yaml

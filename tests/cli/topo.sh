@@ -38,6 +38,8 @@ check 64 'expected a grid of 4 ranks' "$WEFT" topo find --from far.json --grid 2
 check 66 'none.json' "$WEFT" topo find --from none.json
 sed 's/"latency_s"/"lateness"/' far.json >broken.json
 check 78 'broken.json:2:2: unknown key' "$WEFT" topo show --from broken.json
+sed '1s/"node": /"node": [0, 0, 0, 1], &/' far.json >twice.json
+check 78 "twice.json:1:65: 'node' is given twice, first in line 1" "$WEFT" topo show --from twice.json
 
 # hwloc's XML of another node: four cores, two NUMA nodes, and a hostile name.
 cat >node.xml <<'XML'

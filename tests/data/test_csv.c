@@ -331,7 +331,7 @@ static void bad_schemas(void)
         {"columns: {y: label, a: {type: number, one: 1}}\n", "have no key one"},
         {"columns: {y: {type: label, one: a, zero: [b, a]}}\n",
          "one and zero are the same text: a"},
-        {"columns: {y: label, y: number}\n", "this column appears twice: y"},
+        {"columns: {y: label, y: number}\n", "'y' is given twice, first in line 1"},
         {"columns: {y: label, a: {type: number, fill: x}}\n", "1:45: expected a number"},
         {"columns: {y: label, a/b: number}\n", "a column's name has 1 to 199"},
         {"columns: {y: label, a: {type: category, hash: 1}}\n", "whole number from 2 to 90"},

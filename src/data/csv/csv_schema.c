@@ -141,15 +141,12 @@ static Status read_word(const CsvSchema *s, const Node *n, const char *const *wo
     return node_fail(s, n, "expected one of: ", all);
 }
 
-/* Sets *which to the index of map's key i in a list that ends with NULL. Unknown and repeated keys
- * are errors. */
+/* Sets *which to the index of map's key i in a list that ends with NULL. Unknown keys are
+ * errors. */
 static Status read_key(const CsvSchema *s, const Node *map, int i, const char *const *key,
                        int *which)
 {
     const Node *n = map->key[i];
-    for (int k = 0; k < i; ++k)
-        if (strcmp(map->key[k]->text, n->text) == 0)
-            return node_fail(s, n, "this key appears twice: ", n->text);
     for (*which = 0; key[*which]; ++*which)
         if (strcmp(n->text, key[*which]) == 0) return OK;
     const char *near = text_nearest(n->text, key, *which);
