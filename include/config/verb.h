@@ -44,6 +44,8 @@ typedef struct Flag {
     bool writes;
     /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
+    /* name of another flag that must not be given with this one; NULL: none */
+    const char *excludes;
 } Flag;
 #define FLAG_WHOLE_MAX 0x1p53 /* a double represents every whole number up to this one */
 /* Sets .offset, and .kind from the type of the field, so that kind and type always agree. */

@@ -266,7 +266,7 @@ static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields
     return faults_end(&faults);
 }
 
-/* Checks the number of words, required flags, and flags that need another flag. */
+/* Checks the number of words, required flags, and flags that need or exclude another flag. */
 static Status check_given(const Verb *verb, int argc, const bool *given)
 {
     if (verb->expects && (argc < verb->words_min || (verb->words_max && argc > verb->words_max)))
@@ -277,8 +277,13 @@ static Status check_given(const Verb *verb, int argc, const bool *given)
             return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, quoted_length(f),
                         f->help);
         if (given[i] && other && !given[other - verb->flag])
-            return fail(ERR_USAGE, "%s needs %s %s: %.*s", f->name, other->name, other->value,
+            return fail(ERR_USAGE, "%s needs %s%s%s: %.*s", f->name, other->name,
+                        other->value ? " " : "", other->value ? other->value : "",
                         quoted_length(other), other->help);
+        other = f->excludes ? flag_find(verb, f->excludes) : NULL;
+        if (given[i] && other && given[other - verb->flag])
+            return fail(ERR_USAGE, "%s and %s exclude each other: leave one out", f->name,
+                        other->name);
     }
     return OK;
 }
@@ -355,6 +360,7 @@ static const char *flag_fault(const Verb *v, const Flag *f)
            : number && !(f->lo < f->hi)                       ? ".lo and .hi are not given"
            : f->kind == FLAG_WHOLE && f->hi > FLAG_WHOLE_MAX  ? ".hi is above FLAG_WHOLE_MAX"
            : f->needs && !flag_find(v, f->needs)              ? ".needs is no flag of the verb"
+           : f->excludes && !flag_find(v, f->excludes)        ? ".excludes is no flag of the verb"
            : f->required && f->default_text
                ? "has .required and .default_text, which exclude each other"
            : f->writes && f->kind != FLAG_TEXT                  ? ".writes is for texts"

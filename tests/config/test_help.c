@@ -36,10 +36,11 @@ static const Flag flags[] = {
     {"--steps", FLAG_FIELD(Options, steps), .value = "S", .lo = 1, .hi = 1000, .default_text = "20",
      .help = "how many steps"},
     {"--stage", FLAG_FIELD(Options, stage), .value = "S", .hi = FLAG_WHOLE_MAX,
-     .help = "which stage"},
+     .excludes = "--json", .help = "which stage"},
     {"--share", FLAG_FIELD(Options, share), .value = "S", .lo_open = true, .hi = 1,
      .needs = "--test", .help = "how much of it"},
-    {"--device", FLAG_FIELD(Options, device), .value = "cpu|cuda", .help = "where"},
+    {"--device", FLAG_FIELD(Options, device), .value = "cpu|cuda", .needs = "--json",
+     .help = "where"},
     {"--names", FLAG_FIELD(Options, names), .value = "a,b", .default_text = "x", .help = "whose"},
 };
 _Static_assert(sizeof flags / sizeof *flags == FLAGS, "as many as the verbs below say");
@@ -239,6 +240,8 @@ static void test_bad_flags(void)
         {"-o a --test t --share 0", "--share 0: expected a number above 0, at most 1"},
         {"-o a --test t --share nan", "--share nan: expected a number above 0, at most 1"},
         {"-o a --share 0.5", "--share needs --test OUT: a second file"},
+        {"-o a --stage 1 --json", "--stage and --json exclude each other: leave one out"},
+        {"-o a --device cuda", "--device needs --json: one JSON object"},
         {"-o a --device gpu", "--device gpu: expected cpu|cuda: where"},
         {"-o a --names a,,b", "--names a,,b: a word between commas is empty"},
     };
