@@ -96,6 +96,8 @@ int hardware_count(const Hardware *hardware, PartKind kind);
 /* Returns the smallest part of this kind that contains all these CPUs, or -1. */
 int hardware_find(const Hardware *hardware, PartKind kind, const cpu_set_t *cpus);
 
+/* Bytes of the longest text of a set of CPUs: "0,2,4, ...". */
+enum { CPUS_TEXT_BYTES = 4 * CPU_SETSIZE };
 /* Writes the CPUs as "0-3,8". If `out` is too small, the text ends with "...". Returns out. */
 char *cpus_write(char *out, size_t room, const cpu_set_t *cpus);
 /* Reads a text of CPUs. Returns false if the text has another form, or is incomplete ("..."). */

@@ -7,11 +7,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { CPUS_BYTES = 256, SWITCHES_BYTES = 256 };
+enum { SWITCHES_BYTES = 256 };
 
-/* Host, CPUs and network switches of a rank, as texts. */
+/* Host, CPUs and network switches of a rank. */
 typedef struct RankPlace {
-    char host[HOST_BYTES], cpus[CPUS_BYTES], switches[SWITCHES_BYTES];
+    char host[HOST_BYTES], switches[SWITCHES_BYTES];
+    cpu_set_t cpus;
 } RankPlace;
 
 /* Copies Slurm's address of this node, "s0.s4.node07", without its last component, the node. */
@@ -26,6 +27,7 @@ static void read_switches(char out[SWITCHES_BYTES])
  * the same name. */
 static void number_nodes(Topology *t, const RankPlace *place)
 {
+    char cpus[CPUS_TEXT_BYTES];
     t->host = mem_new((size_t)t->ranks * sizeof *t->host);
     t->switches = mem_new((size_t)t->ranks * sizeof *t->switches);
     t->node = mem_new((size_t)t->ranks * sizeof *t->node);
@@ -39,18 +41,17 @@ static void number_nodes(Topology *t, const RankPlace *place)
             t->host[t->nodes++] = mem_text(place[r].host);
         }
         t->node[r] = last = node;
-        t->cpus[r] = mem_text(place[r].cpus);
+        t->cpus[r] = mem_text(cpus_write(cpus, sizeof cpus, &place[r].cpus));
     }
 }
 
 void topo_describe(Topology *t, const World *world)
 {
-    cpu_set_t cpus;
-    RankPlace mine = {{0}, {0}, {0}}, *place = mem_new((size_t)world->size * sizeof *place);
+    RankPlace mine = {.host = ""}, *place = mem_new((size_t)world->size * sizeof *place);
     *t = (Topology){.ranks = world->size};
     host_name(mine.host, sizeof mine.host);
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-        cpus_write(mine.cpus, sizeof mine.cpus, &cpus);
+    CPU_ZERO(&mine.cpus);
+    (void)sched_getaffinity(0, sizeof mine.cpus, &mine.cpus);
     read_switches(mine.switches);
     world_gather(world, &mine, sizeof mine, place);
     number_nodes(t, place);

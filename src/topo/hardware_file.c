@@ -2,6 +2,8 @@
 #include "hardware_file.h"
 #include "value.h"
 
+#include "base/escape.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -43,9 +45,6 @@ enum { GPU_KEYS(LIST_CONSTANT) GPU_KEY_COUNT };
 static const char *const gpu_keys[GPU_KEY_COUNT] = {GPU_KEYS(LIST_NAME)};
 
 /* ---- writing ---- */
-
-/* Room for the longest text of a set of CPUs: "0,2,4, ...". */
-enum { CPUS_TEXT_BYTES = 4 * CPU_SETSIZE };
 
 static void print_part(Json *json, const Part *part)
 {
@@ -142,7 +141,7 @@ static Status read_card(const char *path, const Node *n, Card *card)
     const Node *name = value[CARD_KEY_NAME];
     if (name->kind != NODE_SCALAR || strlen(name->text) >= sizeof card->name)
         return value_fail(path, name, "expected a name of at most 47 bytes");
-    strcpy(card->name, name->text);
+    text_escape_to(card->name, sizeof card->name, name->text);
     card->physical = true;
     TRY(value_number(path, value[CARD_KEY_RATE], 0, 1e15, &card->bytes_per_s));
     TRY(value_flag(path, value[CARD_KEY_UP], &card->up));
@@ -182,14 +181,14 @@ static Status read_links(Hardware *h, const char *path, const Node *gpu, int i)
     const Node *value[GPU_KEY_COUNT];
     TRY(value_keys(path, gpu, gpu_keys, GPU_KEY_COUNT, GPU_KEY_COUNT, value));
     const Node *links = value[GPU_KEY_LINKS], *cards = value[GPU_KEY_CARDS];
-    TRY(value_texts(path, links, h->gpus, h->gpu[i].link));
+    TRY(value_texts(path, links, "GPU", h->gpus, h->gpu[i].link));
     for (int k = 0; k < h->gpus; ++k)
         if (!is_link_word(h->gpu[i].link[k]) || (k == i) != (strcmp(h->gpu[i].link[k], "X") == 0))
             return value_fail(path, links->item[k],
                               "expected X for the GPU itself, else NV and a number, PIX, PXB, PHB, "
                               "NODE or SYS");
     h->gpu[i].card = mem_new(((size_t)h->cards + 1) * sizeof *h->gpu[i].card);
-    TRY(value_texts(path, cards, h->cards, h->gpu[i].card));
+    TRY(value_texts(path, cards, "network card", h->cards, h->gpu[i].card));
     for (int k = 0; k < h->cards; ++k)
         if (*h->gpu[i].card[k] && !is_link_word(h->gpu[i].card[k]))
             return value_fail(path, cards->item[k], "expected PIX, PXB, PHB, NODE, SYS or nothing");

@@ -18,7 +18,9 @@ static int next_rank(const Topology *t, int node, int from)
 
 static bool layouts_equal(const Topology *t, int a, int b)
 {
-    if (!t->kind || t->kind[a] != t->kind[b]) return false;
+    const Hardware *hardware = topo_hardware(t, a);
+    if (hardware != topo_hardware(t, b)) return false;
+    if (!hardware) return true;
     int rank_a = next_rank(t, a, 0), rank_b = next_rank(t, b, 0);
     while (rank_a < t->ranks && rank_b < t->ranks) {
         if (strcmp(t->cpus[rank_a], t->cpus[rank_b]) != 0) return false;

@@ -123,23 +123,58 @@ static void swap(int *a, int *b)
     *b = kept;
 }
 
+/* Number of links of a row. Link i joins points i and i + 1 of the row; in a ring, the last one
+ * joins the last point and the first. */
+static int link_count(const Points *p)
+{
+    return p->ring ? p->count : p->count - 1;
+}
+
+static double link_rate(const Points *p, const int *row, int link)
+{
+    return rate_of(p, row[link], row[(link + 1) % p->count]);
+}
+
+/* Returns true if reversing points i to k of the row makes its slowest link faster. It replaces
+ * links i - 1 and k. slow[slow_count]: the slowest links, which must be among them. */
+static bool is_better(const Points *p, const int *row, int i, int k, const int *slow,
+                      int slow_count)
+{
+    double slowest = link_rate(p, row, slow[0]);
+    for (int s = 0; s < slow_count; ++s)
+        if (slow[s] != i - 1 && slow[s] != k) return false;
+    return rate_of(p, row[i - 1], row[k]) > slowest &&
+           (k >= link_count(p) || rate_of(p, row[i], row[(k + 1) % p->count]) > slowest);
+}
+
+/* Reverses the first part of the row that makes its slowest link faster. Returns false if there is
+ * none. Only parts that begin or end at a slowest link are tried, so a row of n points takes a time
+ * in proportion to n. */
+static bool reverse_one(const Points *p, int *row)
+{
+    int slow[2], slow_count = 0;
+    double slowest = slowest_of(p, row);
+    for (int i = 0; i < link_count(p); ++i)
+        if (link_rate(p, row, i) == slowest) {
+            if (slow_count == 2) return false;
+            slow[slow_count++] = i;
+        }
+    for (int i = 1; i < p->count; ++i) {
+        bool begins = slow[0] == i - 1 || (slow_count > 1 && slow[1] == i - 1);
+        int last = slow[slow_count - 1];
+        for (int k = begins ? i + 1 : last; k > i && k < p->count && (begins || k == last); ++k)
+            if (is_better(p, row, i, k, slow, slow_count)) {
+                reverse(row, i, k);
+                return true;
+            }
+    }
+    return false;
+}
+
 /* Reverses parts of the row as long as that makes its slowest link faster. */
 static void improve(const Points *p, int *row)
 {
-    double best = slowest_of(p, row);
-    for (bool better = true; better;) {
-        better = false;
-        for (int i = 1; i < p->count && !better; ++i)
-            for (int k = i + 1; k < p->count && !better; ++k) {
-                reverse(row, i, k);
-                double slowest = slowest_of(p, row);
-                better = slowest > best;
-                if (better)
-                    best = slowest;
-                else
-                    reverse(row, i, k);
-            }
-    }
+    while (reverse_one(p, row)) continue;
 }
 
 static void row_heuristic(const Points *p, int *row)
@@ -189,9 +224,9 @@ static int node_row(const Topology *t, int node, int first, int *row, bool *exac
     return count;
 }
 
-/* Finds a row of the nodes that begins with node 0. The rate between two nodes is that of their
- * fastest pair of ranks. */
-static void nodes_row(const Topology *t, bool ring, int *row, bool *exact)
+/* Finds a row of the nodes. from_0: it begins with node 0. The rate between two nodes is that of
+ * their fastest pair of ranks. */
+static void nodes_row(const Topology *t, bool from_0, bool ring, int *row, bool *exact)
 {
     int n = t->nodes;
     double *rate = mem_new((size_t)n * (size_t)n * sizeof *rate);
@@ -200,20 +235,20 @@ static void nodes_row(const Topology *t, bool ring, int *row, bool *exact)
             double *of = &rate[t->node[a] * n + t->node[b]];
             if (topo_rate(t, a, b) > *of) *of = topo_rate(t, a, b);
         }
-    Points p = {.count = n, .rate = rate, .from_0 = true, .ring = ring};
+    Points p = {.count = n, .rate = rate, .from_0 = from_0, .ring = ring};
     *exact = find_row(&p, row) && *exact;
     mem_free(&rate);
 }
 
-/* Finds a row of all ranks, node by node, that begins with rank 0, which is on node 0. Returns true
- * if the order of the nodes and all orders inside nodes are exact. */
-static bool levels_row(const Topology *t, bool ring, int *row)
+/* Finds a row of all ranks, node by node. from_0: it begins with rank 0, which is on node 0.
+ * Returns true if the order of the nodes and all orders inside nodes are exact. */
+static bool levels_row(const Topology *t, bool from_0, bool ring, int *row)
 {
     bool exact = true;
     int at = 0, *node = mem_new((size_t)t->nodes * sizeof *node);
-    nodes_row(t, ring, node, &exact);
+    nodes_row(t, from_0, ring, node, &exact);
     for (int i = 0; i < t->nodes; ++i)
-        at += node_row(t, node[i], i == 0 ? 0 : -1, row + at, &exact);
+        at += node_row(t, node[i], from_0 && i == 0 ? 0 : -1, row + at, &exact);
     mem_free(&node);
     return exact;
 }
@@ -237,7 +272,7 @@ static void find_order(const Topology *t, bool ring, Order *order)
         Points p = {.count = t->ranks, .rate = t->bytes_per_s, .from_0 = ring, .ring = ring};
         find_row(&p, order->rank);
     } else {
-        order->search = levels_row(t, ring, order->rank) ? ORDER_LEVELS : ORDER_HEURISTIC;
+        order->search = levels_row(t, ring, ring, order->rank) ? ORDER_LEVELS : ORDER_HEURISTIC;
     }
     rate_order(t, ring, order);
 }
@@ -271,6 +306,6 @@ int *topo_places_by_node(const Topology *t)
 int *topo_places(const Topology *t, OrderSearch *search)
 {
     int *map = mem_new((size_t)t->ranks * sizeof *map);
-    *search = levels_row(t, false, map) ? ORDER_LEVELS : ORDER_HEURISTIC;
+    *search = levels_row(t, true, false, map) ? ORDER_LEVELS : ORDER_HEURISTIC;
     return map;
 }

@@ -9,18 +9,21 @@ static const size_t FILE_BYTES = (size_t)1 << 30;
 
 static Status read_places(int *map, int ranks, const char *path, const Node *root)
 {
-    if (root->kind != NODE_LIST || root->count != ranks) {
-        char what[80];
-        snprintf(what, sizeof what, "expected a list with a process for each of %d ranks", ranks);
-        return value_fail(path, root, what);
-    }
+    if (root->kind != NODE_LIST)
+        return value_fail(path, root, "expected a list with a process for each of %d ranks, not %s",
+                          ranks, node_kind_name(root));
+    if (root->count != ranks)
+        return value_fail(path, root, "expected a list with a process for each of %d ranks, not %d",
+                          ranks, root->count);
     for (int r = 0; r < ranks; ++r) {
         TRY(value_whole(path, root->item[r], 0, ranks - 1, &map[r]));
         for (int k = 0; k < r; ++k)
             if (map[k] == map[r])
-                return value_fail(path, root->item[r], "this process is there twice");
+                return value_fail(path, root->item[r], "process %d is there twice", map[r]);
     }
-    return map[0] == 0 ? OK : value_fail(path, root->item[0], "process 0 must play rank 0");
+    return map[0] == 0 ? OK
+                       : value_fail(path, root->item[0],
+                                    "process 0 must play rank 0: begin the list with 0");
 }
 
 Status places_read(int **map, int ranks, const char *path)

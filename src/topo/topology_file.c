@@ -5,6 +5,7 @@
 #include "topo.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +14,6 @@ enum { VERSION = 1 };
 static const size_t FILE_BYTES = (size_t)1 << 30;
 
 /* ---- reading ---- */
-
-/* Reads a symmetric matrix. least: smallest allowed value off the diagonal. */
-static Status read_matrix(const char *path, const Node *n, int ranks, double least, double *matrix)
-{
-    if (n->kind != NODE_LIST || n->count != ranks)
-        return value_fail(path, n, "expected a row for each rank");
-    for (int a = 0; a < ranks; ++a) {
-        const Node *row = n->item[a];
-        if (row->kind != NODE_LIST || row->count != ranks)
-            return value_fail(path, row, "expected a number for each rank");
-        for (int b = 0; b < ranks; ++b) {
-            double *to = &matrix[(int64_t)a * ranks + b];
-            TRY(value_number(path, row->item[b], a == b ? 0 : least, a == b ? 0 : 1e30, to));
-            if (b < a && *to != matrix[(int64_t)b * ranks + a])
-                return value_fail(path, row->item[b], "the matrix is not symmetric");
-        }
-    }
-    return OK;
-}
 
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_topology")                                                                \
@@ -47,6 +29,38 @@ static Status read_matrix(const char *path, const Node *n, int ranks, double lea
 enum { FILE_KEYS(LIST_CONSTANT) KEY_COUNT, KEYS_REQUIRED = KEY_LATENCY };
 static const char *const key_names[KEY_COUNT] = {FILE_KEYS(LIST_NAME)};
 
+/* Fails unless the matrix of `key`, or a row of it, is a list with an item for each rank. */
+static Status check_length(const char *path, const Node *n, int key, const char *item, int ranks)
+{
+    if (n->kind != NODE_LIST)
+        return value_fail(path, n, "%s: expected a list with a %s for each rank, not %s",
+                          key_names[key], item, node_kind_name(n));
+    if (n->count == ranks) return OK;
+    return value_fail(path, n, "%s: expected a %s for each of %d ranks, not %d", key_names[key],
+                      item, ranks, n->count);
+}
+
+/* Reads the symmetric matrix of `key`. least: smallest allowed value off the diagonal. */
+static Status read_matrix(const char *path, const Node *n, int key, int ranks, double least,
+                          double *matrix)
+{
+    TRY(check_length(path, n, key, "row", ranks));
+    for (int a = 0; a < ranks; ++a) {
+        const Node *row = n->item[a];
+        TRY(check_length(path, row, key, "number", ranks));
+        for (int b = 0; b < ranks; ++b) {
+            double *to = &matrix[(int64_t)a * ranks + b];
+            TRY(value_number(path, row->item[b], a == b ? 0 : least, a == b ? 0 : 1e30, to));
+            double mirrored = b < a ? matrix[(int64_t)b * ranks + a] : *to;
+            if (*to != mirrored)
+                return value_fail(path, row->item[b],
+                                  "%s is not symmetric: %g from rank %d to %d, but %g back",
+                                  key_names[key], *to, a, b, mirrored);
+        }
+    }
+    return OK;
+}
+
 static Status read_nodes(Topology *t, const char *path, const Node *n)
 {
     for (int r = 0; r < t->ranks; ++r)
@@ -56,7 +70,7 @@ static Status read_nodes(Topology *t, const char *path, const Node *n)
     for (int i = 0; i < t->nodes; ++i) {
         int r = 0;
         while (r < t->ranks && t->node[r] != i) ++r;
-        if (r == t->ranks) return value_fail(path, n, "a node has no rank");
+        if (r == t->ranks) return value_fail(path, n, "node %d, %.80s, has no rank", i, t->host[i]);
     }
     return OK;
 }
@@ -69,13 +83,17 @@ static Status read_matrices(Topology *t, const char *path, const Node *root,
     if (!value[KEY_LATENCY] && !value[KEY_RATE] && !value[KEY_TOGETHER]) return OK;
     for (int key = KEY_LATENCY; key <= KEY_TOGETHER; ++key)
         if (!value[key])
-            return value_fail(path, root, "only some of latency_s, bytes_s, together_bytes_s");
+            return value_fail(path, root,
+                              "key `%s` is missing: latency_s, bytes_s and "
+                              "together_bytes_s go together",
+                              key_names[key]);
     t->latency_s = mem_new(bytes + 1);
     t->bytes_per_s = mem_new(bytes + 1);
     t->together_bytes_per_s = mem_new(bytes + 1);
-    TRY(read_matrix(path, value[KEY_LATENCY], t->ranks, 0, t->latency_s));
-    TRY(read_matrix(path, value[KEY_RATE], t->ranks, 1, t->bytes_per_s));
-    return read_matrix(path, value[KEY_TOGETHER], t->ranks, 1, t->together_bytes_per_s);
+    TRY(read_matrix(path, value[KEY_LATENCY], KEY_LATENCY, t->ranks, 0, t->latency_s));
+    TRY(read_matrix(path, value[KEY_RATE], KEY_RATE, t->ranks, 1, t->bytes_per_s));
+    return read_matrix(path, value[KEY_TOGETHER], KEY_TOGETHER, t->ranks, 1,
+                       t->together_bytes_per_s);
 }
 
 /* Reads the kinds of hardware, and the kind of each node. */
@@ -84,7 +102,9 @@ static Status read_hardware(Topology *t, const char *path, const Node *root,
 {
     const Node *kinds = value[KEY_HARDWARE], *of = value[KEY_KIND];
     if (!kinds && !of) return OK;
-    if (!kinds || !of) return value_fail(path, root, "only one of hardware, hardware_of");
+    if (!kinds || !of)
+        return value_fail(path, root, "key `%s` is missing: hardware and hardware_of go together",
+                          key_names[kinds ? KEY_KIND : KEY_HARDWARE]);
     if (kinds->kind != NODE_LIST || kinds->count > t->nodes)
         return value_fail(path, kinds, "expected a list of at most one kind for each node");
     if (of->kind != NODE_LIST || of->count != t->nodes)
@@ -103,7 +123,10 @@ static Status read_root(Topology *t, const char *path, const Node *root)
     const Node *value[KEY_COUNT];
     int version;
     TRY(value_keys(path, root, key_names, KEY_COUNT, KEYS_REQUIRED, value));
-    TRY(value_whole(path, value[KEY_VERSION], VERSION, VERSION, &version));
+    TRY(value_whole(path, value[KEY_VERSION], 0, INT_MAX, &version));
+    if (version != VERSION)
+        return value_fail(path, value[KEY_VERSION], "this weft reads version %d, not %d", VERSION,
+                          version);
     const Node *hosts = value[KEY_HOSTS], *node = value[KEY_NODE];
     if (node->kind != NODE_LIST || node->count > TOPO_RANKS_MAX)
         return value_fail(path, node,
@@ -117,12 +140,12 @@ static Status read_root(Topology *t, const char *path, const Node *root)
     t->switches = mem_new(nodes * sizeof *t->switches);
     t->cpus = mem_new((ranks + 1) * sizeof *t->cpus);
     t->node = mem_new((ranks + 1) * sizeof *t->node);
-    TRY(value_texts(path, hosts, t->nodes, t->host));
+    TRY(value_texts(path, hosts, "node", t->nodes, t->host));
     TRY(read_nodes(t, path, node));
-    TRY(value_texts(path, value[KEY_CPUS], t->ranks, t->cpus));
+    TRY(value_texts(path, value[KEY_CPUS], "rank", t->ranks, t->cpus));
     TRY(read_matrices(t, path, root, value));
     if (value[KEY_SWITCHES])
-        TRY(value_texts(path, value[KEY_SWITCHES], t->nodes, t->switches));
+        TRY(value_texts(path, value[KEY_SWITCHES], "node", t->nodes, t->switches));
     else
         for (int n = 0; n < t->nodes; ++n) t->switches[n] = mem_text("");
     return read_hardware(t, path, root, value);

@@ -6,17 +6,20 @@
 
 #include "config/yaml.h"
 
-/* Returns ERR_CONFIG with the message "path:line:column: what". */
-Status value_fail(const char *path, const Node *at, const char *what);
+/* Returns ERR_CONFIG with the message "path:line:column: " and what printf would print. */
+Status value_fail(const char *path, const Node *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 Status value_number(const char *path, const Node *n, double least, double most, double *value);
 /* Reads a whole number. */
 Status value_whole(const char *path, const Node *n, int least, int most, int *value);
 /* Reads a flag, which must be true or false. */
 Status value_flag(const char *path, const Node *n, bool *value);
-/* Reads a text, owned by the caller. Frees the previous *text. */
+/* Reads a text, owned by the caller, and escapes characters that a terminal must not get. Frees the
+ * previous *text. */
 Status value_text(const char *path, const Node *n, char **text);
-/* Reads a list of exactly `count` texts, each owned by the caller. */
-Status value_texts(const char *path, const Node *n, int count, char **text);
+/* Reads a list of exactly `count` texts, each owned by the caller. of: what there is a text for, as
+ * "node", in messages. */
+Status value_texts(const char *path, const Node *n, const char *of, int count, char **text);
 /* Finds the values of `count` keys in a mapping. value[i] is the value of key name[i], or NULL if
  * the mapping does not have this key. Errors: one of the first `required` keys is missing, or the
  * mapping has a key that is not in `name`. */

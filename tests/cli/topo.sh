@@ -35,6 +35,10 @@ holds "places: $(tail -n 1 places.yaml)" test "$(tail -n 1 places.yaml)" = '[0, 
 check 0 'hardware not described' "$WEFT" topo show --from far.json --html far.html
 holds 'such a page, too' grep -q 'hardware not described' far.html
 check 64 'expected a grid of 4 ranks' "$WEFT" topo find --from far.json --grid 2x1x3
+holds 'a wrong grid is refused before anything is printed' test ! -s out
+check 64 '--from and -n exclude each other' "$WEFT" topo show -n 2 --from far.json
+check 64 '--from and -n exclude each other' "$WEFT" topo find -n 2 --from far.json
+check 0 'a, b: hardware not described' "$WEFT" topo show --from far.json
 check 66 'none.json' "$WEFT" topo find --from none.json
 sed 's/"latency_s"/"lateness"/' far.json >broken.json
 check 78 'broken.json:2:2: unknown key' "$WEFT" topo show --from broken.json

@@ -4,6 +4,33 @@
 #include "../parallel/mpi_main.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* CPUs that sched_getaffinity returns; NULL: those of this process */
+static const cpu_set_t *pretended;
+
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *cpus)
+{
+    if (!pretended) return syscall(SYS_sched_getaffinity, pid, bytes, cpus) < 0 ? -1 : 0;
+    *cpus = *pretended;
+    return 0;
+}
+
+/* Every second CPU of a large node, as where its two sockets take turns. */
+static void test_many_cpus(void)
+{
+    Topology t;
+    cpu_set_t even, back;
+    CPU_ZERO(&even);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu += 2) CPU_SET(cpu, &even);
+    pretended = &even;
+    topo_describe(&t, &test_world);
+    pretended = NULL;
+    for (int r = 0; r < t.ranks; ++r)
+        CU_ASSERT(cpus_read(t.cpus[r], &back) && CPU_EQUAL(&back, &even));
+    topo_fini(&t);
+}
 
 /* Three ranks of this host, as if they were on three nodes. */
 static void test_kinds(void)
@@ -31,7 +58,8 @@ static void test_kinds(void)
 
 int main(int argc, char **argv)
 {
-    static const HarnessTest tests[] = {{"kinds of nodes", test_kinds}};
+    static const HarnessTest tests[] = {{"kinds of nodes", test_kinds},
+                                        {"many CPUs", test_many_cpus}};
     setenv("SLURM_TOPOLOGY_ADDR", "s0.s4.node7", 1);
-    return mpi_test_run(argc, argv, "describe", tests, 1, 3);
+    return mpi_test_run(argc, argv, "describe", tests, 2, 3);
 }

@@ -48,6 +48,13 @@ static void test_layouts(void)
     topo_fini(&t);
 
     t = make(other);
+    t.kind[0] = t.kind[1] = -1; /* not described: one layout, whatever the ranks' CPUs are */
+    layout = topo_layouts(&t, &count);
+    CU_ASSERT_EQUAL(count, 1);
+    mem_free(&layout);
+    topo_fini(&t);
+
+    t = make(other);
     layout = topo_layouts(&t, &count);
     CU_ASSERT(count == 2 && layout[1] == 1);
     mem_free(&layout);
@@ -209,18 +216,18 @@ static void test_broken_files(void)
         {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [NV1], cards: []}]"),
          "expected X for the GPU"},
         {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [], cards: []}]"),
-         "wrong number of texts"},
+         "expected 1 texts, one for each GPU, not 0"},
         {NODE_OF("[]", "[]", "[{name: g, bus: [], numa: 0, links: [X], cards: []}]"),
-         "expected a text"},
+         "expected a text, not a list"},
         {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [X], cards: [PIX]}]"),
-         "wrong number of texts"},
+         "expected 0 texts, one for each network card, not 1"},
         {NODE_OF("[]", "[{name: x, bytes_s: 1, up: true, numa: 0}]",
                  "[{name: g, bus: b, numa: 0, links: [X], cards: [near]}]"),
          "expected PIX, PXB"},
         {"{weft_topology: 1, hosts: [a], node: [0], cpus: ['0'], hardware: []}",
-         ":1:1: only one of hardware"},
+         ":1:1: key `hardware_of` is missing: hardware and hardware_of go"},
         {"{weft_topology: 1, hosts: [a], node: [0], cpus: ['0'], switches: []}",
-         "wrong number of texts"},
+         "expected 1 texts, one for each node, not 0"},
     };
     char path[] = "/tmp/weft-topo-XXXXXX";
     close(mkstemp(path));

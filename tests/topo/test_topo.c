@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Makes a topology of ranks dealt to nodes in turn, as mpirun --map-by node does. Links within
@@ -59,7 +60,7 @@ static double brute(const Topology *t, int *row, int fixed, bool ring)
 
 static bool is_permutation(const int *rank, int ranks)
 {
-    bool seen[256] = {false};
+    bool seen[1024] = {false};
     for (int i = 0; i < ranks; ++i) {
         if (rank[i] < 0 || rank[i] >= ranks || seen[rank[i]]) return false;
         seen[rank[i]] = true;
@@ -170,11 +171,37 @@ static void test_levels(void)
         topo_fini(&t);
     }
 
+    /* node 0 is the middle of the fastest path: its links to the other two nodes are fast */
+    t = make(24, 3, 1, 1, 5);
+    for (int a = 0; a < 24; ++a)
+        for (int b = 0; b < 24; ++b)
+            if (t.node[a] != t.node[b] && t.node[a] && t.node[b]) t.bytes_per_s[a * 24 + b] = 1e8;
+    topo_path(&t, &ring);
+    CU_ASSERT(ring.search == ORDER_LEVELS && is_permutation(ring.rank, 24));
+    CU_ASSERT_EQUAL(ring.slowest, 1e9);
+    order_fini(&ring);
+    topo_fini(&t);
+
     t = make(30, 1, 1, 1000, 2);
     topo_ring(&t, &ring);
     CU_ASSERT_EQUAL(ring.search, ORDER_HEURISTIC);
     CU_ASSERT(is_permutation(ring.rank, 30));
     order_fini(&ring);
+    topo_fini(&t);
+}
+
+/* The heuristic takes a time in proportion to the square of the ranks. With the cube it would take
+ * a minute of the processor. */
+static void test_many_ranks(void)
+{
+    Topology t = make(1000, 1, 1, 1000000, 4);
+    Order path;
+    clock_t begin = clock();
+    topo_path(&t, &path);
+    CU_ASSERT((double)(clock() - begin) / CLOCKS_PER_SEC < 5);
+    CU_ASSERT_EQUAL(path.search, ORDER_HEURISTIC);
+    CU_ASSERT(is_permutation(path.rank, 1000));
+    order_fini(&path);
     topo_fini(&t);
 }
 
@@ -245,21 +272,34 @@ static void test_files(void)
     } bad[] = {
         {"[]", "expected a mapping"},
         {"{weft_topology: 2}", ":1:1: key `hosts` is missing"},
-        {"{hast: 1}", "unknown key"},
-        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 2], [1, 0]]}", "not symmetric"},
-        {HEAD GOOD "node: [0, 0], bytes_s: [[0, -2], [-2, 0]]}", "expected a number from 1"},
+        {"{hast: 1}", "unknown key 'hast'; did you mean 'hosts'?"},
+        {"{zz: 1}", "unknown key 'zz'; there are: weft_topology, hosts, node, cpus, latency_s, "},
+        {"{weft_topology: 2, hosts: [a], cpus: ['0'], node: [0]}",
+         ":1:17: this weft reads version 1, not 2"},
+        {"{weft_topology: 1, hosts: [a, b], cpus: ['0'], node: [0]}", "node 1, b, has no rank"},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 2], [1, 0]]}",
+         "bytes_s is not symmetric: 1 from rank 1 to 0, but 2 back"},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 'x'], [1, 0]]}", "to 1e+30, not \"x\""},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, []], [1, 0]]}", "to 1e+30, not a list"},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, -2], [-2, 0]]}", "to 1e+30, not -2"},
         {HEAD GOOD "node: [0, 0], bytes_s: [[0, .nan], [1, 0]]}", "expected a number from 1"},
-        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1]]}", "a row for each rank"},
-        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1], [1]]}", "a number for each rank"},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1]]}",
+         "bytes_s: expected a row for each of 2 ranks, not 1"},
+        {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1], [1]]}",
+         "bytes_s: expected a number for each of 2 ranks, not 1"},
         {HEAD GOOD "node: [0, 1], bytes_s: [[0, 1], [1, 0]]}", "expected a number from 0 to 0"},
-        {HEAD GOOD "node: [0], bytes_s: [[0]]}", "wrong number of texts"},
-        {HEAD GOOD "node: [], bytes_s: []}", "wrong number of texts"},
-        {HEAD GOOD "node: [0, 0]}", "only some of latency_s"},
+        {HEAD GOOD "node: [0], bytes_s: [[0]]}", "expected 1 texts, one for each rank, not 2"},
+        {HEAD GOOD "node: [], bytes_s: []}", "expected 0 texts, one for each rank, not 2"},
+        {HEAD GOOD "node: [0, 0]}", "key `bytes_s` is missing: latency_s, bytes_s and"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         write_text(topo_path_, bad[i].text);
         CHECK_FAILS(topo_read(&t, topo_path_), ERR_CONFIG, bad[i].message);
     }
+    write_text(topo_path_, "{weft_topology: 1, hosts: [\"a\\e[2J\"], cpus: ['0'], node: [0]}");
+    CHECK_OK(topo_read(&t, topo_path_));
+    CU_ASSERT_STRING_EQUAL(t.host[0], "a\\u001b[2J");
+    topo_fini(&t);
     static const int places[] = {0, 2, 1};
     int *map;
     CHECK_OK(places_write(places, 3, map_path));
@@ -268,7 +308,7 @@ static void test_files(void)
     mem_free(&map);
     CHECK_FAILS(places_read(&map, 4, map_path), ERR_CONFIG, "a process for each of 4 ranks");
     write_text(map_path, "[0, 1, 1]");
-    CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "there twice");
+    CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "process 1 is there twice");
     write_text(map_path, "[1, 0, 2]");
     CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "process 0 must play rank 0");
     unlink(topo_path_);
@@ -304,5 +344,5 @@ static void test_tournament(void)
 }
 
 TEST_MAIN("topo", {"exact orders", test_exact}, {"trees", test_tree}, {"levels", test_levels},
-          {"slow pairs", test_slow}, {"slow nodes", test_slow_node}, {"files", test_files},
-          {"tournament", test_tournament})
+          {"many ranks", test_many_ranks}, {"slow pairs", test_slow},
+          {"slow nodes", test_slow_node}, {"files", test_files}, {"tournament", test_tournament})

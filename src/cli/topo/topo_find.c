@@ -12,7 +12,7 @@ typedef struct FindOptions {
 
 static const Flag flags[] = {
     FLAG_RANKS(FindOptions),
-    {"--from", FLAG_FIELD(FindOptions, from), .value = "FILE",
+    {"--from", FLAG_FIELD(FindOptions, from), .value = "FILE", .excludes = "-n",
      .help = "a file of weft topo show --save, perhaps from another machine, instead of measuring"},
     {"--grid", FLAG_FIELD(FindOptions, grid), .value = "DxPxT",
      .help = "also print the slowest links of this grid, in the launcher's order and in the one "
@@ -68,19 +68,25 @@ static void print_links(const char *name, GridLinks links)
     printf("\n");
 }
 
-static Status print_grid(const Topology *t, const char *text, const int *map)
+/* Reads --grid; text may be NULL. */
+static Status read_grid(const Topology *t, const char *text, GridShape *shape)
 {
-    GridShape shape;
     int read = 0;
-    if (sscanf(text, "%dx%dx%d%n", &shape.dp, &shape.pp, &shape.tp, &read) != 3 || text[read] ||
-        shape.dp < 1 || shape.pp < 1 || shape.tp < 1 ||
-        (int64_t)shape.dp * shape.pp * shape.tp != t->ranks)
-        return fail(ERR_USAGE, "--grid %s: expected a grid of %d ranks, as %dx1x1", text, t->ranks,
-                    t->ranks);
+    if (!text || (sscanf(text, "%dx%dx%d%n", &shape->dp, &shape->pp, &shape->tp, &read) == 3 &&
+                  !text[read] && shape->dp > 0 && shape->pp > 0 && shape->tp > 0 &&
+                  (int64_t)shape->dp * shape->pp * shape->tp == t->ranks))
+        return OK;
+    return fail(ERR_USAGE,
+                "--grid %s: expected a grid of %d rank%s, replicas x stages x tensor "
+                "ranks, as %dx1x1",
+                text, t->ranks, t->ranks == 1 ? "" : "s", t->ranks);
+}
+
+static void print_grid(const Topology *t, const char *text, GridShape shape, const int *map)
+{
     printf("grid %s\n", text);
     print_links("launcher's order", topo_grid_links(t, shape, NULL));
     print_links("found", topo_grid_links(t, shape, map));
-    return OK;
 }
 
 static Status find(const Topology *t, const void *options)
@@ -88,11 +94,13 @@ static Status find(const Topology *t, const void *options)
     const FindOptions *o = options;
     Order ring, path;
     OrderSearch search;
+    GridShape shape = {0};
     if (!t->bytes_per_s || t->ranks == 0)
         return fail(ERR_CONFIG,
                     "%s: has no measured links between ranks; weft topo show -n RANKS "
                     "--save FILE writes such a file",
                     o->from);
+    TRY(read_grid(t, o->grid, &shape));
     topo_ring(t, &ring);
     topo_path(t, &path);
     int *map = topo_places(t, &search);
@@ -102,8 +110,8 @@ static Status find(const Topology *t, const void *options)
     printf("places (%s):", search_text(search));
     for (int r = 0; r < t->ranks; ++r) printf(" %d", map[r]);
     printf("\n");
-    Status status = o->grid ? print_grid(t, o->grid, map) : OK;
-    if (status == OK && o->save) status = places_write(map, t->ranks, o->save);
+    if (o->grid) print_grid(t, o->grid, shape, map);
+    Status status = o->save ? places_write(map, t->ranks, o->save) : OK;
     mem_free(&map);
     order_fini(&path);
     order_fini(&ring);

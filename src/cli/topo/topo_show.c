@@ -16,7 +16,7 @@ typedef struct ShowOptions {
 
 static const Flag flags[] = {
     FLAG_RANKS(ShowOptions),
-    {"--from", FLAG_FIELD(ShowOptions, from), .value = "FILE",
+    {"--from", FLAG_FIELD(ShowOptions, from), .value = "FILE", .excludes = "-n",
      .help = "a file of --save, perhaps from another machine, or hwloc's XML of a node (lstopo "
              "FILE.xml), instead of measuring"},
     {"--save", FLAG_FIELD(ShowOptions, save), .value = "FILE", .writes = true,

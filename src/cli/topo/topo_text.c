@@ -6,7 +6,7 @@
 
 /* largest numbers of ranks listed on a part, of names of nodes listed for a layout, and of slow
  * pairs or slow nodes; bytes of a list of CPUs */
-enum { RANKS_LISTED = 16, NODES_LISTED = 8, PAIRS_LISTED = 10, CPUS_TEXT_BYTES = 200 };
+enum { RANKS_LISTED = 16, NODES_LISTED = 8, PAIRS_LISTED = 10, CPUS_SHOWN_BYTES = 200 };
 
 static void print_nodes(const Topology *t)
 {
@@ -43,7 +43,7 @@ static void print_size(const char *name, int64_t bytes)
  * and have the same ranks. Returns the part after these cores, or -1. */
 static int print_cores(const Topology *t, int node, const Hardware *h, int first)
 {
-    char text[CPUS_TEXT_BYTES];
+    char text[CPUS_SHOWN_BYTES];
     int core, next = first, count = 0, last = 0;
     int64_t l2_bytes, l2_first;
     cpu_set_t cpus;
@@ -75,7 +75,7 @@ static int print_cores(const Topology *t, int node, const Hardware *h, int first
 static void print_part(const Hardware *h, int index)
 {
     const Part *part = &h->part[index];
-    char text[CPUS_TEXT_BYTES];
+    char text[CPUS_SHOWN_BYTES];
     printf("%*s", 2 * part->depth + 4, "");
     if (part->kind == PART_PACKAGE) printf("socket %d", part->number);
     if (part->kind == PART_NUMA) printf("NUMA node %d,", part->number);
@@ -249,6 +249,7 @@ void topo_print_text(const Topology *t)
 {
     if (t->ranks > 0) print_nodes(t);
     print_layouts(t);
+    if (t->ranks == 1) printf("\none rank has no links; to measure some: -n RANKS, or srun\n");
     if (t->ranks < 2) return;
     if (!t->bytes_per_s) {
         printf("\nlinks not measured\n");
