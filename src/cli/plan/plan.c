@@ -27,7 +27,7 @@ typedef struct PlanFlags {
 static const Flag flags[] = {
     {"--ranks", FLAG_FIELD(PlanFlags, ranks), .value = "N", .lo = 1, .hi = INT32_MAX,
      .help = "plan for N ranks instead of those of grid; grid.dp is computed"},
-    {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX,
+    {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX, .excludes = "--choose",
      .help = "also print the memory and chunks of this stage; with --json only this stage"},
     {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
      .help = "with train.device=cuda: plan for an h100, h200 or a100, also if this machine has "
@@ -51,7 +51,7 @@ static const Flag flags[] = {
      .default_text = "10", .help = "number of plans that --choose prints"},
     {"--any-bits", FLAG_FIELD(PlanFlags, any_bits), .needs = "--choose",
      .help = "also plans whose bits hold on some grids only, each marked"},
-    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,
+    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true, .excludes = "--choose",
      .help = "write a picture of the schedule"},
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
 };

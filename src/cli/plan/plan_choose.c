@@ -49,6 +49,8 @@ typedef struct Choosing {
     double limit;
     /* number of plans by outcome */
     int outcomes[CHOICE_OUTCOMES];
+    /* memory of the smallest plan that is too large, in bytes; INFINITY: there is none */
+    double too_large_bytes;
     /* reasons why the first refused plan was refused, and why the first plan without forecast has
      * none; "": there is no such plan */
     char refused[WHY_TEXT], unmeasured[WHY_TEXT];
@@ -157,6 +159,8 @@ static void try_order(Choosing *c, Candidate of, int order)
             Outcome outcome = try_candidate(c, &of, true, &found);
             ++c->outcomes[outcome];
             if (outcome == CHOICE_FITS) keep(c, &found);
+            if (outcome == CHOICE_TOO_LARGE)
+                c->too_large_bytes = fmin(c->too_large_bytes, found.bytes);
             fits = fits || outcome == CHOICE_FITS;
             if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) return;
             /* assumes that the schedule is not near the best with other values of grid.zero
@@ -307,6 +311,9 @@ static void print_text(const Choosing *c, FILE *out)
                 "~ too near to call: %d plans are within %.0f %% of the first, the error of "
                 "forecasts; to compare two of them: weft bench step CONFIG KEYS -n %d\n",
                 near, 100 * NEAR, c->from->ranks);
+    if (c->outcomes[CHOICE_UNMEASURED])
+        fprintf(out, "not forecast, and perhaps faster: %d, the first because %s\n",
+                c->outcomes[CHOICE_UNMEASURED], c->unmeasured);
     if (c->from->machine->has_rates)
         fprintf(out, "times follow from given rates, not from measured times\n");
     put_keys(&c->choice[0].of, keys);
@@ -325,6 +332,7 @@ static void print_json(const Choosing *c, FILE *out)
     json_int(&json, "impossible", c->outcomes[CHOICE_REFUSED]);
     json_int(&json, "other_bits", c->outcomes[CHOICE_OTHER_BITS]);
     json_int(&json, "unmeasured", c->outcomes[CHOICE_UNMEASURED]);
+    json_text(&json, "unmeasured_because", c->unmeasured);
     json_bool(&json, "described", c->from->machine->has_rates);
     json_array(&json, "plans");
     for (int i = 0; i < shown; ++i) {
@@ -346,23 +354,41 @@ static void print_json(const Choosing *c, FILE *out)
 
 /* ---- the verb's part ---- */
 
+/* Returns "text; more", and frees both. */
+static char *joined(char *text, char *more)
+{
+    char *both = mem_format("%s; %s", text, more);
+    mem_free(&text);
+    mem_free(&more);
+    return both;
+}
+
+/* Fails with the number of plans by outcome, and a reason for each outcome. */
 static Status none_fits(const Choosing *c)
 {
-    char bytes[CELL];
-    const char *why = *c->unmeasured ? c->unmeasured
-                      : *c->refused  ? c->refused
-                                     : "too little memory";
-    return fail(ERR_CONFIG,
-                "no plan for %d ranks: %d need more than %s a rank, %d give other bits "
-                "(--any-bits), %d have times that were not measured, %d are impossible: %s",
-                c->from->ranks, c->outcomes[CHOICE_TOO_LARGE], text_bytes(c->limit, bytes),
-                c->outcomes[CHOICE_OTHER_BITS], c->outcomes[CHOICE_UNMEASURED],
-                c->outcomes[CHOICE_REFUSED], why);
+    const int *n = c->outcomes;
+    char limit[CELL], least[CELL], *text = mem_format("no plan for %d ranks", c->from->ranks);
+    if (n[CHOICE_TOO_LARGE])
+        text = joined(text, mem_format("%d need more than %s a rank, the smallest %s",
+                                       n[CHOICE_TOO_LARGE], text_bytes(c->limit, limit),
+                                       text_bytes(c->too_large_bytes, least)));
+    if (n[CHOICE_OTHER_BITS])
+        text = joined(text, mem_format("%d give other bits (--any-bits)", n[CHOICE_OTHER_BITS]));
+    if (n[CHOICE_UNMEASURED])
+        text = joined(text, mem_format("%d have times that were not measured, the first because %s",
+                                       n[CHOICE_UNMEASURED], c->unmeasured));
+    if (n[CHOICE_REFUSED])
+        text = joined(text, mem_format("%d are impossible, the first because %s", n[CHOICE_REFUSED],
+                                       c->refused));
+    fail(ERR_CONFIG, "%s", text);
+    mem_free(&text);
+    return ERR_CONFIG;
 }
 
 Status plan_choose(const ChooseFrom *from, FILE *out)
 {
-    Choosing c = {.from = from, .limit = from->memory, .best_s = INFINITY};
+    Choosing c = {
+        .from = from, .limit = from->memory, .too_large_bytes = INFINITY, .best_s = INFINITY};
     Status st = OK;
     search(&c);
     if (c.count == 0) st = none_fits(&c);
