@@ -32,6 +32,23 @@ static double tick_step(double range)
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
+/* Widens the range of values. A range is at least 1e-9 of the values, so that the distance of ticks
+ * can be added to them: values may differ in their last bits only. A range of more than VALUE_MAX
+ * has no double, so values beyond it are drawn outside of the picture. */
+static void widen_values(Axes *a)
+{
+    static const double VALUE_MAX = 4e307, VALUE_MIN = 1e-300, RANGE_MIN = 1e-9;
+    a->y0 = fmin(fmax(a->y0, -VALUE_MAX), VALUE_MAX);
+    a->y1 = fmin(fmax(a->y1, -VALUE_MAX), VALUE_MAX);
+    double most = fmax(fabs(a->y0), fabs(a->y1));
+    double margin = a->y1 > a->y0 ? fmax(0.05 * (a->y1 - a->y0), RANGE_MIN * most)
+                    : most > 0    ? 0.1 * most
+                                  : 1;
+    margin = fmax(margin, VALUE_MIN);
+    a->y0 -= margin;
+    a->y1 += margin;
+}
+
 static Axes axes_of(const ChartLine *line, int count)
 {
     Axes a = {INFINITY, -INFINITY, INFINITY, -INFINITY};
@@ -43,9 +60,7 @@ static Axes axes_of(const ChartLine *line, int count)
             a.y1 = fmax(a.y1, line[l].series->value[i]);
         }
     if (a.x1 <= a.x0) a.x1 = a.x0 + 1;
-    double margin = a.y1 > a.y0 ? 0.05 * (a.y1 - a.y0) : fabs(a.y1) > 0 ? 0.1 * fabs(a.y1) : 1;
-    a.y0 -= margin;
-    a.y1 += margin;
+    widen_values(&a);
     return a;
 }
 

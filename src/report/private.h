@@ -8,13 +8,18 @@
 
 #include "observe/history.h"
 
-/* The values of one key of metrics.jsonl, one for each step that has the key. */
+/* The values of one key of metrics.jsonl, one for each step that has the key and a finite value. */
 typedef struct Series {
     /* key in metrics.jsonl; owned */
     char *key;
     /* steps and values, [count]; owned */
     double *step, *value;
+    /* count may be 0 if nulls is not */
     int count, capacity;
+    /* number of lines in which the value is null, which stands for NaN and infinities */
+    int nulls;
+    /* the value of the last line with this key is null */
+    bool ends_null;
 } Series;
 
 /* The content of a run's folder. */

@@ -37,7 +37,8 @@ static double last_step(const RunFiles *run)
 {
     double last = 0;
     for (int i = 0; i < run->series_count; ++i)
-        last = fmax(last, run->series[i].step[run->series[i].count - 1]);
+        if (run->series[i].count > 0)
+            last = fmax(last, run->series[i].step[run->series[i].count - 1]);
     if (run->ledger.starts > 0)
         last = fmax(last, (double)run->ledger.start[run->ledger.starts - 1].to);
     return last;
@@ -58,6 +59,32 @@ static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name
     fprintf(out, "/%s: a line is torn and left out</p>\n", name);
 }
 
+/* Says which curves lack values because these are not finite. */
+static void put_nulls(FILE *out, const RunFiles *run)
+{
+    for (int i = 0; i < run->series_count; ++i) {
+        const Series *s = &run->series[i];
+        if (s->nulls == 0) continue;
+        fputs("<p>", out);
+        html_text(out, run->folder);
+        fputs(": ", out);
+        html_text(out, s->key);
+        fprintf(out, " has no finite value in %d line%s of metrics.jsonl</p>\n", s->nulls,
+                s->nulls == 1 ? "" : "s");
+    }
+}
+
+/* Writes a cell of the outcome. s: the series of the column's key, or NULL. */
+static void put_value(FILE *out, const Series *s, int best)
+{
+    if (s && best == 0 && s->ends_null)
+        fputs("<td>not finite</td>", out);
+    else if (s && s->count > 0)
+        fprintf(out, "<td>%.6g</td>", column_value(s, best));
+    else
+        fputs("<td>-</td>", out);
+}
+
 static void put_outcome(FILE *out, const RunFiles *run, int runs)
 {
     html_section(out, "Outcome");
@@ -69,19 +96,16 @@ static void put_outcome(FILE *out, const RunFiles *run, int runs)
         fputs("<tr><td>", out);
         html_text(out, run[r].folder);
         fprintf(out, "</td><td>%.0f</td>", last_step(&run[r]));
-        for (int c = 0; c < COLUMNS; ++c) {
-            const Series *s = run_series(&run[r], columns[c].key);
-            if (s)
-                fprintf(out, "<td>%.6g</td>", column_value(s, columns[c].best));
-            else if (any_has(run, runs, columns[c].key))
-                fputs("<td>-</td>", out);
-        }
+        for (int c = 0; c < COLUMNS; ++c)
+            if (any_has(run, runs, columns[c].key))
+                put_value(out, run_series(&run[r], columns[c].key), columns[c].best);
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
     for (int r = 0; r < runs; ++r) {
         put_torn(out, &run[r], run[r].metrics_torn, "metrics.jsonl");
         put_torn(out, &run[r], run[r].ledger.torn, "ledger.jsonl");
+        put_nulls(out, &run[r]);
     }
     html_section_end(out);
 }
@@ -115,9 +139,9 @@ static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const 
     bool done = any_has(run, from, key);
     for (int r = from; r < runs; ++r) {
         const Series *s = run_series(&run[r], key);
-        if (s) line[count++] = (ChartLine){run[r].folder, s};
+        if (s && s->count > 0) line[count++] = (ChartLine){run[r].folder, s};
     }
-    if (!done) chart_lines(out, key, line, count);
+    if (!done && count > 0) chart_lines(out, key, line, count);
     mem_free(&line);
 }
 

@@ -39,6 +39,7 @@ static void series_add(Series *s, double step, double value)
         s->step = mem_resize(s->step, (size_t)s->capacity * sizeof *s->step);
         s->value = mem_resize(s->value, (size_t)s->capacity * sizeof *s->value);
     }
+    s->ends_null = false;
     s->step[s->count] = step;
     s->value[s->count++] = value;
 }
@@ -55,6 +56,11 @@ static bool is_number(const JsonScan *scan)
 static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double *step)
 {
     double value;
+    if (scan->at < scan->end && *scan->at == 'n') {
+        Series *s = series_for(run, key);
+        s->ends_null = true;
+        ++s->nulls;
+    }
     if (!is_number(scan)) return json_scan_skip(scan);
     TRY(json_scan_real(scan, &value));
     if (strcmp(key, "step") == 0 && !(value >= 0 && value <= STEP_MAX))
@@ -133,12 +139,25 @@ static Status read_topology(RunFiles *run, const char *folder)
     return st;
 }
 
+/* Reads metrics.jsonl, which the folder of each run with a logged step has. */
+static Status read_metrics(RunFiles *run, const char *folder)
+{
+    char *path = mem_format("%s/metrics.jsonl", folder);
+    Status st = OK;
+    if (access(path, F_OK) != 0)
+        st = fail(ERR_NOINPUT,
+                  "%s: there is no such file: %s is no folder of a run, or that of a run without a "
+                  "first step",
+                  path, folder);
+    if (st == OK) st = read_lines(run, path);
+    mem_free(&path);
+    return st;
+}
+
 Status run_files_read(RunFiles *run, const char *folder)
 {
     *run = (RunFiles){.folder = folder};
-    char *path = mem_format("%s/metrics.jsonl", folder);
-    Status st = read_lines(run, path);
-    mem_free(&path);
+    Status st = read_metrics(run, folder);
     if (st == OK) st = ledger_read(folder, &run->ledger);
     if (st == OK) st = read_topology(run, folder);
     if (st == OK) {

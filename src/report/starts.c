@@ -31,8 +31,8 @@ static void put_starts_table(FILE *out, const LedgerHistory *h)
                 (long long)s->from + 1, (long long)s->to, (long long)s->repeated, s->startup_s,
                 s->steps_s, s->eval_s, s->checkpoint_s,
                 s->complete         ? "by itself"
-                : i + 1 < h->starts ? "none: killed"
-                                    : "none yet");
+                : i + 1 < h->starts ? "none: crashed or killed"
+                                    : "none: still running, crashed or killed");
     }
     fputs("</table>\n", out);
 }

@@ -34,7 +34,7 @@ printf '{"step":24,"steps":4,"ranks":1,"measured":{"compute":1}}\n{"step":30,"st
 check 0 '' "$WEFT" report two -o torn.html
 holds 'a torn line of the ledger is said' grep -q '<p>two/ledger.jsonl: a line is torn and left out</p>' torn.html
 holds 'the last step is the last trained one' grep -q '<td>two</td><td>24</td>' torn.html
-check 66 'empty/metrics.jsonl' "$WEFT" report empty
+check 66 'empty/metrics.jsonl: there is no such file: empty is no folder of a run' "$WEFT" report empty
 check 64 'folders of runs' "$WEFT" report
 echo '{"step":1,"loss":}' >>empty/metrics.jsonl
 check 65 'line 1 of empty/metrics.jsonl' "$WEFT" report empty
@@ -48,6 +48,18 @@ check 64 'is one of the files that are read' "$WEFT" report two -o two/metrics.j
 printf '\377\n' >two/log.txt; rm two/ledger.jsonl
 check 0 '' "$WEFT" report two -o page.html
 holds 'bytes that are not UTF-8' grep -q '<pre>?' page.html
+printf '{"step":1,"loss":2,"auc":null}\n{"step":2,"loss":null,"auc":null}\n{"step":3,"lr":1}\n' >two/metrics.jsonl
+check 0 '' "$WEFT" report two -o page.html
+holds 'a last loss that is not finite' grep -q '<td>two</td><td>3</td><td>not finite</td>' page.html
+holds 'lines without a value' test "$(grep -o '<p>two: [a-z]* has no finite value in [0-9]* lines*' page.html | tr '\n' ';')" = \
+    '<p>two: loss has no finite value in 1 line;<p>two: auc has no finite value in 2 lines;'
+holds 'no curve without values' test "$(grep -o '<figcaption>[a-z]*' page.html | tr '\n' ' ')" = '<figcaption>loss <figcaption>lr '
+# Values whose difference, or whose range, is not a number of ordinary size; a page without end is cut.
+for values in '1 1.0000000000000002' '0.01 0.010000000000000002' '-1e16 -1.0000000000000002e16' '1e308 -1e308' '1e-320 2e-320' '0 5e-324' '5e-324 5e-324'; do
+    printf '{"step":1,"loss":%s}\n{"step":2,"loss":%s}\n' $values >two/metrics.jsonl
+    check 0 '' bash -c 'ulimit -f 1000; exec "$0" report two -o page.html' "$WEFT"
+    holds "$values: a finite curve with ticks" test "$(grep -c 'class="grid"' page.html)" -ge 1 -a -z "$(grep -o '"-*\(nan\|inf\)' page.html)"
+done
 printf '{"step":1e300,"loss":1}\n' >two/metrics.jsonl
 check 65 'is no step' "$WEFT" report two
 
