@@ -102,6 +102,7 @@ check 78 'has no forward time of flatten' "$WEFT" bench step job.yaml train.micr
 # The choice: two replicas take 36 ms and a sum, two stages at least 54 ms.
 check 0 'chosen: grid.dp=2 grid.pp=1 grid.tp=1 grid.zero=0 grid.recompute=none' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml
 holds 'tensor groups were not measured' grep -q '^not forecast, and perhaps faster: [0-9]*, the first because set.yaml: has no' out
+check 0 '2 ranks: ' "$WEFT" plan job.yaml grid.pp=2 --choose --machine set.yaml
 check 64 '--svg and --choose exclude each other' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml --svg no.svg
 check 64 '--top needs --choose: forecast all grids' "$WEFT" plan job.yaml --top 3
 check 0 'chosen: grid.dp=2' timeout 60 mpirun -n 2 "$WEFT" plan job.yaml --choose --machine set.yaml

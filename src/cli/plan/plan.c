@@ -58,28 +58,32 @@ static const Flag flags[] = {
 
 /* ---- ranks ---- */
 
-/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. In
- * the first two cases the configuration's number of replicas is ignored. */
-static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
+/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. */
+static Status count_ranks(const Config *config, const World *world, int64_t given, int *ranks)
+{
+    int64_t count = (config->grid.dp > 0 ? config->grid.dp : 1) * config->grid.pp * config->grid.tp;
+    if (is_launched()) count = world->size;
+    if (given > 0) count = given;
+    if (count > INT32_MAX)
+        return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
+                               (long long)count);
+    *ranks = (int)count;
+    return OK;
+}
+
+/* Makes the number of replicas follow from the ranks, if these are not those of the configuration. */
+static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
-    int64_t wanted = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
-    if (given == 0 && !is_launched()) {
-        if (wanted > INT32_MAX)
-            return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
-                                   (long long)wanted);
-        *ranks = (int)wanted;
-        return OK;
-    }
-    *ranks = given > 0 ? (int)given : world->size;
+    if (given == 0 && !is_launched()) return OK;
     config->grid.dp = 0;
-    if (*ranks % replica == 0) return OK;
-    int64_t below = *ranks / replica * replica;
+    if (ranks % replica == 0) return OK;
+    int64_t below = ranks / replica * replica;
     char fewer[32] = "";
     if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)below);
     return fail(ERR_USAGE,
                 "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: use --ranks %s%lld",
-                *ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
+                ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
                 (long long)(below + replica));
 }
 
@@ -314,10 +318,8 @@ static Status run_job(const Job *job, const PlanFlags *o)
     int ranks = 0;
     DataSet set;
     MachineFile machine = {0};
-    if (o->choose)
-        ranks = o->ranks > 0 ? (int)o->ranks : job->world.size;
-    else
-        TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
+    TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
+    if (!o->choose) TRY(fit_replicas(job->config, o->ranks, ranks));
     TRY(take_input(job->config, o, &set));
     train_take_widths(job->config, &job->world, NULL);
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
