@@ -113,6 +113,12 @@ keys=$(sed -n 's/^chosen: //p' out)
 first=$(awk '/^[~ ] *1 / { print $(/^~/ ? 3 : 2) }' out)
 check 0 "forecast: $first ms a step" "$WEFT" plan job.yaml --ranks 2 $keys --machine slow.yaml
 check 0 '"fit": 1' "$WEFT" plan job.yaml --ranks 1 --choose --machine set.yaml --json
+# Half of the copy for checkpoints, 1.2 MB of parameters, less than all: a run does without the copy, and so does the choice.
+sed 's/width: 24/width: 512/g' job.yaml >wide.yaml
+check 0 '"fit": 1' "$WEFT" plan wide.yaml --ranks 1 --choose --machine rates.yaml --json
+less=$(($(grep -o '"bytes": [0-9]*' out | grep -o '[0-9]*') - 600000))
+check 0 'chosen: grid.dp=1 grid.pp=1 grid.tp=1 grid.zero=0 grid.recompute=none' "$WEFT" plan wide.yaml --ranks 1 --choose --machine rates.yaml train.memory=$less
+check 78 'need more than' "$WEFT" plan wide.yaml --ranks 1 --choose --machine rates.yaml train.memory=$((less - 1000000))
 sed 's/layers: \[/layers: [batch_norm, /' job.yaml >synced.yaml
 check 0 ' other bits' "$WEFT" plan synced.yaml --ranks 2 train.sync_batch_norm=true --choose --any-bits --machine rates.yaml
 check 78 ' give other bits (--any-bits)' "$WEFT" plan synced.yaml --ranks 2 train.sync_batch_norm=true --choose --machine rates.yaml

@@ -109,20 +109,30 @@ static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choi
     return found->bytes > c->limit ? CHOICE_TOO_LARGE : CHOICE_FITS;
 }
 
-/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. */
-static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
+static Outcome try_config(Choosing *c, const Config *config, bool median_only, Choice *found)
 {
-    Config config = configure(c, of);
     Trainer *t = NULL;
     Outcome outcome = CHOICE_REFUSED;
     const DryRun dry_run = {c->from->ranks, NULL, c->from->data};
-    *found = (Choice){.of = *of};
-    if (trainer_dry_run(&t, &config, c->from->world, &dry_run) == OK)
+    found->bytes = 0;
+    if (trainer_dry_run(&t, config, c->from->world, &dry_run) == OK)
         outcome = forecast_of(c, t, median_only, found);
     else
         note(c->refused);
     trainer_free(&t);
     return outcome;
+}
+
+/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. A run that has
+ * no memory for a copy of its state writes checkpoints without one, so this is tried, too. */
+static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
+{
+    Config config = configure(c, of);
+    *found = (Choice){.of = *of};
+    Outcome outcome = try_config(c, &config, median_only, found);
+    if (outcome != CHOICE_TOO_LARGE || !config.checkpoint.background) return outcome;
+    config.checkpoint.background = false;
+    return try_config(c, &config, median_only, found);
 }
 
 /* ---- the search ---- */
