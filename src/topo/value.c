@@ -31,6 +31,8 @@ Status value_number(const char *path, const Node *n, double least, double most, 
     if (n->kind == NODE_SCALAR && !n->quoted) *value = strtod(n->text, &end);
     if (end && end != n->text && !*end && *value >= least && *value <= most) return OK;
     const char *quote = n->kind == NODE_SCALAR && n->quoted ? "\"" : "";
+    if (least == most)
+        return value_fail(path, n, "expected %g, not %s%.40s%s", least, quote, shown(n), quote);
     return value_fail(path, n, "expected a number from %g to %g, not %s%.40s%s", least, most, quote,
                       shown(n), quote);
 }

@@ -184,7 +184,7 @@ static void test_broken_files(void)
         const char *text, *message;
     } bad[] = {
         {FILE_OF("{}", "[0]"), ":3:12: expected a list of at most one kind"},
-        {FILE_OF("[]", "[0]"), ":2:16: expected a number from -1 to -1"},
+        {FILE_OF("[]", "[0]"), ":2:16: expected -1, not 0"},
         {FILE_OF("[]", "[0, 0]"), ":2:15: expected a number for each node"},
         {FILE_OF("[7]", "[0]"), ":3:13: expected a mapping"},
         {FILE_OF("[{cpu: x}]", "[0]"), ":3:13: key `parts` is missing"},
@@ -194,7 +194,7 @@ static void test_broken_files(void)
         {NODE_OF("[{kind: die, number: 0, parent: -1, cpus: 0}]", "[]", "[]"),
          "expected package, numa"},
         {NODE_OF("[{kind: core, number: 0, parent: 0, cpus: 0}]", "[]", "[]"),
-         "expected a number from -1 to -1"},
+         "expected -1, not 0"},
         {NODE_OF("[{kind: core, number: 0.5, parent: -1, cpus: 0}]", "[]", "[]"), "whole number"},
         {NODE_OF("[{kind: core, number: 0, parent: -1, cpus: 0-}]", "[]", "[]"), "expected CPUs"},
         {NODE_OF("[{kind: core, number: 0, parent: -1, cpus: ''}]", "[]", "[]"), "expected CPUs"},

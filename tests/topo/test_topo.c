@@ -287,7 +287,7 @@ static void test_files(void)
          "bytes_s: expected a row for each of 2 ranks, not 1"},
         {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1], [1]]}",
          "bytes_s: expected a number for each of 2 ranks, not 1"},
-        {HEAD GOOD "node: [0, 1], bytes_s: [[0, 1], [1, 0]]}", "expected a number from 0 to 0"},
+        {HEAD GOOD "node: [0, 1], bytes_s: [[0, 1], [1, 0]]}", "expected 0, not 1"},
         {HEAD GOOD "node: [0], bytes_s: [[0]]}", "expected 1 texts, one for each rank, not 2"},
         {HEAD GOOD "node: [], bytes_s: []}", "expected 0 texts, one for each rank, not 2"},
         {HEAD GOOD "node: [0, 0]}", "key `bytes_s` is missing: latency_s, bytes_s and"},

@@ -71,7 +71,7 @@ static Status count_ranks(const Config *config, const World *world, int64_t give
     return OK;
 }
 
-/* Makes the number of replicas follow from the ranks, if these are not those of the configuration. */
+/* Makes the number of replicas follow from the ranks, if these are not the configuration's. */
 static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;

@@ -123,8 +123,8 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
     return outcome;
 }
 
-/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. A run that has
- * no memory for a copy of its state writes checkpoints without one, so this is tried, too. */
+/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. A run that
+ * has no memory for a copy of its state writes checkpoints without one, so this is tried, too. */
 static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
 {
     Config config = configure(c, of);
