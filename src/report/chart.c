@@ -106,6 +106,13 @@ static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
                 colour % CHART_COLOURS, place_x(a, s->step[i]), place_y(a, s->value[i]));
 }
 
+/* Returns the additional class of line l of a chart. */
+static const char *dashes(int l)
+{
+    static const char *const class[] = {"", " dash", " dot"};
+    return class[l / CHART_COLOURS % 3];
+}
+
 static void put_legend(FILE *out, const ChartLine *line, int count)
 {
     fputs("<p>", out);
@@ -113,7 +120,7 @@ static void put_legend(FILE *out, const ChartLine *line, int count)
         fprintf(out,
                 "<svg width=\"26\" height=\"10\" aria-hidden=\"true\"><line class=\"l s%d%s\" "
                 "x1=\"0\" x2=\"24\" y1=\"5\" y2=\"5\" /></svg> ",
-                l % CHART_COLOURS, l >= CHART_COLOURS ? " dash" : "");
+                l % CHART_COLOURS, dashes(l));
         html_text(out, line[l].name);
         fputs(" &#160; ", out);
     }
@@ -158,8 +165,7 @@ void chart_lines(FILE *out, const char *title, const ChartLine *line, int count)
     begin_figure(out, title, WIDTH, HEIGHT);
     put_grid(out, &a);
     for (int l = 0; l < count; ++l) {
-        fprintf(out, "<polyline class=\"l s%d%s\" points=\"", l % CHART_COLOURS,
-                l >= CHART_COLOURS ? " dash" : "");
+        fprintf(out, "<polyline class=\"l s%d%s\" points=\"", l % CHART_COLOURS, dashes(l));
         put_points(out, &a, line[l].series);
         fputs("\" />\n", out);
         put_marks(out, &a, line[l].series, l);

@@ -23,7 +23,7 @@ const char html_style[] =
     "svg text{fill:currentColor;font-size:12px}"
     ".grid{stroke:var(--grid)}.l{fill:none;stroke-width:1.7}"
     ".s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}"
-    ".s4{stroke:var(--e)}.s5{stroke:var(--f)}.dash{stroke-dasharray:6 3}"
+    ".s4{stroke:var(--e)}.s5{stroke:var(--f)}.dash{stroke-dasharray:6 3}.dot{stroke-dasharray:2 3}"
     ".f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.f4{fill:var(--e)}"
     ".f5{fill:var(--f)}.half{fill-opacity:.55}"
     ".box{fill:var(--a);fill-opacity:.05;stroke:currentColor;stroke-opacity:.55}"

@@ -87,7 +87,8 @@ typedef struct ChartLine {
     const char *name;
     const Series *series;
 } ChartLine;
-/* Number of colours. Lines after the sixth use the same colours again, with dashes. */
+/* Number of colours. Lines after the sixth use the same colours again, with dashes, and those after
+ * the twelfth with dots. */
 enum { CHART_COLOURS = 6 };
 /* Writes a figure: lines over the step, and their values in a table. line[count], count > 0. */
 void chart_lines(FILE *out, const char *title, const ChartLine *line, int count);

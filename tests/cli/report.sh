@@ -54,6 +54,9 @@ holds 'a last loss that is not finite' grep -q '<td>two</td><td>3</td><td>not fi
 holds 'lines without a value' test "$(grep -o '<p>two: [a-z]* has no finite value in [0-9]* lines*' page.html | tr '\n' ';')" = \
     '<p>two: loss has no finite value in 1 line;<p>two: auc has no finite value in 2 lines;'
 holds 'no curve without values' test "$(grep -o '<figcaption>[a-z]*' page.html | tr '\n' ' ')" = '<figcaption>loss <figcaption>lr '
+for run in $(seq 13); do mkdir -p "r$run"; echo '{"step":1,"loss":1}' >"r$run/metrics.jsonl"; done
+check 0 '' "$WEFT" report r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13 -o page.html
+holds 'thirteen curves that differ' test "$(grep -o 'polyline class="[^"]*"' page.html | sort -u | wc -l)" = 13
 # Values whose difference, or whose range, is not a number of ordinary size; a page without end is cut.
 for values in '1 1.0000000000000002' '0.01 0.010000000000000002' '-1e16 -1.0000000000000002e16' '1e308 -1e308' '1e-320 2e-320' '0 5e-324' '5e-324 5e-324'; do
     printf '{"step":1,"loss":%s}\n{"step":2,"loss":%s}\n' $values >two/metrics.jsonl
