@@ -12,6 +12,7 @@
 #include "parallel/sums.h"
 #include "parallel/comm.h"
 #include "parallel/channels.h"
+#include "parallel/node_memory.h"
 #include "parallel/watchdog.h"
 #include "parallel/config_words.h"
 

@@ -10,6 +10,12 @@
 typedef struct FieldReader FieldReader;
 Status field_reader_new(FieldReader **reader, const DataSet *set);
 void field_reader_free(FieldReader **reader);
+/* Makes a reader keep unpacked chunks in `memory`, which is copied. Call it before the first
+ * sample is read. Without it a reader that needs such memory makes its own. */
+void field_reader_share(FieldReader *reader, const FieldMemory *memory);
+/* Returns the number of chunks that have been unpacked into the reader's memory, by all readers
+ * that share it. */
+int64_t field_reader_unpacked(const FieldReader *reader);
 /* Reads one sample: x (C,H,W) and targets (C',H',W'); either may be NULL. normalised: values are
  * normalised by the set's means and deviations, missing inputs become 0 (the mean), and missing
  * targets NaN. normalised false: values are in the variables' units, and missing values are NaN.

@@ -73,6 +73,9 @@ typedef struct FieldArray {
     /* byte offset of contiguous data; -1: the array is not contiguous, or it must be read through
      * HDF5 */
     int64_t offset;
+    /* bytes of an unpacked chunk, and number of chunks; 0: HDF5 reads the array, or it has no
+     * chunks */
+    int64_t chunk_bytes, chunks;
     FieldPacking packing;
 } FieldArray;
 
@@ -255,8 +258,23 @@ typedef struct FieldSource {
 FieldSource field_source(const FieldSet *f, int step, int channel);
 
 struct DataSet;
-/* Returns the largest number of bytes of unpacked chunks that a reader of the set keeps; 0: the set
- * has no chunked fields. */
-size_t data_fields_kept_bytes(const struct DataSet *set);
+/* Memory in which readers keep the unpacked chunks of a set. The processes of a node may map one
+ * memory and share it, at different addresses. */
+typedef struct FieldMemory {
+    /* data_fields_kept_bytes bytes, at a multiple of 64, on which one process has called
+     * data_fields_memory_init; borrowed; NULL: readers make their own */
+    void *at;
+    /* called from time to time by threads that wait for a chunk which another process unpacks, with
+     * `user`; ends the job if that process has ended. NULL: no other process has the memory. */
+    void (*check)(void *user);
+    void *user;
+} FieldMemory;
+/* Returns the bytes of a memory for the chunks of a set that the readers of `ranks` ranks share; 0:
+ * the set has no chunks that are unpacked without HDF5. */
+size_t data_fields_kept_bytes(const struct DataSet *set, int ranks);
+/* Prepares zeroed memory of that size. */
+void data_fields_memory_init(const struct DataSet *set, int ranks, void *at);
+/* Returns the number of chunks of a set that are unpacked without HDF5. */
+int64_t data_fields_chunks(const struct DataSet *set);
 
 #endif

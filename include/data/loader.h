@@ -86,6 +86,9 @@ typedef struct LoaderPlan {
     /* backend that allocates host memory for micro-batches (backend_host_new); borrowed; NULL:
      * ordinary memory */
     Backend *backend;
+    /* fields: memory for unpacked chunks, borrowed until the loader is freed; chunks.at NULL: the
+     * loader makes its own */
+    FieldMemory chunks;
     /* number of threads; 0: one */
     int workers;
     /* training: number of samples added to the positions of the first epoch, because its earlier
@@ -119,6 +122,9 @@ void loader_free(Loader **loader);
  * micro-batches may be in use when the next is requested. Returns errors of the loader's
  * threads. */
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
+/* Returns the number of chunks of fields that have been unpacked into the loader's memory, by all
+ * loaders that share it. */
+int64_t loader_unpacked_chunks(const Loader *loader);
 /* Releases the oldest micro-batch in use, so that a thread may fill it again. */
 void loader_release(Loader *loader);
 

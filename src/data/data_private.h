@@ -64,6 +64,10 @@ bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
 const char *h5_error_text(void);
 /* Writes a description: "contiguous", "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
+/* Can chunks be read without HDF5? Their filters, in creation properties, must be none, shuffle,
+ * deflate, or shuffle and then deflate. Sets *shuffle and *deflate, which the caller has set to
+ * false. */
+bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate);
 /* Hashes the addresses in the file of an array's header and of its bytes or chunks. */
 void h5_layout_hash(hid_t dataset, HashPieces *hash);
 

@@ -4,6 +4,7 @@
  * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
  * time, before the first arena is allocated. */
 #include "data/field_read.h"
+#include "chunk_share.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
 
@@ -49,11 +50,11 @@ static size_t label_bytes(const Trainer *t, const Plan *plan)
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
 }
 
-/* Bytes of unpacked chunks of fields that the readers of both sets keep. */
+/* Bytes of unpacked chunks of fields of both sets: this rank's part of what the node keeps. */
 static size_t chunk_bytes(const Trainer *t, const Plan *plan)
 {
     if (!plan->reads_data && !plan->reads_labels) return 0;
-    return data_fields_kept_bytes(&t->train_set) + data_fields_kept_bytes(&t->test_set);
+    return chunk_share_bytes(t, &t->train_set) + chunk_share_bytes(t, &t->test_set);
 }
 
 /* Bytes that the loader's threads need to resize pictures; 0 if pictures are not resized. */

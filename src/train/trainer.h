@@ -132,6 +132,10 @@ struct Trainer {
     bool stop_requested, save_requested, hook_requested;
     /* loader of the steps' batches; NULL: not open; owned */
     Loader *loader;
+    /* memory of the loader that this node's ranks share (chunk_share.h); NULL: none; owned */
+    NodeMemory *chunk_memory;
+    /* chunks of fields that earlier loaders of the steps have unpacked */
+    int64_t unpacked_chunks;
     /* true: no step was made since the loader was opened */
     bool first_step;
     /* the loader's micro-batches, with the rows of sparse tables that they use */

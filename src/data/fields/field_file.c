@@ -180,6 +180,8 @@ static Status add_file(Opening *o, const double *times)
         *field_array(f, f->files, i) = (FieldArray){.type = facts->array.type,
                                                     .big_endian = facts->array.big_endian,
                                                     .offset = facts->array.offset,
+                                                    .chunk_bytes = facts->array.chunk_bytes,
+                                                    .chunks = facts->array.chunks,
                                                     .packing = facts->packing};
         if (f->variable[i].is_static) continue;
         if (facts->dim[0] == FIELD_TIME && facts->array.chunk_rows > o->chunk_frames)

@@ -1,8 +1,8 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
  * normalised in double precision. A frame of a contiguous array is read by one pread, from the
  * first to the last selected level; a patch needs a pread for each level or each row. Chunks are
- * read by field_chunks.c; all other arrays go through HDF5 under its lock. */
-#include "field_chunks.h"
+ * read by chunks/field_chunks.c; all other arrays go through HDF5 under its lock. */
+#include "../chunks/field_chunks.h"
 #include "field_patch.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ Status field_reader_new(FieldReader **reader, const DataSet *set)
     FieldReader *r = *reader = mem_new(sizeof *r);
     r->set = *set;
     r->files = field_files_new(&r->set.field_set);
-    r->chunks = field_chunks_new(&r->set.field_set, r->files);
+    r->chunks = field_chunks_new(&r->set, r->files);
     return OK;
 }
 
@@ -36,6 +36,16 @@ void field_reader_free(FieldReader **reader)
     field_chunks_free(&(*reader)->chunks);
     field_files_free(&(*reader)->files);
     mem_free(reader);
+}
+
+void field_reader_share(FieldReader *reader, const FieldMemory *memory)
+{
+    field_chunks_share(reader->chunks, memory);
+}
+
+int64_t field_reader_unpacked(const FieldReader *reader)
+{
+    return field_chunks_unpacked(reader->chunks);
 }
 
 /* ---- reading a slab ---- */

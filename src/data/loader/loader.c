@@ -324,6 +324,7 @@ static Status loader_open(Loader *l)
     const LoaderPlan *p = &f->plan;
     TRY(check_plan(l));
     TRY(reader_new_part(&f->reader, &f->set, !p->no_x || data_kind(&f->set)->next_token, !p->no_y));
+    if (p->chunks.at) field_reader_share(reader_fields(f->reader), &p->chunks);
     int64_t steps = data_steps_per_epoch(f->set.samples, p->batch);
     bool may_skip_epochs = p->training && p->shift == 0;
     l->epoch = p->epoch + (may_skip_epochs ? p->step / steps : 0);
@@ -413,6 +414,12 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
         return fail(ERR_BUG, "loader: all %d micro-batches are in use, none was released",
                     l->slots);
     return st == OK ? OK : fail(st, "%s", l->message);
+}
+
+int64_t loader_unpacked_chunks(const Loader *loader)
+{
+    const FieldReader *fields = reader_fields(loader->fill.reader);
+    return fields ? field_reader_unpacked(fields) : 0;
 }
 
 void loader_release(Loader *loader)

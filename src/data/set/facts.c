@@ -11,11 +11,8 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-enum {
-    CHUNK_BYTES_MAX = 1 << 30,
-    /* unpacked bytes per stored byte; deflate has at most 1032 */
-    UNPACK_RATIO_MAX = 1100
-};
+/* unpacked bytes per stored byte; deflate has at most 1032 */
+enum { UNPACK_RATIO_MAX = 1100 };
 
 typedef struct Reading {
     const FactsRequest *request;
@@ -159,10 +156,20 @@ static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
     return OK;
 }
 
-static int64_t chunk_rows(hid_t create)
+/* Reads the size and the number of the chunks. */
+static void read_chunks(DataArray *a, hid_t create)
 {
     hsize_t chunk[32] = {0};
-    return H5Pget_chunk(create, 32, chunk) > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
+    bool shuffle = false, deflate = false;
+    const int ndim = H5Pget_chunk(create, 32, chunk);
+    a->chunk_rows = ndim > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
+    if (!h5_chunk_filters(create, &shuffle, &deflate)) return;
+    a->chunk_bytes = (int64_t)element_bytes(a->type);
+    a->chunks = 1;
+    for (int i = 0; i < a->ndim; ++i) {
+        a->chunk_bytes *= (int64_t)chunk[i];
+        a->chunks *= (a->dim[i] + (int64_t)chunk[i] - 1) / (int64_t)chunk[i];
+    }
 }
 
 /* Reads and checks how the array is stored. */
@@ -185,7 +192,7 @@ static Status read_storage(const FactsFile *in, DataArray *a, hid_t dataset)
                  "or make it again",
                  in->path, a->name, stored);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(in, a, create, stored);
-    if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
+    if (st == OK && layout == H5D_CHUNKED) read_chunks(a, create);
     H5Pclose(create);
     return st == OK && layout == H5D_CONTIGUOUS ? read_offset(in, a, dataset) : st;
 }

@@ -7,6 +7,9 @@
 
 #include <sys/stat.h>
 
+/* largest number of bytes of an unpacked chunk */
+enum { CHUNK_BYTES_MAX = 1 << 30 };
+
 /* The request to the separate process: the file's path, and the names of x and y. In weft's own
  * sets, "/x" means the array with the samples, whatever its name. y is not read if x holds tokens.
  * Plain bytes. */

@@ -45,7 +45,10 @@ bool facts_array_is_valid(DataArray *a)
     if (!isolated_bool(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
         a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
         return false;
-    int64_t sample = (int64_t)element_bytes(a->type), all, end;
+    int64_t sample = (int64_t)element_bytes(a->type), all, end, unpacked;
+    if (a->chunk_bytes < 0 || a->chunk_bytes > CHUNK_BYTES_MAX || a->chunks < 0 ||
+        __builtin_mul_overflow(a->chunk_bytes, a->chunks, &unpacked))
+        return false;
     for (int i = 0; i < SHAPE_DIMS; ++i) {
         if (a->dim[i] < 1 || (i >= a->ndim && a->dim[i] != 1)) return false;
         if (i > 0 && __builtin_mul_overflow(sample, a->dim[i], &sample)) return false;

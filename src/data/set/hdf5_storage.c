@@ -23,6 +23,23 @@ static void chunk_text(hid_t create, char *out, size_t out_bytes)
     }
 }
 
+bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate)
+{
+    const int filters = H5Pget_nfilters(create);
+    /* an older HDF5 does not tell where chunks are */
+    bool good = filters >= 0 && filters <= 2 && H5_VERSION_GE(1, 10, 5);
+    for (int i = 0; good && i < filters; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        const H5Z_filter_t id =
+            H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+        good = (id == H5Z_FILTER_SHUFFLE && i == 0) || (id == H5Z_FILTER_DEFLATE && !*deflate);
+        *shuffle |= id == H5Z_FILTER_SHUFFLE;
+        *deflate |= id == H5Z_FILTER_DEFLATE;
+    }
+    return good;
+}
+
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
 {
     hid_t create = H5Dget_create_plist(dataset);

@@ -6,6 +6,7 @@
  * the pass at once. */
 #include "eval_data.h"
 
+#include "../chunk_share.h"
 #include "../mode/sparse.h"
 #include "field_scores.h"
 
@@ -25,6 +26,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                                        sparse_batches_out(t, t->plan),
                               .backend = t->backend};
     data->plan.levels = train_box_grids(t, data->plan.grid);
+    TRY(chunk_share_new(&data->chunk_memory, t, set, &data->plan.chunks));
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
@@ -121,6 +123,7 @@ BatchSource eval_data_source(EvalData *data)
 Status eval_data_fini(EvalData *data)
 {
     loader_free(&data->loader);
+    node_memory_free(&data->chunk_memory);
     if (data->zeros) backend_host_free(data->plan.backend, data->zeros, data->zeros_bytes);
     mem_free(&data->substitute);
     Status st = data->message ? fail(data->status, "%s", data->message) : data->status;

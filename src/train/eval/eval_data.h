@@ -14,6 +14,8 @@ typedef struct EvalData {
     LoaderPlan plan;
     /* owned */
     Loader *loader;
+    /* memory of the loader that this node's ranks share; NULL: none; owned */
+    NodeMemory *chunk_memory;
     /* number of micro-batches taken from the loader, and number released to it */
     int64_t read, returned;
     /* Status of the first micro-batch that could not be read */

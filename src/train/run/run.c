@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "../agree.h"
+#include "../chunk_share.h"
 #include "host_list.h"
 #include "../mode/sparse.h"
 
@@ -199,6 +200,7 @@ static Status finish(Run *r, Status st)
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);
+    if (st == OK && r->trainer->loader) chunk_share_report(r->trainer);
     lease_require(r->dir.lease);
     if (st == OK && r->world->rank == 0) run_ledger_write(r);
     if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);

@@ -2,13 +2,14 @@
 #include "step_loader.h"
 
 #include "position.h"
+#include "../chunk_share.h"
 #include "../mode/sparse.h"
 #include "../mode/step_mode.h"
 
 /* The loader reads the micro-batches whose gradients this replica adds. With synchronised batch
  * norms micro-batches are dealt to the replicas in turns for every order of sums, so that the
  * micro-batches over which a batch norm averages do not depend on grid.zero. */
-static Status open_loader(Trainer *t)
+static Status open_loader(Trainer *t, FieldMemory chunks)
 {
     Deal deal = t->config->train.sync_batch_norm ? DEAL_TURNS : t->plan->deal;
     int count = t->micros_local;
@@ -31,12 +32,15 @@ static Status open_loader(Trainer *t)
                        .workers = train_workers(t, &t->train_set),
                        .backend = t->backend};
     plan.levels = train_box_grids(t, plan.grid);
+    plan.chunks = chunks;
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
 Status step_loader_open(Trainer *t)
 {
-    TRY(status_agree(t->world, open_loader(t)));
+    FieldMemory chunks;
+    TRY(chunk_share_new(&t->chunk_memory, t, &t->train_set, &chunks));
+    TRY(status_agree(t->world, open_loader(t, chunks)));
     t->known = t->step;
     t->source = loader_source(t->loader);
     /* with sparse tables the source also fetches the rows of a micro-batch's ids */
@@ -56,5 +60,7 @@ Status train_begin_steps(Trainer *t)
 void step_loader_close(Trainer *t)
 {
     if (t->tables) tables_forget(t->tables);
+    if (t->loader) t->unpacked_chunks += loader_unpacked_chunks(t->loader);
     loader_free(&t->loader);
+    node_memory_free(&t->chunk_memory);
 }

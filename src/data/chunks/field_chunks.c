@@ -1,27 +1,21 @@
 /* Reads slabs of arrays that HDF5 stores in chunks:
  *
- *     slab --> its chunks --> kept? ----------------------------> copied to the slab
- *                             else read, inflated, unshuffled, kept --^
+ *     slab --> its chunks --> in memory? -------------------------> copied to the slab
+ *                             else claimed, read, inflated, unshuffled --^
  *
  * The addresses of a file's chunks are found with HDF5, under its lock, when a slab of the file is
  * first read; afterwards HDF5 is not used. A thread that needs a chunk which another thread is
- * unpacking waits for it. */
+ * unpacking, perhaps in another process, waits for it (chunk_memory.h). */
 #include "field_chunks.h"
-#include "fields_private.h"
+#include "../fields/fields_private.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-enum {
-    /* largest number of chunks of an array; arrays with more are read by HDF5 */
-    CHUNKS_MOST = 1 << 20,
-    /* largest number of bytes of unpacked chunks that are kept: KEPT_FRAMES_BYTES if the chunks of
-     * an array have several frames each, else KEPT_BYTES, because a chunk of one frame is seldom
-     * used twice */
-    KEPT_FRAMES_BYTES = 256 << 20,
-    KEPT_BYTES = 16 << 20,
-    BUCKETS = 4096
-};
+/* seconds between two looks for a chunk that another thread unpacks, and number of looks between
+ * two checks that the other processes have not ended */
+static const double LOOK_S = 1e-4;
+enum { LOOKS = 1000 };
 
 /* The chunks of one variable in one file. */
 typedef struct Index {
@@ -36,59 +30,58 @@ typedef struct Index {
     uint32_t *bytes;
 } Index;
 
-/* An unpacked chunk. It is in the list of its bucket, and in the list of all kept chunks, in which
- * the chunk that was used last is the first. */
-typedef struct Kept {
-    int file, variable;
-    /* the chunk's number in the grid of chunks */
-    int64_t number;
-    /* holds: number of threads that use the chunk. complete: its data are complete. failed: it
-     * could not be read. */
-    int holds;
-    bool complete, failed;
-    size_t bytes;
-    struct Kept *next_in_bucket, *newer, *older;
-    max_align_t data[];
-} Kept;
-
 struct FieldChunks {
+    const DataSet *set;
     const FieldSet *f;
     FieldFiles *files;
     /* owned, [files][variables]; NULL: not found yet */
     _Atomic(Index *) *index;
-    /* protects the fields below */
+    /* the memory of chunks; NULL: not made yet. It is `own`, or that of `shared`. */
+    _Atomic(ChunkMemory *) memory;
+    FieldMemory shared;
+    /* owned; guarded by the mutex */
+    void *own;
+    size_t own_bytes;
     pthread_mutex_t mutex;
-    pthread_cond_t completed;
-    Kept *bucket[BUCKETS], *newest, *oldest;
-    size_t kept_bytes, most_bytes;
 };
 
-FieldChunks *field_chunks_new(const FieldSet *f, FieldFiles *files)
+FieldChunks *field_chunks_new(const DataSet *set, FieldFiles *files)
 {
     FieldChunks *c = mem_new(sizeof *c);
-    c->f = f;
+    c->set = set;
+    c->f = &set->field_set;
     c->files = files;
-    c->index = mem_new((size_t)f->files * (size_t)f->variables * sizeof *c->index);
-    c->most_bytes = KEPT_BYTES;
+    c->index = mem_new((size_t)c->f->files * (size_t)c->f->variables * sizeof *c->index);
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->completed, NULL);
     return c;
 }
 
-size_t data_fields_kept_bytes(const DataSet *set)
+void field_chunks_share(FieldChunks *c, const FieldMemory *memory)
 {
-    const FieldSet *f = &set->field_set;
-    const int64_t most = set->x.chunk_rows > 1 ? KEPT_FRAMES_BYTES : KEPT_BYTES;
-    int64_t all = 0;
-    if (!data_kind(set)->has_fields || f->files == 0) return 0;
-    for (int i = 0; i < f->stored; ++i) {
-        const FieldVariable *v = &f->variable[i];
-        const FieldArray *array = field_array(f, 0, i);
-        const int64_t frames = v->is_static ? 1 : field_frames(f);
-        const int64_t values = v->size[FIELD_LEVEL] * v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
-        if (array->offset < 0) all += frames * values * (int64_t)element_bytes(array->type);
+    c->shared = *memory;
+    atomic_store(&c->memory, memory->at);
+}
+
+/* Returns the memory of chunks; makes one for this reader alone if it shares none. */
+static ChunkMemory *memory_of(FieldChunks *c)
+{
+    ChunkMemory *memory = atomic_load(&c->memory);
+    if (memory) return memory;
+    pthread_mutex_lock(&c->mutex);
+    if (!c->own) {
+        c->own_bytes = data_fields_kept_bytes(c->set, 1);
+        c->own = mem_pages_new(c->own_bytes);
+        data_fields_memory_init(c->set, 1, c->own);
+        atomic_store(&c->memory, c->own);
     }
-    return (size_t)(all < most ? all : most);
+    pthread_mutex_unlock(&c->mutex);
+    return atomic_load(&c->memory);
+}
+
+int64_t field_chunks_unpacked(FieldChunks *c)
+{
+    ChunkMemory *memory = atomic_load(&c->memory);
+    return memory ? chunk_memory_total(memory) : 0;
 }
 
 static void index_free(Index **index)
@@ -107,35 +100,13 @@ void field_chunks_free(FieldChunks **chunks)
         Index *index = atomic_load(&c->index[i]);
         index_free(&index);
     }
-    for (Kept *k = c->newest, *older; k; k = older) {
-        older = k->older;
-        mem_free(&k);
-    }
+    if (c->own) mem_pages_free(c->own, c->own_bytes);
     pthread_mutex_destroy(&c->mutex);
-    pthread_cond_destroy(&c->completed);
     mem_free(&c->index);
     mem_free(chunks);
 }
 
 /* ---- finding chunks ---- */
-
-/* Are the filters none, shuffle, deflate, or shuffle and then deflate? */
-static bool read_filters(hid_t create, Index *index)
-{
-    const int filters = H5Pget_nfilters(create);
-    bool good = filters >= 0 && filters <= 2;
-    for (int i = 0; good && i < filters; ++i) {
-        unsigned flags, config;
-        size_t values = 0;
-        const H5Z_filter_t id =
-            H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
-        good =
-            (id == H5Z_FILTER_SHUFFLE && i == 0) || (id == H5Z_FILTER_DEFLATE && !index->deflate);
-        index->shuffle |= id == H5Z_FILTER_SHUFFLE;
-        index->deflate |= id == H5Z_FILTER_DEFLATE;
-    }
-    return good;
-}
 
 /* Finds all chunks; false: a chunk is not stored, a filter was skipped for it, or this HDF5 is
  * older than 1.10.5. */
@@ -174,7 +145,7 @@ static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset,
     hid_t create = H5Dget_create_plist(dataset);
     hsize_t size[32];
     bool good = H5Pget_layout(create) == H5D_CHUNKED && H5Pget_chunk(create, 32, size) == v->ndim &&
-                read_filters(create, index);
+                h5_chunk_filters(create, &index->shuffle, &index->deflate);
     int64_t count = 1;
     index->elements = 1;
     for (int i = 0; good && i < v->ndim; ++i) {
@@ -192,14 +163,6 @@ static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset,
     H5Pclose(create);
 }
 
-/* Returns the number of frames of a chunk. */
-static int64_t frames_of(const FieldVariable *v, const Index *index)
-{
-    for (int i = 0; i < v->ndim; ++i)
-        if (v->dim[i] == FIELD_TIME) return index->size[i];
-    return 1;
-}
-
 static Status find_index(FieldChunks *c, int file, int variable, const Index **found)
 {
     const FieldSet *f = c->f;
@@ -214,10 +177,6 @@ static Status find_index(FieldChunks *c, int file, int variable, const Index **f
         st = field_files_dataset(c->files, file, variable, &dataset);
         if (st == OK) index_fill(f, file, variable, dataset, index);
         if (st != OK) index_free(&index);
-        pthread_mutex_lock(&c->mutex);
-        if (st == OK && frames_of(&f->variable[variable], index) > 1)
-            c->most_bytes = KEPT_FRAMES_BYTES;
-        pthread_mutex_unlock(&c->mutex);
         *found = index;
         atomic_store(at, index);
     }
@@ -245,25 +204,26 @@ static void swap_bytes(uint8_t *data, int64_t elements, size_t each)
         }
 }
 
-/* Reads and unpacks chunk `number` to kept->data. */
-static Status read_chunk(const FieldChunks *c, const Index *index, Kept *kept)
+/* Reads and unpacks a chunk to `data`, of `bytes` bytes. */
+static Status read_chunk(const FieldChunks *c, const Index *index, const ChunkKey *key,
+                         uint8_t *data, size_t bytes)
 {
-    const FieldArray *array = field_array(c->f, kept->file, kept->variable);
+    const FieldArray *array = field_array(c->f, key->file, key->variable);
     const size_t each = element_bytes(array->type);
-    const uint32_t stored = index->bytes[kept->number];
-    uLongf unpacked = kept->bytes;
-    uint8_t *data = (uint8_t *)kept->data, *packed = NULL, *shuffled = NULL;
+    const uint32_t stored = index->bytes[key->number];
+    uLongf unpacked = bytes;
+    uint8_t *packed = NULL, *shuffled = NULL;
     if (index->deflate) packed = mem_new(stored);
-    if (index->shuffle) shuffled = mem_new(kept->bytes);
+    if (index->shuffle) shuffled = mem_new(bytes);
     uint8_t *inflated = shuffled ? shuffled : data;
-    Status st = field_read_bytes(c->files, c->f, kept->file, kept->variable,
-                                 index->offset[kept->number], stored, packed ? packed : inflated);
+    Status st = field_read_bytes(c->files, c->f, key->file, key->variable,
+                                 index->offset[key->number], stored, packed ? packed : inflated);
     if (st == OK && packed &&
-        (uncompress(inflated, &unpacked, packed, stored) != Z_OK || unpacked != kept->bytes))
+        (uncompress(inflated, &unpacked, packed, stored) != Z_OK || unpacked != bytes))
         st = fail(ERR_IO,
                   "%s: %s cannot be read: a chunk is damaged, and deflate cannot unpack it; copy "
                   "or make the file again",
-                  field_path(c->f, kept->file), c->f->variable[kept->variable].name);
+                  field_path(c->f, key->file), c->f->variable[key->variable].name);
     if (st == OK && shuffled) unshuffle(shuffled, index->elements, each, data);
     if (st == OK && each > 1 && array->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
         swap_bytes(data, index->elements, each);
@@ -272,105 +232,50 @@ static Status read_chunk(const FieldChunks *c, const Index *index, Kept *kept)
     return st;
 }
 
-/* ---- kept chunks; all under the mutex ---- */
+/* A chunk that a thread uses: held in the memory of chunks, or owned by the thread because it had
+ * no place there. */
+typedef struct Unpacked {
+    ChunkMemory *memory;
+    ChunkHeld held;
+    void *own;
+} Unpacked;
 
-static Kept **bucket_of(FieldChunks *c, int file, int variable, int64_t number)
+/* Finds a chunk, waiting while another thread unpacks it. If that thread cannot read the chunk,
+ * this one claims it, and fails with a message of its own. */
+static ChunkAnswer find_chunk(const FieldChunks *c, Unpacked *u, const ChunkKey *key, size_t bytes)
 {
-    const int64_t key[] = {file, variable, number};
-    return &c->bucket[hash_bytes(key, sizeof key) % BUCKETS];
-}
-
-static void unlink_kept(FieldChunks *c, Kept *k)
-{
-    *(k->newer ? &k->newer->older : &c->newest) = k->older;
-    *(k->older ? &k->older->newer : &c->oldest) = k->newer;
-}
-
-static void link_newest(FieldChunks *c, Kept *k)
-{
-    k->newer = NULL;
-    k->older = c->newest;
-    *(c->newest ? &c->newest->newer : &c->oldest) = k;
-    c->newest = k;
-}
-
-/* Removes a chunk that nobody uses. */
-static void drop(FieldChunks *c, Kept *k)
-{
-    Kept **at = bucket_of(c, k->file, k->variable, k->number);
-    while (*at != k) at = &(*at)->next_in_bucket;
-    *at = k->next_in_bucket;
-    unlink_kept(c, k);
-    c->kept_bytes -= k->bytes;
-    mem_free(&k);
-}
-
-/* Adds an empty chunk, which this thread holds, and drops the oldest chunks above the limit. */
-static Kept *add(FieldChunks *c, const FieldSlab *slab, int64_t number, size_t bytes)
-{
-    Kept **bucket = bucket_of(c, slab->file, slab->variable, number);
-    Kept *k = mem_new(sizeof *k + bytes);
-    k->file = slab->file;
-    k->variable = slab->variable;
-    k->number = number;
-    k->holds = 1;
-    k->bytes = bytes;
-    k->next_in_bucket = *bucket;
-    *bucket = k;
-    link_newest(c, k);
-    c->kept_bytes += bytes;
-    for (Kept *old = c->oldest, *newer; old && c->kept_bytes > c->most_bytes; old = newer) {
-        newer = old->newer;
-        if (old->holds == 0) drop(c, old);
+    const bool is_static = c->f->variable[key->variable].is_static;
+    ChunkAnswer answer;
+    int looks = 0;
+    while ((answer = chunk_memory_find(u->memory, *key, bytes, is_static, &u->held)) ==
+           CHUNK_AWAITED) {
+        clock_rest(LOOK_S);
+        if (++looks % LOOKS == 0 && c->shared.check) c->shared.check(c->shared.user);
     }
-    return k;
+    return answer;
 }
 
-static Kept *find_kept(FieldChunks *c, const FieldSlab *slab, int64_t number)
+/* Finds a chunk, or reads it. Release *u with release_chunk, unless it fails. */
+static Status hold_chunk(FieldChunks *c, const Index *index, const ChunkKey *key, Unpacked *u)
 {
-    Kept *k = *bucket_of(c, slab->file, slab->variable, number);
-    while (k && (k->file != slab->file || k->variable != slab->variable || k->number != number))
-        k = k->next_in_bucket;
-    return k;
-}
-
-static void release(FieldChunks *c, Kept *k)
-{
-    --k->holds;
-    if (k->failed && k->holds == 0) drop(c, k);
-}
-
-/* Finds a chunk, or reads it. *kept: the chunk, which this thread holds until `release`. */
-static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *slab, int64_t number,
-                         Kept **kept)
-{
-    const FieldArray *array = field_array(c->f, slab->file, slab->variable);
-    Status st = OK;
-    pthread_mutex_lock(&c->mutex);
-    Kept *k = *kept = find_kept(c, slab, number);
-    if (k) {
-        ++k->holds;
-        unlink_kept(c, k);
-        link_newest(c, k);
-        while (!k->complete && !k->failed) pthread_cond_wait(&c->completed, &c->mutex);
-    }
-    const bool again = k && k->failed;
-    if (again) release(c, k);
-    if (!k) k = *kept = add(c, slab, number, (size_t)index->elements * element_bytes(array->type));
-    const bool mine = !again && !k->complete;
-    pthread_mutex_unlock(&c->mutex);
-    /* Another thread could not read the chunk. This thread tries again, because messages are kept
-     * per thread, and this thread needs its own. */
-    if (again) return hold_chunk(c, index, slab, number, kept);
-    if (!mine) return OK;
-    st = read_chunk(c, index, k);
-    pthread_mutex_lock(&c->mutex);
-    k->complete = st == OK;
-    k->failed = st != OK;
-    if (st != OK) release(c, k);
-    pthread_cond_broadcast(&c->completed);
-    pthread_mutex_unlock(&c->mutex);
+    const FieldArray *array = field_array(c->f, key->file, key->variable);
+    const size_t bytes = (size_t)index->elements * element_bytes(array->type);
+    *u = (Unpacked){.memory = memory_of(c)};
+    const ChunkAnswer answer = find_chunk(c, u, key, bytes);
+    if (answer == CHUNK_COMPLETE) return OK;
+    const bool claimed = answer == CHUNK_CLAIMED;
+    if (!claimed) u->held.data = u->own = mem_new(bytes);
+    Status st = read_chunk(c, index, key, u->held.data, bytes);
+    if (claimed) chunk_memory_unpacked(u->memory, &u->held, st == OK);
+    if (!claimed && st == OK) chunk_memory_count(u->memory);
+    if (st != OK) mem_free(&u->own);
     return st;
+}
+
+static void release_chunk(Unpacked *u)
+{
+    if (!u->own) chunk_memory_release(u->memory, &u->held);
+    mem_free(&u->own);
 }
 
 /* ---- slabs ---- */
@@ -440,15 +345,13 @@ Status field_chunks_read(FieldChunks *c, const FieldSlab *s, void *to, bool *don
         last[i] = (s->start[i] + s->count[i] - 1) / index->size[i];
     }
     for (int moved = ndim; st == OK && moved >= 0;) {
-        int64_t number = 0;
-        Kept *kept;
-        for (int i = 0; i < ndim; ++i) number = number * index->grid[i] + at[i];
-        TRY(hold_chunk(c, index, s, number, &kept));
+        ChunkKey key = {.file = s->file, .variable = s->variable};
+        Unpacked unpacked;
+        for (int i = 0; i < ndim; ++i) key.number = key.number * index->grid[i] + at[i];
+        TRY(hold_chunk(c, index, &key, &unpacked));
         const Overlap overlap = overlap_of(index, s, ndim, at);
-        copy_overlap(&overlap, each, (const char *)kept->data, to);
-        pthread_mutex_lock(&c->mutex);
-        release(c, kept);
-        pthread_mutex_unlock(&c->mutex);
+        copy_overlap(&overlap, each, unpacked.held.data, to);
+        release_chunk(&unpacked);
         for (moved = ndim - 1; moved >= 0 && at[moved] == last[moved]; --moved)
             at[moved] = first[moved];
         if (moved >= 0) ++at[moved];

@@ -1,0 +1,74 @@
+/* Sizes of the memory in which readers keep the unpacked chunks of a set. A set whose chunks take
+ * at most KEPT_BYTES is kept whole. Of a larger one KEPT_BYTES are kept if its chunks have several
+ * frames each; this is enough for two windows of the order in which its samples are shuffled
+ * (sampler.c). A chunk of one frame is seldom used twice in a short time, so then
+ * KEPT_SINGLE_BYTES are kept for each rank. */
+#include "field_chunks.h"
+#include "../fields/fields_private.h"
+
+enum { KEPT_BYTES = 256 << 20, KEPT_SINGLE_BYTES = 16 << 20 };
+
+/* Number of some chunks, and bytes of their places. */
+typedef struct ChunkCount {
+    double chunks, bytes;
+} ChunkCount;
+
+/* Counts the chunks of static variables, which are read in the first file only, and the others. */
+static void count_chunks(const FieldSet *f, ChunkCount *fixed, ChunkCount *other)
+{
+    *fixed = *other = (ChunkCount){0};
+    for (int file = 0; file < f->files; ++file)
+        for (int i = 0; i < f->stored; ++i) {
+            const FieldArray *a = field_array(f, file, i);
+            const bool is_static = f->variable[i].is_static;
+            const bool has_chunks = a->chunks > 0 && a->chunks <= CHUNKS_MOST;
+            if (!has_chunks || (is_static && file > 0)) continue;
+            ChunkCount *count = is_static ? fixed : other;
+            count->chunks += (double)a->chunks;
+            count->bytes += (double)a->chunks * (double)chunk_place_bytes((size_t)a->chunk_bytes);
+        }
+}
+
+/* Returns the size of a part for these chunks, `most` bytes at most. If they do not all fit, there
+ * are slots for twice as many chunks of the mean size as fit, because chunks differ in size. */
+static ChunkPart part_of(const ChunkCount *count, double most)
+{
+    const double spare = 64;
+    if (count->bytes <= most)
+        return (ChunkPart){.bytes = (size_t)count->bytes, .chunks = (uint32_t)count->chunks};
+    const double fit = 2 * count->chunks * (most / count->bytes) + spare;
+    return (ChunkPart){.bytes = (size_t)most,
+                       .chunks = (uint32_t)(fit < count->chunks ? fit : count->chunks)};
+}
+
+ChunkSizes field_chunk_sizes(const DataSet *set, int ranks)
+{
+    ChunkCount fixed, other;
+    count_chunks(&set->field_set, &fixed, &other);
+    double most = KEPT_BYTES;
+    if (fixed.bytes + other.bytes > most && set->x.chunk_rows < 2)
+        most = (double)KEPT_SINGLE_BYTES * ranks;
+    const ChunkPart part = part_of(&fixed, most / 2);
+    return (ChunkSizes){.fixed = part, .other = part_of(&other, most - (double)part.bytes)};
+}
+
+size_t data_fields_kept_bytes(const DataSet *set, int ranks)
+{
+    if (data_fields_chunks(set) == 0) return 0;
+    const ChunkSizes sizes = field_chunk_sizes(set, ranks);
+    return chunk_memory_bytes(&sizes);
+}
+
+void data_fields_memory_init(const DataSet *set, int ranks, void *at)
+{
+    const ChunkSizes sizes = field_chunk_sizes(set, ranks);
+    chunk_memory_init(at, &sizes);
+}
+
+int64_t data_fields_chunks(const DataSet *set)
+{
+    ChunkCount fixed, other;
+    if (!data_kind(set)->has_fields) return 0;
+    count_chunks(&set->field_set, &fixed, &other);
+    return (int64_t)(fixed.chunks + other.chunks);
+}

@@ -1,0 +1,18 @@
+/* Memory in which the ranks of a node share the unpacked chunks of a set of fields. */
+#ifndef WEFT_TRAIN_CHUNK_SHARE_H
+#define WEFT_TRAIN_CHUNK_SHARE_H
+
+#include "trainer.h"
+
+/* Makes memory for the readers of a set on all ranks, and describes it in *chunks. *memory is NULL,
+ * and chunks->at too, if each rank keeps chunks for itself: it is alone on its node, grid.transport
+ * is mpi, or the set has no such chunks. Free *memory with node_memory_free after the readers.
+ * Collective; all ranks return the same Status. */
+Status chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
+                       FieldMemory *chunks);
+/* Returns this rank's part of the bytes of such memory. */
+size_t chunk_share_bytes(const Trainer *t, const DataSet *set);
+/* Logs how many chunks the loaders of the steps have unpacked in the run. Collective. */
+void chunk_share_report(const Trainer *t);
+
+#endif
