@@ -29,12 +29,12 @@ typedef struct Node {
 
 /* How a parameter is divided among the ranks of a tensor-parallel group. Dimension `dim` consists
  * of `parts` parts side by side (queries, keys, values); parts is 0 if the parameter is not
- * divided. A part has `units` units (heads) of `unit` rows each; in the first part a unit has
- * `lead` times as many rows (all query heads that share a key head). Each part's units are divided
- * among the ranks by slice_first. */
+ * divided. The first part has `units` units of lead * unit rows each (a query head, or all query
+ * heads that share a key head), each other part `others` units of `unit` rows. Each part's units
+ * are divided among the ranks by slice_first. */
 typedef struct ParamCut {
     int dim, parts;
-    int64_t units, unit, lead;
+    int64_t units, others, unit, lead;
 } ParamCut;
 
 /* One row of the table of parameters and running statistics. */

@@ -20,6 +20,16 @@ struct Exchange {
      * (OpSpec.slices), by the binary tree of neighbours. */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
+/* The ranks that have slices of one tensor (Slices.ranks): `size` neighbours. The first one has
+ * rank `first` in the group, and this rank is number `rank` of them. */
+typedef struct ExchangeBlock {
+    int first, size, rank;
+} ExchangeBlock;
+static inline ExchangeBlock exchange_block(const Exchange *x, const Slices *s)
+{
+    const int size = s->ranks > 0 ? s->ranks : x->size;
+    return (ExchangeBlock){.first = x->rank / size * size, .size = size, .rank = x->rank % size};
+}
 
 /* The replicas, for operations with statistics over the micro-batches that all replicas process at
  * the same time (OpSpec.synced). All replicas make the same calls in the same order. Collective on

@@ -174,6 +174,11 @@ typedef enum ExchangeKind {
     /* after divided layers: y is this rank's slice of dim 1 of the sum of x (+ w[C]); dx is all of
      * dy */
     EXCHANGE_SCATTER,
+    /* before attention whose key heads are each divided by columns among a block of neighbouring
+     * ranks. A row of x is queries and this rank's slices of a key head and of its values, a row of
+     * y the same queries and the whole key head and values. dx has the same queries' gradients as
+     * dy, and this rank's slices of the sums of dy over the block */
+    EXCHANGE_KEYS,
 } ExchangeKind;
 
 /* The request for one operation: plain data, filled by a layer kind and completed by the backend
@@ -261,7 +266,8 @@ typedef struct OpSpec {
     TensorSlice slice;
     /* Sums that are cut into the same slices for every size of the tensor group. slices: in dense,
      * the sum over the inputs in forward (slices_inputs set) or the sum over the outputs in dx; in
-     * a loss, the sums over the classes; in an exchange, the slices of the sum that it completes.
+     * a loss, the sums over the classes; in an exchange, the slices of the sum that it completes;
+     * in attention, the gradients of keys and values, which are sums over query heads.
      * tokens: the gradients of parameters are sums over slices of the sequence; if slices_inputs is
      * set, only the gradient of the bias is. */
     SumSlices slices, tokens;
@@ -311,6 +317,10 @@ static inline int64_t loss_labels(const OpSpec *spec)
     const Shape x = spec->x[0].shape;
     return shape_count(x) / x.dim[x.ndim == 4 ? 1 : x.ndim - 1];
 }
+
+/* How the tensor that an exchange sums or gathers is divided among the ranks that take part; its
+ * type is that of y. */
+Slices exchange_slices(const OpSpec *spec);
 
 /* Heads of keys and values of an attention. */
 static inline int attention_kv_heads(const OpSpec *spec)

@@ -99,17 +99,18 @@ typedef struct TensorSlice {
 } TensorSlice;
 /* A sum that is always cut into `total` slices, so that its bits do not depend on the number of
  * ranks: each slice is a sum of its own in fp32, and slices are joined by the binary tree of
- * neighbours. Slice i begins at unit slice_first(units, total, i). */
+ * neighbours. Slice i of a part with n units begins at unit slice_first(n, total, i). */
 typedef struct SumSlices {
     /* a power of two; 0: the sum is not cut */
     int total;
     /* this rank computes slices first .. first + count - 1, a subtree */
     int first, count;
     /* The terms of the whole sum, over all ranks, are `parts` parts side by side (such as queries,
-     * keys and values). Each part has `units` units, which are never divided (heads, for example);
-     * a unit of the first part has `lead` times as many terms as a unit of another part. A slice
-     * consists of the same units of all parts, in the order of the parts. */
-    int64_t units, lead;
+     * keys and values), which consist of units that are never divided (heads, for example). The
+     * first part has `units` units, each other part `others` units. A unit of the first part has
+     * `lead` times as many terms as a unit of another part. A slice consists of its units of each
+     * part, in the order of the parts. */
+    int64_t units, others, lead;
     int parts;
 } SumSlices;
 /* How a tensor is divided: it is `runs` contiguous runs of equal size, and each run has `items`
@@ -117,6 +118,9 @@ typedef struct SumSlices {
  * slices without gaps. */
 typedef struct Slices {
     int64_t runs, items, unit;
+    /* Number of ranks that have the slices of one tensor: a block of neighbours in the group. Each
+     * block has a tensor of its own. 0: all ranks of the group have slices of one tensor. */
+    int ranks;
     /* element type: fp32 or bf16; on GPUs also fp16 */
     DType type;
 } Slices;

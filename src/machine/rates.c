@@ -38,13 +38,16 @@ static double part_flops(const Op *op, OperationPart part)
 static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s,
                          OperationPart part)
 {
-    double ranks = of->plan[0]->shape.tp, halves = 2;
+    const Slices divided = exchange_slices(s);
+    double ranks = divided.ranks, halves = 2;
     bool forward = part == PART_FORWARD;
     if (part == PART_WEIGHT || ranks == 1) return 0;
     if (s->exchange == EXCHANGE_ENTER && forward) return 0;
     if (s->exchange == EXCHANGE_LEAVE && !forward) return 0;
-    if (s->exchange == EXCHANGE_GATHER || s->exchange == EXCHANGE_SCATTER) halves = 1;
-    double whole = fmax((double)desc_bytes(s->x[0]), (double)desc_bytes(s->y));
+    if (s->exchange != EXCHANGE_ENTER && s->exchange != EXCHANGE_LEAVE) halves = 1;
+    const double element =
+        fmax((double)dtype_bytes(s->x[0].dtype), (double)dtype_bytes(s->y.dtype));
+    const double whole = (double)(divided.runs * divided.items * divided.unit) * element;
     Link link = link_in_tensor_group(m, of);
     return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.s_per_byte);
 }

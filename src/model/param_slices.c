@@ -21,12 +21,17 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
     mem_free(&whole);
 }
 
+/* One part of a row of the whole parameter: it has `whole` values, and the slice is `count` of them
+ * from value `first` on. */
+typedef struct Part {
+    int64_t whole, first, count;
+} Part;
+
 /* A slice of a parameter as runs of adjacent values. The whole parameter has `outer` rows of
- * `parts` parts with `part` values each; in each part, the slice is a run of `count` values that
- * begins at value `first`. In the first part, `part`, `first` and `count` are `lead` times as
- * large. */
+ * `parts` parts; all parts after the first are alike. */
 typedef struct Runs {
-    int64_t outer, parts, lead, part, first, count;
+    int64_t outer, parts;
+    Part lead, other;
 } Runs;
 
 /* One run: offset in the whole parameter, offset in the slice, number of values. */
@@ -34,39 +39,49 @@ typedef struct Run {
     int64_t whole, slice, count;
 } Run;
 
+/* Returns a part with `units` units of `unit` values each, which are divided among the ranks. */
+static Part part_of(const Graph *graph, int rank, int64_t units, int64_t unit)
+{
+    const int64_t first = slice_first(units, graph->ranks, rank) * unit;
+    return (Part){.whole = units * unit,
+                  .first = first,
+                  .count = slice_first(units, graph->ranks, rank + 1) * unit - first};
+}
+
 static Runs runs_of(const Graph *graph, int param, int rank)
 {
     const ParamCut *cut = &graph->param[param].cut;
     const Shape shape = graph_whole(graph)->param[param].shape;
     const int64_t n = shape_count(shape);
-    if (cut->parts == 0) return (Runs){1, 1, 1, n, 0, n};
+    if (cut->parts == 0) return (Runs){.outer = 1, .parts = 1, .lead = {n, 0, n}};
     int64_t inner = cut->unit;
     for (int d = cut->dim + 1; d < shape.ndim; ++d) inner *= shape.dim[d];
-    Runs r = {.outer = 1, .parts = cut->parts, .lead = cut->lead, .part = cut->units * inner};
+    Runs r = {.outer = 1,
+              .parts = cut->parts,
+              .lead = part_of(graph, rank, cut->units, cut->lead * inner),
+              .other = part_of(graph, rank, cut->others, inner)};
     for (int d = 0; d < cut->dim; ++d) r.outer *= shape.dim[d];
-    r.first = slice_first(cut->units, graph->ranks, rank) * inner;
-    r.count = slice_first(cut->units, graph->ranks, rank + 1) * inner - r.first;
     return r;
-}
-
-/* Returns the length of an outer row in parts; the first part counts `lead` times. */
-static int64_t row_parts(const Runs *r)
-{
-    return r->parts - 1 + r->lead;
 }
 
 /* Returns run i of a slice; each outer row has one run for each part. */
 static Run run_at(const Runs *r, int64_t i)
 {
-    const int64_t row = i / r->parts, k = i % r->parts, wide = k ? 1 : r->lead;
-    const int64_t before = row * row_parts(r) + (k ? r->lead + k - 1 : 0);
-    return (Run){before * r->part + wide * r->first, before * r->count, wide * r->count};
+    const int64_t row = i / r->parts, part = i % r->parts, others = r->parts - 1;
+    Run run = {.whole = row * (r->lead.whole + others * r->other.whole) + r->lead.first,
+               .slice = row * (r->lead.count + others * r->other.count),
+               .count = r->lead.count};
+    if (part == 0) return run;
+    run.whole += r->lead.whole - r->lead.first + (part - 1) * r->other.whole + r->other.first;
+    run.slice += r->lead.count + (part - 1) * r->other.count;
+    run.count = r->other.count;
+    return run;
 }
 
 int64_t param_slice_count(const Graph *graph, int param, int rank)
 {
     Runs r = runs_of(graph, param, rank);
-    return r.outer * row_parts(&r) * r.count;
+    return r.outer * (r.lead.count + (r.parts - 1) * r.other.count);
 }
 
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice)

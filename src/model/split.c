@@ -11,17 +11,26 @@
 
 #include <string.h>
 
-/* Returns this rank's slice of dimension dim, which has `items` items of `unit` elements. */
-static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t unit)
+/* Returns this rank's slice of dimension dim, which has `items` items of `unit` elements, if blocks
+ * of `ranks` neighbouring ranks each divide one tensor. */
+static TensorSlice slice_of_block(const Splitter *s, int ranks, int dim, int64_t items,
+                                  int64_t unit)
 {
-    int64_t first = slice_first(items, s->ranks, s->rank);
-    int64_t end = slice_first(items, s->ranks, s->rank + 1);
+    const int rank = s->rank % ranks;
+    int64_t first = slice_first(items, ranks, rank);
+    int64_t end = slice_first(items, ranks, rank + 1);
     return (TensorSlice){.dim = dim,
-                         .rank = s->rank,
-                         .ranks = s->ranks,
+                         .rank = rank,
+                         .ranks = ranks,
                          .first = first * unit,
                          .count = (end - first) * unit,
                          .whole = items * unit};
+}
+
+/* Returns this rank's slice of dimension dim, which all ranks of the group divide. */
+static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t unit)
+{
+    return slice_of_block(s, s->ranks, dim, items, unit);
 }
 
 /* Returns the slices of a sum over `units` units that this rank computes. */
@@ -31,6 +40,7 @@ static SumSlices sum_slices(const Splitter *s, int64_t units)
                        .first = s->slices / s->ranks * s->rank,
                        .count = s->slices / s->ranks,
                        .units = units,
+                       .others = units,
                        .lead = 1,
                        .parts = 1};
 }
@@ -52,19 +62,33 @@ static void append_node(Splitter *s, Node node)
     to->node[to->node_count++] = node;
 }
 
-/* Adds an exchange after node `in` of the new graph, named NAME.SUFFIX, and returns its index. */
+/* Adds an exchange of `slice` after node `in` of the new graph, named NAME.SUFFIX, and returns its
+ * index. */
 static int add_exchange(Splitter *s, const char *name, const char *suffix, int in,
-                        ExchangeKind kind)
+                        ExchangeKind kind, TensorSlice slice)
 {
     Node node = {.name = mem_format("%s.%s", name, suffix), .kind = &layer_exchange, .in = {in}};
     node.spec = (OpSpec){.kind = layer_exchange.op, .exchange = kind, .x_count = 1};
-    node.spec.slice = sequence_slice(s);
+    node.spec.slice = slice;
     if (s->slices > 0) node.spec.slices = sum_slices(s, 1);
     node.spec.y = graph_output(s->to, in);
-    if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
-    if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = node.spec.slice.count;
+    if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = slice.whole;
+    if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = slice.count;
+    if (kind == EXCHANGE_KEYS) node.spec.y.shape.dim[2] += 2 * (slice.whole - slice.count);
     append_node(s, node);
     return s->to->node_count - 1;
+}
+
+/* Returns the node of the new graph that gives attention node i its input. If several ranks share
+ * each key head, that node is an exchange: each rank computes a slice of the head's columns of keys
+ * and of values. */
+static int attention_input(Splitter *s, int i)
+{
+    const Node *node = &s->from->node[i];
+    const int in = s->new_index[node->in[0]], kv_heads = attention_kv_heads(&node->spec);
+    if (s->ranks <= kv_heads) return in;
+    return add_exchange(s, node->name, "keys", in, EXCHANGE_KEYS,
+                        slice_of_block(s, s->ranks / kv_heads, 2, head_width(&node->spec), 1));
 }
 
 /* Returns the node of the new graph that gives input k of node i. For a layer that is divided by
@@ -75,12 +99,13 @@ static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
     if (from == NODE_INPUT) return NODE_INPUT;
+    if (split_cuts_keys(s, i)) return attention_input(s, i);
     if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->new_index[from];
     const bool first = s->exchanged[from] < 0;
     if (first || s->slices > 0)
-        s->exchanged[from] =
-            add_exchange(s, s->from->node[first ? from : i].name, s->sequence ? "gather" : "enter",
-                         s->new_index[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER);
+        s->exchanged[from] = add_exchange(
+            s, s->from->node[first ? from : i].name, s->sequence ? "gather" : "enter",
+            s->new_index[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER, sequence_slice(s));
     return s->exchanged[from];
 }
 
@@ -88,21 +113,23 @@ static int input_of(Splitter *s, int i, int k)
 static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
 {
     Param *p = &s->to->param[param];
-    const int64_t width = cut.parts - 1 + cut.lead;
+    const int64_t others = cut.parts - 1;
     cut.dim = dim;
-    cut.unit = p->shape.dim[dim] / width / cut.units;
+    cut.unit = p->shape.dim[dim] / (cut.lead * cut.units + others * cut.others);
     p->cut = cut;
-    p->shape.dim[dim] = width * slice_of(s, dim, cut.units, cut.unit).count;
+    p->shape.dim[dim] = cut.lead * slice_of(s, dim, cut.units, cut.unit).count +
+                        others * slice_of(s, dim, cut.others, cut.unit).count;
 }
 
 /* Returns the cut of a parameter into one part with node i's units. */
 static ParamCut plain_cut(const Splitter *s, int i)
 {
-    return (ParamCut){.parts = 1, .units = s->units[i], .lead = 1};
+    return (ParamCut){.parts = 1, .units = s->units[i], .others = s->units[i], .lead = 1};
 }
 
 /* Returns the cut of a column layer: three parts for queries, keys and values, two parts for
- * swiglu's halves, one part for other layers. */
+ * swiglu's halves, one part for other layers. A unit of queries is all query heads that share a key
+ * head or, if keys and values are divided by columns, one query head. */
 static ParamCut column_cut(const Splitter *s, int column)
 {
     ParamCut cut = plain_cut(s, column);
@@ -111,6 +138,10 @@ static ParamCut column_cut(const Splitter *s, int column)
         if (splits_by(node, SPLIT_HEADS)) {
             cut.parts = 3;
             cut.lead = node->spec.heads / attention_kv_heads(&node->spec);
+        }
+        if (split_cuts_keys(s, i)) {
+            cut.lead = head_width(&node->spec);
+            cut.others = attention_kv_heads(&node->spec) * cut.lead;
         }
         if (splits_by(node, SPLIT_HALVES)) cut.parts = 2;
     }
@@ -133,11 +164,14 @@ static void split_between(Splitter *s, int i, Node *node)
     Shape x = graph_output(s->to, node->in[0]).shape;
     int last = x.ndim - 1;
     if (splits_by(node, SPLIT_HEADS)) {
-        const int kv_heads = attention_kv_heads(&node->spec), group = node->spec.heads / kv_heads;
-        const int own_kv_heads = (int)slice_of(s, last, s->units[i], 1).count;
-        x.dim[last] = x.dim[last] / (group + 2) * group;
-        node->spec.heads = own_kv_heads * group;
-        if (node->spec.kv_heads > 0) node->spec.kv_heads = own_kv_heads;
+        const OpSpec *whole = &s->from->node[i].spec;
+        const int kv_heads = attention_kv_heads(whole),
+                  units = (int)slice_of(s, last, s->units[i], 1).count;
+        const bool cuts_keys = split_cuts_keys(s, i);
+        node->spec.heads = cuts_keys ? units : units * (whole->heads / kv_heads);
+        if (whole->kv_heads > 0) node->spec.kv_heads = units;
+        if (cuts_keys) node->spec.kv_heads = s->ranks < kv_heads ? kv_heads / s->ranks : 1;
+        x.dim[last] = node->spec.heads * head_width(whole);
     }
     if (splits_by(node, SPLIT_HALVES)) x.dim[last] /= 2;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) {
@@ -166,9 +200,9 @@ static void split_rest(Splitter *s, Node *node)
  * to the exchange, which adds it after the sum. */
 static void add_sum_exchange(Splitter *s, int i, int bias)
 {
-    int exchange =
-        add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
-                     s->to->node_count - 1, s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
+    int exchange = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
+                                s->to->node_count - 1,
+                                s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE, sequence_slice(s));
     s->new_index[i] = exchange;
     if (bias < 0) return;
     Node *node = &s->to->node[exchange];
@@ -226,13 +260,15 @@ static void cut_sums(Splitter *s, int i, OpSpec *spec)
     const bool shares_tokens = role == ROLE_REST || role == ROLE_ROW;
     if (s->sequence && shares_tokens && spec->w_count > 0)
         spec->tokens = sum_slices(s, s->from->input.shape.dim[1]);
-    if (role == ROLE_REST || role == ROLE_BETWEEN) return;
+    const bool cuts_keys = split_cuts_keys(s, i);
+    if (role == ROLE_REST || (role == ROLE_BETWEEN && !cuts_keys)) return;
     spec->slices = sum_slices(s, s->units[i]);
     spec->slices_inputs = role == ROLE_ROW;
     if (role != ROLE_COLUMN) return;
     const ParamCut cut = column_cut(s, i);
     spec->slices.parts = cut.parts;
     spec->slices.lead = cut.lead;
+    spec->slices.others = cut.others;
 }
 
 static void make_graph(Splitter *s)

@@ -38,8 +38,8 @@ typedef struct Splitter {
     bool sequence;
     /* role of each node; owned, as are all arrays here */
     Role *role;
-    /* number of units that are divided among the ranks: key heads, single values, or tokens of the
-     * vocabulary */
+    /* number of units that are divided among the ranks: key heads, query heads, single values, or
+     * tokens of the vocabulary */
     int64_t *units;
     /* number of readers of node i's output */
     int *uses;
@@ -57,9 +57,19 @@ static inline bool splits_by(const Node *node, OpSplit split)
     return node_info(node)->split == split;
 }
 
+/* Width of one of attention's heads. */
+static inline int64_t head_width(const OpSpec *attention)
+{
+    return attention->y.shape.dim[2] / attention->heads;
+}
+
 /* OK if sums are not cut into slices. Otherwise ERR_CONFIG if the number of ranks is no power of
  * two, or if it exceeds the number of slices. */
 Status split_check_slices(const Splitter *s);
+/* True if node i is attention whose query heads are divided, and whose keys and values are divided
+ * by columns, because there are fewer key heads than slices. If there are also fewer key heads than
+ * ranks, each key head belongs to a block of neighbouring ranks. */
+bool split_cuts_keys(const Splitter *s, int i);
 /* Sets role, units, uses, reader and sequence; may lower slices. ERR_CONFIG if nothing, or too
  * little, can be divided. */
 Status split_assign_roles(Splitter *s);

@@ -11,6 +11,18 @@ static Status too_few_fail(const Splitter *s, const char *layer, const char *uni
                            s->ranks, layer, (long long)count, units, (long long)count);
 }
 
+/* Fails because attention has fewer key heads than there are ranks, and its key heads cannot be
+ * divided. */
+static Status too_few_keys_fail(const Splitter *s, const char *layer, int kv_heads)
+{
+    return config_fail_key(s->config, "grid.tp",
+                           "%d ranks cannot divide layer %s, which has %d kv_heads: set grid.tp to "
+                           "at most %d; more ranks share key heads only with train.device: cpu, "
+                           "train.precision: fp32, and a grid.tp and train.sum_slices that are "
+                           "multiples of kv_heads",
+                           s->ranks, layer, kv_heads, kv_heads);
+}
+
 /* True if the parameter is tied to another parameter, or another parameter to it; *node: the node
  * of the other parameter. */
 static bool is_tied(const Graph *g, int param, int *node)
@@ -32,10 +44,8 @@ static bool has_tied_param(const Graph *g, const Node *node)
 
 /* The layers between two dense layers, as far as slicing depends on them. */
 typedef struct Between {
-    /* number of key heads of the attention, or 0 if there is no attention */
-    int heads;
-    /* true: several query heads share a key head */
-    bool shared;
+    /* number of query heads and of key heads of the attention, or 0 if there is no attention */
+    int heads, kv_heads;
     /* true: there is a layer that combines two halves (swiglu) */
     bool halves;
 } Between;
@@ -56,8 +66,8 @@ static int find_row_layer(const Splitter *s, int column, Between *between)
         if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
         const bool undivided = between->heads == 0 && !between->halves && !dropped;
         if (info->split == SPLIT_HEADS && undivided) {
-            between->heads = attention_kv_heads(&node->spec);
-            between->shared = between->heads < node->spec.heads;
+            between->heads = node->spec.heads;
+            between->kv_heads = attention_kv_heads(&node->spec);
         } else if (info->split == SPLIT_HALVES && undivided)
             between->halves = true;
         else if (info->split == SPLIT_ELEMENTS)
@@ -68,22 +78,51 @@ static int find_row_layer(const Splitter *s, int column, Between *between)
     return -1;
 }
 
+/* Returns the number of parts into which the sums of divided layers are cut. */
+static int sum_parts(const Splitter *s)
+{
+    return s->slices > 0 ? s->slices : s->ranks;
+}
+
+/* True if attention with shared keys can be divided by query heads, and its keys and values by
+ * columns. Each key head is then a whole number of parts, or each part a whole number of key heads.
+ * With 16-bit types the parts of a key head's gradient would be rounded before they are added; the
+ * GPU's operations know no such parts. */
+static bool can_cut_keys(const Splitter *s, const Between *between)
+{
+    return between->kv_heads < between->heads && s->config->train.device != DEVICE_CUDA &&
+           s->config->train.precision == PRECISION_FP32 && sum_parts(s) % between->kv_heads == 0;
+}
+
+bool split_cuts_keys(const Splitter *s, int i)
+{
+    const Node *node = &s->from->node[i];
+    return s->role[i] == ROLE_BETWEEN && splits_by(node, SPLIT_HEADS) &&
+           s->units[i] > attention_kv_heads(&node->spec);
+}
+
+/* Returns the number of columns of attention's keys. */
+static int64_t key_columns(const Node *attention)
+{
+    return attention_kv_heads(&attention->spec) * head_width(&attention->spec);
+}
+
 /* Sets the roles of a pair of dense layers and of all layers between them. */
 static Status assign_pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
     const char *name = g->node[column].name;
-    int64_t width = g->node[column].spec.w[0].dim[0] / (between.halves ? 2 : 1);
-    int64_t units = between.heads > 0 ? between.heads : width;
+    const int64_t width = g->node[column].spec.w[0].dim[0];
+    int64_t units = between.halves ? width / 2 : width;
+    if (between.heads > 0) units = can_cut_keys(s, &between) ? between.heads : between.kv_heads;
+    if (units < s->ranks && units < between.heads) return too_few_keys_fail(s, name, (int)units);
     if (units < s->ranks)
-        return too_few_fail(s, name,
-                            between.heads == 0 ? "outputs"
-                            : between.shared   ? "kv_heads"
-                                               : "heads",
-                            units);
+        return too_few_fail(s, name, between.heads == 0 ? "outputs" : "heads", units);
     for (int i = column; i != row; i = s->reader[i]) {
         s->role[i] = i == column ? ROLE_COLUMN : ROLE_BETWEEN;
         s->units[i] = units;
+        if (split_cuts_keys(s, i) && key_columns(&g->node[i]) < s->ranks)
+            return too_few_fail(s, name, "columns of keys", key_columns(&g->node[i]));
     }
     s->role[row] = ROLE_ROW;
     s->units[row] = units;
@@ -153,13 +192,31 @@ static bool can_divide_sequence(const Splitter *s)
     return can;
 }
 
-/* Halves the number of slices until each divided layer has a unit for every slice. A single slice
- * becomes 0, no cut. */
+/* Halves the number of slices until each divided layer has a unit for every slice, and so have keys
+ * that are divided by columns. A single slice becomes 0, no cut. */
 static void limit_slices(Splitter *s)
 {
-    for (int i = 0; i < s->from->node_count; ++i)
+    for (int i = 0; i < s->from->node_count; ++i) {
         while (s->role[i] != ROLE_REST && s->slices > s->units[i]) s->slices /= 2;
+        while (split_cuts_keys(s, i) && s->slices > key_columns(&s->from->node[i])) s->slices /= 2;
+    }
     if (s->slices == 1) s->slices = 0;
+}
+
+/* Divides attention by key heads where there is a key head for every part of a sum: its keys then
+ * need not be divided by columns. */
+static void keep_whole_keys(Splitter *s)
+{
+    const Graph *g = s->from;
+    for (int i = 0; i < g->node_count; ++i) {
+        const int kv_heads = attention_kv_heads(&g->node[i].spec);
+        if (!split_cuts_keys(s, i) || kv_heads < sum_parts(s)) continue;
+        int first = i, last = i;
+        while (s->role[first] != ROLE_COLUMN) first = g->node[first].in[0];
+        while (s->role[last] != ROLE_ROW) last = s->reader[last];
+        for (int k = first; k != last; k = s->reader[k]) s->units[k] = kv_heads;
+        s->units[last] = kv_heads;
+    }
 }
 
 Status split_check_slices(const Splitter *s)
@@ -201,6 +258,7 @@ Status split_assign_roles(Splitter *s)
                                "between them; use grid.dp or grid.pp");
     TRY(assign_vocabulary(s));
     limit_slices(s);
+    keep_whole_keys(s);
     s->sequence = can_divide_sequence(s);
     return OK;
 }

@@ -17,9 +17,12 @@ static Status exchange_check(const OpSpec *s)
     char a[64], b[64];
     const TensorSlice *cut = &s->slice;
     Shape x = s->x[0].shape, y = s->y.shape;
-    bool gather = s->exchange == EXCHANGE_GATHER;
+    bool gather = s->exchange == EXCHANGE_GATHER, keys = s->exchange == EXCHANGE_KEYS;
     Shape whole = gather ? y : x, slice = gather ? x : y;
-    if (!divides_sequence(s) && shape_equal(x, y)) return OK;
+    if (keys && x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
+        x.dim[2] > 2 * cut->count && y.dim[2] - x.dim[2] == 2 * (cut->whole - cut->count))
+        return OK;
+    if (!keys && !divides_sequence(s) && shape_equal(x, y)) return OK;
     if (divides_sequence(s) && x.ndim == 3 && y.ndim == 3 && whole.dim[1] == cut->whole &&
         slice.dim[1] == cut->count && x.dim[0] == y.dim[0] && x.dim[2] == y.dim[2])
         return OK;
@@ -49,6 +52,24 @@ static bool has_wide_side(const Op *op)
     return !adds_in_forward(s->exchange) || s->x[0].dtype == DTYPE_F32;
 }
 
+Slices exchange_slices(const OpSpec *s)
+{
+    const Shape x = s->x[0].shape;
+    Slices all = {
+        .runs = 1, .items = shape_count(x), .unit = 1, .ranks = s->slice.ranks, .type = s->y.dtype};
+    if (divides_sequence(s)) {
+        all.runs = x.dim[0];
+        all.items = s->slice.whole;
+        all.unit = x.dim[2];
+    }
+    /* a row has a run of keys and a run of values */
+    if (s->exchange == EXCHANGE_KEYS) {
+        all.runs = 2 * x.dim[0] * x.dim[1];
+        all.items = s->slice.whole;
+    }
+    return all;
+}
+
 /* Sets the bytes of scratch. `whole`: elements of the undivided tensor. */
 static void plan_workspace(Op *op, int64_t whole)
 {
@@ -57,6 +78,7 @@ static void plan_workspace(Op *op, int64_t whole)
     const size_t slice = (size_t)plan->slice, all = (size_t)whole;
     op->workspace_bytes = 0;
     if (!divides_sequence(&op->spec)) op->workspace_bytes = slice * wide;
+    if (plan->kind == EXCHANGE_KEYS) op->workspace_bytes += all * type;
     if (!plan->convert) return;
     if (plan->kind == EXCHANGE_ENTER) op->workspace_bytes += slice * type;
     if (plan->kind == EXCHANGE_LEAVE) op->workspace_bytes += all * wide;
@@ -64,7 +86,7 @@ static void plan_workspace(Op *op, int64_t whole)
         op->workspace_bytes = slice * wide > all * type ? slice * wide : all * type;
 }
 
-Status exchange_plan(Op *op, Desc layout, ExchangeConvert convert)
+Status exchange_plan(Op *op, Desc layout, const ExchangeCopies *copies)
 {
     OpSpec *s = &op->spec;
     TRY(exchange_check(s));
@@ -75,16 +97,14 @@ Status exchange_plan(Op *op, Desc layout, ExchangeConvert convert)
     ExchangePlan *plan = op->impl = mem_new(sizeof *plan);
     *plan = (ExchangePlan){.kind = s->exchange,
                            .width = y.dim[y.ndim - 1],
-                           .convert = wide ? convert : NULL,
+                           .convert = wide ? copies->convert : NULL,
+                           .copy_rows = copies->rows,
+                           .divided = exchange_slices(s),
                            .type = type};
     plan->rows = shape_count(y) / plan->width;
-    plan->divided = (Slices){.runs = 1, .items = shape_count(x), .unit = 1, .type = type};
-    plan->slice = shape_count(x) / s->slice.ranks + 1;
-    if (divides_sequence(s)) {
-        plan->divided =
-            (Slices){.runs = x.dim[0], .items = s->slice.whole, .unit = x.dim[2], .type = type};
-        plan->slice = x.dim[0] * s->slice.count * x.dim[2];
-    }
+    plan->slice = divides_sequence(s) || plan->kind == EXCHANGE_KEYS
+                      ? plan->divided.runs * s->slice.count * plan->divided.unit
+                      : shape_count(x) / s->slice.ranks + 1;
     if (wide && !adds_in_forward(plan->kind)) s->y.dtype = DTYPE_F32;
     plan_workspace(op, plan->divided.runs * plan->divided.items * plan->divided.unit);
     op->y_alias = plan->kind == EXCHANGE_ENTER && !wide;
@@ -166,6 +186,43 @@ static void backward_wide(const Op *op, const OpRun *run)
     if (gathers) run->exchange->gather(run->exchange, *d, rounded, run->dx[0]);
 }
 
+/* Copies `count` elements of each row. to_width, from_width: elements from one row to the next. */
+static void copy_columns(const Op *op, void *to, int64_t to_width, const void *from,
+                         int64_t from_width, int64_t count)
+{
+    const ExchangePlan *plan = op->impl;
+    const size_t bytes = dtype_bytes(plan->type);
+    plan->copy_rows(op, to, (size_t)to_width * bytes, from, (size_t)from_width * bytes,
+                    (size_t)count * bytes, plan->rows);
+}
+
+/* Forward and backward of EXCHANGE_KEYS. Forward gathers the keys and values of x in y; backward
+ * sums those of dy, and each rank gets its slices. The workspace has the rank's slices of keys and
+ * values, then the whole ones. */
+static void move_keys(const Op *op, const OpRun *run, bool forward)
+{
+    const ExchangePlan *plan = op->impl;
+    const Exchange *x = run->exchange;
+    const int64_t whole = 2 * op->spec.slice.whole, slice = 2 * op->spec.slice.count;
+    const int64_t queries = plan->width - whole, width = queries + slice;
+    const void *from = forward ? run->x[0] : run->dy;
+    void *to = forward ? run->y : run->dx[0], *own = run->workspace;
+    char *all = (char *)own + (size_t)plan->slice * dtype_bytes(plan->type);
+    const size_t after = (size_t)queries * dtype_bytes(plan->type);
+    const char *keys = (const char *)from + after;
+    if (forward) {
+        copy_columns(op, to, plan->width, from, width, queries);
+        copy_columns(op, own, slice, keys, width, slice);
+        x->gather(x, plan->divided, own, all);
+        copy_columns(op, (char *)to + after, plan->width, all, whole, whole);
+    } else {
+        copy_columns(op, to, width, from, plan->width, queries);
+        copy_columns(op, all, whole, keys, plan->width, whole);
+        x->reduce(x, plan->divided, all, own);
+        copy_columns(op, (char *)to + after, width, own, slice, slice);
+    }
+}
+
 void *exchange_forward(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
@@ -174,6 +231,7 @@ void *exchange_forward(const Op *op, const OpRun *run)
     if (plan->kind == EXCHANGE_GATHER) x->gather(x, plan->divided, run->x[0], run->y);
     if (plan->kind == EXCHANGE_SCATTER) x->reduce(x, plan->divided, run->x[0], run->y);
     if (plan->kind == EXCHANGE_LEAVE) all_reduce(plan, run, run->x[0], run->y);
+    if (plan->kind == EXCHANGE_KEYS) move_keys(op, run, true);
     return run->y;
 }
 
@@ -189,22 +247,40 @@ void exchange_backward_data(Op *op, const OpRun *run)
     if (plan->kind == EXCHANGE_GATHER) x->reduce(x, plan->divided, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_SCATTER) x->gather(x, plan->divided, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_ENTER) all_reduce(plan, run, run->dy, run->dx[0]);
+    if (plan->kind == EXCHANGE_KEYS) move_keys(op, run, false);
 }
 
-/* Returns the unit at which this rank's slice i begins, counted from the first unit of this
- * rank. */
-static int64_t slice_unit(const SumSlices *s, int i)
+/* Returns the unit at which this rank's slice i of a part begins, counted from the rank's first
+ * unit. units: number of units of the part, over all ranks. */
+static int64_t slice_unit(const SumSlices *s, int64_t units, int i)
 {
-    return slice_first(s->units, s->total, s->first + i) -
-           slice_first(s->units, s->total, s->first);
+    return slice_first(units, s->total, s->first + i) - slice_first(units, s->total, s->first);
+}
+
+/* Returns the terms of a unit of the parts after the first, if this rank has k terms. */
+static int64_t unit_terms(const SumSlices *s, int64_t k)
+{
+    return k / (s->lead * slice_unit(s, s->units, s->count) +
+                (s->parts - 1) * slice_unit(s, s->others, s->count));
 }
 
 SumRange sum_range(const SumSlices *s, int64_t k, int i, int part)
 {
-    const int64_t units = slice_unit(s, s->count), width = k / units / (s->parts - 1 + s->lead);
-    const int64_t wide = part ? 1 : s->lead, begin = part ? (part - 1 + s->lead) * units : 0;
-    return (SumRange){.first = (begin + slice_unit(s, i) * wide) * width,
-                      .end = (begin + slice_unit(s, i + 1) * wide) * width};
+    const int64_t unit = unit_terms(s, k), wide = part ? unit : s->lead * unit;
+    const int64_t units = part ? s->others : s->units;
+    int64_t begin = 0;
+    if (part > 0)
+        begin = (s->lead * slice_unit(s, s->units, s->count) +
+                 (part - 1) * slice_unit(s, s->others, s->count)) *
+                unit;
+    return (SumRange){.first = begin + slice_unit(s, units, i) * wide,
+                      .end = begin + slice_unit(s, units, i + 1) * wide};
+}
+
+int64_t sum_least_terms(const SumSlices *s, int64_t k)
+{
+    return unit_terms(s, k) *
+           (s->lead * (s->units / s->total) + (s->parts - 1) * (s->others / s->total));
 }
 
 SampleSlice sample_slice(const OpSpec *spec)

@@ -11,6 +11,9 @@ typedef struct SumRange {
 } SumRange;
 /* Returns the range of part number `part` of this rank's slice i among the rank's k terms. */
 SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
+/* Returns a number of terms that no slice of any rank is below, if this rank has k terms; it does
+ * not depend on the rank or the number of ranks. */
+int64_t sum_least_terms(const SumSlices *slices, int64_t k);
 /* Returns the number of levels of the binary tree that joins `slices` slices, a power of two. At
  * most that number of sums wait to be joined at any time. */
 int64_t sum_levels(int slices);
@@ -18,6 +21,15 @@ int64_t sum_levels(int slices);
 /* Converts n elements between fp32 and the backend's type; no memory is shared. */
 typedef void (*ExchangeConvert)(const Op *op, const void *from, DType from_type, void *to,
                                 DType to_type, int64_t n);
+/* Copies `rows` rows of `bytes` bytes; rows begin to_pitch and from_pitch bytes apart; no memory is
+ * shared. */
+typedef void (*ExchangeCopyRows)(const Op *op, void *to, size_t to_pitch, const void *from,
+                                 size_t from_pitch, size_t bytes, int64_t rows);
+/* A backend's copies. */
+typedef struct ExchangeCopies {
+    ExchangeConvert convert;
+    ExchangeCopyRows rows;
+} ExchangeCopies;
 /* The plan of an exchange, in Op.impl. */
 typedef struct ExchangePlan {
     ExchangeKind kind;
@@ -29,6 +41,7 @@ typedef struct ExchangePlan {
      * ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so that the ranks' partial sums are
      * not rounded. NULL: both sides have one type. */
     ExchangeConvert convert;
+    ExchangeCopyRows copy_rows;
     /* type of the tensor on the other side */
     DType type;
     /* elements of this rank's slice, rounded up */
@@ -36,9 +49,8 @@ typedef struct ExchangePlan {
 } ExchangePlan;
 
 /* Plans an exchange. y: layout of y, without padding; x[0] has the same layout. Sets spec.y, impl
- * and the sizes in op. convert: the backend's conversion, for ExchangePlan.convert. ERR_BUG if the
- * shapes do not match. */
-Status exchange_plan(Op *op, Desc y, ExchangeConvert convert);
+ * and the sizes in op. ERR_BUG if the shapes do not match. */
+Status exchange_plan(Op *op, Desc y, const ExchangeCopies *copies);
 /* Returns the type that x must have: fp32 if the exchange adds partial sums that have not been
  * rounded, else the backend's precision. */
 DType exchange_input(const Op *op);

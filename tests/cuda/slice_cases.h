@@ -386,8 +386,8 @@ static void check_cut_sums(Backend *device)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         const SumCase *c = &cases[i];
         Pair p = pair_new();
-        p.slices = (SumSlices){c->total, 0, c->total, c->units, c->lead, c->parts};
-        if (c->tokens) p.tokens = (SumSlices){8, 0, 8, 40, 1, 1};
+        p.slices = (SumSlices){c->total, 0, c->total, c->units, c->units, c->lead, c->parts};
+        if (c->tokens) p.tokens = (SumSlices){8, 0, 8, 40, 40, 1, 1};
         p.slices_inputs = c->inputs;
         run_op(&p, &c->op, device, NULL);
         pair_free(&p);

@@ -17,12 +17,13 @@ job resnet18 'name: resnet18' grey.h5 'micro_batch: 2' 'name: lars, lr: 0.01, mo
 job mobilenet 'name: mobilenet_v2' grey.h5 'micro_batch: 4' 'lr: 0.0001'
 job gpt 'name: gpt2, layers: 3, width: 64, heads: 8, context: 64, dropout: 0.1' tokens.h5 'micro_batch: 1' 'name: adamw, lr: 0.001, clip: 1'
 job llama 'name: llama, layers: 3, width: 64, heads: 8, kv_heads: 4, context: 64' tokens.h5 'micro_batch: 1' 'name: lamb, lr: 0.001'
+job multi_query 'name: llama, layers: 3, width: 64, heads: 8, kv_heads: 1, context: 64, window: 20, qkv_bias: true' tokens.h5 'micro_batch: 1' 'name: adamw, lr: 0.001, clip: 1'
 job wide_deep 'name: wide_deep, width: 4, hidden: [40, 24]' clicks.h5 'micro_batch: 4, loss: sigmoid' 'name: adagrad, lr: 0.05'
 job dlrm 'name: dlrm, width: 4' clicks.h5 'micro_batch: 4, loss: sigmoid' 'name: adagrad, lr: 0.05'
 
 micro_of() { sed -n 's/.*micro_batch: \([0-9]*\).*/\1/p' "$1.yaml"; }
 same() { check 0 'the same to the bit' timeout 1200 "$WEFT" verify "$@"; }
-for model in ${MODELS:-mlp lenet resnet18 mobilenet gpt llama wide_deep dlrm}; do
+for model in ${MODELS:-mlp lenet resnet18 mobilenet gpt llama multi_query wide_deep dlrm}; do
     micro=$(micro_of $model)
     for count in 6 7 8 15; do
         same $model.yaml --grids 1x1x1,2x1x1,3x1x1,5x1x1,1x3x1,3x2x1 --threads 1,2,4 --steps 2 train.batch=$((count * micro))
@@ -33,13 +34,15 @@ for model in ${MODELS:-mlp lenet resnet18 mobilenet gpt llama wide_deep dlrm}; d
     same $model.yaml --grids 1x1x1,2x1x1,3x1x1,4x1x1 --zero $zero --transports shm,mpi --steps 2 train.batch=$((7 * micro))
     same $model.yaml --grids 1x1x1,1x2x1,3x2x1 --schedules gpipe,1f1b,interleaved,zero-bubble,zb-v,dualpipe-v --steps 2 \
         train.batch=$((15 * micro))
-    case $model in mlp | gpt | llama)
+    case $model in mlp | gpt | llama | multi_query)
         for count in 6 15; do
             same $model.yaml --grids 1x1x1,1x1x2,1x1x4,2x1x2,2x2x2,3x1x2 --threads 1,2 --steps 2 train.batch=$((count * micro))
         done
         same $model.yaml --grids 1x1x1,1x1x2,2x1x2 --zero 0,1,2,3 --transports shm,mpi --steps 2 train.batch=$((7 * micro))
-        [ $model = llama ] || same $model.yaml --grids 1x1x1,1x1x8 --steps 2 train.batch=$((6 * micro))
-        if grep -q 'avx512_bf16\|amx_bf16' /proc/cpuinfo; then
+        same $model.yaml --grids 1x1x1,1x1x8 --steps 2 train.batch=$((6 * micro))
+        [ $model != llama ] || same $model.yaml --grids 1x1x1,1x1x4,1x1x8,2x1x4 --steps 2 train.batch=$((6 * micro)) model.kv_heads=2
+        # in bf16 a head of keys cannot be divided
+        if [ $model != multi_query ] && grep -q 'avx512_bf16\|amx_bf16' /proc/cpuinfo; then
             same $model.yaml --grids 1x1x1,1x1x2,1x1x4,2x1x2,1x2x2 --threads 1,2 --steps 2 train.batch=$((6 * micro)) train.precision=bf16
         fi ;;
     esac

@@ -10,14 +10,20 @@ typedef struct Split {
     Graph *graph;
 } Split;
 
-/* Splits a model of tokens (2,12) below 29, or of vectors (2,20) with 7 classes. */
-static Status open_sliced(Split *s, const char *text, bool tokens, int rank, int ranks, int slices)
+/* Builds a model of tokens (2,12) below 29, or of vectors (2,20) with 7 classes. */
+static void build(Split *s, const char *text, bool tokens)
 {
     *s = (Split){0};
     Desc input = tokens ? desc_plain(shape_of(2, 2, 12, 1, 1), DTYPE_I32)
                         : desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32);
     CHECK_OK(config_parse(&s->config, "split.yaml", text, 0, NULL));
     CHECK_OK(graph_build(&s->graph, s->config, input, tokens ? 29 : 7));
+}
+
+/* Builds a model and takes the slice of one rank. */
+static Status open_sliced(Split *s, const char *text, bool tokens, int rank, int ranks, int slices)
+{
+    build(s, text, tokens);
     return graph_split(&s->graph, s->config, rank, ranks, slices);
 }
 
@@ -146,6 +152,76 @@ static void test_shared_keys(void)
     for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
 }
 
+/* The last of 4 ranks has the last of 4 heads of queries of 4, and the last of the 4 columns that
+ * their head of keys has, and its values. There are at most as many slices as query heads, and as
+ * columns of keys. If there is a key head for every slice, key heads stay whole. */
+static void test_divided_keys(void)
+{
+    Split s;
+    float whole[24], mine[6];
+    static const float last[] = {12, 13, 14, 15, 19, 23};
+    CHECK_OK(open_sliced(&s,
+                         "model: {name: llama, layers: 1, width: 16, heads: 4, kv_heads: 1, ffn: "
+                         "16, qkv_bias: true}\n",
+                         true, 3, 4, 4));
+    for (int i = 0; i < 24; ++i) whole[i] = (float)i;
+    const int bias = node_named(s.graph, "layers.0.self_attn.qkv_proj")->param[1];
+    CU_ASSERT_EQUAL(param_slice_count(s.graph, bias, 3), 6);
+    param_slice_get(s.graph, bias, 3, whole, mine);
+    CU_ASSERT_EQUAL(memcmp(mine, last, sizeof last), 0);
+    close_split(&s);
+    CHECK_OK(open_sliced(&s, "model: {name: llama, layers: 1, width: 24, heads: 4, kv_heads: 1}\n",
+                         true, 0, 2, 8));
+    CU_ASSERT_EQUAL(node_named(s.graph, "layers.0.self_attn")->spec.slices.total, 4);
+    close_split(&s);
+    CHECK_OK(open_sliced(&s, "model: {name: llama, layers: 1, width: 48, heads: 8, kv_heads: 1}\n",
+                         true, 0, 2, 8));
+    CU_ASSERT_EQUAL(node_named(s.graph, "layers.0.self_attn")->spec.slices.total, 4);
+    close_split(&s);
+    CHECK_OK(open_sliced(&s, "model: {name: llama, layers: 1, width: 32, heads: 8, kv_heads: 4}\n",
+                         true, 0, 2, 4));
+    CU_ASSERT_EQUAL(node_named(s.graph, "layers.0.self_attn")->spec.slices.total, 0);
+    CU_ASSERT_EQUAL(node_named(s.graph, "layers.0.self_attn.qkv_proj")->spec.slices.units, 4);
+    close_split(&s);
+}
+
+/* 8 heads of queries of 8, which share 1 or 2 heads of keys, on 2, 4 and 8 ranks in 8 slices: the
+ * ranks that share a key head exchange its columns; parameters are divided without a rest. */
+static void test_key_exchange(void)
+{
+    enum { RANKS = 8 };
+    static const char *const name = "layers.0.self_attn", *const qkv =
+                                                              "layers.0.self_attn.qkv_proj";
+    for (int kv_heads = 1; kv_heads <= 2; ++kv_heads)
+        for (int ranks = 2; ranks <= RANKS; ranks *= 2) {
+            Split s[RANKS];
+            Graph *graph[RANKS];
+            char *text = mem_format("model: {name: llama, layers: 1, width: 64, heads: 8, "
+                                    "kv_heads: %d, ffn: 16, qkv_bias: true}\n",
+                                    kv_heads);
+            for (int r = 0; r < ranks; ++r) {
+                CHECK_OK(open_sliced(&s[r], text, true, r, ranks, 8));
+                const Graph *g = graph[r] = s[r].graph;
+                const int heads = 8 / ranks;
+                CU_ASSERT(has_shape(g, qkv, 2, 12, heads * 8 + 2 * kv_heads * 8 / ranks));
+                CU_ASSERT(has_shape(g, name, 2, 12, heads * 8));
+                CU_ASSERT_EQUAL(node_named(g, name)->spec.heads, heads);
+                CU_ASSERT_EQUAL(node_named(g, name)->spec.kv_heads, 1);
+                CU_ASSERT_EQUAL(node_named(g, name)->spec.slices.count, 8 / ranks);
+                CU_ASSERT_EQUAL(node_named(g, qkv)->spec.slices.total, 8);
+                const Node *gather = node_named(g, "layers.0.self_attn.keys");
+                CU_ASSERT_EQUAL(gather != NULL, ranks > kv_heads);
+                if (!gather) continue;
+                CU_ASSERT(has_shape(g, gather->name, 2, 12, heads * 8 + 16));
+                CU_ASSERT_EQUAL(gather->spec.slice.ranks, ranks / kv_heads);
+                CU_ASSERT_EQUAL(gather->spec.slice.rank, r % (ranks / kv_heads));
+            }
+            for (int i = 0; i < graph[0]->param_count; ++i) check_param(graph, ranks, i);
+            for (int r = 0; r < ranks; ++r) close_split(&s[r]);
+            mem_free(&text);
+        }
+}
+
 /* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries of width 1, and the second of 2 heads of keys
  * and of values; of a swiglu of width 3 it has the last column of gate and value. */
 static void test_packed(void)
@@ -206,11 +282,30 @@ static void refused(const char *text, bool tokens, int ranks, const char *says)
     close_split(&s);
 }
 
+/* Key heads are divided by columns only on CPUs and in fp32. */
+static void refused_keys(DeviceKind device, Precision precision)
+{
+    Split s;
+    build(&s, "model: {name: llama, layers: 1, width: 24, heads: 4, kv_heads: 2}\n", true);
+    s.config->train.device = device;
+    s.config->train.precision = precision;
+    CHECK_FAILS(graph_split(&s.graph, s.config, 0, 4, 8), ERR_CONFIG,
+                "which has 2 kv_heads: set grid.tp to at most 2; more ranks share key heads only "
+                "with train.device: cpu, train.precision: fp32");
+    close_split(&s);
+}
+
 static void test_refused(void)
 {
+    refused_keys(DEVICE_CPU, PRECISION_BF16);
+    refused_keys(DEVICE_CUDA, PRECISION_FP32);
     refused(gpt, true, 6, "layer h.0.attn.c_attn, which has 5 heads: set grid.tp to at most 5");
     refused("model: {name: llama, layers: 1, width: 24, heads: 4, kv_heads: 2}\n", true, 3,
             "layer layers.0.self_attn.qkv_proj, which has 2 kv_heads: set grid.tp to at most 2");
+    refused("model: {name: llama, layers: 1, width: 24, heads: 4, kv_heads: 2}\n", true, 6,
+            "which has 4 heads: set grid.tp to at most 4");
+    refused("model: {name: llama, layers: 1, width: 12, heads: 6, kv_heads: 1}\n", true, 3,
+            "which has 2 columns of keys: set grid.tp to at most 2");
     refused("model: {layers: [dense: {width: 8}, dropout: {p: 0.1}, swiglu, dense: {width: 7}]}\n",
             false, 2, "nothing to divide");
     refused("model: {layers: [dense: {width: 7}]}\n", false, 2, "nothing to divide");
@@ -274,4 +369,5 @@ static void test_nested(void)
 
 TEST_MAIN("split", {"slices", test_slices}, {"nested slices", test_nested}, {"gpt", test_gpt},
           {"parameters", test_params}, {"heads", test_heads}, {"shared keys", test_shared_keys},
+          {"divided keys", test_divided_keys}, {"key exchange", test_key_exchange},
           {"packed", test_packed}, {"dense", test_dense}, {"refused", test_refused})

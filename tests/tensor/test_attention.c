@@ -15,6 +15,8 @@ typedef struct Shapes {
     int kv_heads;
     /* keys that a query attends to; 0: all */
     int window;
+    /* slices of the query heads, by which gradients of keys are summed; 0: not cut */
+    int slices;
 } Shapes;
 
 static int64_t keys_of(const Shapes *s)
@@ -38,6 +40,8 @@ static OpSpec spec_of(const Shapes *s)
                    .window = s->window,
                    .x_count = 1,
                    .need_dx = {true}};
+    spec.slices = (SumSlices){
+        .total = s->slices, .count = s->slices, .units = s->heads, .lead = 1, .parts = 1};
     spec.x[0] = desc_plain(shape_of(3, s->n, s->t, row_of(s), 1), DTYPE_F32);
     spec.y = desc_plain(shape_of(3, s->n, s->t, c, 1), DTYPE_F32);
     return spec;
@@ -200,15 +204,17 @@ static void run(Rig *r, const Shapes *s, const Truth *truth, int threads)
 }
 
 static const Shapes shapes[] = {
-    {1, 64, 1, 64, 1, false, 1, 0, 0},   {2, 65, 2, 32, 2, true, 1, 0, 0},
-    {1, 200, 1, 80, 1, true, 1, 0, 0},   {3, 130, 1, 24, 2, false, 1, 0, 0},
-    {1, 129, 2, 7, 1, false, 1, 0, 0},   {1, 100, 1, 130, 1, true, 1, 0, 0},
-    {1, 150, 1, 64, 1, false, 8, 0, 0},  {1, 193, 3, 48, 1, false, 1, 0, 0},
-    {1, 130, 4, 32, 1, true, 1, 2, 0},   {2, 150, 3, 20, 2, true, 1, 1, 0},
-    {2, 64, 6, 16, 1, false, 1, 3, 0},   {1, 130, 2, 16, 1, true, 1, 0, 1},
-    {2, 150, 1, 24, 2, true, 1, 0, 20},  {1, 200, 2, 16, 1, false, 1, 1, 64},
-    {1, 193, 1, 32, 1, true, 8, 0, 65},  {1, 260, 3, 20, 1, true, 1, 1, 70},
-    {1, 130, 1, 7, 1, false, 1, 0, 129}, {1, 70, 1, 16, 1, true, 1, 0, 200},
+    {1, 64, 1, 64, 1, false, 1, 0, 0, 0},   {2, 65, 2, 32, 2, true, 1, 0, 0, 0},
+    {1, 200, 1, 80, 1, true, 1, 0, 0, 0},   {3, 130, 1, 24, 2, false, 1, 0, 0, 0},
+    {1, 129, 2, 7, 1, false, 1, 0, 0, 0},   {1, 100, 1, 130, 1, true, 1, 0, 0, 0},
+    {1, 150, 1, 64, 1, false, 8, 0, 0, 0},  {1, 193, 3, 48, 1, false, 1, 0, 0, 0},
+    {1, 130, 4, 32, 1, true, 1, 2, 0, 0},   {2, 150, 3, 20, 2, true, 1, 1, 0, 0},
+    {2, 64, 6, 16, 1, false, 1, 3, 0, 0},   {1, 130, 2, 16, 1, true, 1, 0, 1, 0},
+    {2, 150, 1, 24, 2, true, 1, 0, 20, 0},  {1, 200, 2, 16, 1, false, 1, 1, 64, 0},
+    {1, 193, 1, 32, 1, true, 8, 0, 65, 0},  {1, 260, 3, 20, 1, true, 1, 1, 70, 0},
+    {1, 130, 1, 7, 1, false, 1, 0, 129, 0}, {1, 70, 1, 16, 1, true, 1, 0, 200, 0},
+    {1, 130, 8, 16, 1, true, 1, 2, 0, 8},   {2, 150, 7, 20, 2, true, 1, 1, 70, 4},
+    {1, 64, 4, 7, 1, false, 1, 2, 0, 4},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -250,10 +256,111 @@ static void test_threads(void)
     }
 }
 
+/* Copies columns first .. first + count - 1 of rows of `width` floats to `to`, whose rows have
+ * to_width. */
+static void copy_columns(const float *from, int64_t width, int64_t first, float *to,
+                         int64_t to_width, int64_t to_first, int64_t count, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; ++r)
+        memcpy(to + r * to_width + to_first, from + r * width + first, (size_t)count * sizeof *to);
+}
+
+/* The query heads of rank r of `ranks`, and its key heads. */
+static Shapes part_of(const Shapes *s, int r, int ranks)
+{
+    Shapes part = *s;
+    part.heads = (int)(slice_first(s->heads, ranks, r + 1) - slice_first(s->heads, ranks, r));
+    part.kv_heads = s->kv_heads > ranks ? s->kv_heads / ranks : 1;
+    return part;
+}
+
+/* Runs attention of rank r's query heads with the inputs of `whole`; returns dx. */
+static float *rank_run(const Shapes *s, const Rig *whole, int r, int ranks)
+{
+    const Shapes own = part_of(s, r, ranks);
+    const int64_t rows = (int64_t)s->n * s->t, w = s->width, c = s->heads * w,
+                  own_c = own.heads * w;
+    const int64_t first = slice_first(s->heads, ranks, r) * w, keys = own.kv_heads * w;
+    const int64_t key = c + (int64_t)s->kv_heads * r / ranks * w, value = key + s->kv_heads * w;
+    OpSpec spec = spec_of(&own);
+    Rig rig = {0};
+    spec.slices = (SumSlices){.total = s->slices,
+                              .first = s->slices / ranks * r,
+                              .count = s->slices / ranks,
+                              .units = s->heads,
+                              .lead = 1,
+                              .parts = 1};
+    rig_open(&rig, &spec, &backend_poison, 1);
+    float *x = (float *)(uintptr_t)rig.run.x[0];
+    const float *from = whole->run.x[0];
+    copy_columns(from, row_of(s), first, x, row_of(&own), 0, own_c, rows);
+    copy_columns(from, row_of(s), key, x, row_of(&own), own_c, keys, rows);
+    copy_columns(from, row_of(s), value, x, row_of(&own), own_c + keys, keys, rows);
+    copy_columns(whole->run.dy, c, first, rig.run.dy, own_c, 0, own_c, rows);
+    op_forward(rig.op, &rig.run);
+    rig_backward(&rig);
+    float *dx = mem_new((size_t)(rows * row_of(&own)) * sizeof *dx);
+    memcpy(dx, rig.run.dx[0], (size_t)(rows * row_of(&own)) * sizeof *dx);
+    rig_close(&rig);
+    return dx;
+}
+
+/* dx of all ranks, whose sums of shared key heads are joined by the tree, has the bits of one
+ * rank. */
+static void check_ranks(const Shapes *s, int ranks)
+{
+    enum { RANKS = 8 };
+    const int64_t rows = (int64_t)s->n * s->t, w = s->width, row = row_of(s);
+    const int sharing = ranks > s->kv_heads ? ranks / s->kv_heads : 1;
+    Truth truth = truth_new(s);
+    Rig one = {0};
+    float *dx[RANKS], *joined = mem_new((size_t)(rows * row) * sizeof *joined);
+    run(&one, s, &truth, 1);
+    for (int r = 0; r < ranks; ++r) {
+        const Shapes own = part_of(s, r, ranks);
+        dx[r] = rank_run(s, &one, r, ranks);
+        copy_columns(dx[r], row_of(&own), 0, joined, row, slice_first(s->heads, ranks, r) * w,
+                     own.heads * w, rows);
+    }
+    for (int step = 1; step < sharing; step *= 2)
+        for (int r = 0; r < ranks; r += 2 * step) {
+            const Shapes left = part_of(s, r, ranks), right = part_of(s, r + step, ranks);
+            for (int64_t i = 0; i < rows; ++i)
+                for (int64_t k = 0; k < 2 * w; ++k)
+                    dx[r][i * row_of(&left) + left.heads * w + k] +=
+                        dx[r + step][i * row_of(&right) + right.heads * w + k];
+        }
+    for (int r = 0; r < ranks; r += sharing) {
+        const Shapes own = part_of(s, r, ranks);
+        const int64_t keys = own.kv_heads * w, at = own.heads * w;
+        const int64_t key = (s->heads + (int64_t)s->kv_heads * r / ranks) * w;
+        copy_columns(dx[r], row_of(&own), at, joined, row, key, keys, rows);
+        copy_columns(dx[r], row_of(&own), at + keys, joined, row, key + s->kv_heads * w, keys,
+                     rows);
+    }
+    CU_ASSERT_EQUAL(memcmp(joined, one.run.dx[0], (size_t)(rows * row) * sizeof *joined), 0);
+    for (int r = 0; r < ranks; ++r) mem_free(&dx[r]);
+    mem_free(&joined);
+    rig_close(&one);
+    truth_free(&truth);
+}
+
+static void test_ranks(void)
+{
+    static const Shapes shared[] = {
+        {1, 70, 8, 16, 1, true, 1, 2, 0, 8},
+        {2, 70, 8, 12, 2, false, 1, 1, 20, 8},
+        {1, 70, 14, 16, 1, true, 1, 2, 0, 8},
+        {1, 70, 8, 16, 1, true, 1, 4, 0, 8},
+    };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; ++i)
+        for (int ranks = 2; ranks <= shared[i].slices; ranks *= 2) check_ranks(&shared[i], ranks);
+}
+
 /* A later position never changes an earlier output. */
 static void test_causal(void)
 {
-    const Shapes s = {1, 70, 1, 16, 1, true, 1, 0, 0};
+    const Shapes s = {1, 70, 1, 16, 1, true, 1, 0, 0, 0};
     const int64_t places[] = {15, 16, 63, 64, 69};
     Truth truth = truth_new(&s);
     Rig before = {0};
@@ -277,7 +384,7 @@ static void test_causal(void)
 
 static void test_bad_specs(void)
 {
-    const Shapes s = {1, 4, 2, 8, 1, false, 1, 0, 0};
+    const Shapes s = {1, 4, 2, 8, 1, false, 1, 0, 0, 0};
     Backend *backend;
     Op *op;
     Desc preferred[SPEC_INPUTS];
@@ -292,8 +399,10 @@ static void test_bad_specs(void)
     spec = spec_of(&s);
     spec.kv_heads = 1;
     CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "2 heads do not match");
+    spec = spec_of(&(Shapes){1, 4, 6, 8, 1, false, 1, 3, 0, 4});
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_BUG, "4 slices of fp32");
     backend_close(&backend);
 }
 
-TEST_MAIN("attention", {"values", test_values}, {"threads", test_threads}, {"causal", test_causal},
-          {"bad specs", test_bad_specs})
+TEST_MAIN("attention", {"values", test_values}, {"threads", test_threads}, {"ranks", test_ranks},
+          {"causal", test_causal}, {"bad specs", test_bad_specs})

@@ -311,12 +311,13 @@ static void test_attention(void)
         int n, t, heads, kv_heads, width, rows;
         bool rotary;
         float base;
-        int window;
-    } table[] = {{3, 7, 1, 0, 32, 2, false, 0, 0}, {1, 5, 2, 0, 64, 1, true, 0, 0},
-                 {2, 3, 1, 0, 80, 1, true, 0, 0},  {2, 5, 3, 0, 5, 2, false, 0, 0},
-                 {2, 9, 2, 0, 16, 2, true, 0, 0},  {1, 1, 1, 0, 8, 1, false, 0, 0},
-                 {2, 5, 4, 2, 8, 2, false, 0, 0},  {2, 6, 3, 1, 16, 1, true, 500, 0},
-                 {1, 4, 6, 3, 6, 1, true, 0, 0},   {2, 9, 2, 1, 8, 2, true, 0, 4}};
+        int window, slices;
+    } table[] = {{3, 7, 1, 0, 32, 2, false, 0, 0, 0}, {1, 5, 2, 0, 64, 1, true, 0, 0, 0},
+                 {2, 3, 1, 0, 80, 1, true, 0, 0, 0},  {2, 5, 3, 0, 5, 2, false, 0, 0, 0},
+                 {2, 9, 2, 0, 16, 2, true, 0, 0, 0},  {1, 1, 1, 0, 8, 1, false, 0, 0, 0},
+                 {2, 5, 4, 2, 8, 2, false, 0, 0, 0},  {2, 6, 3, 1, 16, 1, true, 500, 0, 0},
+                 {1, 4, 6, 3, 6, 1, true, 0, 0, 0},   {2, 9, 2, 1, 8, 2, true, 0, 4, 0},
+                 {2, 7, 4, 1, 8, 2, true, 0, 0, 4},   {2, 6, 6, 2, 6, 2, false, 0, 3, 4}};
     for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
         int64_t c = (int64_t)table[i].heads * table[i].width;
         int64_t keys = table[i].kv_heads ? table[i].kv_heads : table[i].heads;
@@ -327,6 +328,11 @@ static void test_attention(void)
                               .rotary = table[i].rotary,
                               .rotary_base = table[i].base,
                               .window = table[i].window,
+                              .slices = {.total = table[i].slices,
+                                         .count = table[i].slices,
+                                         .units = table[i].heads,
+                                         .lead = 1,
+                                         .parts = 1},
                               .x_count = 1,
                               .x = {plain(3, table[i].n, table[i].t, row, 1)},
                               .y = plain(3, table[i].n, table[i].t, c, 1)},

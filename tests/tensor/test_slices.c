@@ -11,8 +11,9 @@ enum { SLICES = 8 };
 
 typedef struct Dense {
     int64_t rows, in, out;
-    /* units, and parts, of the divided dimension; rows per unit in the first part */
-    int64_t units, lead;
+    /* the divided dimension: units of its first part and of each other part, ratio of their sizes,
+     * and number of parts */
+    int64_t units, others, lead;
     int parts, slices;
     bool inputs, bias, relu;
     /* bf16, else fp32 */
@@ -79,6 +80,7 @@ static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int rank
                            .first = d->slices / ranks * rank,
                            .count = d->slices / ranks,
                            .units = d->units,
+                           .others = d->others,
                            .lead = d->lead,
                            .parts = d->parts}};
     s.x[0] = desc_plain(shape_of(2, t->rows, t->in, 1, 1), DTYPE_F32);
@@ -109,14 +111,14 @@ static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int rank
  * many. */
 static int64_t indices(const Dense *d, int64_t size, int rank, int ranks, int64_t *index)
 {
-    const int64_t width = size / d->units / (d->parts - 1 + d->lead);
-    const int64_t first = slice_first(d->units, ranks, rank);
-    const int64_t end = slice_first(d->units, ranks, rank + 1);
+    const int64_t width = size / (d->units * d->lead + d->others * (d->parts - 1));
     int64_t n = 0, begin = 0;
     for (int part = 0; part < d->parts; ++part) {
-        const int64_t unit = width * (part ? 1 : d->lead);
+        const int64_t units = part ? d->others : d->units, unit = width * (part ? 1 : d->lead);
+        const int64_t first = slice_first(units, ranks, rank);
+        const int64_t end = slice_first(units, ranks, rank + 1);
         for (int64_t i = first * unit; i < end * unit; ++i) index[n++] = begin + i;
-        begin += d->units * unit;
+        begin += units * unit;
     }
     return n;
 }
@@ -305,14 +307,17 @@ static void test_bf16(void)
 }
 
 /* Queries, keys and values of 6 heads of 8 in 4 slices; 2 heads of queries for each of 8 heads of
- * keys; both halves of swiglu. */
+ * keys; both halves of swiglu; 8 or 14 heads of queries, and the columns of 2 heads of keys that
+ * they share. */
 static void test_parts(void)
 {
     static const Dense cases[] = {
-        {.rows = 50, .in = 48, .out = 144, .units = 6, .lead = 1, .parts = 3, .slices = 4},
-        {.rows = 50, .in = 128, .out = 32 * 16, .units = 8, .lead = 2, .parts = 3, .slices = 8},
-        {.rows = 300, .in = 64, .out = 2 * 777, .units = 777, .lead = 1, .parts = 2, .slices = 8},
-        {.rows = 5, .in = 64, .out = 2 * 21, .units = 21, .lead = 1, .parts = 2, .slices = 4},
+        {50, 48, 144, .units = 6, .others = 6, .lead = 1, .parts = 3, .slices = 4},
+        {50, 128, 32 * 16, .units = 8, .others = 8, .lead = 2, .parts = 3, .slices = 8},
+        {300, 64, 2 * 777, .units = 777, .others = 777, .lead = 1, .parts = 2, .slices = 8},
+        {5, 64, 2 * 21, .units = 21, .others = 21, .lead = 1, .parts = 2, .slices = 4},
+        {50, 64, 12 * 16, .units = 8, .others = 32, .lead = 16, .parts = 3, .slices = 8},
+        {130, 64, 18 * 12, .units = 14, .others = 24, .lead = 12, .parts = 3, .slices = 8},
     };
     const bool both = has_bf16();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)

@@ -117,6 +117,19 @@ static OpSpec exchange(void)
     return s;
 }
 
+/* Gradients of keys that several query heads share are sums over slices of the query heads. */
+static void test_shared_keys(void)
+{
+    static const int kv_heads[] = {1, 2};
+    for (int i = 0; i < 2; ++i)
+        for (int slices = 2; slices <= 4; slices *= 2) {
+            OpSpec s = shared_keys(150, 16, kv_heads[i], true);
+            s.slices = (SumSlices){
+                .total = slices, .count = slices, .units = s.heads, .lead = 1, .parts = 1};
+            check("attention, slices of query heads", s, DTYPE_F32, up_to_8);
+        }
+}
+
 static void check_all(DType precision)
 {
     int count;
@@ -235,5 +248,6 @@ static void test_same_threads(void)
     CU_ASSERT_EQUAL(strcmp(any, same) != 0, own_lanes() > 0 && !cpu_portable());
 }
 
-TEST_MAIN("threads", {"same threads", test_same_threads}, {"fp32", test_fp32}, {"bf16", test_bf16},
-          {"zoo, fp32", test_zoo_fp32}, {"zoo, bf16", test_zoo_bf16})
+TEST_MAIN("threads", {"same threads", test_same_threads}, {"shared keys", test_shared_keys},
+          {"fp32", test_fp32}, {"bf16", test_bf16}, {"zoo, fp32", test_zoo_fp32},
+          {"zoo, bf16", test_zoo_bf16})

@@ -56,8 +56,14 @@ static const GridModel models[] = {
      "optim: {name: muon, lr: 0.01, clip: 0.5, groups: [\n"
      "  {roles: [embedding, head, bias, norm], name: adamw, lr: 1e-3}]}\n",
      true},
+    /* two or four ranks share the head of keys */
+    {"multi-query",
+     "model: {name: llama, layers: 2, width: 48, heads: 8, kv_heads: 1, ffn: 50, context: 8, "
+     "window: 5, qkv_bias: true}\n"
+     "optim: {name: adamw, lr: 1e-3, weight_decay: 0.1, clip: 0.5}\n",
+     true},
 };
-enum { MODELS = 4, HEAD_ONLY = MODELS, NARROW, LLAMA, GROUP_NORM, MUON };
+enum { MODELS = 4, HEAD_ONLY = MODELS, NARROW, LLAMA, GROUP_NORM, MUON, MULTI_QUERY };
 
 static bool close_to(double a, double b, double tolerance)
 {
@@ -105,6 +111,7 @@ static void test_close_to_one_rank(void)
     close_to_one_rank(2, "", TOLERANCE);
     close_to_one_rank(3, "", TOLERANCE);
     close_to_one_rank(LLAMA, "grid.recompute=block", TOLERANCE);
+    close_to_one_rank(MULTI_QUERY, "", TOLERANCE);
     close_to_one_rank(NARROW, "grid.recompute=block", TOLERANCE);
 }
 
@@ -146,6 +153,8 @@ static void test_like_one_rank(void)
     static const char *const four[] = {"grid.tp=4"};
     for (int m = 0; m < MODELS; ++m) same_bits(m, "", two_and_four, 2);
     same_bits(LLAMA, "", two_and_four, 2);
+    same_bits(LLAMA, "model.kv_heads=2 model.window=5 optim.name=lamb", two_and_four, 2);
+    same_bits(MULTI_QUERY, "grid.recompute=block", two_and_four, 2);
     same_bits(LLAMA, "model.tied=true model.kv_heads=8 grid.recompute=block", four, 1);
     same_bits(GROUP_NORM, "", four, 1);
     same_bits(NARROW, "grid.recompute=block", four, 1);
@@ -198,6 +207,8 @@ static void test_same_bits(void)
     same_bits(1, "", two + 1, 3);
     same_bits(2, "", two, 6);
     same_bits(LLAMA, "", two, 6);
+    same_bits(MULTI_QUERY, "", two + 1, 3);
+    same_bits(MULTI_QUERY, "", shards, 3);
     same_bits(GROUP_NORM, "", two, 2);
 }
 
@@ -247,7 +258,7 @@ static void resume(int model)
 static void test_resume(void)
 {
     if (!ONE_GRID) resume(0);
-    resume(LLAMA);
+    resume(MULTI_QUERY);
 }
 
 /* Before the first step, when nothing has been rounded, the file of a divided run is the same byte
@@ -272,6 +283,7 @@ static void test_first_values(void)
 {
     first_values(0);
     first_values(LLAMA);
+    first_values(MULTI_QUERY);
 }
 
 /* Sizes that cannot be divided are refused; the message says what would fit. */
@@ -296,7 +308,8 @@ static void refused(int model, int ranks, const char *more, const char *says)
 static void test_refused(void)
 {
     refused(1, 2, "grid.tp=2 model.heads=1", "has 1 heads: set grid.tp to at most 1");
-    refused(LLAMA, 2, "grid.tp=2 model.kv_heads=1", "has 1 kv_heads: set grid.tp to at most 1");
+    refused(LLAMA, 4, "grid.tp=4 model.heads=6 model.kv_heads=3",
+            "has 3 kv_heads: set grid.tp to at most 3");
     refused(HEAD_ONLY, 2, "grid.tp=2", "nothing to divide");
     refused(0, 3, "grid.tp=3", "no power of two");
     refused(0, 4, "grid.tp=4 train.sum_slices=2", "train.sum_slices to 4");

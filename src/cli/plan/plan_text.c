@@ -263,13 +263,15 @@ static void print_gathers(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Returns the bytes that an exchange sends for a whole tensor, in two messages: one forward and one
- * backward, or both in one of the passes. Partial sums are in fp32, results in train.precision. */
+/* Returns the bytes that a rank sends in an exchange: all slices of the tensor except its own, in
+ * two messages, one forward and one backward, or both in one of the passes. Partial sums are in
+ * fp32, results in train.precision. */
 static double exchange_node_bytes(const OpSpec *s)
 {
-    const bool gathers = s->exchange == EXCHANGE_GATHER, leaves = s->exchange == EXCHANGE_LEAVE;
-    const double elements = (double)shape_count(gathers ? s->y.shape : s->x[0].shape);
-    return elements *
+    const bool leaves = s->exchange == EXCHANGE_LEAVE;
+    const Slices divided = exchange_slices(s);
+    const double elements = (double)(divided.runs * divided.items * divided.unit);
+    return elements * (divided.ranks - 1) / divided.ranks *
            (double)(dtype_bytes(s->x[0].dtype) + dtype_bytes((leaves ? s->x[0] : s->y).dtype));
 }
 
@@ -298,7 +300,7 @@ static double loss_bytes(const Graph *g, const OpSpec *s)
 }
 
 /* Returns the bytes that a rank sends to its tensor-parallel group in one micro-batch, forward and
- * backward: all slices of each tensor except its own. *count: number of layers with an exchange. */
+ * backward. *count: number of layers with an exchange. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
@@ -308,13 +310,13 @@ static double exchange_bytes(const PlanView *v, int stage, int *count)
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
             const OpSpec *s = &g->node[i].spec;
-            bytes += token_sum_bytes(g, i);
-            if (i == g->loss_node) bytes += loss_bytes(g, s);
+            bytes += token_sum_bytes(g, i) * (tp - 1) / tp;
+            if (i == g->loss_node) bytes += loss_bytes(g, s) * (tp - 1) / tp;
             if (op_info(s->kind)->talks != TALKS_ALWAYS) continue;
             bytes += exchange_node_bytes(s);
             ++*count;
         }
-    return bytes * (tp - 1) / tp;
+    return bytes;
 }
 
 static void print_exchanges(const PlanView *v, FILE *out)

@@ -28,6 +28,8 @@ typedef struct GpuExchange {
 typedef struct Piece {
     /* the tensor's division into slices; borrowed */
     const Slices *s;
+    /* the ranks that have slices of the tensor */
+    ExchangeBlock block;
     /* first run of the piece, and number of runs */
     int64_t run, runs;
     /* first byte and number of bytes of the piece within each rank's slice of a run */
@@ -96,32 +98,33 @@ static Part through(const GpuExchange *ex, char *packed, Part part, int rank)
 
 static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine, void *whole)
 {
-    const Exchange *x = &ex->base;
-    Part target = part_of_whole(p, x->size, x->rank, whole);
-    Part local = part_of_mine(p, &target, x->size, x->rank, mine);
+    const ExchangeBlock b = p->block;
+    Part target = part_of_whole(p, b.size, b.rank, whole);
+    Part local = part_of_mine(p, &target, b.size, b.rank, mine);
     nccl_group_begin(ex->gpus);
-    for (int r = 0; r < x->size; ++r) {
-        Part in = through(ex, ex->in, part_of_whole(p, x->size, r, whole), r);
-        if (r == x->rank) continue;
-        nccl_send(ex->gpus, local.at, bytes_of(&local), r);
-        nccl_receive(ex->gpus, in.at, bytes_of(&in), r);
+    for (int r = 0; r < b.size; ++r) {
+        Part in = through(ex, ex->in, part_of_whole(p, b.size, r, whole), r);
+        if (r == b.rank) continue;
+        nccl_send(ex->gpus, local.at, bytes_of(&local), b.first + r);
+        nccl_receive(ex->gpus, in.at, bytes_of(&in), b.first + r);
     }
     nccl_group_end(ex->gpus);
     move(ex, target, local);
-    for (int r = 0; r < x->size; ++r) {
-        Part part = part_of_whole(p, x->size, r, whole);
-        if (r != x->rank && !is_packed(&part)) move(ex, part, through(ex, ex->in, part, r));
+    for (int r = 0; r < b.size; ++r) {
+        Part part = part_of_whole(p, b.size, r, whole);
+        if (r != b.rank && !is_packed(&part)) move(ex, part, through(ex, ex->in, part, r));
     }
 }
 
-/* Writes the sum of all ranks' parts, n elements each, to `sum`. 16-bit parts are always added in
- * rank order, in fp32, and the sum is rounded once. With `tree` such a sum is exact, because for
- * each element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
-static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
+/* Writes the sum of the parts of all ranks of the block, n elements each, to `sum`. 16-bit parts
+ * are always added in rank order, in fp32, and the sum is rounded once. With `tree` such a sum is
+ * exact, because for each element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
+static void add_parts(const GpuExchange *ex, const Piece *p, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;
+    const DType type = p->s->type;
     const int64_t stride = (int64_t)(ex->part_bytes / dtype_bytes(type));
-    const int size = ex->base.size;
+    const int size = p->block.size;
     if (!ex->tree || type != DTYPE_F32) {
         flat->add_slices(ex->gpus->stream, type, sum, ex->in, size, stride, n);
         return;
@@ -136,31 +139,31 @@ static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
 
 static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whole, void *mine)
 {
-    const Exchange *x = &ex->base;
+    const ExchangeBlock b = p->block;
     size_t element = dtype_bytes(p->s->type);
-    Part local = part_of_whole(p, x->size, x->rank, whole);
-    Part sum = part_of_mine(p, &local, x->size, x->rank, mine);
-    for (int r = 0; r < x->size; ++r) {
-        Part part = part_of_whole(p, x->size, r, whole);
-        if (r != x->rank && !is_packed(&part)) move(ex, through(ex, ex->out, part, r), part);
+    Part local = part_of_whole(p, b.size, b.rank, whole);
+    Part sum = part_of_mine(p, &local, b.size, b.rank, mine);
+    for (int r = 0; r < b.size; ++r) {
+        Part part = part_of_whole(p, b.size, r, whole);
+        if (r != b.rank && !is_packed(&part)) move(ex, through(ex, ex->out, part, r), part);
     }
     nccl_group_begin(ex->gpus);
-    for (int r = 0; r < x->size; ++r) {
-        Part out = through(ex, ex->out, part_of_whole(p, x->size, r, whole), r);
-        if (r == x->rank) continue;
-        nccl_send(ex->gpus, out.at, bytes_of(&out), r);
-        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&local), r);
+    for (int r = 0; r < b.size; ++r) {
+        Part out = through(ex, ex->out, part_of_whole(p, b.size, r, whole), r);
+        if (r == b.rank) continue;
+        nccl_send(ex->gpus, out.at, bytes_of(&out), b.first + r);
+        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&local), b.first + r);
     }
     nccl_group_end(ex->gpus);
-    move(ex, packed_at(ex->in + (size_t)x->rank * ex->part_bytes, local), local);
-    add_parts(ex, p->s->type, sum.at, (int64_t)(bytes_of(&local) / element));
+    move(ex, packed_at(ex->in + (size_t)b.rank * ex->part_bytes, local), local);
+    add_parts(ex, p, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
 /* Advances *p to the next piece: several runs if a slice fits into part_bytes, otherwise part_bytes
  * bytes of each slice of one run. Returns false after the last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
-    size_t most = slices_run(p->s, ex->base.size, 0);
+    size_t most = slices_run(p->s, p->block.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {
         p->run += p->runs;
@@ -175,7 +178,7 @@ static bool next_piece(const GpuExchange *ex, Piece *p)
 
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
-    Piece piece = {.s = &s};
+    Piece piece = {.s = &s, .block = exchange_block(x, &s)};
     Phase outer = phase_enter(PHASE_EXCHANGE);
     while (next_piece(x->user, &piece)) gather_piece(x->user, &piece, mine, whole);
     phase_enter(outer);
@@ -183,7 +186,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
-    Piece piece = {.s = &s};
+    Piece piece = {.s = &s, .block = exchange_block(x, &s)};
     Phase outer = phase_enter(PHASE_EXCHANGE);
     while (next_piece(x->user, &piece)) reduce_piece(x->user, &piece, whole, mine);
     phase_enter(outer);

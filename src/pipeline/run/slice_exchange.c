@@ -84,24 +84,25 @@ static const char *await_piece(HostExchange *g, int rank)
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     HostExchange *g = x->user;
-    Part local = part_of(&s, x->size, x->rank, whole), packed = local;
+    const ExchangeBlock b = exchange_block(x, &s);
+    Part local = part_of(&s, b.size, b.rank, whole), packed = local;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
-    size_t most = (size_t)s.runs * slices_run(&s, x->size, 0);
+    size_t most = (size_t)s.runs * slices_run(&s, b.size, 0);
     Phase outer = phase_enter(PHASE_EXCHANGE);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
-        for (int r = 0; r < x->size; ++r)
-            if (r != x->rank) send_piece(g, r, &packed, at);
-        for (int r = 0; r < x->size; ++r) {
-            Part part = part_of(&s, x->size, r, whole);
+        for (int r = 0; r < b.size; ++r)
+            if (r != b.rank) send_piece(g, b.first + r, &packed, at);
+        for (int r = 0; r < b.size; ++r) {
+            Part part = part_of(&s, b.size, r, whole);
             size_t n = piece_of(part.bytes, at);
             if (n == 0) continue;
-            if (r == x->rank) {
+            if (r == b.rank) {
                 part_move(&local, at, n, packed.base + at, true);
                 continue;
             }
-            part_move(&part, at, n, (char *)(uintptr_t)await_piece(g, r), true);
-            channel_release(g->channels, g->in[r]);
+            part_move(&part, at, n, (char *)(uintptr_t)await_piece(g, b.first + r), true);
+            channel_release(g->channels, g->in[b.first + r]);
         }
     }
     phase_enter(outer);
@@ -144,8 +145,8 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds rank r's piece to the partial sums of the ranks before it, which are on `depth` levels;
- * level 0 is at `sum`, the others are in g->sum. Returns the new depth. */
+/* Adds the piece of rank r of the block to the partial sums of the ranks before it, which are on
+ * `depth` levels; level 0 is at `sum`, the others are in g->sum. Returns the new depth. */
 static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
                       const void *piece, size_t n)
 {
@@ -166,19 +167,19 @@ static int join_piece(const HostExchange *g, const Slices *s, float *sum, int de
 /* Adds the pieces of all ranks that begin at byte `at`, and writes the sum to mine + at. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
-    const Exchange *x = &g->interface;
+    const ExchangeBlock b = exchange_block(&g->interface, s);
     size_t bytes = piece_of(local->bytes, at), n = bytes / dtype_bytes(s->type);
     bool half = s->type != DTYPE_F32;
     float *sum = half ? g->sum : (float *)(void *)(mine + at);
     int depth = 0;
-    for (int r = 0; r < x->size && bytes > 0; ++r) {
+    for (int r = 0; r < b.size && bytes > 0; ++r) {
         const char *piece = g->local;
-        if (r == x->rank)
+        if (r == b.rank)
             part_move(local, at, bytes, g->local, false);
         else
-            piece = await_piece(g, r);
+            piece = await_piece(g, b.first + r);
         depth = join_piece(g, s, sum, depth, r, piece, n);
-        if (r != x->rank) channel_release(g->channels, g->in[r]);
+        if (r != b.rank) channel_release(g->channels, g->in[b.first + r]);
     }
     round_piece(s->type, mine + at, sum, n);
 }
@@ -186,13 +187,14 @@ static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     HostExchange *g = x->user;
-    Part local = part_of(&s, x->size, x->rank, whole);
-    size_t most = part_of(&s, x->size, 0, whole).bytes;
+    const ExchangeBlock b = exchange_block(x, &s);
+    Part local = part_of(&s, b.size, b.rank, whole);
+    size_t most = part_of(&s, b.size, 0, whole).bytes;
     Phase outer = phase_enter(PHASE_EXCHANGE);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
-        for (int r = 0; r < x->size; ++r) {
-            Part part = part_of(&s, x->size, r, whole);
-            if (r != x->rank) send_piece(g, r, &part, at);
+        for (int r = 0; r < b.size; ++r) {
+            Part part = part_of(&s, b.size, r, whole);
+            if (r != b.rank) send_piece(g, b.first + r, &part, at);
         }
         sum_piece(g, &s, &local, at, mine);
     }

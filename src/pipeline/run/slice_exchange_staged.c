@@ -16,7 +16,8 @@ struct StagedExchange {
 
 static size_t bytes_of_mine(const Exchange *x, const Slices *s)
 {
-    return (size_t)s->runs * slices_run(s, x->size, x->rank);
+    const ExchangeBlock b = exchange_block(x, s);
+    return (size_t)s->runs * slices_run(s, b.size, b.rank);
 }
 
 static size_t bytes_of_whole(const Slices *s)

@@ -4,7 +4,9 @@
  * the query heads that share it, if whole heads give all threads about the same work; else it is a
  * tile of queries or of keys. With every kind of item, dk and dv are summed in the same order, over
  * the query heads that share a key head one after the other, so that any number of threads gives
- * the same bits. */
+ * the same bits. If OpSpec.slices cuts these sums, each slice of query heads is summed on its own,
+ * and slices are joined by the binary tree of neighbours. */
+#include "../sliced.h"
 #include "view.h"
 
 #include <math.h>
@@ -23,14 +25,18 @@ typedef struct Attention {
     int64_t kv_heads;
     /* heads of queries per head of keys */
     int64_t group;
+    /* slices of the query heads, and their number per head of keys; 1: the sums are not cut */
+    SumSlices cut;
+    int64_t slices;
     /* number of keys that a query attends to; 0: all keys up to the query's position */
     int64_t window;
     /* a query attends to all keys */
     bool full;
     /* elements per row of x and of y */
     int64_t x_width, y_width;
-    /* floats of scratch per thread */
-    int64_t scratch;
+    /* floats of scratch per thread: of the kernels, and of them with dk and dv of the slices of a
+     * key head that wait to be joined */
+    int64_t kernel_scratch, scratch;
     DType type;
     int threads;
     /* cosines and sines of each token's angles, float[length][width / 2], owned; NULL: not
@@ -71,6 +77,19 @@ static void plan_sizes(Op *op, const Attention *a)
     op->flops_backward = 2.5 * op->flops_forward;
 }
 
+/* Sets the slices of query heads and the scratch. */
+static Status plan_slices(Attention *a, const OpSpec *s)
+{
+    a->cut = s->slices;
+    a->slices = s->slices.total > 0 ? s->slices.count / a->kv_heads : 1;
+    if (s->slices.total > 0 && (a->type != DTYPE_F32 || s->slices.count % a->kv_heads != 0))
+        return fail(ERR_BUG, "attention: %d slices of %s cannot be those of %lld key heads",
+                    s->slices.count, dtype_name(a->type), (long long)a->kv_heads);
+    a->kernel_scratch = attention_scratch(a->length, a->width, a->type);
+    a->scratch = a->kernel_scratch + sum_levels((int)a->slices) * 2 * a->length * a->width;
+    return OK;
+}
+
 static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -89,7 +108,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->width = a->y_width / s->heads;
     a->tiles = (a->length + ATTENTION_TILE - 1) / ATTENTION_TILE;
     a->type = s->y.dtype;
-    a->scratch = attention_scratch(a->length, a->width, a->type);
+    TRY(plan_slices(a, s));
     a->threads = op->backend->options.threads;
     if (s->rotary) angles_new(a, s);
     plan_sizes(op, a);
@@ -129,6 +148,7 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .cosine = a->cosine,
                            .sine = a->sine,
                            .stride = a->x_width,
+                           .key_stride = a->x_width,
                            .y_stride = a->y_width,
                            .length = a->length,
                            .width = a->width,
@@ -171,11 +191,74 @@ static void attention_forward(Op *op, const OpRun *run)
     zero_samples(a, run, run->y, a->y_width);
 }
 
-static void head_item(const AttentionTask *t, int64_t item, float *scratch)
+/* Gradients of a head's keys and values; rows are `stride` elements apart. */
+typedef struct KeySums {
+    void *dk, *dv;
+    int64_t stride;
+} KeySums;
+
+/* Returns the memory of a sum that waits to be joined, on the given level of the tree: level 0 is
+ * in dx, where h has it, the others are in scratch. */
+static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t level, float *scratch)
+{
+    const int64_t size = a->length * a->width;
+    float *sums = scratch + a->kernel_scratch + 2 * (level - 1) * size;
+    if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};
+    return (KeySums){sums, sums + size, a->width};
+}
+
+/* Adds rows first .. end - 1 of `from` to those of `to`. */
+static void join_sums(const Attention *a, KeySums to, KeySums from, int64_t first, int64_t end)
+{
+    for (int64_t r = first; r < end; ++r) {
+        float *dk = (float *)to.dk + r * to.stride, *dv = (float *)to.dv + r * to.stride;
+        const float *more_k = (const float *)from.dk + r * from.stride;
+        const float *more_v = (const float *)from.dv + r * from.stride;
+        simd_table(DTYPE_F32)->add_floats(dk, dk, more_k, a->width);
+        simd_table(DTYPE_F32)->add_floats(dv, dv, more_v, a->width);
+    }
+}
+
+/* Returns slice i of the query heads that share a key head, as heads of this rank. */
+static SumRange slice_heads(const Attention *a, int64_t key_head, int64_t i)
+{
+    if (a->slices == 1) return (SumRange){key_head * a->group, (key_head + 1) * a->group};
+    return sum_range(&a->cut, a->heads, (int)(key_head * a->slices + i), 0);
+}
+
+/* Computes dk and dv of tile number `tile` of a key head of a sample or, with ALL_TILES, of the
+ * whole head, and then dq, too. */
+enum { ALL_TILES = -1 };
+static void key_head_grad(const AttentionTask *t, int64_t sample, int64_t key_head, int64_t tile,
+                          float *scratch)
 {
     const Attention *a = t->a;
-    AttentionHead h = head_at(t, item / a->kv_heads, item % a->kv_heads * a->group);
-    simd_table(a->type)->attention_grad(&h, scratch);
+    const int64_t first = tile == ALL_TILES ? 0 : tile * ATTENTION_TILE;
+    const bool to_end = tile == ALL_TILES || tile == a->tiles - 1;
+    const int64_t end = to_end ? a->length : first + ATTENTION_TILE;
+    for (int64_t i = 0, waiting = 0; i < a->slices; ++i) {
+        const SumRange heads = slice_heads(a, key_head, i);
+        const AttentionHead head = head_at(t, sample, heads.first);
+        const KeySums sums = level_sums(a, &head, waiting, scratch);
+        AttentionHead slice = head;
+        slice.group = heads.end - heads.first;
+        slice.dk = sums.dk;
+        slice.dv = sums.dv;
+        slice.key_stride = sums.stride;
+        if (tile == ALL_TILES)
+            simd_table(a->type)->attention_grad(&slice, scratch);
+        else
+            simd_table(a->type)->attention_grad_keys(&slice, tile, scratch);
+        ++waiting;
+        for (int64_t joins = i; joins & 1; joins >>= 1, --waiting)
+            join_sums(a, level_sums(a, &head, waiting - 2, scratch),
+                      level_sums(a, &head, waiting - 1, scratch), first, end);
+    }
+}
+
+static void head_item(const AttentionTask *t, int64_t item, float *scratch)
+{
+    key_head_grad(t, item / t->a->kv_heads, item % t->a->kv_heads, ALL_TILES, scratch);
 }
 
 static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
@@ -189,9 +272,8 @@ static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
 static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
-    int64_t head = item / a->tiles;
-    AttentionHead h = head_at(t, head / a->kv_heads, head % a->kv_heads * a->group);
-    simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
+    const int64_t head = item / a->tiles;
+    key_head_grad(t, head / a->kv_heads, head % a->kv_heads, item % a->tiles, scratch);
 }
 
 /* An item is a whole key head if that balances the threads. Otherwise dq is computed by tiles of

@@ -143,12 +143,9 @@ DenseRange *dense_ranges(const SumSlices *s, int64_t k)
  * number of ranks. */
 static bool onednn_is_faster(const DenseSpec *s)
 {
-    const SumSlices *cut = &s->slices;
     const int64_t divided = s->slices_inputs ? s->in : s->out,
                   undivided = s->slices_inputs ? s->out : s->in;
-    const int64_t units = slice_first(cut->units, cut->total, cut->first + cut->count) -
-                          slice_first(cut->units, cut->total, cut->first);
-    const int64_t least = divided / units * (cut->units / cut->total);
+    const int64_t least = sum_least_terms(&s->slices, divided);
     const bool transposes_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
     return own_lanes() == 16 && !transposes_blocks && s->rows >= ONEDNN_ROWS &&
            undivided >= ONEDNN_LEAST && least >= ONEDNN_TERMS;

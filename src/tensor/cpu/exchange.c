@@ -44,10 +44,35 @@ static void convert(const Op *op, const void *from, DType from_type, void *to, D
         (n + CONVERT_ELEMENTS - 1) / CONVERT_ELEMENTS, n);
 }
 
+typedef struct CopyTask {
+    const char *from;
+    char *to;
+    size_t from_pitch, to_pitch, bytes;
+} CopyTask;
+
+static void copy_body(const void *task, int64_t begin, int64_t end)
+{
+    const CopyTask *t = task;
+    for (size_t i = (size_t)begin; i < (size_t)end; ++i)
+        memcpy(t->to + i * t->to_pitch, t->from + i * t->from_pitch, t->bytes);
+}
+
+static void copy_rows(const Op *op, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                      size_t bytes, int64_t rows)
+{
+    (void)op;
+    work_run(
+        copy_body,
+        &(CopyTask){
+            .from = from, .to = to, .from_pitch = from_pitch, .to_pitch = to_pitch, .bytes = bytes},
+        rows, rows * (int64_t)(bytes / sizeof(float)));
+}
+
 static Status cpu_exchange_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
+    static const ExchangeCopies copies = {.convert = convert, .rows = copy_rows};
     preferred[0] = desc_plain(op->spec.x[0].shape, exchange_input(op));
-    TRY(exchange_plan(op, in_precision(op, desc_plain(op->spec.y.shape, DTYPE_F32)), convert));
+    TRY(exchange_plan(op, in_precision(op, desc_plain(op->spec.y.shape, DTYPE_F32)), &copies));
     if (op->spec.tokens.total == 0) return OK;
     const TokenSums sums = bias_sums(&op->spec);
     const size_t bytes = token_sums_bytes(&sums);

@@ -9,13 +9,21 @@ static void convert(const Op *op, const void *from, DType from_type, void *to, D
     cuda_check(launch_convert(cuda_stream(op), to_type, to, from_type, from, n), "kernel convert");
 }
 
+static void copy_rows(const Op *op, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                      size_t bytes, int64_t rows)
+{
+    cuda_copy_rows(cuda_stream(op), (CudaRows){to, to_pitch},
+                   (CudaRows){(char *)(uintptr_t)from, from_pitch}, bytes, (size_t)rows);
+}
+
 static Status exchange_op_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
+    static const ExchangeCopies copies = {.convert = convert, .rows = copy_rows};
     const OpSpec *s = &op->spec;
     cuda_inputs_fit(op, preferred);
     preferred[0].dtype = exchange_input(op);
     if (!desc_equal(preferred[0], s->x[0])) return OK;
-    TRY(exchange_plan(op, cuda_desc(op, s->y.shape), convert));
+    TRY(exchange_plan(op, cuda_desc(op, s->y.shape), &copies));
     const ExchangePlan *plan = op->impl;
     int64_t parts = cuda_sum_parts(s->y.dtype, plan->rows, plan->width);
     size_t bytes = (size_t)(parts * plan->width) * sizeof(float);

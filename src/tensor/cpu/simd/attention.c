@@ -235,8 +235,8 @@ static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
         float *dk = w->dk + r * w->key_row;
         if (h->cosine) rotate_row(h, dk, r, -1.0f);
         if (ELEM_IS_FLOAT) continue;
-        elems_from((Elem *)h->dk + r * h->stride, dk, w->width);
-        elems_from((Elem *)h->dv + r * h->stride, w->dv + r * w->key_row, w->width);
+        elems_from((Elem *)h->dk + r * h->key_stride, dk, w->width);
+        elems_from((Elem *)h->dv + r * h->key_stride, w->dv + r * w->key_row, w->width);
     }
 }
 

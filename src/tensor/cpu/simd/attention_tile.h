@@ -79,7 +79,7 @@ static Work work_of(const AttentionHead *h, float *scratch)
     w.by_key = ELEM_IS_FLOAT ? NULL : take(&scratch, TILE * TILE / CELL);
     w.dk = ELEM_IS_FLOAT ? h->dk : take(&scratch, all * tile);
     w.dv = ELEM_IS_FLOAT ? h->dv : take(&scratch, all * tile);
-    w.key_row = ELEM_IS_FLOAT ? h->stride : w.wide;
+    w.key_row = ELEM_IS_FLOAT ? h->key_stride : w.wide;
     return w;
 }
 

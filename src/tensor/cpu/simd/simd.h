@@ -175,9 +175,10 @@ typedef struct RegionGrad {
     float scale;
 } RegionGrad;
 
-/* One query head of attention. Rows of q, k, v and of their gradients are `stride` elements apart,
- * those of y and dy `y_stride`. In backward `group` query heads share these keys and values: the
- * next head's q, dq, y and dy are `width` elements further on, its lse `length` floats. */
+/* One query head of attention. Rows of q, k, v and dq are `stride` elements apart, those of dk and
+ * dv `key_stride`, those of y and dy `y_stride`. In backward `group` query heads share these keys
+ * and values: the next head's q, dq, y and dy are `width` elements further on, its lse `length`
+ * floats. */
 typedef struct AttentionHead {
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
@@ -185,7 +186,7 @@ typedef struct AttentionHead {
     float *lse;
     /* cosines and sines of the positions' angles, float[length][width / 2]; NULL: no rotation */
     const float *cosine, *sine;
-    int64_t stride, y_stride, length, width, group;
+    int64_t stride, key_stride, y_stride, length, width, group;
     /* A query attends to `window` keys: its own key and those before it. 0: to all keys up to its
      * own. */
     int64_t window;
