@@ -38,6 +38,10 @@ named llama model.layers.1.self_attn.k_proj.weight 16,32
 named llama model.layers.0.mlp.up_proj.weight 64,32
 named llama lm_head.weight 256,32
 holds 'llama: the same file' cmp llama.safetensors llama-again.safetensors
+# Two of four ranks share each head of keys.
+check 0 'beginning with' "$WEFT" train -n 4 llama.yaml run.name=llama-four grid.tp=4 model.init_from=llama-back.h5 train.steps=1
+for name in begun four; do check 0 'wrote' "$WEFT" ckpt export runs/llama-$name/checkpoints/step-00000001.h5 -o $name.safetensors; done
+holds 'llama: the same parameters on four ranks' cmp begun.safetensors four.safetensors
 
 noise_idx 64 8 10 images.h5
 cat >net.yaml <<'YAML'

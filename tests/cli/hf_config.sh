@@ -152,7 +152,7 @@ model: {name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 48, conte
 data: {train: text.h5, test: text.h5}
 train: {steps: 2, batch: 4, micro_batch: 2, threads: 1}
 YAML
-check 0 'the same to the bit' "$WEFT" verify grids.yaml --grids 1x1x1,2x1x1,1x2x1,1x1x2
+check 0 'the same to the bit' "$WEFT" verify grids.yaml --grids 1x1x1,2x1x1,1x2x1,1x1x2,1x1x4
 check 78 'model.window_from needs model.window' "$WEFT" plan grids.yaml --input tokens model.vocab=256 model.window=0
 
 # Names with prefixes, and buffers of integers, in a file of two tensors that the test writes.

@@ -114,6 +114,11 @@ check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
 # the norms. Half of all of this is sent: 4 x (6 x 2 x 16384 + 256 x 50 + 3 x 64 x 2) / 2 = 419584.
 printf 'model: {name: llama, layers: 1, width: 64, heads: 8, context: 32, ffn: 128, vocab: 512}\ntrain: {batch: 8, micro_batch: 8}\n' >tokens.yaml
 check 0 '6 exchanges a micro-batch, forward and back; each rank sends and receives 419.6 KB' "$WEFT" plan tokens.yaml --input tokens --ranks 2 grid.tp=2
+# On eight ranks four share each head of keys: they exchange 256 x 2 x 8 floats there and back, of which three quarters are sent, so this is
+# 4 x ((6 x 2 x 16384 + 256 x 56 + 3 x 64 x 8) x 7 / 8 + 2 x 4096 x 3 / 4) = 768256.
+check 0 '7 exchanges a micro-batch, forward and back; each rank sends and receives 768.3 KB' "$WEFT" plan tokens.yaml --input tokens --ranks 8 grid.tp=8 \
+    model.kv_heads=2
+check 0 'layers.0.self_attn.keys *exchange *8x32x24' "$WEFT" plan tokens.yaml --input tokens --ranks 8 grid.tp=8 model.kv_heads=2
 # In bf16 the embedding's exchange has 2 bytes each way, the others 4 bytes where they add: (16384 x (4 + 5 x 6) + 52736) / 2 = 304896.
 if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
     check 0 'each rank sends and receives 304.9 KB' "$WEFT" plan tokens.yaml --input tokens --ranks 2 grid.tp=2 train.precision=bf16

@@ -13,7 +13,14 @@ static Status exchange_open(Rig *rig, Backend *backend, ExchangeKind kind, Shape
     *s = (OpSpec){.kind = OP_EXCHANGE, .exchange = kind, .x_count = 1, .need_dx = {true}};
     s->slice = rank_slice(1, whole.dim[1], rank);
     part.dim[1] = s->slice.count;
-    s->x[0] = dense_output(backend, kind == EXCHANGE_GATHER ? part : whole);
+    if (kind == EXCHANGE_KEYS) {
+        /* a third of a row is queries, a third is keys, and a third is values */
+        s->slice = rank_slice(2, whole.dim[2] / 3, rank);
+        part = whole;
+        part.dim[2] -= 2 * (s->slice.whole - s->slice.count);
+    }
+    const bool from_part = kind == EXCHANGE_GATHER || kind == EXCHANGE_KEYS;
+    s->x[0] = dense_output(backend, from_part ? part : whole);
     s->y = desc_plain(kind == EXCHANGE_SCATTER ? part : whole, DTYPE_F32);
     s->w_count = kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;
     if (s->w_count) s->w[0] = shape_of(1, whole.dim[2], 1, 1, 1);
@@ -75,7 +82,7 @@ static void check_exchanges(Backend *device)
 {
     const Shape whole[] = {{3, {2, 17, 33, 1}}, {3, {10, 17, 264, 1}}, {3, {1, 5, 1030, 1}}};
     for (int i = 0; i < 3; ++i)
-        for (int kind = EXCHANGE_ENTER; kind <= EXCHANGE_SCATTER; ++kind)
+        for (int kind = EXCHANGE_ENTER; kind <= EXCHANGE_KEYS; ++kind)
             check_exchange((ExchangeKind)kind, whole[i], device);
 }
 
