@@ -120,9 +120,11 @@ static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, T
     ScheduleWaits waits;
     TRY(chunk_costs(m, of, level, cost));
     TRY(schedule_waits(of->schedule, cost, &report, &waits));
-    replay_shared(m, of, cost, &report);
+    double *summed = mem_new((size_t)of->schedule->shape.stages * sizeof *summed);
+    Status st = replay_nodes(m, of, level, cost, &report, summed);
     double makespan = report.makespan;
-    Status st = step_end(m, of, level, &report, &end);
+    if (st == OK) st = step_end(m, of, level, &report, summed, &end);
+    mem_free(&summed);
     schedule_report_fini(&report);
     if (st != OK) return st;
     line[FORECAST_COMPUTE] = waits.work;

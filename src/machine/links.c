@@ -100,3 +100,19 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
     *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.s_per_byte);
     return OK;
 }
+
+SumCost sum_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan, double elements,
+                          bool collect, bool spread)
+{
+    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
+    Link link = m->network;
+    link.s_per_byte *= places.sharers;
+    const SumShape shape = {.ranks = plan->shape.dp,
+                            .width = places.width,
+                            .arena_elements = plan->micro_grad_elements,
+                            .elements = (int64_t)elements,
+                            .collect = collect,
+                            .spread = spread,
+                            .push = collect && plan_shards_gradients(plan)};
+    return sum_cost(&shape, sum_way(&shape, of->sums), link);
+}

@@ -51,16 +51,23 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
  * file has no time of it. */
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
+/* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
+ * a stage. collect: values are summed; spread: sums are distributed. docs/zero.md has the numbers
+ * of messages of both. */
+SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
+                          double elements, bool collect, bool spread);
 
 /* ---- replay.c ---- */
 
-/* If messages pass between nodes: simulates the schedule on all ranks that share a node's
- * connection, and replaces the makespan and the spans of `report`. The span of a task is that of
- * the rank on which it ends last. Does nothing if each stage has only one rank, or if the schedule
- * has too many tasks for a simulation of about a second. In the unchanged `report` each message has
- * an equal share of the connection. */
-void replay_shared(const Machine *machine, const ForecastOf *of, const TaskCost *cost,
-                   ScheduleReport *report);
+/* If the ranks are on several nodes: simulates the schedule with messages and sums that share the
+ * connections of nodes, and replaces the makespan and the spans of `report`. The span of a task is
+ * that of the rank on which it ends last. If the schedule has too many tasks for a simulation of
+ * about a second, one rank of each stage is simulated, and each message has an equal share of the
+ * connection. summed: receives for each stage the end of its last sum between nodes, [stages]; 0:
+ * it has none. ERR_CONFIG: the machine's file has no time of a sum or of a message between
+ * nodes. */
+Status replay_nodes(const Machine *machine, const ForecastOf *of, Level level, const TaskCost *cost,
+                    ScheduleReport *report, double *summed);
 
 /* ---- step_end.c ---- */
 
@@ -70,10 +77,10 @@ typedef struct StepEnd {
      * the sums make it longer */
     double sums_s, update_s;
 } StepEnd;
-/* Computes the end of the step whose simulated schedule is `report`. ERR_CONFIG: the machine's file
- * has no time of a sum or of a message between nodes. */
+/* Computes the end of the step whose simulated schedule is `report`. summed: ends of sums between
+ * nodes, as replay_nodes returns them. ERR_CONFIG: the machine's file has no time of a sum. */
 Status step_end(const Machine *machine, const ForecastOf *of, Level level,
-                const ScheduleReport *report, StepEnd *end);
+                const ScheduleReport *report, const double *summed, StepEnd *end);
 
 /* ---- forecast.c ---- */
 

@@ -1,37 +1,47 @@
-/* Plays a schedule on all ranks of a node at the same time. The ranks share the node's connection,
- * which carries one message after the other. Ranks that begin together soon alternate: one computes
- * while another sends. They wait less than in schedule_simulate, where each message gets an equal
- * share of the connection. */
-#include "private.h"
+/* Plays a schedule on the ranks of several nodes. The ranks of a node share its connection, over
+ * which their messages and sums go in the order in which they were begun. A rank that sends goes on
+ * at once; it waits only for messages that it receives. Neither slots of channels nor limits of MPI
+ * hold a sender back: measured steps show that they do not matter (bench/results/forecast.md). */
+#include "replay.h"
 
 #include <math.h>
 
-/* largest number of steps of the search for the next task; they take about a second */
-static const double STEPS_MAX = 3e8;
+/* largest number of tasks of all played ranks; playing them takes about a second */
+static const double TASKS_MAX = 1e6;
 
-/* One rank of a stage. lane: number of the rank in its stage; next: index of its next task; now:
- * the time that it has reached. */
+/* A rank of a stage. */
 typedef struct Runner {
-    int stage, lane, next;
-    double now;
+    /* lane: number of the rank in its stage; next: index of its task; piece: number of the task's
+     * piece that comes next */
+    int stage, lane, next, piece;
+    /* number of sums whose parts the rank has completed */
+    int sums;
+    /* begin of its task */
+    double begin;
+    /* true: it waits for the message of its task */
+    bool waits;
 } Runner;
 
 typedef struct Replay {
     const Machine *machine;
     const ForecastOf *of;
     const TaskCost *cost;
-    /* number of ranks of each stage that are played */
+    /* number of ranks of each stage that are played, and number of ranks for which each of them
+     * stands */
     int lanes;
+    double share;
     /* the played ranks of all stages, [stages * lanes]; owned */
     Runner *runner;
-    /* time at which each message arrives, [activations, gradients][chunk][micro-batch][lane]; NAN:
-     * not sent yet; owned */
-    double *arrival;
-    /* time from which each node's connection is free for sending, and for receiving; [nodes];
-     * owned */
-    double *out_free, *in_free;
+    /* true: the message is there, [activations, gradients][chunk][micro-batch][lane]; owned */
+    bool *arrived;
+    Events events;
+    Network network;
+    /* [stages]; owned */
+    StageSums *sums;
     ScheduleReport *report;
 } Replay;
+
+/* ---- ranks ---- */
 
 /* Returns the number of ranks of a stage that are played: if the stage fills several nodes, those
  * of one node, otherwise all. */
@@ -40,6 +50,28 @@ static int lanes_of(const Machine *m, GridShape shape)
     int replica_ranks = shape.dp * shape.tp;
     return replica_ranks > m->ranks && replica_ranks % m->ranks == 0 ? m->ranks : replica_ranks;
 }
+
+static const Task *task_of(const Replay *r, const Runner *runner)
+{
+    const Schedule *s = r->of->schedule;
+    return runner->next < s->count[runner->stage] ? &s->task[runner->stage][runner->next] : NULL;
+}
+
+static double work_s(const TaskCost *cost, TaskKind kind)
+{
+    switch (kind) {
+    case TASK_FORWARD:
+        return cost->forward;
+    case TASK_BACKWARD:
+        return cost->backward_data + cost->backward_weight;
+    case TASK_BACKWARD_DATA:
+        return cost->backward_data;
+    default:
+        return cost->backward_weight;
+    }
+}
+
+/* ---- messages ---- */
 
 /* The message that a task sends or receives across the boundary after a chunk: activations, or
  * gradients in the other direction. sends: true if the task sends it */
@@ -57,43 +89,16 @@ static Crossing crossing_of(const Task *task)
     return (Crossing){!forward, sends, own ? task->chunk : task->chunk - 1};
 }
 
-static double *arrival_at(const Replay *r, Crossing c, int micro, int lane)
+static int64_t message_index(const Replay *r, Crossing c, int micro, int lane)
 {
     const Schedule *s = r->of->schedule;
     int64_t row = (int64_t)c.gradients * schedule_chunks(s) + c.chunk;
-    return &r->arrival[(row * s->shape.micros + micro) * r->lanes + lane];
+    return (row * s->shape.micros + micro) * r->lanes + lane;
 }
 
-static const Task *next_task(const Replay *r, const Runner *runner)
+static MessageCost message_cost(const Replay *r, Crossing c)
 {
-    const Schedule *s = r->of->schedule;
-    return runner->next < s->count[runner->stage] ? &s->task[runner->stage][runner->next] : NULL;
-}
-
-/* Returns the time at which a rank can begin its next task; INFINITY: the time is not known yet, or
- * there is no task. */
-static double ready_at(const Replay *r, const Runner *runner)
-{
-    const Task *task = next_task(r, runner);
-    if (!task) return INFINITY;
-    if (task->kind != TASK_RECEIVE_FORWARD && task->kind != TASK_RECEIVE_BACKWARD)
-        return runner->now;
-    double arrival = *arrival_at(r, crossing_of(task), task->micro, runner->lane);
-    return isnan(arrival) ? INFINITY : fmax(arrival, runner->now);
-}
-
-static double work_s(const TaskCost *cost, TaskKind kind)
-{
-    switch (kind) {
-    case TASK_FORWARD:
-        return cost->forward;
-    case TASK_BACKWARD:
-        return cost->backward_data + cost->backward_weight;
-    case TASK_BACKWARD_DATA:
-        return cost->backward_data;
-    default:
-        return cost->backward_weight;
-    }
+    return c.gradients ? r->cost[c.chunk].gradients : r->cost[c.chunk].activations;
 }
 
 /* Returns the bytes of a message across the boundary after a chunk. */
@@ -105,108 +110,174 @@ static double message_bytes(const Replay *r, Crossing c)
     return (double)(c.gradients ? chunk->gradients_in : chunk->activations_out).bytes;
 }
 
-/* Sends a message at the time that the rank has reached. The message waits until the connections of
- * both nodes are free. */
-static void send(Replay *r, const Runner *runner, Crossing c, int micro)
+static void send(Replay *r, const Runner *runner, Crossing c, int micro, double now)
 {
-    const Schedule *s = r->of->schedule;
-    const TaskCost *cost = &r->cost[c.chunk];
-    int other = schedule_stage(s, c.gradients ? c.chunk : c.chunk + 1);
+    int other = schedule_stage(r->of->schedule, c.gradients ? c.chunk : c.chunk + 1);
     const GridShape shape = r->of->plan[0]->shape;
-    int from = node_of(r->machine, shape, runner->stage, runner->lane),
-        to = node_of(r->machine, shape, other, runner->lane);
-    double *arrival = arrival_at(r, c, micro, runner->lane);
-    if (from == to) {
-        *arrival = runner->now + (c.gradients ? cost->gradients : cost->activations).wire;
+    Parcel parcel = {.from = node_of(r->machine, shape, runner->stage, runner->lane),
+                     .to = node_of(r->machine, shape, other, runner->lane),
+                     .message = message_index(r, c, micro, runner->lane),
+                     .receiver = other * r->lanes + runner->lane};
+    if (parcel.from == parcel.to) {
+        parcel.latency_s = message_cost(r, c).wire;
+        network_send_inside(&r->network, &r->events, now, parcel);
+    } else {
+        parcel.latency_s = r->machine->network.latency_s;
+        parcel.bytes = message_bytes(r, c);
+        network_send(&r->network, &r->events, now, parcel);
+    }
+}
+
+/* ---- playing ---- */
+
+/* Plays the next piece of a task that sends or receives: the copy, then the end. *seconds: duration
+ * of the piece. Returns false at the end of the task, and if the message has not arrived. */
+static bool play_message(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
+{
+    Crossing c = crossing_of(task);
+    if (runner->piece == 0) {
+        runner->waits = !c.sends && !r->arrived[message_index(r, c, task->micro, runner->lane)];
+        if (runner->waits) return false;
+        if (!c.sends) runner->begin = now;
+        *seconds = message_cost(r, c).copy;
+        ++runner->piece;
+        return true;
+    }
+    if (c.sends) send(r, runner, c, task->micro, now);
+    return false;
+}
+
+/* Plays the next piece of a task that computes: one up to each bucket that it completes, and a last
+ * one. *seconds: duration of the piece. Returns false at the end of the task. */
+static bool play_work(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
+{
+    StageSums *sums = &r->sums[runner->stage];
+    int buckets = stage_sums_buckets(sums, r->of, runner->stage, task), piece = runner->piece++;
+    const double *part =
+        buckets > 0 ? sums->part[schedule_local(r->of->schedule, task->chunk)] : NULL;
+    if (piece > 0 && piece <= buckets)
+        stage_sums_complete(sums, &r->network, &r->events, now, runner->stage, runner->sums++);
+    if (piece > buckets) return false;
+    double begin = piece > 0 ? part[piece - 1] : 0, end = piece < buckets ? part[piece] : 1;
+    *seconds = fmax(end - begin, 0) * work_s(&r->cost[task->chunk], task->kind);
+    return true;
+}
+
+static void end_task(Replay *r, Runner *runner, double now)
+{
+    ScheduleSpan *span = &r->report->span[runner->stage][runner->next++];
+    if (now >= span->end) *span = (ScheduleSpan){runner->begin, now};
+    if (now > r->report->makespan) r->report->makespan = now;
+    runner->piece = 0;
+    runner->begin = now;
+}
+
+/* Plays the tasks of a rank until a piece takes time, or a message has not arrived. */
+static void play(Replay *r, int index, double now)
+{
+    Runner *runner = &r->runner[index];
+    for (const Task *task; (task = task_of(r, runner));) {
+        double seconds = 0;
+        bool more = task->kind < TASK_WORK_KINDS ? play_work(r, runner, task, now, &seconds)
+                                                 : play_message(r, runner, task, now, &seconds);
+        if (runner->waits) return;
+        if (!more) end_task(r, runner, now);
+        if (seconds > 0) {
+            events_add(&r->events, now + seconds, EVENT_RANK, index);
+            return;
+        }
+    }
+}
+
+static void arrive(Replay *r, const Parcel *parcel, double now)
+{
+    if (parcel->message < 0) {
+        stage_sums_arrived(&r->sums[parcel->stage], &r->network, &r->events, now, parcel->stage);
         return;
     }
-    const Link *link = &r->machine->network;
-    double wire_s = message_bytes(r, c) * link->s_per_byte;
-    double begin = fmax(runner->now, fmax(r->out_free[from], r->in_free[to]));
-    r->out_free[from] = r->in_free[to] = begin + wire_s;
-    *arrival = begin + wire_s + link->latency_s;
+    r->arrived[parcel->message] = true;
+    Runner *runner = &r->runner[parcel->receiver];
+    if (!runner->waits) return;
+    runner->waits = false;
+    play(r, parcel->receiver, now);
 }
 
-static void play(Replay *r, Runner *runner, double ready)
-{
-    const Task *task = next_task(r, runner);
-    ScheduleSpan *span = &r->report->span[runner->stage][runner->next++];
-    if (task->kind < TASK_WORK_KINDS) {
-        runner->now = ready + work_s(&r->cost[task->chunk], task->kind);
-    } else {
-        Crossing c = crossing_of(task);
-        const TaskCost *cost = &r->cost[c.chunk];
-        runner->now = ready + (c.gradients ? cost->gradients : cost->activations).copy;
-        if (c.sends) send(r, runner, c, task->micro);
-    }
-    if (runner->now < span->end) return;
-    *span = (ScheduleSpan){ready, runner->now};
-}
-
-/* Plays all tasks in the order in which they begin. */
 static void play_all(Replay *r)
 {
-    int runners = r->of->schedule->shape.stages * r->lanes;
-    for (;;) {
-        Runner *first = NULL;
-        double least = INFINITY;
-        for (int i = 0; i < runners; ++i) {
-            double ready = ready_at(r, &r->runner[i]);
-            if (ready >= least) continue;
-            least = ready;
-            first = &r->runner[i];
+    Event event;
+    while (events_take(&r->events, &event)) {
+        if (event.kind == EVENT_RANK) {
+            play(r, event.index, event.at);
+        } else if (event.kind == EVENT_LEFT) {
+            network_left(&r->network, &r->events, event.at, event.index);
+        } else {
+            const Parcel parcel = network_arrived(&r->network, event.index);
+            arrive(r, &parcel, event.at);
         }
-        if (!first) return;
-        play(r, first, least);
     }
 }
 
-static void begin(Replay *r)
+/* ---- begin and end ---- */
+
+static double tasks_of(const Schedule *s, int lanes)
+{
+    double tasks = 0;
+    for (int stage = 0; stage < s->shape.stages; ++stage) tasks += s->count[stage];
+    return tasks * lanes;
+}
+
+static Status begin(Replay *r, Level level)
 {
     const Schedule *s = r->of->schedule;
     const GridShape shape = r->of->plan[0]->shape;
+    int ranks = shape.dp * shape.pp * shape.tp, stages = s->shape.stages;
     size_t messages = 2 * (size_t)schedule_chunks(s) * (size_t)s->shape.micros * (size_t)r->lanes;
-    size_t nodes =
-        (size_t)shape.dp * (size_t)shape.pp * (size_t)shape.tp / (size_t)r->machine->ranks + 1;
-    r->runner = mem_new((size_t)s->shape.stages * (size_t)r->lanes * sizeof *r->runner);
-    r->arrival = mem_new(messages * sizeof *r->arrival);
-    r->out_free = mem_new(nodes * sizeof *r->out_free);
-    r->in_free = mem_new(nodes * sizeof *r->in_free);
-    for (size_t i = 0; i < messages; ++i) r->arrival[i] = NAN;
-    for (int stage = 0; stage < s->shape.stages; ++stage) {
-        for (int lane = 0; lane < r->lanes; ++lane)
-            r->runner[stage * r->lanes + lane] = (Runner){.stage = stage, .lane = lane};
+    r->runner = mem_new((size_t)stages * (size_t)r->lanes * sizeof *r->runner);
+    r->arrived = mem_new(messages * sizeof *r->arrived);
+    r->sums = mem_new((size_t)stages * sizeof *r->sums);
+    network_init(&r->network, ranks / r->machine->ranks + 1,
+                 r->machine->network.s_per_byte * r->share);
+    r->report->makespan = 0;
+    for (int stage = 0; stage < stages; ++stage) {
+        TRY(stage_sums_init(&r->sums[stage], r->machine, r->of, level, stage, r->lanes));
         for (int i = 0; i < s->count[stage]; ++i) r->report->span[stage][i] = (ScheduleSpan){0, 0};
+        for (int lane = 0; lane < r->lanes; ++lane) {
+            int index = stage * r->lanes + lane;
+            r->runner[index] = (Runner){.stage = stage, .lane = lane};
+            events_add(&r->events, 0, EVENT_RANK, index);
+        }
     }
+    return OK;
 }
 
-static double steps_of(const Schedule *s, int lanes)
+static void end(Replay *r)
 {
-    double tasks = 0, runners = (double)s->shape.stages * lanes;
-    for (int stage = 0; stage < s->shape.stages; ++stage) tasks += s->count[stage];
-    return tasks * lanes * runners;
+    for (int stage = 0; stage < r->of->schedule->shape.stages; ++stage)
+        stage_sums_fini(&r->sums[stage]);
+    network_fini(&r->network);
+    mem_free(&r->events.event);
+    mem_free(&r->sums);
+    mem_free(&r->arrived);
+    mem_free(&r->runner);
 }
 
-static bool crosses_nodes(const Machine *m, GridShape shape)
+Status replay_nodes(const Machine *m, const ForecastOf *of, Level level, const TaskCost *cost,
+                    ScheduleReport *report, double *summed)
 {
-    return shape.pp > 1 && (int64_t)shape.dp * shape.pp * shape.tp > m->ranks;
-}
-
-void replay_shared(const Machine *m, const ForecastOf *of, const TaskCost *cost,
-                   ScheduleReport *report)
-{
-    const Schedule *s = of->schedule;
     const GridShape shape = of->plan[0]->shape;
-    Replay r = {.machine = m, .of = of, .cost = cost, .report = report};
+    int stages = of->schedule->shape.stages;
+    Replay r = {.machine = m, .of = of, .cost = cost, .report = report, .share = 1};
+    for (int stage = 0; stage < stages; ++stage) summed[stage] = 0;
+    if ((int64_t)shape.dp * shape.pp * shape.tp <= m->ranks) return OK;
+    TRY(network_known(m, of));
     r.lanes = lanes_of(m, shape);
-    if (r.lanes == 1 || !crosses_nodes(m, shape) || steps_of(s, r.lanes) > STEPS_MAX) return;
-    begin(&r);
-    play_all(&r);
-    report->makespan = 0;
-    for (int i = 0; i < s->shape.stages * r.lanes; ++i)
-        report->makespan = fmax(report->makespan, r.runner[i].now);
-    mem_free(&r.in_free);
-    mem_free(&r.out_free);
-    mem_free(&r.arrival);
-    mem_free(&r.runner);
+    if (tasks_of(of->schedule, r.lanes) > TASKS_MAX) {
+        r.share = r.lanes < m->ranks ? r.lanes : m->ranks;
+        r.lanes = 1;
+    }
+    Status st = begin(&r, level);
+    if (st == OK) play_all(&r);
+    for (int stage = 0; st == OK && stage < stages; ++stage) summed[stage] = r.sums[stage].end_s;
+    end(&r);
+    return st;
 }

@@ -81,6 +81,12 @@ holds "two nodes of two ranks, each a half of the sum on a shared connection: $f
 # it was sent, and its later ones, which are sent at other times than the first replica's, after 1 ms.
 sed -i 's/byte_s: 1e-6/byte_s: 1.302083333e-6/' rates.yaml
 holds "two replicas share a connection: $(ms "${pp/2/4} train.batch=64" messages_s) ms" test "$(ms "${pp/2/4} train.batch=64" messages_s)" = 3
+# Sums of the later chunks are on the same connections as messages of the earlier ones. (A node has one rank, so replicas share none.)
+sed 's/^ranks: 2/ranks: 1/; s/^nodes: 2/nodes: 4/; s/byte_s: 1.302083333e-6/byte_s: 1e-6/' rates.yaml >apart.yaml
+sed 's/\[flatten,/[flatten, dense: {width: 24}, relu,/' job.yaml >deep.yaml
+messages() { "$WEFT" plan deep.yaml grid.pp=2 grid.pipeline_schedule=interleaved $1 --machine apart.yaml --json | sed -n 's/.*"messages_s": \([-+.e0-9]*\).*/\1/p'; }
+one=$(messages '--ranks 2') two=$(messages '--ranks 4 train.batch=64')
+holds "messages take $one s without sums, $two s with sums" awk -v a="$one" -v b="$two" 'BEGIN { exit !(a > 0 && b > a + 1e-4) }'
 check 78 'rates.yaml: has 2 nodes of 2 ranks, and this plan has 8 ranks' "$WEFT" plan job.yaml --ranks 8 train.batch=64 --machine rates.yaml
 grep -v '^network' rates.yaml >alone.yaml
 check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 --machine alone.yaml

@@ -1,0 +1,126 @@
+/* Shared by the files that replay a schedule: events, the network, the sums of stages, and the
+ * ranks. Times are seconds since the begin of the step. */
+#ifndef WEFT_MACHINE_REPLAY_H
+#define WEFT_MACHINE_REPLAY_H
+
+#include "private.h"
+
+/* ---- events.c ---- */
+
+typedef enum EventKind {
+    /* a rank goes on with its tasks */
+    EVENT_RANK,
+    /* a parcel, or a part of it, has left its sender's node; a parcel has arrived */
+    EVENT_LEFT,
+    EVENT_ARRIVED
+} EventKind;
+typedef struct Event {
+    double at;
+    /* events of the same time happen in the order of their numbers */
+    int64_t number;
+    EventKind kind;
+    /* the Runner or Parcel */
+    int index;
+} Event;
+/* A heap of events: none is later than those at twice its index plus 1 and plus 2. */
+typedef struct Events {
+    /* [capacity]; owned; released with mem_free */
+    Event *event;
+    int count, capacity;
+    /* number of all events that were ever added */
+    int64_t added;
+} Events;
+void events_add(Events *events, double at, EventKind kind, int index);
+/* Takes the first event. Returns false if there is none. */
+bool events_take(Events *events, Event *first);
+
+/* ---- network.c ---- */
+
+/* Something that is sent from one node to another: a message of the pipeline, or what a rank sends
+ * in one round of a sum. */
+typedef struct Parcel {
+    /* nodes */
+    int from, to;
+    /* bytes; seconds between the last byte's way through the connections and the arrival */
+    double bytes, latency_s;
+    /* message: the message that arrives (index in Replay.arrived), and the Runner that receives it;
+     * message is -1 for a sum, which has the stage instead */
+    int64_t message;
+    int receiver, stage;
+    /* set by the network: seconds of a part; number of parts that have not left; next free parcel
+     */
+    double part_s;
+    int parts, next_free;
+} Parcel;
+/* The connections of nodes. A node sends what was begun first, first. A long parcel goes in parts,
+ * after each of which it is the turn of the others. A node receives in the order in which parts
+ * leave their senders. */
+typedef struct Network {
+    double s_per_byte;
+    /* time from which each node's connection is free for sending, and for receiving; [nodes];
+     * owned */
+    double *out_free, *in_free;
+    /* parcels, and the first free one of them or -1; owned */
+    Parcel *parcel;
+    int parcels, capacity, first_free;
+} Network;
+void network_init(Network *network, int nodes, double s_per_byte);
+void network_fini(Network *network);
+/* Begins to send a parcel. Adds the event of its first part. */
+void network_send(Network *network, Events *events, double now, Parcel parcel);
+/* Begins to send a parcel inside a node, where it arrives after its latency. */
+void network_send_inside(Network *network, Events *events, double now, Parcel parcel);
+/* Handles EVENT_LEFT. Adds the event of the next part, or of the arrival. */
+void network_left(Network *network, Events *events, double now, int index);
+/* Handles EVENT_ARRIVED. Returns the parcel, whose place becomes free. */
+Parcel network_arrived(Network *network, int index);
+
+/* ---- stage_sums.c ---- */
+
+/* A sum of a stage between nodes. */
+typedef struct StageSum {
+    /* number of played ranks whose part is not complete yet */
+    int ranks_left;
+    /* time in which the ranks of a node add their parts. Messages are begun at once and complete
+     * later by this time. */
+    double on_node_s;
+    /* rounds of messages, one after the other; bytes that a played rank sends in each, and latency
+     * of each */
+    int rounds;
+    double round_bytes, latency_s;
+} StageSum;
+/* The sums of a stage between nodes. One follows the other, in the order in which the tasks
+ * complete the buckets. */
+typedef struct StageSums {
+    /* [count]; owned */
+    StageSum *sum;
+    int count;
+    /* nodes of the played ranks, and number of played ranks on each */
+    int first_node, last_node, node_ranks;
+    /* number of the sum that is being made or comes next */
+    int next;
+    /* number of its rounds, and of the parcels of the present round, that are not over */
+    int rounds_left, parcels_left;
+    /* end of the last sum that is over */
+    double end_s;
+    /* For each chunk of the stage, the fraction of a pass after which each bucket is complete;
+     * [chunks][buckets]; owned. chunks: their number */
+    double **part;
+    int chunks;
+} StageSums;
+/* Computes the sums of a stage. ranks: number of the stage's ranks that are played; they are those
+ * from rank 0 on. ERR_CONFIG: the machine's file has no time of a sum. */
+Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
+                       int stage, int ranks);
+void stage_sums_fini(StageSums *sums);
+/* Returns the number of buckets that a task completes for a sum. */
+int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task);
+/* Notes that a rank has completed its part of sum number `number` of the stage. Begins the sum if
+ * this was the last rank. A rank calls it before it sends the gradients that the same task has
+ * computed, as in a run. */
+void stage_sums_complete(StageSums *sums, Network *network, Events *events, double now, int stage,
+                         int number);
+/* Notes that a parcel of the stage's sum has arrived. */
+void stage_sums_arrived(StageSums *sums, Network *network, Events *events, double now, int stage);
+
+#endif

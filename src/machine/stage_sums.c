@@ -1,0 +1,153 @@
+/* The sums over a stage's replicas in a replay, where the replicas are on several nodes. */
+#include "replay.h"
+
+/* The stage whose sums are computed. */
+typedef struct StageOf {
+    const Machine *machine;
+    const ForecastOf *of;
+    Level level;
+    const Plan *plan;
+    SumPlaces places;
+} StageOf;
+
+/* ---- buckets ---- */
+
+/* Sets part[b] to the fraction of a pass after which bucket b is complete. The pass is the one that
+ * computes gradients of weights. */
+static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *part)
+{
+    bool split = s->of->schedule->split;
+    const ChunkOf c = {s->machine, s->of, s->plan, chunk, s->level};
+    double time = 0, *all = &time;
+    for (Pass p = split ? PASS_WEIGHT : PASS_BACKWARD; p < PASSES; ++p)
+        for (int i = 0; i < chunk->pass[p].count; ++i) {
+            const Action *a = &chunk->pass[p].action[i];
+            TRY(add_action(&c, a, all, all));
+            if (a->kind == ACTION_BUCKET) part[a->index] = time;
+        }
+    for (int b = 0; b < chunk->buckets.count; ++b) part[b] = time > 0 ? part[b] / time : 1;
+    return OK;
+}
+
+/* Sharded gradients leave after each micro-batch, others after the last one. */
+static bool task_leaves(const ForecastOf *of, const Plan *plan, const Task *task)
+{
+    TaskKind filling = of->schedule->split ? TASK_BACKWARD_WEIGHT : TASK_BACKWARD;
+    bool last = task->micro == of->schedule->shape.micros - 1;
+    return task->kind == filling && (last || plan_shards_gradients(plan));
+}
+
+int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task)
+{
+    const Plan *plan = of->plan[stage];
+    if (sums->count == 0 || !task_leaves(of, plan, task)) return 0;
+    return plan->chunk[schedule_local(of->schedule, task->chunk)].buckets.count;
+}
+
+/* ---- costs ---- */
+
+/* Computes a sum of a bucket. docs/zero.md has the numbers of messages. */
+static Status sum_of_bucket(const StageOf *s, double elements, StageSum *sum)
+{
+    const SumCost cost =
+        sum_between_nodes(s->machine, s->of, s->plan, elements, true, s->plan->zero == 0);
+    double wire_s = cost.bytes * s->places.sharers * s->machine->network.s_per_byte;
+    sum->rounds = cost.rounds;
+    sum->round_bytes = cost.bytes / cost.rounds;
+    sum->latency_s = (cost.seconds - wire_s) / cost.rounds;
+    return sum_on_node(s->machine, s->of, s->places.width, elements * sizeof(float),
+                       &sum->on_node_s);
+}
+
+/* Fills the list of sums in the order of the stage's tasks. */
+static Status list_sums(const StageOf *s, int stage, int ranks, StageSums *sums)
+{
+    const Schedule *schedule = s->of->schedule;
+    for (int i = 0; i < schedule->count[stage]; ++i) {
+        const Task *task = &schedule->task[stage][i];
+        const ChunkPlan *chunk = &s->plan->chunk[schedule_local(schedule, task->chunk)];
+        if (!task_leaves(s->of, s->plan, task)) continue;
+        sums->sum = mem_resize(sums->sum, (size_t)(sums->count + chunk->buckets.count + 1) *
+                                              sizeof *sums->sum);
+        for (int b = 0; b < chunk->buckets.count; ++b) {
+            StageSum *sum = &sums->sum[sums->count++];
+            *sum = (StageSum){.ranks_left = ranks};
+            TRY(sum_of_bucket(s, (double)chunk->buckets.elements[b], sum));
+        }
+    }
+    return OK;
+}
+
+Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
+                       int stage, int ranks)
+{
+    const Plan *plan = of->plan[stage];
+    const StageOf s = {machine, of, level, plan, sum_places(machine, plan->shape, stage)};
+    *sums = (StageSums){.first_node = node_of(machine, plan->shape, stage, 0),
+                        .last_node = node_of(machine, plan->shape, stage, ranks - 1),
+                        .node_ranks = ranks < s.places.sharers ? ranks : s.places.sharers,
+                        .chunks = plan->chunk_count};
+    sums->part = mem_new((size_t)plan->chunk_count * sizeof *sums->part);
+    if (s.places.sharers == 0 || plan->shape.dp == 1) return OK;
+    for (int c = 0; c < plan->chunk_count; ++c) {
+        size_t buckets = (size_t)plan->chunk[c].buckets.count + 1;
+        sums->part[c] = mem_new(buckets * sizeof *sums->part[c]);
+        TRY(bucket_parts(&s, &plan->chunk[c], sums->part[c]));
+    }
+    return list_sums(&s, stage, ranks, sums);
+}
+
+void stage_sums_fini(StageSums *sums)
+{
+    for (int c = 0; sums->part && c < sums->chunks; ++c) mem_free(&sums->part[c]);
+    mem_free(&sums->part);
+    mem_free(&sums->sum);
+}
+
+/* ---- a replay ---- */
+
+/* Sends the parcels of a round. Each node receives as much as it sends. more_s: time in which the
+ * parcels arrive later than after the round's latency. */
+static void send_round(StageSums *sums, Network *network, Events *events, double now, int stage,
+                       double more_s)
+{
+    const StageSum *sum = &sums->sum[sums->next];
+    sums->parcels_left = (sums->last_node - sums->first_node + 1) * sums->node_ranks;
+    for (int i = 0; i < sums->parcels_left; ++i) {
+        int node = sums->first_node + i / sums->node_ranks;
+        network_send(network, events, now,
+                     (Parcel){.from = node,
+                              .to = node,
+                              .bytes = sum->round_bytes,
+                              .latency_s = sum->latency_s + more_s,
+                              .message = -1,
+                              .stage = stage});
+    }
+}
+
+/* Begins the next sum if all ranks have completed their parts. */
+static void begin_next(StageSums *sums, Network *network, Events *events, double now, int stage)
+{
+    if (sums->next == sums->count || sums->sum[sums->next].ranks_left > 0) return;
+    sums->rounds_left = sums->sum[sums->next].rounds;
+    send_round(sums, network, events, now, stage, sums->sum[sums->next].on_node_s);
+}
+
+void stage_sums_complete(StageSums *sums, Network *network, Events *events, double now, int stage,
+                         int number)
+{
+    --sums->sum[number].ranks_left;
+    if (number == sums->next) begin_next(sums, network, events, now, stage);
+}
+
+void stage_sums_arrived(StageSums *sums, Network *network, Events *events, double now, int stage)
+{
+    if (--sums->parcels_left > 0) return;
+    if (--sums->rounds_left > 0) {
+        send_round(sums, network, events, now, stage, 0);
+        return;
+    }
+    sums->end_s = now;
+    ++sums->next;
+    begin_next(sums, network, events, now, stage);
+}
