@@ -19,7 +19,7 @@ char *operation_key(const OpSpec *spec);
     W(FORECAST_BUBBLE, "bubble")                                                                   \
     /* additional idle time because chunks take different times */                                 \
     W(FORECAST_IMBALANCE, "imbalance")                                                             \
-    /* additional time because of messages between stages */                                       \
+    /* time added by messages between stages, and by slower passes during messages and sums */     \
     W(FORECAST_MESSAGES, "messages")                                                               \
     /* sums over replicas */                                                                       \
     W(FORECAST_SUMS, "sums")                                                                       \

@@ -70,6 +70,9 @@ typedef struct Machine {
      * node's whole connection in one direction, which the ranks of the node share */
     bool has_network;
     Link network;
+    /* factor by which computing takes longer while messages between nodes are on their way to or
+     * from the rank's node, also those of sums; 1: it does not */
+    double overlap_compute;
     /* sums, one for each measured number of ranks; owned */
     SumTime *sum;
     int sum_count;

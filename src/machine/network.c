@@ -12,14 +12,12 @@ enum { PARTS_MAX = 8 };
 void network_init(Network *network, int nodes, double s_per_byte)
 {
     *network = (Network){.s_per_byte = s_per_byte, .first_free = -1};
-    network->out_free = mem_new((size_t)nodes * sizeof *network->out_free);
-    network->in_free = mem_new((size_t)nodes * sizeof *network->in_free);
+    network->node = mem_new((size_t)nodes * sizeof *network->node);
 }
 
 void network_fini(Network *network)
 {
-    mem_free(&network->out_free);
-    mem_free(&network->in_free);
+    mem_free(&network->node);
     mem_free(&network->parcel);
 }
 
@@ -39,11 +37,32 @@ static int new_parcel(Network *network)
     return network->parcels++;
 }
 
+double network_busy_s(const Network *network, double now, int node)
+{
+    const Connection *c = &network->node[node];
+    return c->busy_s + (c->on_way > 0 ? now - c->since : 0);
+}
+
+static void count_at(Network *network, double now, int node, int change)
+{
+    Connection *c = &network->node[node];
+    c->busy_s = network_busy_s(network, now, node);
+    c->since = now;
+    c->on_way += change;
+}
+
+/* Adds `change` to the numbers of parcels that are on their way to or from the parcel's nodes. */
+static void count_parcel(Network *network, double now, const Parcel *parcel, int change)
+{
+    count_at(network, now, parcel->from, change);
+    if (parcel->to != parcel->from) count_at(network, now, parcel->to, change);
+}
+
 /* Lets the next part of a parcel wait for its sender's connection. */
 static void send_part(Network *network, Events *events, double now, int index)
 {
     const Parcel *parcel = &network->parcel[index];
-    double *out_free = &network->out_free[parcel->from];
+    double *out_free = &network->node[parcel->from].out_free;
     *out_free = fmax(now, *out_free) + parcel->part_s;
     events_add(events, *out_free, EVENT_LEFT, index);
 }
@@ -54,12 +73,14 @@ void network_send(Network *network, Events *events, double now, Parcel parcel)
     parcel.parts = (int)fmin(fmax(ceil(parcel.bytes / PART_BYTES), 1), PARTS_MAX);
     parcel.part_s = parcel.bytes / parcel.parts * network->s_per_byte;
     network->parcel[index] = parcel;
+    count_parcel(network, now, &parcel, 1);
     send_part(network, events, now, index);
 }
 
 void network_send_inside(Network *network, Events *events, double now, Parcel parcel)
 {
     int index = new_parcel(network);
+    parcel.inside = true;
     network->parcel[index] = parcel;
     events_add(events, now + parcel.latency_s, EVENT_ARRIVED, index);
 }
@@ -67,7 +88,7 @@ void network_send_inside(Network *network, Events *events, double now, Parcel pa
 void network_left(Network *network, Events *events, double now, int index)
 {
     Parcel *parcel = &network->parcel[index];
-    double *in_free = &network->in_free[parcel->to];
+    double *in_free = &network->node[parcel->to].in_free;
     /* a part arrives while it leaves, unless the receiver's connection is in use */
     *in_free = fmax(now, *in_free + parcel->part_s);
     if (--parcel->parts > 0)
@@ -76,9 +97,10 @@ void network_left(Network *network, Events *events, double now, int index)
         events_add(events, *in_free + parcel->latency_s, EVENT_ARRIVED, index);
 }
 
-Parcel network_arrived(Network *network, int index)
+Parcel network_arrived(Network *network, double now, int index)
 {
     Parcel parcel = network->parcel[index];
+    if (!parcel.inside) count_parcel(network, now, &parcel, -1);
     network->parcel[index].next_free = network->first_free;
     network->first_free = index;
     return parcel;

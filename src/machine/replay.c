@@ -8,6 +8,8 @@
 
 /* largest number of tasks of all played ranks; playing them takes about a second */
 static const double TASKS_MAX = 1e6;
+/* Work is done when less than this fraction of it is left, which may be an error of rounding. */
+static const double DONE = 1e-9;
 
 /* A rank of a stage. */
 typedef struct Runner {
@@ -18,6 +20,9 @@ typedef struct Runner {
     int sums;
     /* begin of its task */
     double begin;
+    /* work of its piece, which is longer while messages are on their way; 0: it does not compute.
+     * Begin of the piece, and network_busy_s of its node at that time */
+    double work_s, since, busy_s;
     /* true: it waits for the message of its task */
     bool waits;
 } Runner;
@@ -147,6 +152,29 @@ static bool play_message(Replay *r, Runner *runner, const Task *task, double now
     return false;
 }
 
+static int node_of_runner(const Replay *r, const Runner *runner)
+{
+    return node_of(r->machine, r->of->plan[0]->shape, runner->stage, runner->lane);
+}
+
+static void begin_work(const Replay *r, Runner *runner, double now, double seconds)
+{
+    runner->work_s = seconds;
+    runner->since = now;
+    runner->busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner));
+}
+
+/* Returns the time that the rank still needs for the work of its piece if nothing is on its way
+ * from now on. While something is, a second of work takes overlap_compute seconds. */
+static double work_left_s(const Replay *r, const Runner *runner, double now)
+{
+    double busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner)) - runner->busy_s;
+    double lost_s = busy_s * (1 - 1 / r->machine->overlap_compute);
+    double left_s = runner->work_s - (now - runner->since - lost_s);
+    /* a time that is too short to change the clock would be added for ever */
+    return left_s > DONE * runner->work_s && now + left_s > now ? left_s : 0;
+}
+
 /* Plays the next piece of a task that computes: one up to each bucket that it completes, and a last
  * one. *seconds: duration of the piece. Returns false at the end of the task. */
 static bool play_work(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
@@ -160,6 +188,7 @@ static bool play_work(Replay *r, Runner *runner, const Task *task, double now, d
     if (piece > buckets) return false;
     double begin = piece > 0 ? part[piece - 1] : 0, end = piece < buckets ? part[piece] : 1;
     *seconds = fmax(end - begin, 0) * work_s(&r->cost[task->chunk], task->kind);
+    begin_work(r, runner, now, *seconds);
     return true;
 }
 
@@ -176,6 +205,12 @@ static void end_task(Replay *r, Runner *runner, double now)
 static void play(Replay *r, int index, double now)
 {
     Runner *runner = &r->runner[index];
+    double left_s = work_left_s(r, runner, now);
+    if (left_s > 0) {
+        events_add(&r->events, now + left_s, EVENT_RANK, index);
+        return;
+    }
+    runner->work_s = 0;
     for (const Task *task; (task = task_of(r, runner));) {
         double seconds = 0;
         bool more = task->kind < TASK_WORK_KINDS ? play_work(r, runner, task, now, &seconds)
@@ -211,7 +246,7 @@ static void play_all(Replay *r)
         } else if (event.kind == EVENT_LEFT) {
             network_left(&r->network, &r->events, event.at, event.index);
         } else {
-            const Parcel parcel = network_arrived(&r->network, event.index);
+            const Parcel parcel = network_arrived(&r->network, event.at, event.index);
             arrive(r, &parcel, event.at);
         }
     }

@@ -47,19 +47,31 @@ typedef struct Parcel {
      * message is -1 for a sum, which has the stage instead */
     int64_t message;
     int receiver, stage;
-    /* set by the network: seconds of a part; number of parts that have not left; next free parcel
-     */
+    /* set by the network: seconds of a part; number of parts that have not left; true: it stays on
+     * its node; next free parcel */
     double part_s;
-    int parts, next_free;
+    int parts;
+    bool inside;
+    int next_free;
 } Parcel;
+/* The connection of a node. */
+typedef struct Connection {
+    /* time from which it is free for sending, and for receiving */
+    double out_free, in_free;
+    /* number of parcels that are on their way to or from the node, and time since which there are
+     * as many */
+    int on_way;
+    double since;
+    /* time until `since` in which any parcel was on its way */
+    double busy_s;
+} Connection;
 /* The connections of nodes. A node sends what was begun first, first. A long parcel goes in parts,
  * after each of which it is the turn of the others. A node receives in the order in which parts
  * leave their senders. */
 typedef struct Network {
     double s_per_byte;
-    /* time from which each node's connection is free for sending, and for receiving; [nodes];
-     * owned */
-    double *out_free, *in_free;
+    /* [nodes]; owned */
+    Connection *node;
     /* parcels, and the first free one of them or -1; owned */
     Parcel *parcel;
     int parcels, capacity, first_free;
@@ -73,7 +85,9 @@ void network_send_inside(Network *network, Events *events, double now, Parcel pa
 /* Handles EVENT_LEFT. Adds the event of the next part, or of the arrival. */
 void network_left(Network *network, Events *events, double now, int index);
 /* Handles EVENT_ARRIVED. Returns the parcel, whose place becomes free. */
-Parcel network_arrived(Network *network, int index);
+Parcel network_arrived(Network *network, double now, int index);
+/* Returns the time until now in which a parcel was on its way to or from a node. */
+double network_busy_s(const Network *network, double now, int node);
 
 /* ---- stage_sums.c ---- */
 

@@ -11,7 +11,7 @@
 
 enum { RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
-static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18;
+static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18, FACTOR_MAX = 100;
 /* bytes that an update with two floats of state reads and writes for each parameter: reads 4 floats
  * and writes 3 */
 static const double UPDATE_BYTES = 28;
@@ -103,6 +103,17 @@ static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
         else
             TRY(read_real(r, n->item[i], index == 0 ? &link->latency_s : &link->s_per_byte));
     }
+    return OK;
+}
+
+/* Reads {compute: F}. */
+static Status read_overlap(const Reader *r, const Node *n, double *factor)
+{
+    int index;
+    if (n->kind != NODE_MAP || n->count != 1) return fail_at(r, n, "expected {compute: F}");
+    TRY(read_key(r, n->key[0], (const char *const[]){"compute"}, 1, &index));
+    if (!real_of(n->item[0], factor) || !(*factor >= 1 && *factor <= FACTOR_MAX))
+        return fail_at(r, n->item[0], "expected a factor from 1 to 100");
     return OK;
 }
 
@@ -212,6 +223,8 @@ static Status read_value(const Reader *r, int key, const Node *n)
     case KEY_NETWORK:
         m->has_network = true;
         return read_link(r, n, NULL, &m->network);
+    case KEY_OVERLAP:
+        return read_overlap(r, n, &m->overlap_compute);
     default:
         return read_rates(r, n);
     }
@@ -248,7 +261,7 @@ Status machine_read(Machine *machine, const char *path)
     char *text;
     size_t bytes;
     Node *root = NULL;
-    *machine = (Machine){.nodes = 1};
+    *machine = (Machine){.nodes = 1, .overlap_compute = 1};
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     mem_free(&text);

@@ -25,6 +25,7 @@
     W(KEY_NODES, "nodes")                                                                          \
     W(KEY_MEMORY, "memory_bytes")                                                                  \
     W(KEY_NETWORK, "network")                                                                      \
+    W(KEY_OVERLAP, "overlap")                                                                      \
     W(KEY_RATES, "rates")
 enum {
     FILE_KEYS(LIST_CONSTANT) KEY_COUNT,

@@ -56,6 +56,8 @@ static void put_machine(FILE *out, const Machine *m)
     if (m->memory_bytes > 0) fprintf(out, "%s: %.4g\n", machine_keys[KEY_MEMORY], m->memory_bytes);
     if (m->has_message) put_link(out, KEY_MESSAGE, m->message);
     if (m->has_network) put_link(out, KEY_NETWORK, m->network);
+    if (m->nodes > 1)
+        fprintf(out, "%s: {compute: %.4g}\n", machine_keys[KEY_OVERLAP], m->overlap_compute);
     if (m->sum_count > 0) fprintf(out, "%s:\n", machine_keys[KEY_SUMS]);
     for (int i = 0; i < m->sum_count; ++i)
         fprintf(out, "  - {ranks: %d, latency_s: %.4g, byte_s: %.4g}\n", m->sum[i].ranks,

@@ -70,9 +70,30 @@ ms() { "$WEFT" plan job.yaml $1 --machine rates.yaml --json | sed -n "s/.*\"fore
 holds "described: $(ms '' step_s) ms" test "$(ms '' step_s)" = 40
 holds "low: $(ms '' low_s), high: $(ms '' high_s)" test "$(ms '' low_s) $(ms '' high_s)" = '32 50'
 holds "a message of 1 ms between nodes, there and back: $(ms "$pp" messages_s) ms" test "$(ms "$pp" messages_s)" = 2
+# With the key `overlap`, ranks compute more slowly while messages are on their way to or from their node. Two micro-batches on two stages: on
+# stage 1, a message of 1 ms is on its way during the first forward pass and during the last backward pass. Each of the two passes does 2/3 ms
+# of its work in this time, so the step is 2/3 ms longer. With one micro-batch, stages only wait while messages are on their way.
+slower() { sed "\$a overlap: $2" rates.yaml >slower.yaml; "$WEFT" plan job.yaml $1 --machine slower.yaml --json | sed -n "s/.*\"forecast\": {.*\"$3\": \([-+.e0-9]*\).*/\1/p" | awk '{ printf "%.4g", 1000 * $1 }'; }
+holds "two micro-batches: $(slower "$pp train.batch=16" '{compute: 1.0}' step_s) ms" test "$(slower "$pp train.batch=16" '{compute: 1.0}' step_s)" = 20
+holds "slower computing: $(slower "$pp train.batch=16" '{compute: 1.5}' step_s) ms" test "$(slower "$pp train.batch=16" '{compute: 1.5}' step_s)" = 20.67
+holds 'nothing overlaps' test "$(slower "$pp train.batch=8" '{compute: 1.5}' step_s)" = "$(ms "$pp train.batch=8" step_s)"
+for value in '{compute: 0.9}' '{compute: 101}' '{compute: x}' '{compute: [1]}'; do
+    sed "\$a overlap: $value" rates.yaml >broken.yaml
+    check 78 'broken.yaml:8:20: expected a factor from 1 to 100' "$WEFT" plan job.yaml --machine broken.yaml
+done
+for value in '{}' 1.5 '[1.5]' '{compute: 1, sums: 1}'; do
+    sed "\$a overlap: $value" rates.yaml >broken.yaml
+    check 78 'broken.yaml:8:10: expected {compute: F}' "$WEFT" plan job.yaml --machine broken.yaml
+done
+sed '$a overlap: {messages: 1}' rates.yaml >broken.yaml
+check 78 'broken.yaml:8:11: unknown key' "$WEFT" plan job.yaml --machine broken.yaml
 # Two ranks exchange halves of a bucket, and then their sums: two messages of a millisecond, as two thirds of a wait are on the wire.
 holds "sums between nodes: $(ms '--ranks 2' sums_s) ms" awk -v s="$(ms '--ranks 2' sums_s)" 'BEGIN { exit !(s > 1 && s < 3) }'
 sed -i 's/^network: .*/network: {latency_s: 0, byte_s: 1e-6}/' rates.yaml
+# There is a bucket for each tensor, and sums take seconds. The first sum begins 3 ms before the end of the last pass, which gets 1.5 ms longer.
+sed 's/byte_s: 1e-6/byte_s: 1e-3/; $a overlap: {compute: 1.5}' rates.yaml >slower.yaml
+more=$("$WEFT" plan job.yaml --ranks 2 grid.bucket_mb=0.0001 --machine slower.yaml --json | sed -n 's/.*"messages_s": \([-+.e0-9]*\).*/\1/p' | awk '{ printf "%.4g", 1000 * $1 }')
+holds "sums make computing $more ms longer" test "$more" = 1.5
 one=$(ms '--ranks 2' sums_s)
 sed -i 's/^ranks: 1/ranks: 2/; s/^nodes: 4/nodes: 2/; $a message: {latency_s: 0, byte_s: 0}' rates.yaml
 four=$(ms '--ranks 4' sums_s)

@@ -57,7 +57,7 @@ static void play_until(Rig *rig, double end)
         if (event.kind == EVENT_LEFT) {
             network_left(&rig->network, &rig->events, event.at, event.index);
         } else {
-            Parcel parcel = network_arrived(&rig->network, event.index);
+            Parcel parcel = network_arrived(&rig->network, event.at, event.index);
             if (parcel.message >= 0)
                 rig->arrival[parcel.message] = event.at;
             else

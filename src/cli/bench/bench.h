@@ -83,6 +83,11 @@ void bench_data_end(const Job *job, const char *path);
 /* Measures messages and sums, and counts nodes and their ranks. ERR_USAGE: the nodes have different
  * numbers of ranks. Collective. */
 Status bench_measure_links(const World *world, Backend *backend, Machine *machine);
+/* Measures Machine.overlap_compute: the time of the tasks of steps during sums over world's ranks,
+ * divided by their time without sums; the mean over the ranks, and at least 1. The ranks are on
+ * several nodes: on one node, nothing moves sums but the ranks that wait for them. steps: number of
+ * steps of each kind. Collective. */
+Status bench_measure_overlap(Trainer *trainer, const World *world, int64_t steps, Machine *machine);
 
 /* Measures each memory-bound operation of the model, and the optimizer. Prints on rank 0 their
  * rates, compared with the rates of copies. Overwrites the model's parameters and optimizer state.

@@ -245,8 +245,9 @@ static void print(const Machine *m, double step_s, const char *path)
         printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
                1e-9 / m->message.s_per_byte);
     if (m->has_network)
-        printf("  messages between nodes %.2f us and %.3f GB/s\n", 1e6 * m->network.latency_s,
-               1e-9 / m->network.s_per_byte);
+        printf("  messages between nodes %.2f us and %.3f GB/s; computing takes %.3f times as long "
+               "during sums\n",
+               1e6 * m->network.latency_s, 1e-9 / m->network.s_per_byte, m->overlap_compute);
     for (int i = 0; i < m->sum_count; ++i)
         printf("  sums over %d ranks %.2f us and %.2f GB/s\n", m->sum[i].ranks,
                1e6 * m->sum[i].link.latency_s, 1e-9 / m->sum[i].link.s_per_byte);
@@ -273,7 +274,7 @@ static Status measure(const Config *config, const World *world, const World *job
                       const MachineOptions *o)
 {
     Trainer *t = NULL;
-    Machine machine = {0};
+    Machine machine = {.overlap_compute = 1};
     TRY(status_agree(world, trainer_new(&t, config, job)));
     StepTimes times = {.steps = (int)o->steps};
     size_t bytes = (size_t)o->steps * sizeof(double);
@@ -291,6 +292,7 @@ static Status measure(const Config *config, const World *world, const World *job
         describe(&machine, trainer_backend(t)->options.threads);
         machine.setup = train_setup(config);
         st = bench_measure_links(world, trainer_backend(t), &machine);
+        if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
     if (st == OK && world->rank == 0) st = machine_write(&machine, o->save);
     st = status_agree(world, st);
@@ -324,7 +326,8 @@ static Status run_job(Job *job, const MachineOptions *o)
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
     bench_fix_threads(config, &job->world);
-    config->train.log_every = WARMUP_STEPS + o->steps + 1;
+    /* bench_measure_overlap makes two more steps for each measured one */
+    config->train.log_every = WARMUP_STEPS + 3 * o->steps + 1;
     Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
     bench_data_end(job, path);
     return st;
