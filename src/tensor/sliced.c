@@ -94,6 +94,9 @@ Status exchange_plan(Op *op, Desc layout, const ExchangeCopies *copies)
     Shape x = s->x[0].shape, y = s->y.shape;
     DType type = s->y.dtype;
     const bool wide = has_wide_side(op);
+    if (wide && s->exchange == EXCHANGE_KEYS)
+        return fail(ERR_BUG, "exchange: gradients of keys are not added in fp32 if keys are %s",
+                    dtype_name(type));
     ExchangePlan *plan = op->impl = mem_new(sizeof *plan);
     *plan = (ExchangePlan){.kind = s->exchange,
                            .width = y.dim[y.ndim - 1],

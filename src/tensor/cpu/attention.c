@@ -201,9 +201,9 @@ typedef struct KeySums {
  * in dx, where h has it, the others are in scratch. */
 static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t level, float *scratch)
 {
+    if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};
     const int64_t size = a->length * a->width;
     float *sums = scratch + a->kernel_scratch + 2 * (level - 1) * size;
-    if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};
     return (KeySums){sums, sums + size, a->width};
 }
 
