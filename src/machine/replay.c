@@ -1,7 +1,8 @@
 /* Plays a schedule on the ranks of several nodes. The ranks of a node share its connection, over
  * which their messages and sums go in the order in which they were begun. A rank that sends goes on
- * at once; it waits only for messages that it receives. Neither slots of channels nor limits of MPI
- * hold a sender back: measured steps show that they do not matter (bench/results/forecast.md). */
+ * at once; it waits only for messages that it receives. That channels have a limited number of
+ * slots is left out: with and without this limit, simulations gave the same steps
+ * (bench/results/forecast.md). */
 #include "replay.h"
 
 #include <math.h>
