@@ -1,14 +1,14 @@
-/* Measures what the ledger costs: weft, in which the clock readings and additions of phase_enter
- * are made in every second step only, in the order on, off, off, on. The steps without them also
- * lack the watchdog's mark, which a run without a ledger would need: the difference is an upper
- * bound. Prints the median time of both kinds of steps, the median of the differences of
+/* Measures what the ledger costs: weft, in which phase_enter adds times in every second step only,
+ * in the order on, off, off, on. In the other steps it makes the watchdog's mark, as it would
+ * without a ledger. Prints the median time of both kinds of steps, the median of the differences of
  * neighbours, and the standard error of that median.
  *
- *   ledger_bench bench step CONFIG ...      the arguments of weft; --steps 4000 and more */
+ *   ledger_bench bench step CONFIG ...      the arguments of weft; --steps 8000 and more */
 #define phase_enter phase_enter_counted
 /* the module itself, so that the linker takes this copy instead of the library's */
 #include "../src/base/phase.c"
 #undef phase_enter
+Phase phase_enter(Phase phase);
 
 #include "base/system.h"
 #include "cli/cli.h"
@@ -52,6 +52,7 @@ Phase phase_enter(Phase phase)
     if (before == PHASE_UPDATE && phase == PHASE_OTHER) step_ends();
     if (counted_now) return phase_enter_counted(phase);
     phases.now = phase;
+    beat_mark_plain(phase_names[phase], phase == PHASE_SUM);
     return before;
 }
 
