@@ -13,8 +13,8 @@ static Status message_on_node(const Machine *m, const ForecastOf *of, double byt
 {
     if (!m->has_message)
         return fail(ERR_CONFIG,
-                    "%s: has no time of messages: measure it with weft bench machine -n 2 --save "
-                    "%s",
+                    "%s: has no time of messages on a node: add the key `message`, or measure it "
+                    "with weft bench machine -n 2 --save %s",
                     of->from, of->from);
     *cost = (MessageCost){.copy = bytes * m->message.s_per_byte / 2, .wire = m->message.latency_s};
     return OK;
@@ -93,8 +93,8 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
     }
     if (!m->has_rates || !m->has_message)
         return fail(ERR_CONFIG,
-                    "%s: has no time of sums over %d ranks: measure it with weft bench machine -n "
-                    "%d --save %s",
+                    "%s: has no time of sums over %d ranks: add the keys `rates` and `message`, or "
+                    "measure it with weft bench machine -n %d --save %s",
                     of->from, ranks, ranks, of->from);
     /* the sum is made in a ring */
     *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.s_per_byte);

@@ -162,7 +162,7 @@ check 78 'for shared memory only' "$WEFT" plan job.yaml --ranks 2 grid.transport
 check 78 'has no forward time of flatten x=16x1x8x8:fixed y=16x64: measure this configuration' "$WEFT" plan job.yaml train.micro_batch=16 --machine set.yaml
 check 78 'measured with train.threads 1, and this plan has 2' "$WEFT" plan job.yaml train.threads=2 --machine set.yaml
 sed '/^message/d' set.yaml >alone.yaml
-check 78 'alone.yaml: has no time of messages' "$WEFT" plan job.yaml $pp --machine alone.yaml
+check 78 'alone.yaml: has no time of messages on a node: add the key .message.' "$WEFT" plan job.yaml $pp --machine alone.yaml
 check 66 'none.yaml' "$WEFT" plan job.yaml --machine none.yaml
 sed 's/^threads: 1/threads: many/' set.yaml >broken.yaml
 check 78 'broken.yaml:9:10: expected a whole number' "$WEFT" plan job.yaml --machine broken.yaml
