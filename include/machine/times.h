@@ -21,6 +21,8 @@ typedef struct SumTime {
     int ranks;
     Link link;
 } SumTime;
+/* largest factor of an overlap that a file may have */
+enum { OVERLAP_MAX = 100 };
 
 /* Rates of one rank while all ranks of its node compute. They are given for a machine that was not
  * measured. */

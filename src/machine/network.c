@@ -67,10 +67,15 @@ static void send_part(Network *network, Events *events, double now, int index)
     events_add(events, *out_free, EVENT_LEFT, index);
 }
 
+int network_parts(double bytes)
+{
+    return (int)fmin(fmax(ceil(bytes / PART_BYTES), 1), PARTS_MAX);
+}
+
 void network_send(Network *network, Events *events, double now, Parcel parcel)
 {
     int index = new_parcel(network);
-    parcel.parts = (int)fmin(fmax(ceil(parcel.bytes / PART_BYTES), 1), PARTS_MAX);
+    parcel.parts = network_parts(parcel.bytes);
     parcel.part_s = parcel.bytes / parcel.parts * network->s_per_byte;
     network->parcel[index] = parcel;
     count_parcel(network, now, &parcel, 1);

@@ -9,6 +9,8 @@
 
 /* largest number of tasks of all played ranks; playing them takes about a second */
 static const double TASKS_MAX = 1e6;
+/* largest number of events of all sums; playing them takes about a second */
+static const double SUM_EVENTS_MAX = 4e6;
 /* Work is done when less than this fraction of it is left, which may be an error of rounding. */
 static const double DONE = 1e-9;
 
@@ -292,9 +294,25 @@ static void end(Replay *r)
         stage_sums_fini(&r->sums[stage]);
     network_fini(&r->network);
     mem_free(&r->events.event);
+    r->events = (Events){0};
     mem_free(&r->sums);
     mem_free(&r->arrived);
     mem_free(&r->runner);
+}
+
+static double sum_events(const Replay *r)
+{
+    double events = 0;
+    for (int stage = 0; stage < r->of->schedule->shape.stages; ++stage)
+        events += stage_sums_events(&r->sums[stage]);
+    return events;
+}
+
+/* Plays one rank of each stage, whose messages have its share of the node's connection. */
+static void play_one_lane(Replay *r)
+{
+    r->share = r->lanes < r->machine->ranks ? r->lanes : r->machine->ranks;
+    r->lanes = 1;
 }
 
 Status replay_nodes(const Machine *m, const ForecastOf *of, Level level, const TaskCost *cost,
@@ -307,11 +325,13 @@ Status replay_nodes(const Machine *m, const ForecastOf *of, Level level, const T
     if ((int64_t)shape.dp * shape.pp * shape.tp <= m->ranks) return OK;
     TRY(network_known(m, of));
     r.lanes = lanes_of(m, shape);
-    if (tasks_of(of->schedule, r.lanes) > TASKS_MAX) {
-        r.share = r.lanes < m->ranks ? r.lanes : m->ranks;
-        r.lanes = 1;
-    }
+    if (tasks_of(of->schedule, r.lanes) > TASKS_MAX) play_one_lane(&r);
     Status st = begin(&r, level);
+    if (st == OK && r.lanes > 1 && sum_events(&r) > SUM_EVENTS_MAX) {
+        end(&r);
+        play_one_lane(&r);
+        st = begin(&r, level);
+    }
     if (st == OK) play_all(&r);
     for (int stage = 0; st == OK && stage < stages; ++stage) summed[stage] = r.sums[stage].end_s;
     end(&r);

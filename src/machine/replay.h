@@ -78,6 +78,8 @@ typedef struct Network {
 } Network;
 void network_init(Network *network, int nodes, double s_per_byte);
 void network_fini(Network *network);
+/* Returns the number of parts of a parcel. */
+int network_parts(double bytes);
 /* Begins to send a parcel. Adds the event of its first part. */
 void network_send(Network *network, Events *events, double now, Parcel parcel);
 /* Begins to send a parcel inside a node, where it arrives after its latency. */
@@ -127,6 +129,8 @@ typedef struct StageSums {
 Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
                        int stage, int ranks);
 void stage_sums_fini(StageSums *sums);
+/* Returns the number of events that playing all sums takes. */
+double stage_sums_events(const StageSums *sums);
 /* Returns the number of buckets that a task completes for a sum. */
 int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task);
 /* Notes that a rank has completed its part of sum number `number` of the stage. Begins the sum if

@@ -104,6 +104,15 @@ void stage_sums_fini(StageSums *sums)
     mem_free(&sums->sum);
 }
 
+double stage_sums_events(const StageSums *sums)
+{
+    const double senders = (sums->last_node - sums->first_node + 1.0) * sums->node_ranks;
+    double events = 0;
+    for (int i = 0; i < sums->count; ++i)
+        events += sums->sum[i].rounds * senders * (network_parts(sums->sum[i].round_bytes) + 1);
+    return events;
+}
+
 /* ---- a replay ---- */
 
 /* Sends the parcels of a round. Each node receives as much as it sends. more_s: time in which the

@@ -11,7 +11,7 @@
 
 enum { RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
-static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18, FACTOR_MAX = 100;
+static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18;
 /* bytes that an update with two floats of state reads and writes for each parameter: reads 4 floats
  * and writes 3 */
 static const double UPDATE_BYTES = 28;
@@ -112,7 +112,7 @@ static Status read_overlap(const Reader *r, const Node *n, double *factor)
     int index;
     if (n->kind != NODE_MAP || n->count != 1) return fail_at(r, n, "expected {compute: F}");
     TRY(read_key(r, n->key[0], (const char *const[]){"compute"}, 1, &index));
-    if (!real_of(n->item[0], factor) || !(*factor >= 1 && *factor <= FACTOR_MAX))
+    if (!real_of(n->item[0], factor) || !(*factor >= 1 && *factor <= OVERLAP_MAX))
         return fail_at(r, n->item[0], "expected a factor from 1 to 100");
     return OK;
 }

@@ -108,10 +108,11 @@ static Status describe(Hardware *h, hwloc_topology_t topology)
 
 /* hwloc's variable with the file names of plug-ins that it must not load */
 static const char BLACKLIST[] = "HWLOC_PLUGINS_BLACKLIST";
+static const char UNUSED_PLUGINS[] = "hwloc_gl.so,hwloc_opencl.so,hwloc_xml_libxml.so";
 
 void hardware_leave_out_plugins(void)
 {
-    setenv(BLACKLIST, "hwloc_gl.so,hwloc_opencl.so,hwloc_xml_libxml.so", 0);
+    setenv(BLACKLIST, UNUSED_PLUGINS, 0);
 }
 
 Status hardware_add_cpus(Hardware *h)
@@ -148,7 +149,8 @@ static void read_and_answer(const void *text, size_t bytes, FILE *answer)
     Hardware h = {0};
     Json json = json_to(answer, false);
     /* libxml2 reads more than hwloc's own parser */
-    unsetenv(BLACKLIST);
+    const char *left_out = getenv(BLACKLIST);
+    if (left_out && strcmp(left_out, UNUSED_PLUGINS) == 0) unsetenv(BLACKLIST);
     if (describe_xml(&h, text, bytes) == OK)
         hardware_print(&json, &h);
     else

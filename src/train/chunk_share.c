@@ -9,6 +9,11 @@ static int sharers(const Trainer *t)
     return t->config->grid.transport == TRANSPORT_MPI ? 1 : t->world->node_size;
 }
 
+bool chunk_share_possible(const Trainer *t)
+{
+    return sharers(t) > 1;
+}
+
 static void prepare(void *user, void *at)
 {
     const Trainer *t = ((const void **)user)[0];
@@ -16,18 +21,19 @@ static void prepare(void *user, void *at)
     data_fields_memory_init(set, sharers(t), at);
 }
 
-Status chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
-                       FieldMemory *chunks)
+void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set, FieldMemory *chunks)
 {
     const size_t bytes = data_fields_kept_bytes(set, sharers(t));
     const void *user[] = {t, set};
     *memory = NULL;
     *chunks = (FieldMemory){0};
-    if (bytes == 0 || -world_least(t->world, -sharers(t)) == 1) return OK;
-    TRY(node_memory_new(memory, t->world, bytes, "unpacked chunks of fields", prepare, user));
-    *chunks =
-        (FieldMemory){.at = node_memory_at(*memory), .check = node_memory_check, .user = *memory};
-    return OK;
+    if (bytes == 0 || -world_least(t->world, -sharers(t)) == 1) return;
+    if (node_memory_new(memory, t->world, bytes, "unpacked chunks of fields", prepare, user) != OK)
+        log_warn("%s; each rank keeps unpacked chunks for itself, which takes more memory",
+                 fail_message());
+    else
+        *chunks = (FieldMemory){
+            .at = node_memory_at(*memory), .check = node_memory_check, .user = *memory};
 }
 
 size_t chunk_share_bytes(const Trainer *t, const DataSet *set)

@@ -6,10 +6,13 @@
 
 /* Makes memory for the readers of a set on all ranks, and describes it in *chunks. *memory is NULL,
  * and chunks->at too, if each rank keeps chunks for itself: it is alone on its node, grid.transport
- * is mpi, or the set has no such chunks. Free *memory with node_memory_free after the readers.
- * Collective; all ranks return the same Status. */
-Status chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
-                       FieldMemory *chunks);
+ * is mpi, the set has no such chunks, or the memory could not be made, which is logged. Free
+ * *memory with node_memory_free after the readers. Collective. */
+void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
+                     FieldMemory *chunks);
+/* True if the ranks of this node share such memory: there are several, and grid.transport is not
+ * mpi. */
+bool chunk_share_possible(const Trainer *t);
 /* Returns this rank's part of the bytes of such memory. */
 size_t chunk_share_bytes(const Trainer *t, const DataSet *set);
 /* Logs how many chunks the loaders of the steps have unpacked in the run. Collective. */

@@ -50,10 +50,11 @@ static size_t label_bytes(const Trainer *t, const Plan *plan)
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
 }
 
-/* Bytes of unpacked chunks of fields of both sets: this rank's part of what the node keeps. */
+/* Bytes of unpacked chunks of fields of both sets: this rank's part of what the node keeps. All
+ * ranks of a node have a part of memory that they share, also those that read nothing. */
 static size_t chunk_bytes(const Trainer *t, const Plan *plan)
 {
-    if (!plan->reads_data && !plan->reads_labels) return 0;
+    if (!plan->reads_data && !plan->reads_labels && !chunk_share_possible(t)) return 0;
     return chunk_share_bytes(t, &t->train_set) + chunk_share_bytes(t, &t->test_set);
 }
 

@@ -156,13 +156,13 @@ check 78 'train.micro_batch' "$WEFT" plan job.yaml --ranks 2 --choose --machine 
 check 64 'needs times' "$WEFT" plan job.yaml --ranks 2 --choose
 
 sed 's/^ranks: 2/ranks: 4/' set.yaml >four.yaml
-check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine four.yaml
+check 78 'no time of sums over 4 ranks: add the keys `rates` and `message`, or measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine four.yaml
 check 78 'was measured with fp32, cpu auto, update sgd, and this plan has fp32, cpu auto, update adamw with EMA' "$WEFT" plan job.yaml optim.name=adamw train.ema=0.9 --machine set.yaml
 check 78 'for shared memory only' "$WEFT" plan job.yaml --ranks 2 grid.transport=mpi --machine set.yaml
 check 78 'has no forward time of flatten x=16x1x8x8:fixed y=16x64: measure this configuration' "$WEFT" plan job.yaml train.micro_batch=16 --machine set.yaml
 check 78 'measured with train.threads 1, and this plan has 2' "$WEFT" plan job.yaml train.threads=2 --machine set.yaml
 sed '/^message/d' set.yaml >alone.yaml
-check 78 'alone.yaml: has no time of messages on a node: add the key .message.' "$WEFT" plan job.yaml $pp --machine alone.yaml
+check 78 'alone.yaml: has no time of messages on a node: add the key `message`' "$WEFT" plan job.yaml $pp --machine alone.yaml
 check 66 'none.yaml' "$WEFT" plan job.yaml --machine none.yaml
 sed 's/^threads: 1/threads: many/' set.yaml >broken.yaml
 check 78 'broken.yaml:9:10: expected a whole number' "$WEFT" plan job.yaml --machine broken.yaml

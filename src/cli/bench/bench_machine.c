@@ -327,7 +327,7 @@ static Status run_job(Job *job, const MachineOptions *o)
     if (replicas_only) config->grid.dp = 0;
     bench_fix_threads(config, &job->world);
     /* bench_measure_overlap makes two more steps for each measured one */
-    config->train.log_every = WARMUP_STEPS + 3 * o->steps + 1;
+    config->train.log_every = WARMUP_STEPS + 3 * o->steps + 2;
     Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
     bench_data_end(job, path);
     return st;

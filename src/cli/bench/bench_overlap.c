@@ -62,7 +62,8 @@ Status bench_measure_overlap(Trainer *t, const World *world, int64_t steps, Mach
     Status st = time_pairs(t, world, comm, steps, alone_s, during_s);
     if (st == OK) {
         double factor = median(during_s, (int)steps) / median(alone_s, (int)steps);
-        machine->overlap_compute = fmax(bench_sum_ranks(world, factor) / world->size, 1);
+        const double mean = bench_sum_ranks(world, factor) / world->size;
+        machine->overlap_compute = fmin(fmax(mean, 1), OVERLAP_MAX);
     }
     mem_free(&during_s);
     mem_free(&alone_s);

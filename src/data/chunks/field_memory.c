@@ -2,7 +2,7 @@
  * at most KEPT_BYTES is kept whole. Of a larger one KEPT_BYTES are kept if its chunks have several
  * frames each; this is enough for two windows of the order in which its samples are shuffled
  * (sampler.c). A chunk of one frame is seldom used twice in a short time, so then
- * KEPT_SINGLE_BYTES are kept for each rank. */
+ * KEPT_SINGLE_BYTES are kept for each rank. Static variables have up to half of KEPT_BYTES. */
 #include "field_chunks.h"
 #include "../fields/fields_private.h"
 
@@ -45,11 +45,14 @@ ChunkSizes field_chunk_sizes(const DataSet *set, int ranks)
 {
     ChunkCount fixed, other;
     count_chunks(&set->field_set, &fixed, &other);
-    double most = KEPT_BYTES;
-    if (fixed.bytes + other.bytes > most && set->x.chunk_rows < 2)
-        most = (double)KEPT_SINGLE_BYTES * ranks;
-    const ChunkPart part = part_of(&fixed, most / 2);
-    return (ChunkSizes){.fixed = part, .other = part_of(&other, most - (double)part.bytes)};
+    if (fixed.bytes + other.bytes <= KEPT_BYTES)
+        return (ChunkSizes){.fixed = part_of(&fixed, KEPT_BYTES),
+                            .other = part_of(&other, KEPT_BYTES)};
+    /* every sample needs the static variables */
+    const ChunkPart part = part_of(&fixed, KEPT_BYTES / 2);
+    const double most = set->x.chunk_rows < 2 ? (double)KEPT_SINGLE_BYTES * ranks
+                                              : (double)KEPT_BYTES - (double)part.bytes;
+    return (ChunkSizes){.fixed = part, .other = part_of(&other, most)};
 }
 
 size_t data_fields_kept_bytes(const DataSet *set, int ranks)

@@ -11,20 +11,25 @@
 /* time after which this process exits if MPI_Abort has not ended it */
 enum { ABORT_LIMIT_S = 5 };
 
-/* linked list of exit notices; borrowed */
+/* linked list of exit notices; borrowed; protected by the lock */
 static ExitNotice *notices;
+static pthread_mutex_t notices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void exit_notice_add(ExitNotice *notice)
 {
+    pthread_mutex_lock(&notices_lock);
     notice->next = notices;
     notices = notice;
+    pthread_mutex_unlock(&notices_lock);
 }
 
 void exit_notice_remove(ExitNotice *notice)
 {
+    pthread_mutex_lock(&notices_lock);
     ExitNotice **at = &notices;
     while (*at && *at != notice) at = &(*at)->next;
     if (*at) *at = notice->next;
+    pthread_mutex_unlock(&notices_lock);
 }
 
 typedef struct AlsoKilled {
@@ -51,6 +56,8 @@ void world_abort(int code)
 {
     pthread_t thread;
     thread_begin(&thread, exit_after_limit, (void *)(intptr_t)code);
+    pthread_mutex_lock(&notices_lock);
     for (ExitNotice *one = notices; one; one = one->next) atomic_store(one->code, (uint32_t)code);
+    pthread_mutex_unlock(&notices_lock);
     MPI_Abort(MPI_COMM_WORLD, code);
 }

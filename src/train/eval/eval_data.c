@@ -26,7 +26,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                                        sparse_batches_out(t, t->plan),
                               .backend = t->backend};
     data->plan.levels = train_box_grids(t, data->plan.grid);
-    TRY(chunk_share_new(&data->chunk_memory, t, set, &data->plan.chunks));
+    chunk_share_new(&data->chunk_memory, t, set, &data->plan.chunks);
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 

@@ -39,7 +39,7 @@ static Status open_loader(Trainer *t, FieldMemory chunks)
 Status step_loader_open(Trainer *t)
 {
     FieldMemory chunks;
-    TRY(chunk_share_new(&t->chunk_memory, t, &t->train_set, &chunks));
+    chunk_share_new(&t->chunk_memory, t, &t->train_set, &chunks);
     TRY(status_agree(t->world, open_loader(t, chunks)));
     t->known = t->step;
     t->source = loader_source(t->loader);
