@@ -204,7 +204,7 @@ typedef struct Fewer {
  * micro-batches would be padded. Leaves grid.dp unchanged. */
 static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 {
-    const World alone = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    const World alone = world_alone();
     const DryRun dry_run = {.ranks = (int)ranks_of(s, dp)};
     const int64_t configured_dp = s->config->grid.dp;
     Trainer *t = NULL;
