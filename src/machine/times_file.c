@@ -83,8 +83,12 @@ static Status read_range(const Reader *r, const Node *n, TimeRange *range)
 static Status read_key(const Reader *r, const Node *key, const char *const *words, int count,
                        int *index)
 {
-    for (*index = 0; *index < count; ++*index)
-        if (strcmp(key->text, words[*index]) == 0) return OK;
+    *index = 0;
+    for (int i = 0; i < count; ++i) {
+        if (strcmp(key->text, words[i]) != 0) continue;
+        *index = i;
+        return OK;
+    }
     return fail_at(r, key, "unknown key");
 }
 

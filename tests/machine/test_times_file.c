@@ -14,10 +14,11 @@ static void write_and_read(const Machine *from, Machine *to)
 
 static Machine described(int nodes)
 {
-    return (Machine){.host = (char[]){"a"},
-                     .cpu = (char[]){"b"},
-                     .measured = (char[]){"c"},
-                     .setup = (char[]){"d"},
+    static char host[] = "a", cpu[] = "b", measured[] = "c", setup[] = "d";
+    return (Machine){.host = host,
+                     .cpu = cpu,
+                     .measured = measured,
+                     .setup = setup,
                      .ranks = 2,
                      .threads = 1,
                      .nodes = nodes,
