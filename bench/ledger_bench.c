@@ -9,12 +9,14 @@
 #include "../src/base/phase.c"
 #undef phase_enter
 Phase phase_enter(Phase phase);
+/* and the program's own main */
+#define main weft_main
+int weft_main(int argc, char **argv);
+#include "../src/main.c"
+#undef main
 
 #include "base/system.h"
-#include "cli/cli.h"
 
-#include <hdf5.h>
-#include <malloc.h>
 #include <math.h>
 
 /* WARM_UP: steps that are not counted. STEPS_MAX: steps that are counted at most. */
@@ -81,9 +83,7 @@ static void print_result(void)
 
 int main(int argc, char **argv)
 {
-    H5dont_atexit();
-    mallopt(M_ARENA_MAX, 1);
-    const int code = cli_main(argc, argv);
+    const int code = weft_main(argc, argv);
     print_result();
     return code;
 }

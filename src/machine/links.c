@@ -101,10 +101,9 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
     return OK;
 }
 
-SumCost sum_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan, double elements,
-                          bool collect, bool spread)
+SumCost sum_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan,
+                          SumPlaces places, double elements, bool collect, bool spread)
 {
-    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
     Link link = m->network;
     link.s_per_byte *= places.sharers;
     const SumShape shape = {.ranks = plan->shape.dp,

@@ -52,10 +52,10 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
 /* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
- * a stage. collect: values are summed; spread: sums are distributed. docs/zero.md has the numbers
- * of messages of both. */
+ * a stage. places: the result of sum_places for it; collect: values are summed; spread: sums are
+ * distributed. docs/zero.md has the numbers of messages of both. */
 SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
-                          double elements, bool collect, bool spread);
+                          SumPlaces places, double elements, bool collect, bool spread);
 
 /* ---- replay.c ---- */
 

@@ -49,8 +49,8 @@ int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, c
 /* Computes a sum of a bucket. docs/zero.md has the numbers of messages. */
 static Status sum_of_bucket(const StageOf *s, double elements, StageSum *sum)
 {
-    const SumCost cost =
-        sum_between_nodes(s->machine, s->of, s->plan, elements, true, s->plan->zero == 0);
+    const SumCost cost = sum_between_nodes(s->machine, s->of, s->plan, s->places, elements, true,
+                                           s->plan->zero == 0);
     double wire_s = cost.bytes * s->places.sharers * s->machine->network.s_per_byte;
     sum->rounds = cost.rounds;
     sum->round_bytes = cost.bytes / cost.rounds;

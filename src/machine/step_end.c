@@ -30,14 +30,13 @@ static Status sums_on_node(const Machine *m, const ForecastOf *of, const Plan *p
 /* Computes the time in which the new parameters of a stage with grid.zero are gathered from other
  * nodes, after the update. */
 static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan,
-                                    double *seconds)
+                                    SumPlaces places, double *seconds)
 {
-    int width = sum_places(m, plan->shape, plan->stage).width;
     for (int c = 0; plan->zero && c < plan->chunk_count; ++c)
         for (int b = 0; b < plan->chunk[c].buckets.count; ++b) {
             double one, elements = (double)plan->chunk[c].buckets.elements[b];
-            TRY(sum_on_node(m, of, width, elements * sizeof(float), &one));
-            *seconds += one + sum_between_nodes(m, of, plan, elements, false, true).seconds;
+            TRY(sum_on_node(m, of, places.width, elements * sizeof(float), &one));
+            *seconds += one + sum_between_nodes(m, of, plan, places, elements, false, true).seconds;
         }
     return OK;
 }
@@ -47,10 +46,10 @@ static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, cons
 static Status sums_of_stage(const Machine *m, const ForecastOf *of, const Plan *plan, double tasks,
                             double summed, double *seconds)
 {
-    bool between = sum_places(m, plan->shape, plan->stage).sharers > 0;
+    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
     *seconds = summed > tasks ? summed - tasks : 0;
-    return between ? gathers_between_nodes(m, of, plan, seconds)
-                   : sums_on_node(m, of, plan, seconds);
+    return places.sharers > 0 ? gathers_between_nodes(m, of, plan, places, seconds)
+                              : sums_on_node(m, of, plan, seconds);
 }
 
 /* Returns the number of trained parameters that a rank of the stage updates. */
