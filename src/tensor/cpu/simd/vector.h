@@ -30,8 +30,7 @@ typedef Bf16 Elem;
 typedef float Elem;
 #endif
 enum { ELEM_IS_FLOAT = sizeof(Elem) == sizeof(float) };
-#ifdef __SANITIZE_ADDRESS__
-/* Checked loads and stores make the specialised copies ten times as long to compile. */
+#ifdef __SANITIZE_ADDRESS__ /* With checked loads, specialised copies take long to compile. */
 #define SIMD_INLINE static inline
 #else
 #define SIMD_INLINE static inline __attribute__((always_inline))
