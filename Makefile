@@ -33,7 +33,8 @@ SRC := $(filter-out $(foreach f,$(IMAGE_FORMATS),src/image/$(f)_absent.c) $(fore
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
 WERROR ?= -Werror
-OPT ?= -O2 -g
+# Functions and lines, for backtraces; a debugger wants OPT="-O0 -g". All that -g knows takes half of the time to link a test.
+OPT ?= -O2 -g1
 # Debuggers have .debug_frame, and nothing else unwinds: tables for it at run time would be 0.16 MB of the program.
 UNWIND := -fno-asynchronous-unwind-tables
 FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
@@ -226,7 +227,7 @@ check-cuda-sanitizer: $(BUILD)/tests/cuda/test_cuda   ## its operations under co
 	@tests/cuda/sanitizer.sh $<
 
 EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed \
-    -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+    -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(TEST_LINK) $(LDLIBS_ALL)
 $(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_nccl_emulated): $(BUILD)/tests/cuda/%_emulated: tests/cuda/%.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"

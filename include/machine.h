@@ -13,7 +13,7 @@ char *operation_key(const OpSpec *spec);
 
 /* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
 #define FORECAST_LINES(W)                                                                          \
-    /* operations, copies and additions: mean over the stages */                                   \
+    /* other operations, copies and additions: mean over the stages */                                 \
     W(FORECAST_COMPUTE, "compute")                                                                 \
     /* idle time of the schedule if all chunks took the same time and messages no time */          \
     W(FORECAST_BUBBLE, "bubble")                                                                   \
@@ -21,6 +21,8 @@ char *operation_key(const OpSpec *spec);
     W(FORECAST_IMBALANCE, "imbalance")                                                             \
     /* time added by messages between stages, and by slower passes during messages and sums */     \
     W(FORECAST_MESSAGES, "messages")                                                               \
+    /* operations that exchange slices of a tensor group: mean over the stages */                  \
+    W(FORECAST_EXCHANGES, "exchanges")                                                             \
     /* sums over replicas */                                                                       \
     W(FORECAST_SUMS, "sums")                                                                       \
     W(FORECAST_UPDATE, "update")                                                                   \

@@ -209,6 +209,17 @@ typedef struct ForecastBy {
  * machine_forecast, or this kind of run cannot be forecast. Not collective. */
 Status train_forecast(const Trainer *trainer, const Plan *const *plan, const ForecastBy *by,
                       Forecast *forecast);
+/* Times of reading the training set and of saving a checkpoint, by the machine's rates of files. */
+typedef struct FileForecast {
+    /* bytes that a node reads for a step, if the training set is read from its files, as in the
+     * first epoch; seconds of reading them; 0: not known */
+    double read_bytes, read_s;
+    /* bytes of a checkpoint; seconds in which the ranks write it and read it back; 0: not known */
+    double save_bytes, save_s;
+} FileForecast;
+/* Forecasts both. Rows of sparse tables are not known before a run, so the saves of a model with
+ * tables are not forecast. Not collective. */
+FileForecast train_file_forecast(const Trainer *trainer, const Machine *machine);
 /* Median times of the parts of the operations of this rank's stage; the time of a part that an
  * operation never runs is 0. seconds: [nodes of the graph]; owner: the caller. ERR_CONFIG: as from
  * machine_part_s. Not collective. */

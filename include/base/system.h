@@ -32,6 +32,10 @@ bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 /* Starts a thread that receives no signals except for its own faults; other signals go to the
  * thread that checks for them. Returns 0, or errno. */
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
+/* Calls `run` in `count` threads, one for each element of the array `of`, whose elements have
+ * `bytes` bytes, and waits until all have ended. Elements whose thread cannot be started are left
+ * as they are. */
+void threads_run(void *(*run)(void *of), void *of, size_t bytes, int count);
 
 /* Writes this host's name, truncated to room - 1 bytes and padded with zeros; "?" if the name
  * cannot be read. */
@@ -99,6 +103,10 @@ const char *file_error(int error);
 Status file_move_aside(const char *path, char **to);
 /* Makes a folder and its parents, like mkdir -p; path: not empty. ERR_IO. */
 Status file_make_folders(const char *path);
+/* Returns the folder. If it does not exist, sets *above and returns the nearest existing folder
+ * above it, in which file_make_folders would make it. A dangling symbolic link counts as existing.
+ * The caller owns the result. */
+char *file_nearest_folder(const char *folder, bool *above);
 /* Checks that a verb may write a file of this name. ERR_USAGE: the file exists and force is false;
  * or it is, or links to, something other than a regular file, which is never replaced. */
 Status file_free_place(const char *path, bool force);

@@ -179,6 +179,25 @@ Status file_make_folders(const char *path)
     return st;
 }
 
+char *file_nearest_folder(const char *folder, bool *above)
+{
+    char *path = mem_text(folder);
+    size_t length = strlen(path);
+    struct stat st;
+    while (length > 1 && path[length - 1] == '/') path[--length] = 0;
+    *above = false;
+    while (lstat(path, &st) != 0 && errno == ENOENT && strcmp(path, ".") != 0) {
+        *above = true;
+        while (length > 0 && path[length - 1] != '/') --length;
+        while (length > 1 && path[length - 1] == '/') --length;
+        path[length] = 0;
+        if (length > 0) continue;
+        mem_free(&path);
+        path = mem_text(".");
+    }
+    return path;
+}
+
 Status file_free_place(const char *path, bool force)
 {
     struct stat st;

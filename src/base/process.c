@@ -102,3 +102,13 @@ int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
+
+void threads_run(void *(*run)(void *of), void *of, size_t bytes, int count)
+{
+    pthread_t *thread = mem_new((size_t)count * sizeof *thread);
+    int started = 0;
+    for (int i = 0; i < count; ++i)
+        if (thread_begin(&thread[started], run, (char *)of + (size_t)i * bytes) == 0) ++started;
+    for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
+    mem_free(&thread);
+}

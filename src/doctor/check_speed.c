@@ -5,43 +5,23 @@
 #include "measurements.h"
 #include "private.h"
 
+#include "machine/measure.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <sched.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ROUNDS: rounds of ROUND_S seconds. BLOCK: floats of the array that a thread computes with.
  * REPEATS: passes over the array between two readings of the clock. */
 enum { ROUNDS = 5, BLOCK = 1024, REPEATS = 64, THREADS_MAX = 512 };
 static const double ROUND_S = 0.1;
 
-typedef struct Worker {
-    pthread_t thread;
-    bool started;
-    /* result of compute */
-    CoreSpeed speed;
-    /* for triad: number of elements of each of the three arrays; result */
-    int64_t count;
-    double bytes_per_s;
-} Worker;
-
 static double cpu_time_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Runs `work` in `count` threads, as soon as all ranks have called this function. Threads that
- * cannot be started are left out. */
-static void run_threads(const Doctor *d, Worker *worker, int count, void *(*work)(void *))
-{
-    world_barrier(&d->world);
-    for (int i = 0; i < count; ++i)
-        worker[i].started = thread_begin(&worker[i].thread, work, &worker[i]) == 0;
-    for (int i = 0; i < count; ++i)
-        if (worker[i].started) pthread_join(worker[i].thread, NULL);
 }
 
 static int count_threads(const Doctor *d)
@@ -52,10 +32,11 @@ static int count_threads(const Doctor *d)
 
 /* ---- cores ---- */
 
-/* Multiplies and adds in an array that fits the first-level cache. Sets the worker's speed. */
-static void *compute(void *arg)
+/* Multiplies and adds in an array that fits the first-level cache. speed: CoreSpeed of the
+ * thread. */
+static void *compute(void *speed)
 {
-    Worker *w = arg;
+    CoreSpeed *s = speed;
     float x[BLOCK] = {1};
     double begin_s = clock_s(), begin_cpu_s = cpu_time_s();
     for (int round = 0; round < ROUNDS; ++round) {
@@ -66,26 +47,27 @@ static void *compute(void *arg)
             __asm__ volatile("" : : "r"(x) : "memory");
             ++blocks;
         }
-        w->speed.speed = fmax(w->speed.speed, blocks / (cpu_time_s() - start_cpu_s));
+        s->speed = fmax(s->speed, blocks / (cpu_time_s() - start_cpu_s));
     }
-    w->speed.run_fraction = (cpu_time_s() - begin_cpu_s) / (clock_s() - begin_s);
-    w->speed.cpu = sched_getcpu();
+    s->run_fraction = (cpu_time_s() - begin_cpu_s) / (clock_s() - begin_s);
+    s->cpu = sched_getcpu();
     return NULL;
 }
 
 static CoreSpeed slowest_thread(const Doctor *d)
 {
     int threads = count_threads(d);
-    Worker *worker = mem_new((size_t)threads * sizeof *worker);
-    CoreSpeed slowest = {0};
-    run_threads(d, worker, threads, compute);
+    CoreSpeed *speed = mem_new((size_t)threads * sizeof *speed), slowest = {0};
+    world_barrier(&d->world);
+    threads_run(compute, speed, sizeof *speed, threads);
     for (int i = 0; i < threads; ++i) {
-        const CoreSpeed *s = &worker[i].speed;
-        if (!worker[i].started) continue;
+        const CoreSpeed *s = &speed[i];
+        /* the thread was not started */
+        if (s->speed == 0) continue;
         if (slowest.speed == 0 || s->speed * s->run_fraction < slowest.speed * slowest.run_fraction)
             slowest = *s;
     }
-    mem_free(&worker);
+    mem_free(&speed);
     return slowest;
 }
 
@@ -108,7 +90,7 @@ static void measure_cores(Doctor *d, void *mine)
     mem_free(&all);
     if (any_is_slow && !this_is_slow) clock_rest(ROUNDS * ROUND_S);
     if (this_is_slow) {
-        /* without a communicator, the barrier in run_threads returns at once */
+        /* without a communicator, slowest_thread's barrier returns at once */
         Doctor alone = *d;
         alone.world.comm = MPI_COMM_NULL;
         CoreSpeed second = slowest_thread(&alone);
@@ -197,51 +179,11 @@ const Check check_quota = {
 
 /* ---- memory ---- */
 
-/* Runs the triad a = b + s c of STREAM (McCalpin 1995). Sets the worker's bytes_per_s. */
-static void *triad(void *arg)
-{
-    enum { PASSES = 8 };
-    Worker *w = arg;
-    size_t bytes = (size_t)w->count * sizeof(double);
-    double *a = mem_pages_new(3 * bytes), *b = a + w->count, *c = b + w->count;
-    for (int64_t i = 0; i < w->count; ++i) {
-        b[i] = 1;
-        c[i] = 2;
-    }
-    for (int pass = 0; pass < PASSES; ++pass) {
-        double start_s = clock_s();
-        for (int64_t i = 0; i < w->count; ++i) a[i] = b[i] + 3 * c[i];
-        __asm__ volatile("" : : "r"(a) : "memory");
-        w->bytes_per_s = fmax(w->bytes_per_s, 3 * (double)bytes / (clock_s() - start_s));
-    }
-    mem_pages_free(a, 3 * bytes);
-    return NULL;
-}
-
-/* Returns the number of elements of each of a thread's three arrays. The first arrays of all
- * threads of a node together have four times the size of the last-level cache, but at least 24 and
- * at most 128 MB; so do the second and the third arrays. (A node with a cache of 384 MB would
- * measure the cache, which holds the arrays of all threads.) The arrays of a rank take at most an
- * eighth of the memory that the rank may use. */
-static int64_t triad_count(const Doctor *d, int threads)
-{
-    static const double NODE_BYTES_MIN = 24e6, NODE_BYTES_MAX = 128e6;
-    enum { ARRAYS = 3, MEMORY_FRACTION = 8 };
-    double cache = (double)sysconf(_SC_LEVEL3_CACHE_SIZE), ranks = d->world.node_size;
-    double bytes = fmin(fmax(4 * fmax(cache, 0), NODE_BYTES_MIN), NODE_BYTES_MAX) / ranks;
-    bytes = fmin(bytes, memory_limit(d->options->root).bytes / ranks / MEMORY_FRACTION / ARRAYS);
-    return (int64_t)(bytes / threads / sizeof(double)) + 1;
-}
-
 static void measure_triad(Doctor *d, void *mine)
 {
     Triad *t = mine;
-    int threads = count_threads(d);
-    Worker *worker = mem_new((size_t)threads * sizeof *worker);
-    for (int i = 0; i < threads; ++i) worker[i].count = triad_count(d, threads);
-    run_threads(d, worker, threads, triad);
-    for (int i = 0; i < threads; ++i) t->bytes_per_s += worker[i].bytes_per_s;
-    mem_free(&worker);
+    t->bytes_per_s =
+        memory_rate(&d->world, count_threads(d), memory_limit(d->options->root).bytes);
 }
 
 static void judge_triad(const Check *check, const Allocation *a, const void *all, Report *report)

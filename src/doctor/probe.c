@@ -5,16 +5,17 @@
  * make, find and remove a file in the folder. */
 #include "private.h"
 
+#include "machine/measure.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS_MAX = 20, BLOCKS_MAX = 64 };
+enum { PAGE_BYTES = 4096, SYNCS_MAX = 20, WRITE_BYTES_MAX = 64 << 20 };
 /* time limit of each step: syncs, writing, reading */
 static const double STEP_S = 1.2;
 
@@ -37,28 +38,6 @@ static const char *type_name(long type)
         if (known[i].type == type) return known[i].name;
     snprintf(other, sizeof other, "type-0x%lx", type);
     return other;
-}
-
-/* Returns the folder. If it does not exist, sets *above and returns the nearest existing folder
- * above it, in which `weft train` would create it. A dangling symbolic link counts as existing.
- * Owned by the caller. */
-static char *nearest_existing(const char *folder, bool *above)
-{
-    char *path = mem_text(folder);
-    size_t length = strlen(path);
-    struct stat st;
-    while (length > 1 && path[length - 1] == '/') path[--length] = 0;
-    *above = false;
-    while (lstat(path, &st) != 0 && errno == ENOENT && strcmp(path, ".") != 0) {
-        *above = true;
-        while (length > 0 && path[length - 1] != '/') --length;
-        while (length > 1 && path[length - 1] == '/') --length;
-        path[length] = 0;
-        if (length > 0) continue;
-        mem_free(&path);
-        path = mem_text(".");
-    }
-    return path;
 }
 
 /* ---- the folder's free space and speed ---- */
@@ -85,84 +64,57 @@ static void try_locks(int file)
     print_number("fcntl_error", fcntl(file, F_SETLK, &lock) != 0 ? errno : 0);
 }
 
-static int write_block(int file, const char *block, size_t bytes, off_t offset)
+static int try_sync(int file)
 {
-    ssize_t written = pwrite(file, block, bytes, offset);
-    return written == (ssize_t)bytes ? 0 : written < 0 ? errno : ENOSPC;
-}
-
-static int try_sync(int file, const char *block)
-{
+    static const char page[PAGE_BYTES];
     double times_s[SYNCS_MAX], begin_s = clock_s();
     int count = 0;
     puts("at fsync");
     while (count < SYNCS_MAX && clock_s() - begin_s < STEP_S) {
         double start_s = clock_s();
-        int error = write_block(file, block, PAGE_BYTES, 0);
-        if (error || fsync(file) != 0) return error ? error : errno;
+        ssize_t written = pwrite(file, page, sizeof page, 0);
+        if (written != (ssize_t)sizeof page) return written < 0 ? errno : ENOSPC;
+        if (fsync(file) != 0) return errno;
         times_s[count++] = clock_s() - start_s;
     }
     print_number("sync_s", median(times_s, count));
     return 0;
 }
 
-/* Writes at most blocks_max blocks. *blocks: the number written. */
-static int try_write(int file, const char *block, int blocks_max, int *blocks)
+static int try_write(int file, double *bytes)
 {
-    double begin_s = clock_s();
+    double rate;
     puts("at write");
-    for (*blocks = 0; *blocks < blocks_max && clock_s() - begin_s < STEP_S; ++*blocks) {
-        int error = write_block(file, block, BLOCK_BYTES, (off_t)*blocks * BLOCK_BYTES);
-        if (error) return error;
-    }
-    if (fsync(file) != 0) return errno;
-    print_number("write_bytes_per_s", (double)*blocks * BLOCK_BYTES / (clock_s() - begin_s));
-    return 0;
+    int error = file_write_rate(file, WRITE_BYTES_MAX, STEP_S, bytes, &rate);
+    if (!error) print_number("write_bytes_per_s", rate);
+    return error;
 }
 
-/* Reads the blocks. They are read from the disk if the file system drops its cached pages on
- * request. */
-static int try_read(int file, char *block, int blocks)
+static int try_read(int file, double bytes)
 {
+    double rate;
     puts("at read");
-    (void)!posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-    double begin_s = clock_s();
-    int done = 0;
-    for (; done < blocks && clock_s() - begin_s < STEP_S; ++done) {
-        ssize_t got = pread(file, block, BLOCK_BYTES, (off_t)done * BLOCK_BYTES);
-        if (got != BLOCK_BYTES) return got < 0 ? errno : EIO;
-    }
-    print_number("read_bytes_per_s", (double)done * BLOCK_BYTES / (clock_s() - begin_s));
-    return 0;
-}
-
-/* Returns the number of blocks to write: BLOCKS_MAX, but at most a quarter of the free space. */
-static int block_count(const char *folder)
-{
-    struct statfs fs;
-    if (statfs(folder, &fs) != 0) return 1;
-    double quarter = (double)fs.f_bavail * (double)fs.f_bsize / 4 / BLOCK_BYTES;
-    return quarter < 1 ? 1 : quarter < BLOCKS_MAX ? (int)quarter : BLOCKS_MAX;
+    int error = file_read_rate(file, 0, bytes, STEP_S, &rate);
+    if (!error) print_number("read_bytes_per_s", rate);
+    return error;
 }
 
 static void try_file(const char *folder)
 {
     char *path = mem_format("%s/.weft-doctor-XXXXXX", folder);
     puts("at open");
-    int file = mkostemp(path, O_CLOEXEC), blocks = 0;
+    int file = mkostemp(path, O_CLOEXEC);
     int error = file < 0 ? errno : 0;
+    double bytes = 0;
     if (file >= 0) unlink(path);
     print_number("open_error", error);
     mem_free(&path);
     if (file < 0) return;
-    char *block = mem_new(BLOCK_BYTES);
-    memset(block, 'w', BLOCK_BYTES);
-    error = try_sync(file, block);
+    error = try_sync(file);
     if (!error) try_locks(file);
-    if (!error) error = try_write(file, block, block_count(folder), &blocks);
+    if (!error) error = try_write(file, &bytes);
     print_number("write_error", error);
-    if (!error) print_number("read_error", try_read(file, block, blocks));
-    mem_free(&block);
+    if (!error) print_number("read_error", try_read(file, bytes));
     close(file);
 }
 
@@ -172,7 +124,7 @@ static Status test_folder(const char *folder, const char *name)
     (void)name;
     bool above;
     puts("at lstat");
-    char *existing = nearest_existing(folder, &above);
+    char *existing = file_nearest_folder(folder, &above);
     if (above) printf("above %s\n", existing);
     measure_space(existing);
     try_file(existing);
@@ -188,7 +140,7 @@ static Status test_folder(const char *folder, const char *name)
 static char *shared_path(const char *folder, const char *name)
 {
     bool above;
-    char *existing = nearest_existing(folder, &above);
+    char *existing = file_nearest_folder(folder, &above);
     char *path = mem_format("%s/.weft-doctor-%s", existing, name);
     mem_free(&existing);
     return path;

@@ -47,6 +47,8 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
     const Op *op = c->plan->graph->node[c->chunk->run[run].node].op;
     TRY(part_range(c->machine, c->of, op, part, &range));
     *cost += time_at(&range, c->level);
+    if (c->exchanges_s && op_info(op->spec.kind)->talks == TALKS_ALWAYS)
+        *c->exchanges_s += time_at(&range, c->level);
     return OK;
 }
 
@@ -98,16 +100,56 @@ static Status chunk_cost(const ChunkOf *c, TaskCost *cost)
     return message_cost(c, c->chunk->chunk, &c->chunk->gradients_in, &cost->gradients);
 }
 
-/* Computes the costs of all chunks of the model. */
-static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost)
+/* Computes the costs of all chunks of the model. *exchanges_s: time of their exchanges for one
+ * micro-batch. */
+static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
+                          double *exchanges_s)
 {
     const Schedule *s = of->schedule;
+    *exchanges_s = 0;
     for (int k = 0; k < schedule_chunks(s); ++k) {
         const Plan *plan = of->plan[schedule_stage(s, k)];
-        ChunkOf c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level};
+        ChunkOf c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level, exchanges_s};
         TRY(chunk_cost(&c, &cost[k]));
     }
     return OK;
+}
+
+/* ---- gathered parameters ---- */
+
+static double work_s(const TaskCost *cost)
+{
+    return cost->forward + cost->backward_data + cost->backward_weight;
+}
+
+/* Computes the time in which a stage whose replicas shard their parameters gathers them from other
+ * nodes in a step; 0 if it does not. */
+static double gathers_s(const Machine *m, const ForecastOf *of, const Plan *plan)
+{
+    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
+    double gathers = (double)plan->gather.step_gathers;
+    if (!plan->gathers || gathers == 0 || places.sharers == 0) return 0;
+    double elements = plan->gather.step_elements / gathers;
+    return gathers * sum_between_nodes(m, of, plan, places, elements, false, true).seconds;
+}
+
+/* Parameters are gathered before the passes that read them, two buckets ahead, so the tasks of a
+ * stage take at least as long as its gathers. Lengthens the costs of stages with longer gathers. */
+static void wait_for_gathers(const Machine *m, const ForecastOf *of, TaskCost *cost)
+{
+    const Schedule *s = of->schedule;
+    for (int stage = 0; stage < s->shape.stages; ++stage) {
+        double work = 0, gathers = gathers_s(m, of, of->plan[stage]);
+        for (int k = 0; k < schedule_chunks(s); ++k)
+            if (schedule_stage(s, k) == stage) work += work_s(&cost[k]) * s->shape.micros;
+        if (gathers <= work || work == 0) continue;
+        for (int k = 0; k < schedule_chunks(s); ++k) {
+            if (schedule_stage(s, k) != stage) continue;
+            cost[k].forward *= gathers / work;
+            cost[k].backward_data *= gathers / work;
+            cost[k].backward_weight *= gathers / work;
+        }
+    }
 }
 
 /* ---- simulations ---- */
@@ -118,8 +160,10 @@ static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, T
     StepEnd end;
     ScheduleReport report;
     ScheduleWaits waits;
-    TRY(chunk_costs(m, of, level, cost));
+    double exchanges_s;
+    TRY(chunk_costs(m, of, level, cost, &exchanges_s));
     TRY(schedule_waits(of->schedule, cost, &report, &waits));
+    wait_for_gathers(m, of, cost);
     double *summed = mem_new((size_t)of->schedule->shape.stages * sizeof *summed);
     Status st = replay_nodes(m, of, level, cost, &report, summed);
     double makespan = report.makespan;
@@ -127,7 +171,9 @@ static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, T
     mem_free(&summed);
     schedule_report_fini(&report);
     if (st != OK) return st;
-    line[FORECAST_COMPUTE] = waits.work;
+    line[FORECAST_EXCHANGES] =
+        exchanges_s * of->schedule->shape.micros / of->schedule->shape.stages;
+    line[FORECAST_COMPUTE] = waits.work - line[FORECAST_EXCHANGES];
     line[FORECAST_BUBBLE] = waits.bubble;
     line[FORECAST_IMBALANCE] = waits.imbalance;
     line[FORECAST_MESSAGES] = makespan - waits.work - waits.bubble - waits.imbalance;

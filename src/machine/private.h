@@ -91,6 +91,8 @@ typedef struct ChunkOf {
     const Plan *plan;
     const ChunkPlan *chunk;
     Level level;
+    /* to this, add_action adds the times of exchanges in a tensor group; NULL: not wanted */
+    double *exchanges_s;
 } ChunkOf;
 /* Adds the time of an action to *pass_cost, the cost of its pass. In a backward pass that is not
  * split, the time of the gradients of weights is added to *weight_cost instead. ERR_CONFIG: the

@@ -17,7 +17,7 @@ typedef struct StageOf {
 static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *part)
 {
     bool split = s->of->schedule->split;
-    const ChunkOf c = {s->machine, s->of, s->plan, chunk, s->level};
+    const ChunkOf c = {s->machine, s->of, s->plan, chunk, s->level, NULL};
     double time = 0, *all = &time;
     for (Pass p = split ? PASS_WEIGHT : PASS_BACKWARD; p < PASSES; ++p)
         for (int i = 0; i < chunk->pass[p].count; ++i) {

@@ -121,22 +121,42 @@ static Status read_overlap(const Reader *r, const Node *n, double *factor)
     return OK;
 }
 
+/* Reads a mapping with exactly these `count` keys. The values of the first `rates` of them are
+ * rates, and those of the others are seconds. expected: the mapping, for messages. */
+static Status read_numbers(const Reader *r, const Node *n, const char *expected,
+                           const char *const *words, int count, int rates, double *const *value)
+{
+    int index;
+    if (n->kind != NODE_MAP || n->count != count) return fail_at(r, n, expected);
+    for (int i = 0; i < count; ++i) {
+        TRY(read_key(r, n->key[i], words, count, &index));
+        TRY(index < rates ? read_rate(r, n->item[i], value[index])
+                          : read_real(r, n->item[i], value[index]));
+    }
+    return OK;
+}
+
 static Status read_rates(const Reader *r, const Node *n)
 {
     static const char *const words[] = {"flops_s", "bytes_s", "call_s"};
     Rates *rates = &r->machine->rates;
     double *const value[] = {&rates->flops_per_s, &rates->bytes_per_s, &rates->call_s};
-    int index;
     r->machine->has_rates = true;
-    if (n->kind != NODE_MAP || n->count != 3)
-        return fail_at(r, n, "expected {flops_s: F, bytes_s: B, call_s: S}");
-    for (int i = 0; i < n->count; ++i) {
-        TRY(read_key(r, n->key[i], words, 3, &index));
-        TRY(index < 2 ? read_rate(r, n->item[i], value[index])
-                      : read_real(r, n->item[i], value[index]));
-    }
-    return rates->flops_per_s > 0 && rates->bytes_per_s > 0 ? OK
-                                                            : fail_at(r, n, "a rate is missing");
+    return read_numbers(r, n, "expected {flops_s: F, bytes_s: B, call_s: S}", words, 3, 2, value);
+}
+
+static Status read_memory_rate(const Reader *r, const Node *n)
+{
+    static const char *const words[] = {"bytes_s"};
+    double *const value[] = {&r->machine->memory_bytes_per_s};
+    return read_numbers(r, n, "expected {bytes_s: B}", words, 1, 1, value);
+}
+
+static Status read_file_rates(const Reader *r, const Node *n)
+{
+    static const char *const words[] = {"read_bytes_s", "write_bytes_s"};
+    double *const value[] = {&r->machine->read_bytes_per_s, &r->machine->write_bytes_per_s};
+    return read_numbers(r, n, "expected {read_bytes_s: B, write_bytes_s: B}", words, 2, 2, value);
 }
 
 static Status read_sums(const Reader *r, const Node *n)
@@ -224,6 +244,10 @@ static Status read_value(const Reader *r, int key, const Node *n)
         return read_count(r, n, &m->nodes);
     case KEY_MEMORY:
         return read_rate(r, n, &m->memory_bytes);
+    case KEY_MEMORY_RATE:
+        return read_memory_rate(r, n);
+    case KEY_FILES:
+        return read_file_rates(r, n);
     case KEY_NETWORK:
         m->has_network = true;
         return read_link(r, n, NULL, &m->network);

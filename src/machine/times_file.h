@@ -6,7 +6,7 @@
 
 /* Three groups of keys in this order: KEY_VERSION to KEY_RANKS, which every file must have; KEY_CPU
  * to KEY_OPERATIONS, which a file without `rates` must have, because its times were measured; and
- * optional keys. KEY_MEASURED is the time of the measurement, KEY_REST is Machine.rest_s. */
+ * optional keys. KEY_MEASURED is the time of the measurement, KEY_MEMORY is Machine.memory_bytes, KEY_REST is Machine.rest_s. */
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_machine")                                                                 \
     W(KEY_HOST, "host")                                                                            \
@@ -24,6 +24,8 @@
     W(KEY_SUMS, "sums")                                                                            \
     W(KEY_NODES, "nodes")                                                                          \
     W(KEY_MEMORY, "memory_bytes")                                                                  \
+    W(KEY_MEMORY_RATE, "memory")                                                                   \
+    W(KEY_FILES, "files")                                                                          \
     W(KEY_NETWORK, "network")                                                                      \
     W(KEY_OVERLAP, "overlap")                                                                      \
     W(KEY_RATES, "rates")

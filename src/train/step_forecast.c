@@ -1,5 +1,6 @@
-/* The forecast of a trainer's step from the times in a machine's file. */
-#include "trainer.h"
+/* The forecast of a trainer's step from the times in a machine's file, and those of reading its
+ * training set and of its saves. */
+#include "state/tensors.h"
 
 char *train_setup(const Config *c)
 {
@@ -71,6 +72,39 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     Status st = machine_forecast(by->machine, &of, forecast);
     mem_free(&setup);
     return st;
+}
+
+/* Returns the number of nodes that `ranks` ranks need. */
+static double node_count(const Machine *machine, int64_t ranks)
+{
+    return (double)((ranks + machine->ranks - 1) / machine->ranks);
+}
+
+/* Returns the bytes of the tensors of a checkpoint. */
+static double checkpoint_bytes(const Trainer *t)
+{
+    Tensors list;
+    double bytes = 0;
+    tensors_init(&list, t, t->plan, false);
+    for (int i = 0; i < list.count; ++i)
+        bytes += (double)shape_count(list.tensor[i].shape) * sizeof(float);
+    tensors_fini(&list);
+    return bytes;
+}
+
+FileForecast train_file_forecast(const Trainer *t, const Machine *m)
+{
+    FileForecast f = {0};
+    const DataSet *set = &t->train_set;
+    int64_t readers = (int64_t)t->shape.dp * t->shape.tp;
+    double nodes = node_count(m, readers * t->shape.pp);
+    if (m->read_bytes_per_s == 0) return f;
+    f.read_bytes = data_set_file_bytes(set) / (double)set->samples *
+                   (double)trainer_sizes(t).batch / node_count(m, readers);
+    f.read_s = f.read_bytes / m->read_bytes_per_s;
+    if (t->graph->table_count == 0) f.save_bytes = checkpoint_bytes(t);
+    f.save_s = f.save_bytes / nodes * (1 / m->write_bytes_per_s + 1 / m->read_bytes_per_s);
+    return f;
 }
 
 /* Sets the seconds of those parts of an operation that an action runs. */

@@ -22,6 +22,7 @@ static Machine described(int nodes)
                      .ranks = 2,
                      .threads = 1,
                      .nodes = nodes,
+                     .memory_bytes_per_s = 4,
                      .has_network = nodes > 1,
                      .network = {0.5, 0.25},
                      .overlap_compute = 1.0625};
@@ -45,6 +46,8 @@ static void test_one_node(void)
     write_and_read(&from, &to);
     CU_ASSERT_EQUAL(to.nodes, 1);
     CU_ASSERT_EQUAL(to.overlap_compute, 1);
+    CU_ASSERT_EQUAL(to.memory_bytes_per_s, 4);
+    CU_ASSERT_EQUAL(to.read_bytes_per_s, 0);
     machine_fini(&to);
 }
 

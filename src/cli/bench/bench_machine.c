@@ -1,5 +1,5 @@
 /* weft bench machine: measures the operations of a configuration's steps, messages and sums on a
- * node, and messages between nodes. The times are saved in a file from which weft plan forecasts
+ * node, messages between nodes, memory, and files. The times are saved in a file from which weft plan forecasts
  * steps. All ranks compute at the same time, as in a run. If the grid has neither pipeline stages
  * nor tensor-parallel groups, each rank trains a model of its own, so that sums do not disturb the
  * times of operations. */
@@ -241,6 +241,11 @@ static void print(const Machine *m, double step_s, const char *path)
            m->threads == 1 ? "" : "s", step_s,
            m->move_s_per_byte > 0 ? 1e-9 / m->move_s_per_byte : 0.0, 1e9 * m->update_s.median,
            1e6 * m->rest_s.median);
+    printf("  memory of a node %.3g GB/s", 1e-9 * m->memory_bytes_per_s);
+    if (m->read_bytes_per_s > 0)
+        printf(", files %.3g GB/s reading and %.3g GB/s writing", 1e-9 * m->read_bytes_per_s,
+               1e-9 * m->write_bytes_per_s);
+    putchar('\n');
     if (m->has_message)
         printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
                1e-9 / m->message.s_per_byte);
@@ -292,6 +297,7 @@ static Status measure(const Config *config, const World *world, const World *job
         describe(&machine, trainer_backend(t)->options.threads);
         machine.setup = train_setup(config);
         st = bench_measure_links(world, trainer_backend(t), &machine);
+        if (st == OK) bench_measure_rates(t, world, &machine);
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
     if (st == OK && world->rank == 0) st = machine_write(&machine, o->save);
@@ -353,7 +359,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_machine = {
     .name = "bench machine",
     .words = "CONFIG [key=value ...]",
-    .help = "measures operations, messages and sums on these nodes, for weft plan --machine",
+    .help = "measures operations, messages, sums, memory and files, for weft plan --machine",
     VERB_FLAGS(MachineOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

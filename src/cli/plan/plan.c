@@ -281,6 +281,7 @@ static Status view_forecast(PlanView *v, const MachineFile *machine)
     const ForecastBy by = {&machine->times, machine->path, .median_only = false};
     for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
     Status st = train_forecast(v->trainer, plan, &by, &v->forecast);
+    v->files = train_file_forecast(v->trainer, &machine->times);
     mem_free(&plan);
     return st;
 }

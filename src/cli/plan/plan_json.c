@@ -182,6 +182,14 @@ static void put_forecast(const PlanView *v, Json *json)
         snprintf(key, sizeof key, "%s_s", forecast_names[i]);
         json_real(json, key, f->line[i]);
     }
+    if (v->files.read_bytes > 0) {
+        json_real(json, "read_bytes", v->files.read_bytes);
+        json_real(json, "read_s", v->files.read_s);
+    }
+    if (v->files.save_bytes > 0) {
+        json_real(json, "save_bytes", v->files.save_bytes);
+        json_real(json, "save_s", v->files.save_s);
+    }
     json_end(json);
 }
 

@@ -440,6 +440,27 @@ static void print_forecast(const PlanView *v, FILE *out)
     fputc('\n', out);
 }
 
+/* Prints the forecast times of reading the training set and of saving a checkpoint. */
+static void print_files(const PlanView *v, FILE *out)
+{
+    const FileForecast *f = &v->files;
+    double step_s = v->forecast.step.median;
+    char bytes[16];
+    if (f->read_bytes > 0) {
+        fprintf(out, "files: a node reads %s for a step in %.3g ms, ",
+                text_bytes(f->read_bytes, bytes), 1e3 * f->read_s);
+        if (f->read_s > step_s)
+            fprintf(out, "longer than a step: epochs that read from files wait %.3g ms a step\n",
+                    1e3 * (f->read_s - step_s));
+        else
+            fprintf(out, "during the steps before\n");
+    }
+    if (f->save_bytes > 0)
+        fprintf(out, "files: a checkpoint has %s, written and read back in %.3g s%s\n",
+                text_bytes(f->save_bytes, bytes), f->save_s,
+                v->stage_view[v->largest].bytes.checkpoint > 0 ? " in the background" : "");
+}
+
 void plan_view_text(const PlanView *v, int columns, FILE *out)
 {
     print_layers(v, out);
@@ -461,4 +482,5 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     print_schedule(v, columns, out);
     print_step(v, out);
     print_forecast(v, out);
+    print_files(v, out);
 }

@@ -34,10 +34,11 @@ typedef struct PlanView {
     /* simulated schedules: equal: all tasks have the same cost; real: tasks have the costs of their
      * chunks. Messages take no time in both. */
     ScheduleReport equal, real;
-    /* true: a file with the times of a machine is given, and forecast is set */
+    /* true: a file with the times of a machine is given, and forecast and files are set */
     bool has_forecast;
     /* forecast time of a step */
     Forecast forecast;
+    FileForecast files;
 } PlanView;
 
 /* Returns the stage of a chunk of the model. */

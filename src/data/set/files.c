@@ -4,7 +4,9 @@
  * first file. Token files are refused, since a sample could extend over two files. */
 #include "../data_private.h"
 
+#include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static DataFileArray file_array(const DataArray *a)
 {
@@ -45,6 +47,32 @@ const char *data_set_path(const DataSet *set, int i)
 {
     if (data_kind(set)->has_fields) return field_path(&set->field_set, i);
     return set->file_count ? set->file[i].path : set->path;
+}
+
+/* Returns the bytes of all levels and frames of the used variables in a file, unpacked. */
+static double field_bytes(const FieldSet *f, int file)
+{
+    double bytes = 0;
+    for (int v = 0; v < f->stored; ++v) {
+        const FieldVariable *variable = &f->variable[v];
+        double frames = variable->is_static ? 1 : (double)f->file[file].frames;
+        double values = frames * variable->levels *
+                        (double)(variable->size[FIELD_ROW] * variable->size[FIELD_COLUMN]);
+        bytes += values * (double)element_bytes(field_array(f, file, v)->type);
+    }
+    return bytes;
+}
+
+double data_set_file_bytes(const DataSet *set)
+{
+    double bytes = 0;
+    for (int i = 0; i < data_set_files(set); ++i) {
+        struct stat st;
+        if (stat(data_set_path(set, i), &st) != 0) return 0;
+        double file = (double)st.st_size;
+        bytes += data_kind(set)->has_fields ? fmin(file, field_bytes(&set->field_set, i)) : file;
+    }
+    return bytes;
 }
 
 /* largest number of files that data_set_describe reads; bytes of a file's description */

@@ -69,8 +69,8 @@ Status run_forecast(Run *r)
     static const LedgerLine line_of[FORECAST_LINE_COUNT] = {
         [FORECAST_COMPUTE] = LEDGER_COMPUTE,     [FORECAST_BUBBLE] = LEDGER_BUBBLE,
         [FORECAST_IMBALANCE] = LEDGER_IMBALANCE, [FORECAST_MESSAGES] = LEDGER_MESSAGES,
-        [FORECAST_SUMS] = LEDGER_SUMS,           [FORECAST_UPDATE] = LEDGER_UPDATE,
-        [FORECAST_REST] = LEDGER_OTHER};
+        [FORECAST_EXCHANGES] = LEDGER_EXCHANGES, [FORECAST_SUMS] = LEDGER_SUMS,
+        [FORECAST_UPDATE] = LEDGER_UPDATE,       [FORECAST_REST] = LEDGER_OTHER};
     Forecast forecast;
     Ledger *ledger = &r->summary.ledger;
     if (!*r->config->run.machine) return OK;
