@@ -13,7 +13,7 @@ char *operation_key(const OpSpec *spec);
 
 /* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
 #define FORECAST_LINES(W)                                                                          \
-    /* other operations, copies and additions: mean over the stages */                                 \
+    /* other operations, copies and additions: mean over the stages */                             \
     W(FORECAST_COMPUTE, "compute")                                                                 \
     /* idle time of the schedule if all chunks took the same time and messages no time */          \
     W(FORECAST_BUBBLE, "bubble")                                                                   \

@@ -52,9 +52,9 @@ typedef struct Machine {
     double memory_bytes;
     /* bytes per second that all ranks of a node together read and write in memory; 0: not known */
     double memory_bytes_per_s;
-    /* bytes per second that all ranks of a node together read from files and write into files, while
-     * all nodes do so; 0: not known */
-    double read_bytes_per_s, write_bytes_per_s;
+    /* Rates of all ranks of a node together, while all nodes work, in bytes per second; 0: not known.
+     * read: of reading the training set; save: of writing a file, syncing it and reading it back. */
+    double read_bytes_per_s, save_bytes_per_s;
     /* true: the times of operations that were not measured are computed from `rates` */
     bool has_rates;
     Rates rates;

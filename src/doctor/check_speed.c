@@ -182,8 +182,7 @@ const Check check_quota = {
 static void measure_triad(Doctor *d, void *mine)
 {
     Triad *t = mine;
-    t->bytes_per_s =
-        memory_rate(&d->world, count_threads(d), memory_limit(d->options->root).bytes);
+    t->bytes_per_s = memory_rate(&d->world, count_threads(d), memory_limit(d->options->root).bytes);
 }
 
 static void judge_triad(const Check *check, const Allocation *a, const void *all, Report *report)

@@ -46,7 +46,8 @@ int file_read_rate(int file, double begin, double bytes_max, double limit_s, dou
     (void)!posix_fadvise(file, (off_t)begin, (off_t)bytes_max, POSIX_FADV_DONTNEED);
     double begin_s = clock_s();
     while (got > 0 && done < bytes_max && clock_s() - begin_s < limit_s) {
-        got = pread(file, block, (size_t)fmin(BLOCK_BYTES, bytes_max - done), (off_t)(begin + done));
+        got =
+            pread(file, block, (size_t)fmin(BLOCK_BYTES, bytes_max - done), (off_t)(begin + done));
         if (got > 0) done += (double)got;
     }
     int error = got < 0 ? errno : 0;

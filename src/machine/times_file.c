@@ -154,9 +154,9 @@ static Status read_memory_rate(const Reader *r, const Node *n)
 
 static Status read_file_rates(const Reader *r, const Node *n)
 {
-    static const char *const words[] = {"read_bytes_s", "write_bytes_s"};
-    double *const value[] = {&r->machine->read_bytes_per_s, &r->machine->write_bytes_per_s};
-    return read_numbers(r, n, "expected {read_bytes_s: B, write_bytes_s: B}", words, 2, 2, value);
+    static const char *const words[] = {"read_bytes_s", "save_bytes_s"};
+    double *const value[] = {&r->machine->read_bytes_per_s, &r->machine->save_bytes_per_s};
+    return read_numbers(r, n, "expected {read_bytes_s: B, save_bytes_s: B}", words, 2, 2, value);
 }
 
 static Status read_sums(const Reader *r, const Node *n)

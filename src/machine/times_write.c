@@ -57,8 +57,8 @@ static void put_machine(FILE *out, const Machine *m)
     if (m->memory_bytes_per_s > 0)
         fprintf(out, "%s: {bytes_s: %.4g}\n", machine_keys[KEY_MEMORY_RATE], m->memory_bytes_per_s);
     if (m->read_bytes_per_s > 0)
-        fprintf(out, "%s: {read_bytes_s: %.4g, write_bytes_s: %.4g}\n", machine_keys[KEY_FILES],
-                m->read_bytes_per_s, m->write_bytes_per_s);
+        fprintf(out, "%s: {read_bytes_s: %.4g, save_bytes_s: %.4g}\n", machine_keys[KEY_FILES],
+                m->read_bytes_per_s, m->save_bytes_per_s);
     if (m->has_message) put_link(out, KEY_MESSAGE, m->message);
     if (m->has_network) put_link(out, KEY_NETWORK, m->network);
     if (m->nodes > 1)

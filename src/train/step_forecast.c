@@ -103,7 +103,7 @@ FileForecast train_file_forecast(const Trainer *t, const Machine *m)
                    (double)trainer_sizes(t).batch / node_count(m, readers);
     f.read_s = f.read_bytes / m->read_bytes_per_s;
     if (t->graph->table_count == 0) f.save_bytes = checkpoint_bytes(t);
-    f.save_s = f.save_bytes / nodes * (1 / m->write_bytes_per_s + 1 / m->read_bytes_per_s);
+    f.save_s = f.save_bytes / nodes / m->save_bytes_per_s;
     return f;
 }
 

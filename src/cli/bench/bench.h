@@ -83,10 +83,10 @@ void bench_data_end(const Job *job, const char *path);
 /* Measures messages and sums, and counts nodes and their ranks. ERR_USAGE: the nodes have different
  * numbers of ranks. Collective. */
 Status bench_measure_links(const World *world, Backend *backend, Machine *machine);
-/* Measures the rates of a node's memory and of files: of reading the first file of the training set,
- * and of writing a file in run.dir. If the times of copies are not known, they are set by the rate
- * of memory. A rate of files that cannot be measured is 0, and the log says why. Collective. */
-void bench_measure_rates(const Trainer *trainer, const World *world, Machine *machine);
+/* Measures the rates of a node's memory and of files: of reading the file `set`, and of saving a
+ * file in a folder. If the times of copies are not known, they are set by the rate of memory. A
+ * rate of files that cannot be measured is 0, and the log says why. Collective. */
+void bench_measure_rates(const World *world, const char *set, const char *folder, Machine *machine);
 /* Measures Machine.overlap_compute: the time of the tasks of steps during sums over world's ranks,
  * divided by their time without sums; the mean over the ranks, and at least 1. The ranks are on
  * several nodes: on one node, nothing moves sums but the ranks that wait for them. steps: number of

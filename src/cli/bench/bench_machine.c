@@ -243,8 +243,8 @@ static void print(const Machine *m, double step_s, const char *path)
            1e6 * m->rest_s.median);
     printf("  memory of a node %.3g GB/s", 1e-9 * m->memory_bytes_per_s);
     if (m->read_bytes_per_s > 0)
-        printf(", files %.3g GB/s reading and %.3g GB/s writing", 1e-9 * m->read_bytes_per_s,
-               1e-9 * m->write_bytes_per_s);
+        printf(", files %.3g GB/s reading and %.3g GB/s saving", 1e-9 * m->read_bytes_per_s,
+               1e-9 * m->save_bytes_per_s);
     putchar('\n');
     if (m->has_message)
         printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
@@ -297,9 +297,13 @@ static Status measure(const Config *config, const World *world, const World *job
         describe(&machine, trainer_backend(t)->options.threads);
         machine.setup = train_setup(config);
         st = bench_measure_links(world, trainer_backend(t), &machine);
-        if (st == OK) bench_measure_rates(t, world, &machine);
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
+    char *set = mem_text(data_set_path(trainer_train_set(t), 0));
+    /* the system keeps the pages of a file in memory while the trainer maps it */
+    trainer_free(&t);
+    if (st == OK) bench_measure_rates(world, set, config->run.dir, &machine);
+    mem_free(&set);
     if (st == OK && world->rank == 0) st = machine_write(&machine, o->save);
     st = status_agree(world, st);
     double step_s = st == OK ? bench_max_ranks(world, median(times.step_s, times.steps)) : 0;
@@ -307,7 +311,6 @@ static Status measure(const Config *config, const World *world, const World *job
     if (st == OK) warn_if_busy(world, job, &times);
     machine_fini(&machine);
     step_times_fini(&times);
-    trainer_free(&t);
     return st;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* bytes that the ranks of a node read and write together; time limit of each of the two */
+/* bytes that the ranks of a node read or write together; time limit of reading, and of writing */
 static const double FILE_BYTES = 64e6, LIMIT_S = 1.2;
 
 /* Measures reading this rank's part of a file. A file with fewer than FILE_BYTES bytes a node is
@@ -26,21 +26,22 @@ static int read_rate(const World *world, const char *path, double *bytes_per_s)
     return error;
 }
 
-/* Measures writing a file in the folder, or in the nearest existing folder above it. The file has
- * no name. Returns 0 or errno. */
-static int write_rate(const World *world, const char *folder, double *bytes_per_s)
+/* Measures writing a file, syncing it and reading it back, as a save does. The file is in the folder,
+ * or in the nearest existing folder above it, and has no name. Returns 0 or errno. */
+static int save_rate(const World *world, const char *folder, double *bytes_per_s)
 {
     bool above;
-    double bytes;
+    double bytes, write = 0, read = 0;
     char *existing = file_nearest_folder(folder, &above);
     char *path = mem_format("%s/.weft-machine-XXXXXX", existing);
     int file = mkostemp(path, O_CLOEXEC);
     int error = file < 0 ? errno : 0;
-    if (file >= 0) {
-        unlink(path);
-        error = file_write_rate(file, FILE_BYTES / world->node_size, LIMIT_S, &bytes, bytes_per_s);
-        close(file);
-    }
+    if (file >= 0) unlink(path);
+    if (!error)
+        error = file_write_rate(file, FILE_BYTES / world->node_size, LIMIT_S, &bytes, &write);
+    if (!error) error = file_read_rate(file, 0, bytes, LIMIT_S, &read);
+    if (!error) *bytes_per_s = 1 / (1 / write + 1 / read);
+    if (file >= 0) close(file);
     mem_free(&path);
     mem_free(&existing);
     return error;
@@ -58,12 +59,10 @@ static double node_rate(const World *world, const Machine *machine, const char *
     return worst ? 0 : sum / machine->nodes;
 }
 
-void bench_measure_rates(const Trainer *t, const World *world, Machine *machine)
+void bench_measure_rates(const World *world, const char *set, const char *folder, Machine *machine)
 {
-    const char *set = data_set_path(trainer_train_set(t), 0),
-               *folder = trainer_config(t)->run.dir;
-    double read = 0, write = 0,
-           memory = memory_rate(world, machine->threads, machine->memory_bytes);
+    double read = 0, save = 0;
+    double memory = memory_rate(world, machine->threads, machine->memory_bytes);
     machine->memory_bytes_per_s = bench_sum_ranks(world, memory) / machine->nodes;
     /* the measured steps had no copies between operations */
     if (machine->move_s_per_byte == 0)
@@ -71,7 +70,7 @@ void bench_measure_rates(const Trainer *t, const World *world, Machine *machine)
     world_barrier(world);
     int error = read_rate(world, set, &read);
     machine->read_bytes_per_s = node_rate(world, machine, "reading", set, error, read);
-    error = write_rate(world, folder, &write);
-    machine->write_bytes_per_s = node_rate(world, machine, "writing", folder, error, write);
-    if (machine->write_bytes_per_s == 0) machine->read_bytes_per_s = 0;
+    error = save_rate(world, folder, &save);
+    machine->save_bytes_per_s = node_rate(world, machine, "writing", folder, error, save);
+    if (machine->save_bytes_per_s == 0) machine->read_bytes_per_s = 0;
 }

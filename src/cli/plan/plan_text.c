@@ -456,9 +456,9 @@ static void print_files(const PlanView *v, FILE *out)
             fprintf(out, "during the steps before\n");
     }
     if (f->save_bytes > 0)
-        fprintf(out, "files: a checkpoint has %s, written and read back in %.3g s%s\n",
+        fprintf(out, "files: a checkpoint has %s; writing it and reading it back takes %.3g s%s\n",
                 text_bytes(f->save_bytes, bytes), f->save_s,
-                v->stage_view[v->largest].bytes.checkpoint > 0 ? " in the background" : "");
+                v->stage_view[v->largest].bytes.checkpoint > 0 ? ", in the background" : "");
 }
 
 void plan_view_text(const PlanView *v, int columns, FILE *out)
