@@ -52,8 +52,9 @@ typedef struct Machine {
     double memory_bytes;
     /* bytes per second that all ranks of a node together read and write in memory; 0: not known */
     double memory_bytes_per_s;
-    /* Rates of all ranks of a node together, while all nodes work, in bytes per second; 0: not known.
-     * read: of reading the training set; save: of writing a file, syncing it and reading it back. */
+    /* Rates of all ranks of a node together, while all nodes work, in bytes per second; 0: not
+     * known. read: of reading the training set; save: of writing a file, syncing it and reading it
+     * back. */
     double read_bytes_per_s, save_bytes_per_s;
     /* true: the times of operations that were not measured are computed from `rates` */
     bool has_rates;

@@ -91,7 +91,8 @@ typedef struct ChunkOf {
     const Plan *plan;
     const ChunkPlan *chunk;
     Level level;
-    /* to this, add_action adds the times of exchanges in a tensor group; NULL: not wanted */
+    /* sum to which add_action adds the times of exchanges in a tensor group; NULL: not wanted;
+     * borrowed */
     double *exchanges_s;
 } ChunkOf;
 /* Adds the time of an action to *pass_cost, the cost of its pass. In a backward pass that is not

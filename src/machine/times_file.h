@@ -6,7 +6,8 @@
 
 /* Three groups of keys in this order: KEY_VERSION to KEY_RANKS, which every file must have; KEY_CPU
  * to KEY_OPERATIONS, which a file without `rates` must have, because its times were measured; and
- * optional keys. KEY_MEASURED is the time of the measurement, KEY_MEMORY is Machine.memory_bytes, KEY_REST is Machine.rest_s. */
+ * optional keys. KEY_MEASURED is the time of the measurement, KEY_MEMORY is
+ * Machine.memory_bytes, KEY_REST is Machine.rest_s. */
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_machine")                                                                 \
     W(KEY_HOST, "host")                                                                            \

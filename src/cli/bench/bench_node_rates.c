@@ -1,5 +1,5 @@
-/* Rates of a node's memory and files, for weft bench machine. All ranks measure at the same time, so
- * the rates are those of busy nodes. */
+/* Rates of a node's memory and files, for weft bench machine. All ranks measure at the same time,
+ * so the rates are those of busy nodes. */
 #include "bench.h"
 
 #include "machine/measure.h"
@@ -26,8 +26,8 @@ static int read_rate(const World *world, const char *path, double *bytes_per_s)
     return error;
 }
 
-/* Measures writing a file, syncing it and reading it back, as a save does. The file is in the folder,
- * or in the nearest existing folder above it, and has no name. Returns 0 or errno. */
+/* Measures writing a file, syncing it and reading it back, as a save does. The file is in the
+ * folder, or in the nearest existing folder above it, and has no name. Returns 0 or errno. */
 static int save_rate(const World *world, const char *folder, double *bytes_per_s)
 {
     bool above;
