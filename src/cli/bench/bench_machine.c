@@ -1,8 +1,8 @@
 /* weft bench machine: measures the operations of a configuration's steps, messages and sums on a
  * node, messages between nodes, memory, and files. The times are saved in a file from which weft
- * plan forecasts steps. All ranks compute at the same time, as in a run. If the grid has neither pipeline stages
- * nor tensor-parallel groups, each rank trains a model of its own, so that sums do not disturb the
- * times of operations. */
+ * plan forecasts steps. All ranks compute at the same time, as in a run. If the grid has neither
+ * pipeline stages nor tensor-parallel groups, each rank trains a model of its own, so that sums do
+ * not disturb the times of operations. */
 #include "bench.h"
 #include "../private.h"
 
