@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Weak and strong scaling to 16,384 ranks on machines that are described by their rates, by the model of weft plan --machine: the tables of
-# bench/scale.md. Nothing is measured. usage: bench/scale.sh     (two minutes)
+# bench/scale.md. Nothing is measured. The GPU cluster's tables are of bf16, which plans need a processor with AVX512_BF16 or AMX for.
+# usage: bench/scale.sh [cpus] [gpus]     (two minutes)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.bash"
@@ -33,13 +34,13 @@ gpt="gpt2.yaml --input tokens model.size=1558m model.context=1024 train.micro_ba
 row() {
     local best step keys
     best=$("$weft" plan "$here"/$2 --ranks "$3" "train.batch=$4" $([ "$1" = cpus ] || echo train.precision=bf16) --machine "$tmp/$1.yaml" --choose --top 1 --json 2>"$tmp/said") ||
-        { echo "| $3 | $4 | does not fit | | | |"; return; }
+        { grep -q 'fit' "$tmp/said" || { cat "$tmp/said" >&2; exit 1; }; echo "| $3 | $4 | does not fit | | | |"; return; }
     step=$(number step_s <<<"$best") keys=$(sed -n 's/.*"keys": "\([^"]*\)".*/\1/p' <<<"$best" | sed 's/grid\.//g; s/ chunks=1//; s/zero=0//; s/recompute=none//; s/pipeline_schedule=//')
     rate=$(awk -v b="$4" -v s="$step" 'BEGIN { print b / s }')
     awk -v r="$3" -v b="$4" -v s="$step" -v k="$keys" -v first="${5:-$rate}" -v ranks0="$6" \
         'BEGIN { sub(/ +$/, "", k); printf "| %d | %d | %.4g | %.4g | %.1f %% | %s |\n", r, b, 1000 * s, b / s, 100 * b / s / first / r * ranks0, k }'
 }
-for machine in cpus gpus; do
+for machine in ${*:-cpus gpus}; do
     for model in resnet gpt; do
         for kind in weak strong; do
             [ $model = resnet ] && each=64 all=32768 || { each=8; all=16384; }
