@@ -33,7 +33,7 @@ SRC := $(filter-out $(foreach f,$(IMAGE_FORMATS),src/image/$(f)_absent.c) $(fore
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
 WERROR ?= -Werror
-# Functions and lines, for backtraces; a debugger wants OPT="-O0 -g". All that -g knows takes half of the time to link a test.
+# -g1 has functions and lines, for backtraces; a debugger wants OPT="-O0 -g". With -g, half of a test's time to link goes into debug information.
 OPT ?= -O2 -g1
 # Debuggers have .debug_frame, and nothing else unwinds: tables for it at run time would be 0.16 MB of the program.
 UNWIND := -fno-asynchronous-unwind-tables

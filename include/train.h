@@ -125,6 +125,8 @@ typedef struct DryRun {
     const char *gpu;
     /* used in place of the configuration's files; may be NULL; borrowed */
     const DataSet *data;
+    /* number of ranks of a node; 0: all ranks are on one node */
+    int node_ranks;
 } DryRun;
 /* Plans a run of only->ranks ranks in this process: like trainer_new, but allocates no memory and
  * makes no communicators or executor. On a machine without a GPU, a plan for GPUs assumes the model
@@ -211,10 +213,11 @@ Status train_forecast(const Trainer *trainer, const Plan *const *plan, const For
                       Forecast *forecast);
 /* Times of reading the training set and of saving a checkpoint, by the machine's rates of files. */
 typedef struct FileForecast {
-    /* bytes that a node reads for a step, if the training set is read from its files, as in the
-     * first epoch; seconds of reading them; 0: not known */
+    /* bytes that the first node reads for a step, if the training set is read from its files, as in
+     * the first epoch; seconds of reading them; 0: not known */
     double read_bytes, read_s;
-    /* bytes of a checkpoint; seconds in which the ranks write it and read it back; 0: not known */
+    /* bytes of a checkpoint; seconds in which the node that writes most of it writes its tensors and
+     * reads them back; 0: not known */
     double save_bytes, save_s;
 } FileForecast;
 /* Forecasts both. Rows of sparse tables are not known before a run, so the saves of a model with

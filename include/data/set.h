@@ -181,8 +181,9 @@ void data_set_give_block(DataSet *set, void *block);
 /* Return the number of a set's files, and the path of file i, borrowed. */
 int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
-/* Returns the bytes that an epoch reads from the set's files: the size of each file, or the
- * unpacked size of its variables in use if that is less. 0: a file is not there. */
+/* Returns the bytes that an epoch reads from the set's files. Of a file of fields it counts the
+ * uncompressed size of the variables in use, or the file's size if that is less, and only the
+ * selected frames and the area of patches. 0: a file is not there. */
 double data_set_file_bytes(const DataSet *set);
 /* Writes to out, of `room` bytes, size and hash of the set's file (file_describe); for several
  * files their number, and a hash over the descriptions of at most 64 files, spread evenly. */

@@ -11,14 +11,14 @@
 double memory_rate(const World *world, int threads, double limit_bytes);
 
 /* Writes up to bytes_max bytes at the beginning of an open file, for at most limit_s seconds, and
- * then calls fsync. At most a quarter of the file system's free space is written, but at least 1
- * MiB. *bytes: number of bytes written; *bytes_per_s: their rate, with fsync. Returns 0, or the
- * errno of the call that failed. Not collective. */
-int file_write_rate(int file, double bytes_max, double limit_s, double *bytes, double *bytes_per_s);
-/* Reads up to bytes_max bytes from byte `begin` of an open file, or up to the file's end, for at
- * most limit_s seconds. They come from the disk if the file system drops its cached pages on
- * request. *bytes_per_s: their rate; 0 if `begin` is not before the file's end. Returns 0 or errno.
- * Not collective. */
-int file_read_rate(int file, double begin, double bytes_max, double limit_s, double *bytes_per_s);
+ * then calls fsync. writers: number of processes that do so on the same file system; together they
+ * write at most a quarter of its free space. *bytes: number of bytes written; *bytes_per_s: their
+ * rate, with fsync. Returns 0, or the errno of the call that failed. Not collective. */
+int file_write_rate(int file, int writers, double bytes_max, double limit_s, double *bytes,
+                    double *bytes_per_s);
+/* Reads up to `bytes` bytes from byte `begin` of an open file, for at most limit_s seconds. They
+ * come from the disk if the file system drops its cached pages on request. *bytes_per_s: their
+ * rate. Returns 0 or errno; EIO: the file ended before. Not collective. */
+int file_read_rate(int file, double begin, double bytes, double limit_s, double *bytes_per_s);
 
 #endif

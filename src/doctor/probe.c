@@ -85,7 +85,7 @@ static int try_write(int file, double *bytes)
 {
     double rate;
     puts("at write");
-    int error = file_write_rate(file, WRITE_BYTES_MAX, STEP_S, bytes, &rate);
+    int error = file_write_rate(file, 1, WRITE_BYTES_MAX, STEP_S, bytes, &rate);
     if (!error) print_number("write_bytes_per_s", rate);
     return error;
 }

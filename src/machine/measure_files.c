@@ -10,27 +10,28 @@
 
 enum { BLOCK_BYTES = 1 << 20 };
 
-/* Returns bytes_max or, if it is less, a quarter of the free space on the file system; at least a
- * block. */
-static double bytes_to_write(int file, double bytes_max)
+/* Returns a writer's part of a quarter of the free space; at least one byte. */
+static double bytes_free(int file, int writers)
 {
     struct statfs fs;
-    double quarter =
-        fstatfs(file, &fs) == 0 ? (double)fs.f_bavail * (double)fs.f_bsize / 4 : BLOCK_BYTES;
-    return fmax(fmin(bytes_max, quarter), BLOCK_BYTES);
+    if (fstatfs(file, &fs) != 0) return BLOCK_BYTES;
+    return fmax((double)fs.f_bavail * (double)fs.f_bsize / 4 / writers, 1);
 }
 
-int file_write_rate(int file, double bytes_max, double limit_s, double *bytes, double *bytes_per_s)
+int file_write_rate(int file, int writers, double bytes_max, double limit_s, double *bytes,
+                    double *bytes_per_s)
 {
     char *block = mem_new(BLOCK_BYTES);
     int error = 0;
     memset(block, 'w', BLOCK_BYTES);
-    bytes_max = bytes_to_write(file, bytes_max);
+    bytes_max = floor(fmin(bytes_max, bytes_free(file, writers)));
     double begin_s = clock_s();
-    for (*bytes = 0; !error && *bytes < bytes_max && clock_s() - begin_s < limit_s;
-         *bytes += BLOCK_BYTES) {
-        ssize_t written = pwrite(file, block, BLOCK_BYTES, (off_t)*bytes);
-        if (written != BLOCK_BYTES) error = written < 0 ? errno : ENOSPC;
+    *bytes = 0;
+    while (!error && *bytes < bytes_max && clock_s() - begin_s < limit_s) {
+        ssize_t count = (ssize_t)fmin(BLOCK_BYTES, bytes_max - *bytes);
+        ssize_t written = pwrite(file, block, (size_t)count, (off_t)*bytes);
+        if (written != count) error = written < 0 ? errno : ENOSPC;
+        *bytes += (double)count;
     }
     if (!error && fsync(file) != 0) error = errno;
     *bytes_per_s = *bytes / (clock_s() - begin_s);
@@ -38,19 +39,19 @@ int file_write_rate(int file, double bytes_max, double limit_s, double *bytes, d
     return error;
 }
 
-int file_read_rate(int file, double begin, double bytes_max, double limit_s, double *bytes_per_s)
+int file_read_rate(int file, double begin, double bytes, double limit_s, double *bytes_per_s)
 {
     char *block = mem_new(BLOCK_BYTES);
     double done = 0;
-    ssize_t got = 1;
-    (void)!posix_fadvise(file, (off_t)begin, (off_t)bytes_max, POSIX_FADV_DONTNEED);
+    int error = 0;
+    (void)!posix_fadvise(file, (off_t)begin, (off_t)bytes, POSIX_FADV_DONTNEED);
     double begin_s = clock_s();
-    while (got > 0 && done < bytes_max && clock_s() - begin_s < limit_s) {
-        got =
-            pread(file, block, (size_t)fmin(BLOCK_BYTES, bytes_max - done), (off_t)(begin + done));
-        if (got > 0) done += (double)got;
+    while (!error && done < bytes && clock_s() - begin_s < limit_s) {
+        size_t count = (size_t)fmin(BLOCK_BYTES, bytes - done);
+        ssize_t got = pread(file, block, count, (off_t)(begin + done));
+        if (got <= 0) error = got < 0 ? errno : EIO;
+        done += fmax((double)got, 0);
     }
-    int error = got < 0 ? errno : 0;
     *bytes_per_s = done / (clock_s() - begin_s);
     mem_free(&block);
     return error;

@@ -27,12 +27,12 @@ static Status sums_on_node(const Machine *m, const ForecastOf *of, const Plan *p
     return OK;
 }
 
-/* Computes the time in which the new parameters of a stage with grid.zero are gathered from other
- * nodes, after the update. */
+/* Computes the time in which the new parameters of a stage with grid.zero 1 or 2 are gathered from
+ * other nodes, after the update. With grid.zero 3 they are gathered before passes. */
 static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan,
                                     SumPlaces places, double *seconds)
 {
-    for (int c = 0; plan->zero && c < plan->chunk_count; ++c)
+    for (int c = 0; plan->zero && !plan->gathers && c < plan->chunk_count; ++c)
         for (int b = 0; b < plan->chunk[c].buckets.count; ++b) {
             double one, elements = (double)plan->chunk[c].buckets.elements[b];
             TRY(sum_on_node(m, of, places.width, elements * sizeof(float), &one));

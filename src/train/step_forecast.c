@@ -2,6 +2,8 @@
  * training set and of its saves. */
 #include "state/tensors.h"
 
+#include <math.h>
+
 char *train_setup(const Config *c)
 {
     static const char *const precision[] = {PRECISION_WORDS(LIST_NAME)};
@@ -74,36 +76,39 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     return st;
 }
 
-/* Returns the number of nodes that `ranks` ranks need. */
-static double node_count(const Machine *machine, int64_t ranks)
-{
-    return (double)((ranks + machine->ranks - 1) / machine->ranks);
-}
-
-/* Returns the bytes of the tensors of a checkpoint. */
-static double checkpoint_bytes(const Trainer *t)
+/* Computes the bytes of a checkpoint, and the largest number of bytes that the ranks of one node
+ * write. */
+static void checkpoint_bytes(const Trainer *t, int node_ranks, double *all, double *node_most)
 {
     Tensors list;
-    double bytes = 0;
+    int ranks = t->shape.dp * t->shape.pp * t->shape.tp;
+    double *node = mem_new((size_t)(ranks / node_ranks + 1) * sizeof *node);
     tensors_init(&list, t, t->plan, false);
-    for (int i = 0; i < list.count; ++i)
-        bytes += (double)shape_count(list.tensor[i].shape) * sizeof(float);
+    int *owner = mem_new((size_t)(list.count + 1) * sizeof *owner);
+    checkpoint_owners(&(CheckpointIo){.tensor = list.tensor, .count = list.count}, ranks, owner);
+    for (int i = 0; i < list.count; ++i) {
+        double bytes = (double)shape_count(list.tensor[i].shape) * sizeof(float);
+        *all += bytes;
+        node[owner[i] / node_ranks] += bytes;
+    }
+    for (int i = 0; i <= ranks / node_ranks; ++i) *node_most = fmax(*node_most, node[i]);
+    mem_free(&owner);
     tensors_fini(&list);
-    return bytes;
+    mem_free(&node);
 }
 
 FileForecast train_file_forecast(const Trainer *t, const Machine *m)
 {
     FileForecast f = {0};
     const DataSet *set = &t->train_set;
-    int64_t readers = (int64_t)t->shape.dp * t->shape.tp;
-    double nodes = node_count(m, readers * t->shape.pp);
+    double readers = t->shape.dp * t->shape.tp, node_most = 0;
     if (m->read_bytes_per_s == 0) return f;
     f.read_bytes = data_set_file_bytes(set) / (double)set->samples *
-                   (double)trainer_sizes(t).batch / node_count(m, readers);
+                   (double)trainer_sizes(t).batch * fmin(m->ranks, readers) / readers;
     f.read_s = f.read_bytes / m->read_bytes_per_s;
-    if (t->graph->table_count == 0) f.save_bytes = checkpoint_bytes(t);
-    f.save_s = f.save_bytes / nodes / m->save_bytes_per_s;
+    if (t->graph->table_count > 0) return f;
+    checkpoint_bytes(t, m->ranks, &f.save_bytes, &node_most);
+    f.save_s = node_most / m->save_bytes_per_s;
     return f;
 }
 

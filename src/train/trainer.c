@@ -444,6 +444,7 @@ Status trainer_dry_run(Trainer **out, const Config *config, const World *world, 
 {
     Trainer *t = trainer_begin(config, world, true);
     t->servers = (int)config->grid.servers;
+    t->node_ranks = only->node_ranks;
     Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
     if (st == OK) st = setup_without_memory(t, only->ranks - t->servers, only);
     if (st == OK) st = memory_fit(t);

@@ -163,6 +163,8 @@ struct Trainer {
     GridShape shape;
     /* true: `grid` has been created */
     bool grid_ready;
+    /* DryRun.node_ranks */
+    int node_ranks;
     /* steps of a whole epoch */
     int64_t steps_per_epoch;
     /* steps of the epoch that contains `begin`, counted from `begin` on */

@@ -21,10 +21,18 @@ Status transport_check(const Trainer *t)
     return OK;
 }
 
+/* True if the replicas are on one node. A plan looks at those of the first stage. */
+static bool replicas_on_one_node(const Trainer *t)
+{
+    if (t->grid_ready) return t->grid.dp_world.one_node;
+    if (t->node_ranks > 0) return t->shape.dp * t->shape.tp <= t->node_ranks;
+    return t->world->one_node;
+}
+
 static int sums_transport(const Trainer *t)
 {
-    bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
-    return comm_transport(t->config->grid.transport, one_node, t->backend->table->host_memory);
+    return comm_transport(t->config->grid.transport, replicas_on_one_node(t),
+                          t->backend->table->host_memory);
 }
 
 bool train_sums_by_mpi(const Trainer *t)

@@ -23,6 +23,8 @@ static Machine described(int nodes)
                      .threads = 1,
                      .nodes = nodes,
                      .memory_bytes_per_s = 4,
+                     .read_bytes_per_s = nodes > 1 ? 8 : 0,
+                     .save_bytes_per_s = nodes > 1 ? 16 : 0,
                      .has_network = nodes > 1,
                      .network = {0.5, 0.25},
                      .overlap_compute = 1.0625};
@@ -36,6 +38,8 @@ static void test_nodes(void)
     CU_ASSERT_EQUAL(to.network.latency_s, 0.5);
     CU_ASSERT_EQUAL(to.network.s_per_byte, 0.25);
     CU_ASSERT_DOUBLE_EQUAL(to.overlap_compute, 1.0625, 1e-3);
+    CU_ASSERT_EQUAL(to.read_bytes_per_s, 8);
+    CU_ASSERT_EQUAL(to.save_bytes_per_s, 16);
     machine_fini(&to);
 }
 

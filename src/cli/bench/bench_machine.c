@@ -299,7 +299,7 @@ static Status measure(const Config *config, const World *world, const World *job
         st = bench_measure_links(world, trainer_backend(t), &machine);
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
-    char *set = mem_text(data_set_path(trainer_train_set(t), 0));
+    char *set = o->input ? NULL : mem_text(data_set_path(trainer_train_set(t), 0));
     /* the system keeps the pages of a file in memory while the trainer maps it */
     trainer_free(&t);
     if (st == OK) bench_measure_rates(world, set, config->run.dir, &machine);

@@ -208,7 +208,7 @@ static Status plan_memory(const Words *w, Script *s)
     Trainer *trainer = NULL;
     Status status = job_open(&job, w->count, w->word);
     if (status == OK) {
-        const DryRun dry_run = {.ranks = (int)(s->nodes * s->tasks)};
+        const DryRun dry_run = {.ranks = (int)(s->nodes * s->tasks), .node_ranks = (int)s->tasks};
         status = trainer_dry_run(&trainer, job.config, &job.world, &dry_run);
     }
     if (status == OK) status = plan_node_bytes(trainer, s, &s->planned_bytes);

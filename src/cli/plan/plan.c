@@ -326,8 +326,8 @@ static Status run_job(const Job *job, const PlanFlags *o)
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);
-    const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
     TRY(take_machine(job->config, o, ranks, &machine));
+    const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL, machine.times.ranks};
     Status status = (o->choose ? choose : plan)(job, o, &machine, &dry_run);
     machine_fini(&machine.times);
     return status;

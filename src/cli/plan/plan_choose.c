@@ -113,7 +113,7 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
 {
     Trainer *t = NULL;
     Outcome outcome = CHOICE_REFUSED;
-    const DryRun dry_run = {c->from->ranks, NULL, c->from->data};
+    const DryRun dry_run = {c->from->ranks, NULL, c->from->data, c->from->machine->ranks};
     found->bytes = 0;
     if (trainer_dry_run(&t, config, c->from->world, &dry_run) == OK)
         outcome = forecast_of(c, t, median_only, found);

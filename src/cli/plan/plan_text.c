@@ -453,7 +453,7 @@ static void print_files(const PlanView *v, FILE *out)
             fprintf(out, "longer than a step: epochs that read from files wait %.3g ms a step\n",
                     1e3 * (f->read_s - step_s));
         else
-            fprintf(out, "during the steps before\n");
+            fprintf(out, "hidden behind earlier steps\n");
     }
     if (f->save_bytes > 0)
         fprintf(out, "files: a checkpoint has %s; writing it and reading it back takes %.3g s%s\n",

@@ -49,7 +49,7 @@ const char *data_set_path(const DataSet *set, int i)
     return set->file_count ? set->file[i].path : set->path;
 }
 
-/* Returns the bytes of all levels and frames of the used variables in a file, unpacked. */
+/* Returns the uncompressed bytes of all levels and frames of the variables in a file. */
 static double field_bytes(const FieldSet *f, int file)
 {
     double bytes = 0;
@@ -63,16 +63,32 @@ static double field_bytes(const FieldSet *f, int file)
     return bytes;
 }
 
+/* Returns the part of a set of fields that an epoch reads: the selected frames, and of random
+ * patches the area that their windows cover at most. */
+static double fields_read(const FieldSet *f)
+{
+    double frames = 0, selected = 0, area = 1;
+    for (int i = 0; i < f->files; ++i) frames += (double)f->file[i].frames;
+    for (int i = 0; i < f->segments; ++i)
+        if (f->segment[i].samples > 0) selected += (double)f->segment[i].frames;
+    const FieldPatch *patch = &f->patch;
+    if (patch->size[0] > 0 && patch->tiles[0] == 0)
+        area = (double)(patch->size[0] * patch->size[1]) / (double)patch->whole[0] /
+               (double)patch->whole[1] * (f->offsets[FIELD_INPUT] + f->offsets[FIELD_TARGET]);
+    return selected / frames * fmin(area, 1);
+}
+
 double data_set_file_bytes(const DataSet *set)
 {
+    const bool fields = data_kind(set)->has_fields;
     double bytes = 0;
     for (int i = 0; i < data_set_files(set); ++i) {
         struct stat st;
         if (stat(data_set_path(set, i), &st) != 0) return 0;
         double file = (double)st.st_size;
-        bytes += data_kind(set)->has_fields ? fmin(file, field_bytes(&set->field_set, i)) : file;
+        bytes += fields ? fmin(file, field_bytes(&set->field_set, i)) : file;
     }
-    return bytes;
+    return fields ? bytes * fields_read(&set->field_set) : bytes;
 }
 
 /* largest number of files that data_set_describe reads; bytes of a file's description */
