@@ -84,9 +84,10 @@ void bench_data_end(const Job *job, const char *path);
  * numbers of ranks. Collective. */
 Status bench_measure_links(const World *world, Backend *backend, Machine *machine);
 /* Measures the rates of a node's memory and of files: of reading the file `set`, and of saving a
- * file in a folder. set: NULL, or the same on all ranks; without it, and if it is small, the rate of
- * reading is that of a saved file. If the times of copies are not known, they are set by the rate of
- * memory. Rates of files that cannot be measured are 0, and the log says why. Collective. */
+ * file in a folder. set: NULL, or the same on all ranks; without it, and if it is small, the rate
+ * of reading is that of a saved file. If the times of copies are not known, they are set by the
+ * rate of memory. Rates of files that cannot be measured are 0, and the log says why.
+ * Collective. */
 void bench_measure_rates(const World *world, const char *set, const char *folder, Machine *machine);
 /* Measures Machine.overlap_compute: the time of the tasks of steps during sums over world's ranks,
  * divided by their time without sums; the mean over the ranks, and at least 1. The ranks are on

@@ -58,8 +58,9 @@ SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
     memcpy(to, &v, (size_t)count * sizeof *to);
 }
 
-/* Completes the vector of sums at row r and column c of a tile, of which `count` lanes are used. */
-SIMD_INLINE void finish(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
+/* Completes the vector of sums at row r and column c of a tile at its right edge, of which `count`
+ * lanes are used. */
+SIMD_INLINE void finish_some(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
 {
     float *out = t->out + r * t->out_row + c;
     const float *level = t->level + r * DENSE_BLOCK_COLUMNS + c;
@@ -71,6 +72,53 @@ SIMD_INLINE void finish(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
     if (t->bias_last) sum += some_load(t->bias_last + c, count);
     if (t->relu) sum = VECTOR_KEEP(sum, sum > 0);
     some_store(out, sum, count);
+}
+
+/* Adds to each vector of sums a vector in memory, whose rows begin `row` floats apart. Each is the
+ * sum of earlier terms, and so comes first. */
+SIMD_INLINE void add_before(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t row, const int rows,
+                            const int wide)
+{
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < wide; ++v) {
+            Vf before;
+            VECTOR_LOAD(before, from + r * row + v * VECTOR);
+            sum[r][v] = before + sum[r][v];
+        }
+}
+
+/* Completes all sums of a tile. Conditions are tested once, since a slice may have few terms. */
+SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const int rows,
+                        const int wide)
+{
+    float *out = t->out + row * t->out_row;
+    const float *level = t->level + row * DENSE_BLOCK_COLUMNS;
+    if (t->adds)
+        add_before(sum, out, t->out_row, rows, wide);
+    else if (t->bias_first)
+        add_before(sum, t->bias_first, 0, rows, wide);
+    for (int l = 0; l < t->joins; ++l)
+        add_before(sum, level + l * DENSE_LEVEL, DENSE_BLOCK_COLUMNS, rows, wide);
+    if (t->bias_last)
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+            for (int v = 0; v < wide; ++v) {
+                Vf bias;
+                VECTOR_LOAD(bias, t->bias_last + v * VECTOR);
+                sum[r][v] += bias;
+            }
+    if (t->relu)
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+            for (int v = 0; v < wide; ++v) sum[r][v] = VECTOR_KEEP(sum[r][v], sum[r][v] > 0);
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < wide; ++v) VECTOR_STORE(out + r * t->out_row + v * VECTOR, sum[r][v]);
 }
 
 /* Multiplies `rows` rows of a by the first `wide` vectors of each row of b. Neighbouring rows of a
@@ -100,10 +148,7 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
         }
     }
     if (t->columns >= TILE_COLUMNS) {
-#pragma GCC unroll 14
-        for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-            for (int v = 0; v < wide; ++v) finish(t, sum[r][v], row + r, v * VECTOR, VECTOR);
+        finish(t, sum, row, rows, wide);
         return;
     }
     /* in memory, so that `sum` itself stays in registers */
@@ -116,7 +161,7 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 0
         for (int64_t c = 0; c < t->columns; c += VECTOR)
-            finish(t, some[r][c / VECTOR], row + r, c, min_of(t->columns - c, VECTOR));
+            finish_some(t, some[r][c / VECTOR], row + r, c, min_of(t->columns - c, VECTOR));
 }
 
 /* Calls multiply_rows with constant distances, and with one vector per row if the tile has no more
