@@ -12,21 +12,20 @@
 char *operation_key(const OpSpec *spec);
 
 /* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
-#define FORECAST_LINES(W)                                                                            \
-    /* operations without exchanges, copies and additions: mean over the stages */                   \
-    W(FORECAST_COMPUTE, "compute")                                                                   \
-    /* idle time of the schedule if all chunks took the same time and messages no time */            \
-    W(FORECAST_BUBBLE, "bubble")                                                                     \
-    /* additional idle time because chunks take different times */                                   \
-    W(FORECAST_IMBALANCE, "imbalance")                                                               \
-    /* time added by messages between stages, by slower passes during messages and sums, and by    \
-     * waiting for gathers of parameters */ \
-    W(FORECAST_MESSAGES, "messages")                                                                 \
-    /* operations that exchange slices of a tensor group: mean over the stages */                    \
-    W(FORECAST_EXCHANGES, "exchanges")                                                               \
-    /* sums over replicas */                                                                         \
-    W(FORECAST_SUMS, "sums")                                                                         \
-    W(FORECAST_UPDATE, "update")                                                                     \
+#define FORECAST_LINES(W)                                                                          \
+    /* operations without exchanges, copies and additions: mean over the stages */                 \
+    W(FORECAST_COMPUTE, "compute")                                                                 \
+    /* idle time of the schedule if all chunks took the same time and messages no time */          \
+    W(FORECAST_BUBBLE, "bubble")                                                                   \
+    /* additional idle time because chunks take different times */                                 \
+    W(FORECAST_IMBALANCE, "imbalance")                                                             \
+    /* time added by messages between stages, by slower passes, and by gathers of parameters */    \
+    W(FORECAST_MESSAGES, "messages")                                                               \
+    /* operations that exchange slices of a tensor group: mean over the stages */                  \
+    W(FORECAST_EXCHANGES, "exchanges")                                                             \
+    /* sums over replicas */                                                                       \
+    W(FORECAST_SUMS, "sums")                                                                       \
+    W(FORECAST_UPDATE, "update")                                                                   \
     W(FORECAST_REST, "rest")
 typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } ForecastLine;
 extern const char *const forecast_names[FORECAST_LINE_COUNT];

@@ -216,8 +216,8 @@ typedef struct FileForecast {
     /* bytes that the first node reads for a step, if the training set is read from its files, as in
      * the first epoch; seconds of reading them; 0: not known */
     double read_bytes, read_s;
-    /* bytes of a checkpoint; seconds in which the node that writes most of it writes its tensors and
-     * reads them back; 0: not known */
+    /* bytes of a checkpoint; seconds in which the node that writes most of it writes its tensors
+     * and reads them back; 0: not known */
     double save_bytes, save_s;
 } FileForecast;
 /* Forecasts both. Rows of sparse tables are not known before a run, so the saves of a model with
