@@ -131,6 +131,11 @@ typedef struct TaskCost {
      * the next chunk with the gradients of those outputs */
     MessageCost activations, gradients;
 } TaskCost;
+/* Returns the time of a chunk's passes for one micro-batch. */
+static inline double task_cost_passes(const TaskCost *cost)
+{
+    return cost->forward + cost->backward_data + cost->backward_weight;
+}
 /* Start and end of one task. */
 typedef struct ScheduleSpan {
     double start, end;
@@ -163,6 +168,8 @@ typedef struct ScheduleWaits {
      * messages */
     double bubble, imbalance, messages;
 } ScheduleWaits;
+/* Returns the time in which a stage works in one step. cost: as in schedule_waits. */
+double schedule_stage_work(const Schedule *schedule, const TaskCost *cost, int stage);
 /* Computes the parts of the makespan that schedule_simulate gives for these costs. cost: one for
  * each chunk of the model. report: receives the report of this simulation, and is released with
  * schedule_report_fini; it may be NULL. Errors as in schedule_simulate. */

@@ -117,18 +117,14 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
 
 /* ---- gathered parameters ---- */
 
-static double work_s(const TaskCost *cost)
-{
-    return cost->forward + cost->backward_data + cost->backward_weight;
-}
-
 /* Computes the time in which a stage whose replicas shard their parameters gathers them from other
  * nodes in a step; 0 if it does not. */
 static double gathers_s(const Machine *m, const ForecastOf *of, const Plan *plan)
 {
-    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
     double gathers = (double)plan->gather.step_gathers;
-    if (!plan->gathers || gathers == 0 || places.sharers == 0) return 0;
+    if (!plan->gathers || gathers == 0) return 0;
+    const SumPlaces places = sum_places(m, plan->shape, plan->stage);
+    if (places.sharers == 0) return 0;
     double elements = plan->gather.step_elements / gathers;
     return gathers * sum_between_nodes(m, of, plan, places, elements, false, true).seconds;
 }
@@ -139,9 +135,8 @@ static void wait_for_gathers(const Machine *m, const ForecastOf *of, TaskCost *c
 {
     const Schedule *s = of->schedule;
     for (int stage = 0; stage < s->shape.stages; ++stage) {
-        double work = 0, gathers = gathers_s(m, of, of->plan[stage]);
-        for (int k = 0; k < schedule_chunks(s); ++k)
-            if (schedule_stage(s, k) == stage) work += work_s(&cost[k]) * s->shape.micros;
+        double gathers = gathers_s(m, of, of->plan[stage]);
+        double work = schedule_stage_work(s, cost, stage);
         if (gathers <= work || work == 0) continue;
         for (int k = 0; k < schedule_chunks(s); ++k) {
             if (schedule_stage(s, k) != stage) continue;

@@ -2,6 +2,14 @@
  * then messages, too. */
 #include "private.h"
 
+double schedule_stage_work(const Schedule *schedule, const TaskCost *cost, int stage)
+{
+    double work = 0;
+    for (int k = 0; k < schedule_chunks(schedule); ++k)
+        if (schedule_stage(schedule, k) == stage) work += task_cost_passes(&cost[k]);
+    return work * schedule->shape.micros;
+}
+
 static Status makespan(const Schedule *schedule, const TaskCost *cost, double *time)
 {
     ScheduleReport report;
@@ -40,8 +48,7 @@ static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double 
     if (st == OK) st = makespan(schedule, changed, &balanced);
     mem_free(&changed);
     if (st != OK) return st;
-    waits->work =
-        (mean.forward + mean.backward_data + mean.backward_weight) * shape.chunks * shape.micros;
+    waits->work = task_cost_passes(&mean) * shape.chunks * shape.micros;
     waits->bubble = balanced - waits->work;
     waits->imbalance = free_of_messages - balanced;
     waits->messages = whole - free_of_messages;

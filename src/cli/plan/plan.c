@@ -119,8 +119,8 @@ static void add_costs(PlanView *v)
     const int *cuts = trainer_cuts(t);
     v->cost = mem_new((size_t)v->chunks * sizeof *v->cost);
     for (int c = 0; c < v->chunks; ++c) {
-        TaskCost cost = v->cost[c] = chunk_cost(t, cuts[c], cuts[c + 1]);
-        double seconds = cost.forward + cost.backward_data + cost.backward_weight;
+        v->cost[c] = chunk_cost(t, cuts[c], cuts[c + 1]);
+        double seconds = task_cost_passes(&v->cost[c]);
         v->stage_view[view_stage(v, c)].cost_s += seconds;
         v->cost_s += seconds;
     }
@@ -281,7 +281,7 @@ static Status view_forecast(PlanView *v, const MachineFile *machine)
     const ForecastBy by = {&machine->times, machine->path, .median_only = false};
     for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
     Status st = train_forecast(v->trainer, plan, &by, &v->forecast);
-    v->files = train_file_forecast(v->trainer, &machine->times);
+    if (st == OK) v->files = train_file_forecast(v->trainer, &machine->times);
     mem_free(&plan);
     return st;
 }

@@ -47,12 +47,11 @@ static void put_chunk(const PlanView *v, int chunk, Json *json)
     const Trainer *t = v->trainer;
     const Graph *graph = trainer_graph(t);
     const ChunkPlan *p = view_chunk(v, chunk);
-    TaskCost c = v->cost[chunk];
     json_object(json, NULL);
     json_int(json, "chunk", chunk);
     json_text(json, "first", graph->node[p->first].name);
     json_text(json, "last", graph->node[p->last - 1].name);
-    json_real(json, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
+    json_real(json, "cost_share", task_cost_passes(&v->cost[chunk]) / v->cost_s);
     json_int(json, "micro_batches_in_flight", p->slots);
     json_int(json, "activations_out_bytes", (int64_t)p->activations_out.bytes);
     json_int(json, "gradients_out_bytes", (int64_t)p->gradients_out.bytes);

@@ -60,8 +60,7 @@ static void print_layers(const PlanView *v, FILE *out)
 
 static double chunk_share(const PlanView *v, int chunk)
 {
-    TaskCost c = v->cost[chunk];
-    return (c.forward + c.backward_data + c.backward_weight) / v->cost_s;
+    return task_cost_passes(&v->cost[chunk]) / v->cost_s;
 }
 
 static void print_stages(const PlanView *v, FILE *out)

@@ -75,16 +75,6 @@ static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *tim
     return complete;
 }
 
-/* Returns the seconds in which a stage works in one step. */
-static double stage_work_s(const Schedule *s, const TaskCost *cost, int stage)
-{
-    double work_s = 0;
-    for (int k = 0; k < schedule_chunks(s); ++k)
-        if (schedule_stage(s, k) == stage)
-            work_s += cost[k].forward + cost[k].backward_data + cost[k].backward_weight;
-    return work_s * s->shape.micros;
-}
-
 /* Moves the waiting that the schedule explains from messages and sums to bubble and imbalance.
  * Waiting in sums is included, because a step ends with a sum over all ranks. A stage gets bubble
  * and imbalance in proportion to the time in which it is idle. stage_s: seconds of its work in a
@@ -142,7 +132,7 @@ void run_divide_waits(const Run *r, const RankTimes *all, const ChunkTime *time,
     ScheduleWaits waits;
     bool known = chunk_costs(r, all, time, cost) && schedule_waits(s, cost, NULL, &waits) == OK;
     for (int i = 0; i < ranks && known; ++i)
-        divide_waiting(ledger->rank[i].line_s, &waits, stage_work_s(s, cost, all[i].stage),
+        divide_waiting(ledger->rank[i].line_s, &waits, schedule_stage_work(s, cost, all[i].stage),
                        all[i].steps);
     ledger->late_s = move_late_replicas(all, ranks, s->shape.stages, ledger->rank);
     for (int i = 0; i < ranks; ++i) name_sums(r, ledger->rank[i].line_s);

@@ -74,18 +74,18 @@ SIMD_INLINE void finish_some(const Tile *t, Vf sum, int r, int64_t c, int64_t co
     some_store(out, sum, count);
 }
 
-/* Adds to each vector of sums a vector in memory, whose rows begin `row` floats apart. Each is the
- * sum of earlier terms, and so comes first. */
-SIMD_INLINE void add_before(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t row, const int rows,
-                            const int wide)
+/* Adds to each vector of sums a vector in memory, whose rows begin `row` floats apart; 0: all rows
+ * are the same. */
+SIMD_INLINE void add_rows(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t row, const int rows,
+                          const int wide)
 {
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
         for (int v = 0; v < wide; ++v) {
-            Vf before;
-            VECTOR_LOAD(before, from + r * row + v * VECTOR);
-            sum[r][v] = before + sum[r][v];
+            Vf more;
+            VECTOR_LOAD(more, from + r * row + v * VECTOR);
+            sum[r][v] += more;
         }
 }
 
@@ -96,20 +96,12 @@ SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const i
     float *out = t->out + row * t->out_row;
     const float *level = t->level + row * DENSE_BLOCK_COLUMNS;
     if (t->adds)
-        add_before(sum, out, t->out_row, rows, wide);
+        add_rows(sum, out, t->out_row, rows, wide);
     else if (t->bias_first)
-        add_before(sum, t->bias_first, 0, rows, wide);
+        add_rows(sum, t->bias_first, 0, rows, wide);
     for (int l = 0; l < t->joins; ++l)
-        add_before(sum, level + l * DENSE_LEVEL, DENSE_BLOCK_COLUMNS, rows, wide);
-    if (t->bias_last)
-#pragma GCC unroll 14
-        for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-            for (int v = 0; v < wide; ++v) {
-                Vf bias;
-                VECTOR_LOAD(bias, t->bias_last + v * VECTOR);
-                sum[r][v] += bias;
-            }
+        add_rows(sum, level + l * DENSE_LEVEL, DENSE_BLOCK_COLUMNS, rows, wide);
+    if (t->bias_last) add_rows(sum, t->bias_last, 0, rows, wide);
     if (t->relu)
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
