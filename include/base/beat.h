@@ -50,7 +50,8 @@ void beat_mark_plain(const char *doing, bool waits);
 /* Adds the mark of beat_mark_plain with the time at_s, which the caller has already read with
  * clock_s. */
 void beat_mark_at(const char *doing, bool waits, double at_s);
-/* Adds the second newest mark again, after a wait has ended. */
+/* Called after a wait, whose mark is the newest: adds a copy of the mark before it, with the
+ * current time and step. */
 void beat_mark_again(void);
 /* Declares that this process computes no steps, but serves requests of ranks that compute them. */
 void beat_serve(void);

@@ -22,8 +22,9 @@ typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 const char *cpu_name(CpuSet set);
 /* Returns the largest set that this processor has; never CPU_AUTO. */
 CpuSet cpu_best(void);
-/* Returns a hash of the processor's newer instructions, including those beyond the sets (AMX,
- * BF16): equal on processors with the same instructions. */
+/* Returns a hash of CPUID leaf 7: instructions from AVX2 on, including those beyond the sets (AMX),
+ * and flags of the processor that are no instructions. Equal hashes mean equal instructions. Off
+ * x86-64 it is the same on all processors. */
 uint32_t cpu_features(void);
 /* Writes the processor's name, "AMD EPYC 7763 64-Core Processor", or "" where the kernel does not
  * provide it. Returns out. */

@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns a copy of the text in which control characters, and characters that change the direction
- * of text, are replaced by their codes, such as \u202e. ascii: also escapes all characters beyond
- * ASCII, and writes each byte that is not UTF-8 as \x and two hex digits; without it, such
- * characters and bytes are kept. Line feeds and tabs are always kept. Owner: the caller. */
+/* Returns a copy of the text in which control characters, separators of lines and paragraphs, and
+ * characters that change the direction of text are replaced by their codes, such as \u202e. ascii:
+ * also escapes all characters beyond ASCII, and writes each byte that is not UTF-8 as \x and two
+ * hex digits; without it, such characters and bytes are kept. Line feeds and tabs are always kept.
+ * Owner: the caller. */
 char *text_escape(const char *text, bool ascii);
 /* Does the same as text_escape without ascii, but writes into `room` bytes and cuts text that does
  * not fit; for callers that cannot allocate memory. */

@@ -41,6 +41,7 @@ void json_lines(Json *json, const char *key);
 void json_end(Json *json);
 /* Writes a text; NULL is written as null. Bytes that are not UTF-8 become U+FFFD. */
 void json_text(Json *json, const char *key, const char *text);
+/* Writes a text, in quotes, that is made as by printf. */
 void json_format(Json *json, const char *key, const char *fmt, ...) BASE_PRINTF(3, 4);
 void json_bool(Json *json, const char *key, bool value);
 void json_int(Json *json, const char *key, int64_t value);

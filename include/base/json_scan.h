@@ -1,6 +1,6 @@
-/* Parses untrusted JSON in memory; the caller says which kind of value it expects next. Lengths and
- * depths are limited. ERR_DATA: the JSON is invalid, or another value than the expected one
- * follows; the message names the file and the byte. */
+/* Parses untrusted JSON in memory; the caller says which kind of value it expects next. ERR_DATA:
+ * the JSON is invalid, another value than the expected one follows, or a value is longer, larger or
+ * more deeply nested than allowed; the message names the file and the byte. */
 #ifndef WEFT_BASE_JSON_SCAN_H
 #define WEFT_BASE_JSON_SCAN_H
 
@@ -14,6 +14,7 @@ typedef struct JsonScan {
     const char *path, *text, *at, *end;
 } JsonScan;
 JsonScan json_scan(const char *path, const char *text, size_t bytes);
+/* Fails with ERR_DATA and the message, after the names of the file and of the byte. */
 Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Reads the opening bracket '{' or '['. *more: true if the object or array is not empty. */
 Status json_scan_open(JsonScan *scan, char bracket, bool *more);
@@ -29,7 +30,7 @@ Status json_scan_count(JsonScan *scan, int64_t *value);
 Status json_scan_bool(JsonScan *scan, bool *value);
 /* Reads a finite number. */
 Status json_scan_real(JsonScan *scan, double *value);
-/* Skips any value, with texts of any length. */
+/* Skips any value; texts and numbers may have any length, nesting is limited to 16 levels. */
 Status json_scan_skip(JsonScan *scan);
 /* Checks that nothing but blanks follows. */
 Status json_scan_end(JsonScan *scan);

@@ -18,9 +18,9 @@ typedef struct Lease Lease;
  * every beat_s. An owner that has ended or died is replaced. If the owner is on a host that cannot
  * be queried, its file is watched for four heartbeat intervals. ERR_CONFIG: there is another owner,
  * which the message names; ERR_IO: the folder or a file in it cannot be read or written;
- * ERR_STOPPED: a stop was requested meanwhile. At its next heartbeat a process dies with ERR_CONFIG
- * if its lease was taken over, or with ERR_IO if the folder was moved or removed. Owner: the
- * caller. */
+ * ERR_STOPPED: a stop was requested meanwhile; ERR_MEMORY: the thread cannot be started. At its
+ * next heartbeat a process dies with ERR_CONFIG if its lease was taken over, or with ERR_IO if the
+ * folder was moved or removed. Owner: the caller. */
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);

@@ -1,5 +1,6 @@
-/* Writes protocol buffers by hand: a message is a sequence of fields, each a key (field number and
- * wire type) and a value (protobuf.dev, "Encoding"). Little-endian. Not collective. */
+/* Writes protocol buffers without their library: a message is a sequence of fields, each a key
+ * (field number and wire type) and a value (protobuf.dev, "Encoding"). Numbers of fixed size are
+ * little-endian. Not collective. */
 #ifndef WEFT_BASE_PROTO_H
 #define WEFT_BASE_PROTO_H
 
@@ -8,7 +9,7 @@
 
 /* A growing message. Begin with {0}, release with proto_fini. */
 typedef struct Proto {
-    /* bytes of data that are used, and that are allocated */
+    /* number of bytes of `data` that the message has, and number that are allocated */
     size_t bytes, room;
     /* owned */
     unsigned char *data;
@@ -22,10 +23,10 @@ void proto_bytes(Proto *message, unsigned field, const void *data, size_t bytes)
 void proto_text(Proto *message, unsigned field, const char *text);
 /* Appends the message `part` as a field, and releases part. */
 void proto_message(Proto *message, unsigned field, Proto *part);
-/* Appends the key and length of a field whose `bytes` bytes the caller writes itself. */
+/* Appends the key and the length, `bytes`, of a field. The caller then writes the field's value. */
 void proto_head(Proto *message, unsigned field, size_t bytes);
-/* Append bytes without a key: proto_fixed the `bytes` low bytes of a number, proto_raw data
- * unchanged. */
+/* Append bytes without a key. proto_fixed appends the `bytes` low bytes of a number, the lowest
+ * first; `bytes` is at most 8. proto_raw appends data unchanged. */
 void proto_fixed(Proto *message, uint64_t value, int bytes);
 void proto_raw(Proto *message, const void *data, size_t bytes);
 

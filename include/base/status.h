@@ -67,9 +67,9 @@ int die_lost_code(void);
  * abort_job may be NULL. */
 void die_context(const char *where, void (*abort_job)(int code));
 
-/* log_info and log_warn print only if log_init was given speak = true, as on rank 0. log_error
- * always prints, as "weft: error: ...", on stderr. Colour is used only on a terminal, if NO_COLOR
- * is not set and TERM is not "dumb". */
+/* log_info and log_warn print nothing after log_init with speak = false, as on all ranks but rank
+ * 0. log_error always prints, as "weft: error: ...", on stderr. Colour is used only on a terminal,
+ * if NO_COLOR is not set, and TERM is set and is not "dumb". */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);

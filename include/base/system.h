@@ -25,8 +25,9 @@ double median(double *values, int count);
 /* Initializes a condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Waits, with the lock held before and after, until cond is signalled (or spuriously woken), or for
- * limit_s by the monotonic clock; returns false on a timeout. The program uses no other timed wait,
- * because a wait by the wall clock lasts longer if that clock is set back. */
+ * limit_s by the monotonic clock; returns false on a timeout. The program waits for conditions with
+ * a timeout only by this function, because a wait by the wall clock lasts longer if that clock is
+ * set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
 /* Starts a thread that receives no signals except for its own faults; other signals go to the
@@ -63,7 +64,7 @@ double proc_bytes(const char *path, const char *keys);
 bool proc_read_word(const char *root, const char *path, char *out, size_t bytes);
 double proc_read_number(const char *root, const char *path);
 /* Calls visit for each name in the folder root/path except hidden ones; not at all if the folder
- * cannot be read. */
+ * cannot be read. visit gets root and user unchanged, and the name without its folder. */
 void proc_each_name(const char *root, const char *path,
                     void (*visit)(const char *root, const char *name, void *user), void *user);
 /* Returns the number of names in the folder root/path, hidden ones excluded; 0 if there is no such
@@ -75,8 +76,8 @@ int proc_count_names(const char *root, const char *path);
  * written but not read (EACCES) cannot be synced: both return 0. */
 int file_sync_entry(const char *path);
 /* Opens an untrusted file without waiting for the other end of a pipe. flags: O_RDONLY, O_WRONLY or
- * O_RDWR, and O_NOFOLLOW. On failure returns -1 and sets errno, which file_error describes. EISDIR:
- * a folder; ENXIO: a pipe, a socket or a device. */
+ * O_RDWR, with or without O_NOFOLLOW. On failure returns -1 and sets errno, which file_error
+ * describes. EISDIR: a folder; ENXIO: a pipe, a socket or a device. */
 int file_open(const char *path, int flags);
 /* Opens a stream to read a file, or an unnamed pipe (as a shell passes by /dev/stdin or
  * <(command)), from its beginning to its end. On failure returns NULL and sets errno. */
@@ -135,7 +136,8 @@ void file_describe(const char *path, char *out, size_t room);
 void stop_begin(void);
 /* Returns whether any of the signals has arrived. Two threads must not call it at the same time. */
 bool stop_wanted(void);
-/* Restores the state before stop_begin and forgets requests. */
+/* Forgets requests, and restores the signal mask and the actions of SIGPIPE and SIGXFSZ that
+ * stop_begin found; the other signals get their default action. */
 void stop_end(void);
 /* Writes the signals of stop_begin, without ignored ones, to *set, for a caller that waits for them
  * itself. */

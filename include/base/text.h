@@ -20,8 +20,8 @@
 
 /* Writes text in double quotes, escaped as in JSON and YAML; bytes that are not UTF-8 are kept. */
 void text_quote(FILE *out, const char *text);
-/* Writes the shortest of 15, 16 or 17 digits that reads back as the same double; null for NaN and
- * infinities. */
+/* Writes a number with 15, 16 or 17 digits, the fewest that read back as the same double; null for
+ * NaN and infinities. */
 void text_real(FILE *out, double value);
 /* Removes the sign of a NaN, which printf would show although it means nothing. */
 double text_unsigned_nan(double value);

@@ -217,8 +217,8 @@ static bool move(int socket, void *to, const void *from, size_t bytes)
 }
 
 /* Sets the name that ps and pgrep show: a copy of the caller's arguments would look like another
- * rank. The arguments are overwritten in place if they are contiguous in memory, where the kernel
- * reads them. */
+ * rank. The kernel reads a process's arguments from the process's memory, so they are overwritten
+ * there if they are contiguous and short enough. */
 static void take_name(void)
 {
     static const char name[] = "weft: reads files for another process";

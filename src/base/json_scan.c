@@ -1,5 +1,6 @@
-/* Parses JSON (RFC 8259) from untrusted memory, one value at a time, without recursion except for
- * skipped values. Texts, numbers and the nesting of skipped values are limited. */
+/* Parses JSON (RFC 8259) from untrusted memory, one value at a time. Only json_scan_skip recurses,
+ * to a limited depth. Texts and numbers that are read have a maximum length; skipped ones may have
+ * any length. */
 #include "base.h"
 
 #include <math.h>
@@ -73,7 +74,7 @@ static int hex_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Reads four hexadecimal digits; -1: there are none. */
+/* Reads four hexadecimal digits; -1: there are fewer. */
 static int scan_hex(JsonScan *s)
 {
     int value = 0;
@@ -85,8 +86,8 @@ static int scan_hex(JsonScan *s)
     return value;
 }
 
-/* Decodes \uXXXX or a surrogate pair to UTF-8 in out; returns the number of bytes; 0: a text may
- * not contain this character. */
+/* Decodes a character or a surrogate pair, from the X of \uXXXX on, to UTF-8 in out. Returns the
+ * number of bytes; 0: the escape is malformed, or the character is below U+0020. */
 static int scan_unicode(JsonScan *s, char *out)
 {
     int c = scan_hex(s);
@@ -109,7 +110,7 @@ static int scan_unicode(JsonScan *s, char *out)
 }
 
 /* Decodes an escaped character of a text, or copies one byte of the text, to out (4 bytes). Returns
- * the number of bytes written; 0: a text may not contain the character. */
+ * the number of bytes written; 0: a control character or a bad escape. */
 static int scan_char(JsonScan *s, char *out)
 {
     static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -176,7 +177,8 @@ static bool is_of_word(char c)
            c == 'E';
 }
 
-/* Returns the length of the next word: a number, true, false or null; 0: there is none. */
+/* Skips blanks and returns the length of the word that follows: a number, true, false or null; 0:
+ * there is none. The word is not checked. */
 static size_t word_length(JsonScan *s)
 {
     (void)peek(s);
@@ -205,8 +207,8 @@ Status json_scan_bool(JsonScan *s, bool *value)
 
 static const char digits[] = "0123456789";
 
-/* Checks JSON's rules, because strtod accepts more: hexadecimal, infinities, a leading +, a dot
- * without digits. */
+/* Returns whether the text is a number by JSON's rules. strtod alone would accept more:
+ * hexadecimal, infinities, a leading +, a dot without digits. */
 static bool is_number(const char *at)
 {
     at += *at == '-';

@@ -53,8 +53,10 @@ bool lease_facts_read(LeaseFacts *facts, const char *text);
 void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Determines the owner's state without waiting for a heartbeat: from its process if that is on this
- * host, from its job if Slurm answers; otherwise OWNER_UNKNOWN. */
+/* Determines the owner's state without waiting for a heartbeat. OWNER_ENDED: the owner recorded its
+ * end, was an earlier start of this run or job, its process is no longer on this host, or Slurm no
+ * longer lists its job. OWNER_ALIVE: its process is running on this host, unless this process is a
+ * later start of the same weft run. Otherwise OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif
