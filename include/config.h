@@ -80,7 +80,8 @@ typedef struct OptimGroup {
 typedef struct Config {
     /* path of the file, for messages; owned, as is every char * below */
     char *path;
-    /* source and line of each key; owned; private to the config module; may be NULL */
+    /* source and line of each key, an entry for each row of the option table; owned; private to the
+     * config module; may be NULL */
     struct ConfigPlace *place;
     struct {
         /* the run's folder is dir/name */
@@ -144,7 +145,8 @@ typedef struct Config {
         int size;
         /* gpt2: Positions */
         int positions;
-        /* gpt2, llama: number of blocks, from model.layers: N; 0: the model's default */
+        /* gpt2, llama, unet, fieldresnet, columns: number of blocks, from model.layers: N; 0: the
+         * model's default */
         int64_t depth;
         /* width of the vectors, or of the first layers of some models; 0: the model's default */
         int64_t width;
@@ -200,10 +202,11 @@ typedef struct Config {
         int layout;
         /* label of the first class in the file */
         int64_t label_base;
-        /* AUGMENT_ bits (data.h) */
+        /* AUGMENT_ bits (data/config_words.h) */
         int augment;
         int64_t crop_pad, cutout_size;
-        /* side lengths in pixels; 0: the step is skipped */
+        /* side lengths in pixels; 0: the step is skipped, except that center_crop is then the
+         * random crop's side, and resize of encoded pictures 8/7 of the crop */
         int64_t resize, random_resized_crop, random_crop, center_crop;
         /* random resized crop. crop_scale: smallest and largest fraction of the area; crop_ratio:
          * smallest and largest ratio of width to height */
@@ -298,14 +301,16 @@ typedef struct Config {
         int64_t log_every;
         /* seconds without progress of any rank after which the job ends; 0: no limit */
         double hang_s;
-        /* bytes that a rank may use; 0: the machine's memory */
+        /* bytes that a rank may use; 0: its device's free memory, or its share of the host's
+         * memory */
         double memory;
         /* OnBad */
         int on_bad;
         /* a loss is a spike if it is this number of standard deviations above the mean of recent
          * losses; 0: never */
         double spike;
-        /* steps between comparisons of the replicas; 0: none */
+        /* steps between checks that the state is finite and that replicas are equal; 0: only before
+         * evaluations, checkpoints and hooks */
         int64_t check_every;
     } train;
     OptimConfig optim;
@@ -340,7 +345,7 @@ typedef struct Config {
         double every_s;
         /* number of newest checkpoints to keep; 0: all */
         int64_t keep;
-        /* row number in best_metrics (train.h) */
+        /* row number in `metrics` of src/train/eval/best.c */
         int best_metric;
         bool background, best;
         /* ResumeMode */
@@ -392,8 +397,8 @@ Status config_load(Config **config, const char *path, int count, char *const *ov
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* Fails with ERR_CONFIG and "file:line:column: " before the message, for modules that find an error
- * in a ConfigAttr. */
+/* Fails with ERR_CONFIG and "file:line:column: " before the message, or "command line: " if line is
+ * 0, for modules that find an error in a ConfigAttr. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
 /* Fails with ERR_CONFIG; the message names a key ("train.batch") and where it was set. */

@@ -7,10 +7,10 @@
 #include "base.h"
 
 /* Values of ForeignWord.where: a key or a section of a configuration, an option or a verb of the
- * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option, as
- * FOREIGN_OPTION, whose hint is given only by verbs that have the flag `weft`. Any other `where` is
- * a key, such as "optim.name" if the word is a value of this key, or the beginning of a command,
- * such as "data import" if the word follows it. */
+ * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option, too,
+ * but its hint is given only by verbs that have the flag ForeignWord.weft. Any other `where` is a
+ * key, such as "optim.name" if the word is a value of this key, or the beginning of a command, such
+ * as "data import" if the word follows it. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"

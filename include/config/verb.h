@@ -29,15 +29,16 @@ typedef struct Flag {
     FlagKind kind;
     /* offset of the field in the verb's options; FLAG_FIELD sets this and the kind */
     size_t offset;
-    /* placeholder of the value in the help: "S"; for FLAG_CHOICE its words: "cpu|cuda" */
+    /* placeholder of the value in the help: "S"; for FLAG_CHOICE its words: "cpu|cuda"; NULL for
+     * FLAG_SWITCH */
     const char *value;
     /* help; messages quote it up to the first ';' */
     const char *help;
     /* the default, as a user would write it; NULL: there is none (see verb_options_init) */
     const char *default_text;
-    /* range of a number; hi at most FLAG_WHOLE_MAX */
+    /* range of a number; hi of a whole number is at most FLAG_WHOLE_MAX */
     double lo, hi;
-    /* lo itself is out of range */
+    /* FLAG_NUMBER: lo itself is out of range */
     bool lo_open;
     bool required;
     /* the value is a file that the verb writes; no other word or flag may name this file */
@@ -116,9 +117,10 @@ typedef struct Verb {
 
 /* Fills options, zeroed memory of verb->options_bytes, with the defaults and with the flags on the
  * command line. The words that are no flags stay in argv, in their order; *argc is their number.
- * All words after "--" are no flags. A flag that is not given and has no default gets lo - 1 (whole
- * number), NaN (number), -1 (choice), NULL (text) or an empty list. Texts are borrowed from argv.
- * ERR_USAGE. Release with verb_options_fini. */
+ * All words after "--" are no flags. Fails, too, if a file that a flag writes is named as an input.
+ * A flag that is not given and has no default gets lo - 1 (whole number), NaN (number), -1
+ * (choice), NULL (text) or an empty list. Texts are borrowed from argv. ERR_USAGE. Release with
+ * verb_options_fini. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
 /* Checks the row of a verb and its flags. ERR_BUG: the row lacks something or contradicts
@@ -137,8 +139,8 @@ bool sizes_read(const char *text, int count, int64_t *size);
 void verb_print_help(FILE *out, const Verb *verb);
 /* Prints a verb's part of the man page. */
 void verb_print_man(FILE *out, const Verb *verb);
-/* Prints text from `column` to column 100, ends the line, and continues on further lines that begin
- * at the same column. */
+/* Prints text and ends the line. The text begins at `column`, where the caller has ended its own
+ * output, and is wrapped at column 100; further lines begin at `column`, too. */
 void print_wrapped(FILE *out, int column, const char *text);
 
 #endif

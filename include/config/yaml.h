@@ -22,7 +22,8 @@ typedef struct Node {
 
 /* Reads one document. name: name of the text in messages. Errors are ERR_CONFIG with
  * name:line:column: broken YAML, an empty text, more than one document, anchors, aliases, tags,
- * keys that are not scalars, a key that a mapping has twice. The caller owns *root. */
+ * keys that are not scalars, a key that a mapping has twice, more than 16 levels of nesting, a zero
+ * byte. The caller owns *root. */
 Status yaml_parse(Node **root, const char *name, const char *text, size_t length);
 /* Returns a scalar with this text and line 0, for a value from the command line. The caller owns
  * it. */

@@ -1,7 +1,7 @@
 /* optim.groups: each entry chooses parameters by name and role, and gives keys of section optim
  * other values for them. These keys are read, checked and printed with the rows of the option table
- * whose flag `grouped` is set. It is an error if an entry chooses no parameters, has an unknown
- * key, or has a constant that the group's rule does not use. */
+ * whose flag `grouped` is set. It is an error if an entry has neither match nor roles, has an
+ * unknown key, or has a constant that the group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 

@@ -66,8 +66,9 @@ struct Option {
      * rules use it */
     bool constant;
     const char *unit;
-    /* help, one line. If only some words of the section use the key, option_help puts these words
-     * in front, and the help begins with a small letter. */
+    /* help, one line. If only some words of another key of the section use this key
+     * (ConfigWord.uses), option_help puts these words in front, and the help begins with a small
+     * letter. */
     const char *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
@@ -141,7 +142,8 @@ char *words_text(const char *words);
  * takes these words. */
 Status words_fail(const char *key, const char *words, const char *word);
 
-/* Read one scalar, which may be an item of a list, by the same rules. */
+/* Read one scalar, a key's value or an item of a list, and check it by the range of
+ * reading->option. read_text only checks: the text is node->text. */
 Status read_whole(Reading *reading, const Node *node, int64_t *value);
 Status read_real(Reading *reading, const Node *node, double *value);
 Status read_text(Reading *reading, const Node *node);

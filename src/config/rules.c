@@ -279,8 +279,8 @@ static Status check_model(Config *config)
     return set_model_defaults(config);
 }
 
-/* Checks that a run's parameters come from at most one file, and that the keys model.init_fresh and
- * model.init_rename are set only with such a file. */
+/* Checks that a run's parameters come from at most one file, that the other keys model.init_* are
+ * set only with model.init_from, and model.freeze_norm only with model.freeze. */
 static Status check_init(Config *config)
 {
     const char *item = config->model.init_rename;
@@ -328,7 +328,8 @@ static const struct {
 
 enum { SCHEDULES_BYTES = 256 };
 
-/* Writes the schedules with more chunks than the default into out, and returns it: "a, b". */
+/* Writes the schedules that allow more chunks than their default into out, and returns it: "a,
+ * b". */
 static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
 {
     size_t used = 0;
