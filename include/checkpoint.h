@@ -269,9 +269,9 @@ bool known_files_have(const KnownFiles *known, const char *path);
 /* Finds the newest good "step-*.h5" in dir and verifies its checksums; damaged files are named in a
  * warning and skipped. *path is NULL if dir has no such file; otherwise it is owned by the caller.
  * ERR_IO or ERR_NOINPUT: the folder cannot be listed, or a file cannot be read for now. ERR_DATA:
- * there are files and none loads. If there is another good file, the error's message names it.
- * good: files that need not be verified again; may be NULL. Not collective: rank 0 calls it and
- * sends the result to the others. */
+ * there are files and none loads. If an older step file or best.h5 is good, the error's message
+ * names it. good: files that need not be verified again; may be NULL. Not collective: rank 0 calls
+ * it and sends the result to the others. */
 Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
 /* Reads the attributes of path, a run's best.h5. If that fails, the message names the newest good
  * "step-*.h5" in dir. Not collective. */
@@ -293,8 +293,8 @@ Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const c
 /* Prints attributes and tensors with their hashes: `weft ckpt info`. Not collective. */
 Status checkpoint_print(const char *path, FILE *out, bool json);
 /* Verifies a file, or all checkpoints of a run's folder or of its checkpoints/, newest first;
- * prints a line for each, and a line with the file from which a run resumes. ERR_DATA: a file in
- * the folder is bad. ERR_NOINPUT: the folder has no checkpoint. */
+ * prints a line for each, and a line with the file from which a run resumes. ERR_DATA: the file, or
+ * a file in the folder, is bad. ERR_NOINPUT: the folder has no checkpoint. */
 Status checkpoint_check(const char *path, FILE *out);
 /* Compares two checkpoints and prints the first differences: `weft ckpt diff`. *equal is true if
  * tensors and state of training are equal to the bit. Not collective. */
@@ -328,9 +328,10 @@ typedef struct CheckpointImport {
 /* Writes all parameters and running statistics of a file as a checkpoint of step 0. The names of
  * the tensors determine the family of models, which determines names and layouts. A description is
  * checked against the tensors, and its model becomes the checkpoint's configuration. ERR_NOINPUT,
- * ERR_IO. ERR_DATA: a field of the description that changes results and is not supported, tensors
- * that do not fit the described model, a violation of the format, a tensor whose elements are not
- * floats, a value that is not finite. Not collective. */
+ * ERR_IO. ERR_USAGE: `key` names no group, or `out` is a file that is read. ERR_DATA: a field of
+ * the description that changes results and is not supported, tensors that do not fit the described
+ * model, a violation of the format, a tensor whose elements are not floats, a value that is not
+ * finite. Not collective. */
 Status checkpoint_import(CheckpointImport *import);
 /* ERR_BUG, with the name of the file format or of the family of models, if its const table is
  * incomplete. */

@@ -88,8 +88,8 @@ typedef struct Config {
         char *name, *dir;
         int64_t seed;
         /* fresh: an earlier run in the folder is moved away; trace: trace.json is written; nvtx:
-         * the spans are also given to NVIDIA's profilers; hook_wait: training waits for the hook;
-         * map: the place of each rank is printed */
+         * the trace's spans are also given to NVIDIA's profilers; hook_wait: training waits for the
+         * hook; map: the place of each rank is printed */
         bool fresh, trace, nvtx, hook_wait, map;
         /* shell command; "": none */
         char *hook;

@@ -16,7 +16,8 @@ typedef struct TruthBox {
     double area;
     /* number of the annotation, from 1: COCO treats a match with annotation 0 as no match */
     int64_t id;
-    /* image: number of the image, by rising image id; category: class, from 0 */
+    /* image: number of the image, from 0, in ascending order of COCO's image ids; category: class,
+     * from 0 */
     int64_t image;
     int32_t category;
     /* true: the box is around a group of objects; it may be matched several times, and its matches

@@ -1,6 +1,6 @@
-/* layers: the kinds of layer. A kind is one const table in its own file: attributes, shape rule,
- * and parameters with their initialisers. The shape rule fills an OpSpec, the request for an
- * operation, which a backend computes. */
+/* layers: the kinds of layer. A kind is one const table: attributes, shape rule, and parameters
+ * with their initialisers. The shape rule fills an OpSpec, the request for an operation, which a
+ * backend computes. */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
 
@@ -8,10 +8,10 @@
 #include "layers/onnx.h"
 #include "tensor.h"
 
-/* Initialisers. If PyTorch has the layer, the default is PyTorch's. fan_in and fan_out are computed
- * from the shape. */
+/* Initialisers. A layer that PyTorch has begins with PyTorch's initialiser by default. fan_in and
+ * fan_out are computed from the shape of the weight. */
 typedef enum Init {
-    /* refused */
+    /* not set: layer_infer fails with ERR_BUG */
     INIT_UNSET,
     /* constants */
     INIT_ZERO,
@@ -76,7 +76,7 @@ typedef enum LayerChannels {
     CHANNELS_UNITE,
     /* the output has the channels of all inputs, one input after the other */
     CHANNELS_CONCAT,
-    /* each number that a sample has in a channel becomes a channel */
+    /* every element of a sample becomes a channel: height x width of them for each input channel */
     CHANNELS_FLATTEN,
     /* channel i of the first half and channel i of the second half become channel i */
     CHANNELS_HALVES,
@@ -90,18 +90,18 @@ typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
 /* Sizes and choices of a layer that are not in its OpSpec. Each attribute of a configured layer
  * sets one field of OpSpec or of LayerSize. */
 typedef struct LayerSize {
-    /* dense: number of outputs; conv2d: number of output channels; embedding: length of a vector;
-     * bag: floats per row */
+    /* dense: number of outputs; convolutions, detect: number of output channels; embedding, fm,
+     * interaction, numeric_embedding: length of a vector; bag: floats per row */
     int64_t width;
     /* embedding: number of tokens; positions: number of rows of its table (context); bag: number of
      * rows of each table, or 0 for a row for every id */
     int64_t vocab;
-    /* true: dense or conv2d has a bias */
+    /* true: the layer (dense, convolutions, detect) has a bias */
     bool bias;
     /* true: instance_norm has a weight and a bias */
     bool affine;
-    /* dense, conv2d: initialiser of the weight. A uniform initialiser is also that of the bias;
-     * otherwise the bias begins at 0. */
+    /* initialiser of the weight, or of a bag's rows. A uniform initialiser is also that of the
+     * bias; otherwise the bias begins at 0. */
     Init init;
     /* INIT_NORMAL: standard deviation; bag with INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
@@ -109,8 +109,8 @@ typedef struct LayerSize {
     bool hashed;
     /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* for layers that read ids. fields: number of fields of ids per sample in the data; all ids are
-     * below id_rows, which is 0 if there is no bound. */
+    /* bag: facts about the data. fields: number of fields of ids in a sample; id_rows: all ids are
+     * below it; 0: ids have no bound */
     int64_t fields;
     uint64_t id_rows;
 } LayerSize;
@@ -153,14 +153,14 @@ typedef struct LossInfo {
     ConfigWord word;
     LossReads reads;
     LossColumns columns;
-    /* number of outputs of the model, or OUTPUTS_PER_CLASS for one output for each class, token or
-     * number of the target, or OUTPUTS_GRIDS */
+    /* number of outputs of the model; or OUTPUTS_PER_CLASS: one for each class, for each token, or
+     * for each number of the target; or OUTPUTS_GRIDS */
     int64_t outputs;
     /* largest number of classes that the data can have; 0 if there is no limit */
     int64_t classes;
 } LossInfo;
-/* Returns 1 or 5 if column 1 of the results tells whether the label is among the best 1 or 5
- * classes, and 0 if it does not. */
+/* Returns the largest k, 5 or 1, for which column 1 of the results tells whether the label is among
+ * the k best classes; 0: it does not tell this for any k. */
 static inline int loss_top_k(const LossInfo *loss)
 {
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
@@ -185,7 +185,7 @@ struct LayerKind {
     /* sets non-zero defaults; may be NULL */
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* Returns the kind of a layer that must be inserted before this layer, or NULL for none; moves
-     * the padding that the inserted layer does from spec to *padding. Called once, after the
+     * from spec to *padding the padding that the inserted layer will do. Called once, after the
      * attributes are set. The field is NULL if no layer is ever inserted. */
     const LayerKind *(*before)(OpSpec *spec, Padding *padding);
     /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
@@ -215,17 +215,18 @@ extern const LayerKind layer_channel_sum;
 const LayerKind *loss_kind(const Config *config);
 /* Returns loss_kind(config)->loss. */
 const LossInfo *loss_info(const Config *config);
-/* Returns the value of train.loss: "mse". */
+/* Returns the value of train.loss, for example "mse". */
 const char *loss_name(const Config *config);
-/* Returns the kind of layer that model.activation selects: "tanh". */
+/* Returns the name of the layer kind that model.activation selects, for example "tanh". */
 const char *activation_layer(const Config *config);
+/* The words of train.loss and of model.activation, for config_use_words. */
 enum { LAYERS_WORDS = 2 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
 /* ERR_BUG, naming the kind, if its table is incomplete or contradicts its operation. */
 Status layer_kind_check(const LayerKind *kind);
-/* Checks the const tables of all kinds, and that the table in attr.c has each of their attributes
- * with a type, an effect and a range. */
+/* Checks the tables of all kinds, and that the table in attr.c has each of their attributes, with a
+ * type, an effect (AttrEffect), and words or a range if the type needs them. ERR_BUG. */
 Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.

@@ -19,7 +19,7 @@ char *operation_key(const OpSpec *spec);
     W(FORECAST_BUBBLE, "bubble")                                                                   \
     /* additional idle time because chunks take different times */                                 \
     W(FORECAST_IMBALANCE, "imbalance")                                                             \
-    /* time added by messages between stages, by slower passes, and by gathers of parameters */    \
+    /* time added by messages, by passes that they slow down, and by gathers of parameters */      \
     W(FORECAST_MESSAGES, "messages")                                                               \
     /* operations that exchange slices of a tensor group: mean over the stages */                  \
     W(FORECAST_EXCHANGES, "exchanges")                                                             \

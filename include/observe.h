@@ -46,7 +46,7 @@ typedef struct TrainLine {
 } TrainLine;
 /* A picture for TensorBoard. */
 typedef struct EvalPicture {
-    /* at most 200 characters */
+    /* text of at most 199 bytes */
     char tag[200];
     int width, height;
     /* bytes of a PNG file; owned */

@@ -143,8 +143,8 @@ void tree_fini(RankTree *tree);
 /* Returns the places of a grid, map[ranks], owned by the caller: map[r] is the number in
  * MPI_COMM_WORLD of the process that has rank r of the grid; map[0] is 0. The ranks of a node are
  * consecutive, so that the ranks of a tensor group share a node if they fit on it, and neighbouring
- * replicas share it if there is more room. The links between neighbours, within a
- * node and between nodes, are as fast as possible. *search: how the order was found. */
+ * replicas share it if there is more room. The links between neighbours, within a node and between
+ * nodes, are as fast as possible. *search: how the order was found. */
 int *topo_places(const Topology *topo, OrderSearch *search);
 /* Returns places without using rates: the nodes in the order of their numbers, and the ranks of
  * each node in the order of their numbers. */

@@ -33,8 +33,8 @@ typedef struct DataArray {
     int64_t sample_bytes;
     /* samples per chunk; 0: not chunked */
     int64_t chunk_rows;
-    /* bytes of an unpacked chunk, and number of chunks; 0: not chunked, or with other filters than
-     * shuffle and deflate */
+    /* bytes of an unpacked chunk, and number of chunks; 0: not chunked, or weft cannot unpack the
+     * chunks itself (filters other than shuffle and deflate, HDF5 before 1.10.5) */
     int64_t chunk_bytes, chunks;
     /* description for messages: "contiguous", "chunked 64x1x28x28, deflate" */
     char storage[120];

@@ -27,16 +27,16 @@ typedef struct DataBoxes {
     int classes;
     /* (N,2): height and width of the pictures, in whose pixels the boxes are given */
     int32_t *size;
-    /* (N,3): scale, left edge and top edge of a decoded picture in its square; NULL: the set stores
-     * picture files */
+    /* (N,3): scale, left edge and top edge of each picture in the stored square (letterbox), edges
+     * in pixels of the square; NULL: the set stores picture files */
     double *fit;
     /* (B,4): x, y, width, height in pixels, x and y of the top left corner */
     double *box;
-    /* (B): class from 0 to K - 1 */
+    /* (B): class from 0 to K - 1, or what data_boxes_map_classes has replaced it by */
     int32_t *class;
     /* (N+1): index of the first box of each picture, and the end of the last picture's boxes */
     int64_t *start;
-    /* (B): area, for COCO's evaluation */
+    /* (B): area in square pixels, for COCO's evaluation; it may be less than that of the box */
     double *area;
     /* (B): 1: the box is around a group, and is not trained on */
     uint8_t *crowd;
@@ -50,12 +50,12 @@ struct DataSet;
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
-/* Returns the bytes of memory that data_boxes_read allocates; 0: the set has no boxes. */
+/* Returns the bytes of memory that data_boxes_read allocates; 0: the set is no set of boxes. */
 size_t data_boxes_bytes(const struct DataSet *set);
-/* Replaces each label by the class that the set maps it to; -1: the label has no class. */
+/* Replaces each box's class in the file by the class that the set maps it to; -1: none. */
 void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);
-/* Where a picture lies in the letterbox of a set's model input: pixel (x, y) of the picture is at
- * (left + x * scale[0], top + y * scale[1]). */
+/* Place of a picture in the square that the model reads: pixel (x, y) of the picture is at (left +
+ * x * scale[0], top + y * scale[1]). */
 typedef struct BoxFit {
     double left, top, scale[2];
 } BoxFit;

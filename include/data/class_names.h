@@ -16,9 +16,9 @@ typedef struct ClassNames {
 Status class_names_read(ClassNames *names, const char *path);
 /* Does the same for the list `list`: "classes", "columns" or "fields". */
 Status class_names_read_list(ClassNames *names, const char *path, const char *list);
-/* Splits text, of `bytes` bytes, into names. A name ends at each byte `end`, and at the last byte,
- * which is dropped whatever it is. Takes ownership of text, replaces other control characters by
- * '?' and escapes what a terminal would not show. */
+/* Splits text, of `bytes` bytes, into names. A name ends before each byte `end` and before the last
+ * byte of text, which is part of no name. Takes ownership of text, replaces other control
+ * characters by '?' and escapes what a terminal would not show. */
 void class_names_split(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
 /* Appends to `all`, in order, the names of `more` that `all` lacks, but does nothing if each of the

@@ -59,7 +59,7 @@ typedef struct FieldLabel {
     char variable[FIELD_NAME], units[80];
     /* value of the level's coordinate, or its index; NaN: the variable has one level */
     double level;
-    /* offset from the sample's time as "6h", or as a number of frames */
+    /* offset from the sample's time as "6h", or as a number of frames; "" for a static variable */
     char lead[FIELD_TIME_TEXT];
     /* name for keys and files: variable, level and lead, "z_500_6h" */
     char name[FIELD_NAME + 64];

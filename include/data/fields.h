@@ -106,7 +106,7 @@ typedef struct FieldFile {
     int64_t first, frames;
     /* byte in FieldSet.text at which its path begins */
     int64_t path;
-    /* the file's state when it was opened, and hash of the addresses of its arrays
+    /* the file's state when it was opened, and a hash of how it stored its arrays then
      * (data_set_hash_layout) */
     struct stat stat;
     uint64_t layout;
@@ -204,10 +204,10 @@ typedef struct FieldSet {
      * channels follow, and last those that are constant over space. Targets are ordered by
      * offset. */
     int inputs, targets;
-    /* steps: number of steps of a rollout (train.rollout); each step has one offset of targets.
-     * step_inputs, step_targets: numbers of inputs and of targets of one step. Inputs from
-     * step_inputs on are read from the data by later steps; `later` is the number of their offsets,
-     * which follow the first offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
+    /* Rollouts (train.rollout). steps: number of steps, each with one offset of targets.
+     * step_inputs, step_targets: numbers of inputs and of targets of one step. The inputs from
+     * index step_inputs on are those that later steps read from the data; later: number of their
+     * offsets, which follow the first offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* If data.predict is change: for each target the index of the input channel from which its

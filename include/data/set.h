@@ -91,7 +91,8 @@ typedef struct DataSet {
     int64_t stored_height, stored_width;
     /* stored images are (N,H,W,C); else (N,C,H,W) */
     bool channels_last;
-    /* model.classes, the number that the file gives, or 1 + the largest label; 0: float targets */
+    /* model.classes, the number that the file gives, or 1 + the largest label; tokens: vocab; 0:
+     * float targets */
     int64_t classes;
     /* Number of classes that the file itself lists or gives; labels beyond it are errors; 0:
      * unknown. */
@@ -222,9 +223,10 @@ Status data_set_check(const DataSet *set, int64_t classes);
  * may go unnoticed. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
-/* Sets layout[i], for each file i of the set, to a hash of the addresses of the file's arrays and
- * of their chunks. If the hash of a file has changed since a reader opened it, that reader reads
- * wrong bytes. Also changes the offsets of arrays in *set to those that the files have now. */
+/* Sets layout[i], for each file i of the set, to a hash of how the file stores its arrays: offsets
+ * and sizes of the arrays, and of some of their chunks. If the hash of a file has changed since a
+ * reader opened it, that reader reads wrong bytes. Also changes the offsets of arrays in *set to
+ * those that the files have now. */
 Status data_set_hash_layout(DataSet *set, uint64_t *layout);
 /* Returns the state of file i when the set was opened, borrowed, and the hash of its layout then;
  * NULL: sets of this kind do not keep them. */

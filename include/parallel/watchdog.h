@@ -15,9 +15,9 @@ typedef struct WatchdogOptions {
      * `owner`, or always if owner is NULL. Rank 0's values are used; borrowed. */
     const char *folder, *owner;
 } WatchdogOptions;
-/* Watches the progress that all ranks mark (base.h, Beat), through memory shared by a node's ranks
- * and datagrams between nodes. The watchdog ends the job, even where MPI_Abort hangs, in three
- * cases:
+/* Watches the progress that all ranks mark (base/beat.h, Beat), through memory shared by a node's
+ * ranks and datagrams between nodes. The watchdog ends the job, even where MPI_Abort hangs, in
+ * three cases:
  * - a rank is stopped or dead: the message has the last activity of the node's ranks;
  * - a node is silent: the message names the node;
  * - no rank has marked progress for hang_s seconds.

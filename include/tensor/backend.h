@@ -129,8 +129,8 @@ void backend_close(Backend **backend);
  * the backend's memory. With options.replay, the first capture_run only calls `work`, because
  * libraries initialise themselves then. The second records what `work` queues; it and all later
  * ones replay the recording. `work` must queue on the compute stream alone and have no other
- * effect. If a recording fails, one warning says so, and from then on all captures call `work` in
- * every step. */
+ * effect. If a recording fails, one warning says so, and from then on captures without a recording
+ * call `work` in every step. */
 typedef struct Capture {
     /* work has been called directly once */
     bool warm;
