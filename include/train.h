@@ -232,10 +232,12 @@ void trainer_pretend(Trainer *trainer, const PartSeconds *seconds);
 /* Makes the plans of all stages, [stages]. Release them with train_plans_free. */
 Status train_plans(const Trainer *trainer, Plan ***plan);
 void train_plans_free(const Trainer *trainer, Plan ***plan);
-/* Memory of a rank that runs a plan, in bytes by kind. Most kinds are those of the plan. data: the
- * loader's micro-batches. messages: includes the buffers of sums. program: the graph with the code
- * and objects of its kernels, measured before other kinds are allocated. all: the sum, without host
- * memory if the rank has a device. */
+/* Memory of a rank that runs a plan, in bytes by kind. Most kinds are those of the plan. gradients:
+ * includes those of deferred updates (grid.mode: stale). data: the loader's micro-batches, and the
+ * boxes, unpacked chunks and scratch memory of its threads; with a device only the micro-batches on
+ * the device. messages: includes the buffers of sums. program: the graph with the code and objects
+ * of its kernels, measured before other kinds are allocated. all: the sum, without host memory if
+ * the rank has a device. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
     /* average of parameters and running statistics (train.ema) */
@@ -249,8 +251,8 @@ typedef struct TrainBytes {
     /* Copy in host memory from which checkpoints are written; 0: there is no copy, and training
      * waits for saves. */
     size_t checkpoint;
-    /* Host memory of a run on a device: the loader's micro-batches, slices and messages that are
-     * copied through the host, and the copy for checkpoints; 0 without a device. */
+    /* Host memory of a run on a device: the loader's memory, slices and messages that are copied
+     * through the host, and the copy for checkpoints; 0 without a device. */
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
@@ -298,8 +300,8 @@ typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
 MemoryUse memory_use(void);
-/* Returns true if a step's results have the same bits on every grid; otherwise they are the same
- * only on grids with this number of replicas. */
+/* Returns true if a step's results have the same bits on every grid; otherwise train_bits_limit
+ * says on which grids. */
 bool train_same_bits(const Trainer *trainer);
 /* Explains why train_same_bits is false, and on which grids results have the same bits; NULL if
  * train_same_bits is true. Owner: the caller. */
@@ -412,19 +414,19 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * them; its arrays have the size of a full micro-batch. probability, (rows,
  * train_probability_count): the softmax of the outputs; for a loss of one logit z, 1 - sigmoid(z)
  * and sigmoid(z). Requires one rank and a batch of one micro-batch. Returns ERR_DATA if an output
- * is not finite. */
+ * is not finite, ERR_CONFIG if samples have a label for each token or pixel. */
 Status train_predict(Trainer *trainer, const Batch *samples, double *probability);
 /* Computes the outputs of a detector for samples as in train_predict; detector_boxes_find reads the
  * outputs. */
 Status train_detect(Trainer *trainer, const Batch *samples);
 /* Number of probabilities of a sample: the number of classes, or 2 for a loss of one logit. */
 int64_t train_probability_count(const Trainer *trainer);
-/* Prepares a set for a model that is made for train's samples: checks that the samples have the
- * same shape and type, and sets its mean and deviation to train's. Returns ERR_DATA with a message
- * that names the set. */
+/* Prepares a set for a model that is made for train's samples: checks that kind, shape and factor
+ * (scale) of the samples are the same, and that ids, tokens and columns have the same meaning; sets
+ * its mean and deviation to train's. Returns ERR_DATA with a message that names the set. */
 Status train_take_set(DataSet *set, const DataSet *train);
-/* train_take_set for a set to evaluate on: also checks that the targets have the same shape and
- * type, and enlarges train's buffers so that they can store the test set's ids. */
+/* train_take_set for a set to evaluate on: also checks that targets have as many numbers, and
+ * raises train->id_most to the test set's, so that buffers have space for its ids. */
 Status train_take_test_set(DataSet *test, DataSet *train);
 /* Sets the data set's mean and deviation to those in a checkpoint (input, of the file `path`), if
  * the file has them and the configuration does not set others. Logs a line if they differ from the

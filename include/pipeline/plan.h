@@ -382,7 +382,8 @@ int *graph_blocks(const Graph *graph, const int *first, int chunks);
 /* Plans stage options->stage of the grid. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-/* Bytes of all memory that this rank uses. */
+/* Bytes of the plan's memory on this rank, without sent_bytes and staged_bytes, which only some
+ * transports need. */
 size_t plan_bytes(const Plan *plan);
 /* The part of a parameter of this stage that replica dp_rank updates: elements *first .. *first +
  * *count - 1, where *first is a multiple of FLAT_CHUNK; all elements if nothing is sharded. A tied
