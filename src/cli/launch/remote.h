@@ -28,8 +28,9 @@ int remote_listen(char addresses[REMOTE_ADDRESSES]);
 /* Launcher: accepts a connection and reads its first message; returns the socket, or -1 if the peer
  * is not a rank of this launcher. Does not wait. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
-/* Rank: connects to the first of the addresses that answers within half a second. Sends the first
- * message. Returns the socket, or -1. */
+/* Rank: connects to the addresses, one after another, sends the first message, and waits for the
+ * token. Each address has half a second to connect and two to answer. Returns the socket of the
+ * first that answers, or -1. */
 int remote_connect(const char *addresses, const RemoteHello *hello);
 
 #endif

@@ -1,11 +1,11 @@
 /* Runs ranks to their end and passes signals on to them. A signal must not end a training at once:
  * mpirun would kill its ranks a second later and exit with 1. Therefore mpirun does not get the
  * signal. It gets SIGUSR1, which mpirun and srun forward to the ranks, and the ranks write a
- * checkpoint. A second SIGINT, SIGTERM or SIGQUIT ends mpirun: by SIGTERM, or by SIGHUP if all
- * ranks are on this host. The mpirun of a training whose ranks are all on this host blocks SIGINT
- * and SIGTERM, because systemd and PBS send them to every process when they end a job. Commands
- * other than trainings are ended by the first signal. mpirun does not get Ctrl-Z (SIGTSTP) from the
- * terminal either; this process passes it on. */
+ * checkpoint. A second SIGINT, SIGTERM or SIGQUIT ends mpirun: by SIGTERM, or by SIGHUP if mpirun
+ * blocks SIGTERM. The mpirun of a training blocks SIGINT and SIGTERM if Runner.local is set,
+ * because systemd and PBS send them to every process when they end a job. A single rank gets
+ * SIGKILL. Commands other than trainings are ended by the first signal. mpirun does not get Ctrl-Z
+ * (SIGTSTP) from the terminal either; this process passes it on. */
 #include "runner.h"
 #include "../private.h"
 
@@ -18,13 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Time in which further signals count as the same stop request: timeout and shells send a signal to
- * the process and, at the same time, to its group. */
+/* Time in which further signals count as the same stop request: the command `timeout`, and shells,
+ * send a signal to the process and, at the same time, to its group. */
 static const double SAME_REQUEST_S = 1;
 /* Time in which mpirun must end after a loss or a second stop request; normally it needs a second
  * or two. */
 static const double MPIRUN_END_MAX_S = 10;
-/* Time after a first signal in which ranks that have not completed a step may end by themselves. */
+/* Time after a first signal in which ranks may end by themselves if none has begun its first
+ * step. */
 static const double EARLY_END_S = 1;
 /* Time for which SIGCONT is sent repeatedly: a delayed mpirun may receive SIGTSTP and SIGCONT
  * together and pass them on in the wrong order. */
@@ -90,8 +91,8 @@ static bool take_signals(Runner *r, bool *end)
     return any;
 }
 
-/* True if the started mpirun blocks SIGINT and SIGTERM: the command is a training, with all ranks
- * on this host. */
+/* True if the started mpirun blocks SIGINT and SIGTERM: the command is a training, and the caller
+ * has set `local`. */
 static bool blocks_requests(const Runner *r)
 {
     return r->trains && r->local && !r->single;
@@ -145,9 +146,9 @@ static void pass_on(Runner *r, bool end)
         send_signal(r, r->trains ? SIGUSR1 : SIGTERM);
 }
 
-/* Finds ranks that are stopped or hang before their first step (in commands other than trainings:
- * at any time), and ends a training before its first step after a stop request, because there is
- * nothing to save. */
+/* Ends ranks that are stopped or hang before their first step (in commands other than trainings: at
+ * any time). Also ends a training for which a signal arrived before its first step, because there
+ * is nothing to save. */
 static void check_start(Runner *r)
 {
     if (!r->problem) {
@@ -215,12 +216,12 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Restores the signal mask from before runner_init, with exceptions for the mpirun of a training. A
- * signal would make mpirun end the job. Therefore signals that are no reason to end (SIGPIPE:
- * nobody reads the output) are blocked for mpirun; it unblocks all signals for its ranks. SIGUSR1,
- * which mpirun forwards, is ignored when mpirun starts: at its end mpirun sets it to be ignored
- * again, so that a late SIGUSR1 does not kill mpirun. The ranks do not ignore SIGUSR1, because
- * mpirun has set its own handler when it starts them. */
+/* Restores the signal mask from before runner_init, with exceptions for the mpirun or srun of a
+ * training. It would end the job at a SIGPIPE (nobody reads its output), so this signal is blocked;
+ * mpirun unblocks all signals for its ranks. mpirun also ignores SIGUSR1 until it sets the handler
+ * that forwards it. At its end it restores this state, so that a late SIGUSR1 does not kill it. The
+ * ranks do not ignore SIGUSR1: mpirun starts them while its handler is set, and exec replaces a
+ * handler by the default. */
 static void restore_signals(const Runner *r)
 {
     sigset_t blocked;
@@ -307,12 +308,14 @@ bool runner_pause(Runner *r, double seconds)
 
 bool runner_any_began(Runner *r)
 {
+    /* receives the messages that ranks sent before they ended */
     (void)watch_lost_rank(&r->watch);
     return r->single || r->watch.connected > 0;
 }
 
 bool runner_stopped_early(Runner *r)
 {
+    /* receives the messages that ranks sent before they ended */
     (void)watch_lost_rank(&r->watch);
     return r->trains && !r->problem && (r->first_signal || r->watch.stop_reported) &&
            r->watch.connected > 0 && !start_any_stepped(&r->watch);
@@ -320,6 +323,7 @@ bool runner_stopped_early(Runner *r)
 
 bool runner_may_have_failed_to_start(Runner *r, int code)
 {
+    /* receives the messages that ranks sent before they ended */
     (void)watch_lost_rank(&r->watch);
     bool killed = code >= 128 && code != 128 + SIGBUS;
     if (is_weft_status(code) || (killed && r->watch.connected > 0)) return false;

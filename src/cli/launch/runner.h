@@ -56,18 +56,22 @@ typedef struct Runner {
  * signals. */
 void runner_init(Runner *runner);
 /* Starts the command `words`, which runs `ranks` ranks, and waits for its end. trains: a first
- * signal asks the ranks to save a checkpoint, and a second SIGINT, SIGTERM or SIGQUIT ends them;
- * without trains, the first signal ends them. *code: the exit code as a shell reports it. Release
- * with runner_fini_run after the last query about these ranks. ERR_IO: no process could be made. */
+ * signal asks the ranks to save a checkpoint, or ends them if none has begun its first step, and a
+ * second SIGINT, SIGTERM or SIGQUIT ends them; without trains, the first signal ends them. *code:
+ * the worst status of the ranks if all have announced their end, else the exit code of the process
+ * as a shell reports it. Release with runner_fini_run after the last query about these ranks.
+ * ERR_IO: no process could be made. */
 Status runner_run(Runner *runner, char *const *words, int ranks, bool trains, int *code);
 void runner_fini_run(Runner *runner);
 /* Waits without running ranks; returns true as soon as a signal has arrived. */
 bool runner_pause(Runner *runner, double seconds);
-/* Called after the ranks have ended: true if any rank on this host had begun. */
+/* Called after the ranks have ended: true if any rank had connected to this process, or if a single
+ * rank was started. */
 bool runner_any_began(Runner *runner);
 /* True if the exit code may mean that mpirun could not start the ranks or that MPI could not
- * connect them. False if a known rank has passed MPI_Init, or if a process was killed by a signal
- * other than SIGBUS, which a full /dev/shm causes. */
+ * connect them. False if a known rank has passed MPI_Init, if this process received a signal, or if
+ * a rank was known and a process was killed by a signal other than SIGBUS, which a full /dev/shm
+ * causes. */
 bool runner_may_have_failed_to_start(Runner *runner, int code);
 /* True if a stop of a training was requested before its first step, by a signal to this process or
  * to a rank that has reported the signal. */

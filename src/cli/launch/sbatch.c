@@ -154,8 +154,8 @@ static Status check_device(const Config *config, const SbatchOptions *o)
 /* ---- arguments of the run ---- */
 
 /* Collects CONFIG and the words key=value, those given and those that the options imply. Tasks of
- * an array get their own names and seeds. train.threads is always written, so that results do not
- * depend on the number of a node's cores. */
+ * an array get their own names and seeds, so run.name is left out. Without --gpus, train.threads is
+ * always written, so that results do not depend on the number of a node's cores. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
                          char **argv, Words *w)
 {

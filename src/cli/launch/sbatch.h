@@ -18,7 +18,7 @@ typedef struct SbatchOptions {
 } SbatchOptions;
 /* Letters and digits, which have no special meaning for Slurm and the shell. */
 extern const char sbatch_letters[];
-/* Checks all texts except the time (sbatch_texts.c). ERR_USAGE. */
+/* Checks the texts in Slurm's notation except the time (sbatch_texts.c). ERR_USAGE. */
 Status sbatch_check_texts(const SbatchOptions *options);
 /* Reads a time and rounds it up to minutes, Slurm's unit. ERR_USAGE. */
 Status sbatch_read_minutes(const char *text, int64_t *minutes);

@@ -1,6 +1,6 @@
 /* Checks the names, sizes, lists of numbers and times that the user gives to weft sbatch in Slurm's
- * notation. These texts are written to the script's #SBATCH lines, so characters with a special
- * meaning for Slurm or the shell are refused. */
+ * notation. These texts are written to the script's #SBATCH and srun lines, so characters with a
+ * special meaning for Slurm or the shell are refused, except in --more. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -68,8 +68,8 @@ static bool skip(const char **at, char mark)
     return true;
 }
 
-/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, and %LIMIT at its
- * end. */
+/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, perhaps with %LIMIT at
+ * its end. */
 static bool is_array(const char *at)
 {
     long first, number;

@@ -60,8 +60,8 @@ void watch_fini(Watch *watch);
 /* Waits for signals and for messages of ranks, at most limit_ms (-1: no limit). Returns true if
  * there are signals. */
 bool watch_wait(Watch *watch, int limit_ms);
-/* Called after all ranks have ended: true if every rank announced its end; *status is then the
- * worst status among them. */
+/* Called after all ranks have ended: true if every rank announced its end, and none because of a
+ * stop before its first step; *status is then the worst status among them. */
 bool watch_all_ended(Watch *watch, Status *status);
 /* Called after all ranks have ended: returns the first rank of this host that ended without
  * announcing it, or NULL. */
