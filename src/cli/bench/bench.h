@@ -1,5 +1,5 @@
 /* Declarations shared by the benchmarks: timing on a backend, the rates of its matrix products and
- * copies, and filling memory with random numbers. */
+ * copies, memory and files of random numbers, times of steps, and parts of weft bench machine. */
 #ifndef WEFT_CLI_BENCH_H
 #define WEFT_CLI_BENCH_H
 
@@ -39,12 +39,12 @@ void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t l
 
 /* Times of the steps of a trainer. */
 typedef struct BenchSteps {
-    /* time of a step */
+    /* time of a step on this rank */
     double median_s, mean_s;
-    /* fraction of the steps' time in which the host waits for data, and fraction in which the
-     * compute stream waits for sums */
+    /* fraction of the steps' time in which this rank's host waits for data, and largest fraction,
+     * of all ranks, in which a compute stream waits for sums */
     double data_wait, sum_wait;
-    /* number of times that the compute stream waits for a sum in a step */
+    /* number of times that a compute stream waits for a sum in a step, the largest of all ranks */
     double sum_waits;
     /* fraction of the time for which stages are idle; NaN: not known */
     double bubble;
@@ -75,8 +75,9 @@ Status bench_check_servers(const Config *config, const char *verb);
 /* Parses the value of this flag; text NULL: input gets neither a shape nor tokens. ERR_USAGE. */
 Status bench_input_parse(const char *text, Input *input);
 /* If the input has a shape or tokens, generates a file of random samples on each node and makes it
- * the training set; path is then the name of the file, otherwise "". ERR_CONFIG: there is neither a
- * shape nor a data set. Collective. Release with bench_data_end, which removes the file. */
+ * the training set; path is then the name of the file, otherwise "". ERR_USAGE: such samples do not
+ * fit train.loss; ERR_CONFIG: there is neither a shape nor a data set. Collective. Release with
+ * bench_data_end, which removes the file. */
 Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
 void bench_data_end(const Job *job, const char *path);
 
@@ -90,9 +91,9 @@ Status bench_measure_links(const World *world, Backend *backend, Machine *machin
  * Collective. */
 void bench_measure_rates(const World *world, const char *set, const char *folder, Machine *machine);
 /* Measures Machine.overlap_compute: the time of the tasks of steps during sums over world's ranks,
- * divided by their time without sums; the mean over the ranks, and at least 1. The ranks are on
- * several nodes: on one node, nothing moves sums but the ranks that wait for them. steps: number of
- * steps of each kind. Collective. */
+ * divided by their time without sums; the mean over the ranks, from 1 to OVERLAP_MAX. The ranks are
+ * on several nodes: on one node, nothing moves sums but the ranks that wait for them. steps: number
+ * of steps of each kind. Collective. */
 Status bench_measure_overlap(Trainer *trainer, const World *world, int64_t steps, Machine *machine);
 
 /* Measures each memory-bound operation of the model, and the optimizer. Prints on rank 0 their

@@ -163,8 +163,8 @@ static Timed timed_sum(const CommTable *table, int bits)
                                            : SUM_NCCL_ALLREDUCE;
 }
 
-/* Measures the sums of all sizes over one transport. world: the ranks of `bench`, whose GPUs may be
- * joined by NCCL. */
+/* Measures the sums of all sizes over one transport. world: bench->world, or a world of the same
+ * ranks whose GPUs are joined by NCCL. */
 static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
                            CommTimes *times, int sizes)
 {

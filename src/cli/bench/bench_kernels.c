@@ -76,7 +76,7 @@ static const Layout layouts[] = {
     {"plain", 1}, {"blocks of 8", 8}, {"blocks of 16", 16}, {"channels last", 0}};
 
 typedef struct KernelsOptions {
-    /* CPU_BASE or a higher instruction set; -1: all */
+    /* index of an instruction set in CPU_SET_WORDS; -1: all sets */
     int cpu;
     int64_t threads;
     bool json;

@@ -108,6 +108,7 @@ static Status time_steps(Trainer *t, StepTimes *times)
 
 /* Times that a rank sends to rank 0. */
 typedef struct RankTimes {
+    /* times in the units of the fields of Machine with these names */
     double move_s_per_byte, action_s;
     TimeRange update_s, rest_s;
     /* bytes of the operations of the rank, as pack_operations returns them */
@@ -184,6 +185,7 @@ static void unpack_operations(Machine *machine, const char *packed, size_t bytes
     }
 }
 
+/* Returns a plus the share of b in a mean over `ranks` ranks. */
 static TimeRange range_mean(TimeRange a, TimeRange b, int ranks)
 {
     return (TimeRange){a.low + b.low / ranks, a.median + b.median / ranks, a.high + b.high / ranks};

@@ -26,7 +26,9 @@ typedef struct Scale {
     Machine machine;
     /* number of timed steps of a row, and of steps before them */
     int steps, warmup;
+    /* samples of a micro-batch, and TrainSizes.rows_per_sample */
     int64_t micro_batch, rows_per_sample;
+    /* row_name: result of bench_row_name */
     const char *row_name, *model, *precision, *device;
     /* rows of the table of strong scaling and of that of weak scaling, by ascending ranks, [count];
      * owned */
