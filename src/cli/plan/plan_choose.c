@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* If two forecasts differ by less than this fraction, it is not known which plan is faster. The
- * fraction is the largest error of a forecast from measured times in bench/results/forecast.md. */
+ * fraction is about the largest error of a forecast in bench/results/forecast.md. */
 static const double NEAR = 0.05;
 /* memory limit while plans are made; the memory of a plan is compared with the real limit
  * afterwards */

@@ -24,8 +24,8 @@ typedef struct ChooseFrom {
      * one JSON object is printed instead of text */
     bool any_bits, json;
 } ChooseFrom;
-/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan fits, or the machine's file lacks a time
- * that is needed. Collective on world, because its ranks agree on each plan. */
+/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan is allowed, fits in memory, and can be
+ * forecast from the machine's times. Collective on world, because its ranks agree on each plan. */
 Status plan_choose(const ChooseFrom *from, FILE *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* weft plan --json: one object with everything that the text shows, for all stages or only for the
- * stage of --stage. Bytes are per rank; bytes at the top level are those of the stage that needs
- * most memory. */
+/* weft plan --json: one object with most numbers of the text. --stage limits the list of stages,
+ * but not layers and messages. Bytes are per rank; bytes at the top level are those of the stage
+ * that needs most memory. */
 #include "plan_view.h"
 
 static void put_bytes(Json *json, const TrainBytes *b)

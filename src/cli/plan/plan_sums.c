@@ -1,5 +1,5 @@
-/* weft plan on the sums over replicas: prints their bytes and, if they are made with messages
- * between nodes, the number of messages, the number of partners and the estimated time. */
+/* weft plan on the sums over replicas: prints their bytes and, as if each replica were on a node of
+ * its own, the number of messages, the number of partners and the estimated time. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -35,7 +35,7 @@ Status view_parse_link(const char *text, Link *link)
 
 /* ---- counts ---- */
 
-/* The sums of a stage in one step. */
+/* The sums of a stage in one step or, in mode geo, at one sync point. */
 typedef struct StepSums {
     /* number of sums, and of the sums that use halving */
     int64_t count, halved;

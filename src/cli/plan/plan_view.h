@@ -82,11 +82,11 @@ double view_gathered_bytes(const PlanView *view);
 void plan_tables_text(const PlanView *view, FILE *out);
 void plan_tables_json(const PlanView *view, Json *json);
 
-/* plan_sums.c: prints the sums over replicas, if there are several replicas. */
-/* default of --link */
+/* plan_sums.c: default of --link */
 #define PLAN_LINK "2,12.5"
 /* Parses --link: microseconds per message, and GB/s. ERR_USAGE. */
 Status view_parse_link(const char *text, Link *link);
+/* Prints the sums over replicas, if there are several replicas. */
 void plan_sums_text(const PlanView *view, FILE *out);
 /* Returns the bytes of a stage that are summed in one step (gradients) or, in mode geo, at one sync
  * point (changes of parameters); 0 in mode async. */
