@@ -152,8 +152,8 @@ static Status take_names(Predict *p, const char *path)
     return st;
 }
 
-/* Describes samples by the training set, for a checkpoint without a description: an imported one,
- * or one of an earlier version of weft. */
+/* Describes samples by the training set, for a checkpoint without a description: one of a model of
+ * table rows, an imported one, or one of an earlier version of weft. */
 static Status take_training_set(Predict *p, const Config *config, const char *path)
 {
     if (!config->data.train)

@@ -87,7 +87,7 @@ Status predict_parse_samples(Predict *p);
 /* Returns the index of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
 /* Reads samples p->first to predict_last of a set, and calls take for each batch. The first and the
- * last batch may contain other samples, too. Returns the first error of take. */
+ * last batch may contain other samples, too. Returns the first error of reading or of take. */
 typedef Status PredictTake(void *user, const Batch *batch);
 Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user);
 /* Classifies the pictures of a set, or finds their boxes. */

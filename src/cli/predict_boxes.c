@@ -132,7 +132,8 @@ static void scale_box(double box[4], const PredictedPicture *picture, const Imag
     }
 }
 
-/* Draws the boxes; converts them to pixels of the drawing. */
+/* Writes a copy of the picture with its boxes to the folder of --draw. Converts box[] to pixels of
+ * the copy. */
 static Status draw_boxes(const Predict *p, const PredictedPicture *picture, DetectedBox *box,
                          int64_t count)
 {

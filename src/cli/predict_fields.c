@@ -345,8 +345,8 @@ static Status check_options(const Predict *p, const Config *config, int count, c
     return file_free_place(o->out, o->force);
 }
 
-/* Makes the named files the test set. If the checkpoint has means and deviations, drops the
- * training set, which is then not needed. */
+/* Makes the named files the test set. If the checkpoint describes its samples, drops the training
+ * set, which is then not needed. */
 static Status choose_data(Config *config, const char *checkpoint, int count, char *const *paths)
 {
     CheckpointMeta meta;

@@ -19,8 +19,8 @@ typedef struct Pictures {
     Batch batch;
     /* path of each picture in batch; borrowed */
     const char **path;
-    /* status for the pictures that could not be read: ERR_DATA if one of them has it, else the
-     * status of the last one */
+    /* error of the pictures that could not be read: ERR_DATA if any of them had it, else that of
+     * the last one; OK: there were none */
     Status status;
     /* number of pictures that could not be read */
     int unreadable;
@@ -62,6 +62,7 @@ static Status predict_batch(Pictures *p)
     if (p->batch.rows == 0) return OK;
     if (predict->boxes) {
         TRY(train_detect(predict->trainer, &p->batch));
+        /* a detector's batch has one picture (predict.c), which p->picture still holds */
         const PredictedPicture picture = {.path = p->path[0],
                                           .sample = -1,
                                           .width = p->picture.width,

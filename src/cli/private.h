@@ -47,12 +47,14 @@ typedef struct Input {
 /* Parses the value of --input. ERR_USAGE: it has none of the forms of INPUT_VALUE. */
 Status input_parse(const char *text, Input *input);
 /* Describes a training set without a file, of `samples` samples of this kind. Their labels have
- * model.classes classes (mse: targets have model.classes numbers); tokens are below model.vocab.
- * ERR_USAGE: the configuration does not set model.classes or model.vocab. */
+ * model.classes classes, or their targets model.classes numbers if the loss reads targets; tokens
+ * are below model.vocab or, if only model.size is set, below GPT-2's vocabulary. ERR_USAGE: the
+ * number of classes, of numbers in a target or of different tokens is unknown. ERR_CONFIG: labels
+ * of pixels have too many classes. */
 Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Opens data.train, whose samples must all have the same size; used if --input is not given.
- * ERR_NOINPUT: data.train is not set, or the file is missing; ERR_CONFIG: its pictures have several
- * sizes and are not cropped. The message suggests --input. */
+/* Opens data.train; used if --input is not given. ERR_NOINPUT: data.train is not set, or the file
+ * is missing; ERR_CONFIG: its pictures have several sizes, and no key gives the size that the model
+ * takes. The message suggests --input. */
 Status input_open_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
@@ -61,9 +63,9 @@ typedef struct Job {
     Config *config;
     World world;
 } Job;
-/* Reads the configuration and starts MPI. argv: CONFIG [key=value ...]. If any rank finds an error
- * in the configuration, all ranks fail with the same message. Release with job_close, after a
- * failure too. Collective. */
+/* Reads the configuration, starts MPI, and calls job_check_same. argv: CONFIG [key=value ...]. If
+ * any rank finds an error in the configuration, all ranks fail with the same message. Release with
+ * job_close, after a failure too. Collective. */
 Status job_open(Job *job, int argc, char **argv);
 /* Passes an error that this rank found before job_open (fail_message is set) to the other ranks,
  * which are in job_open or in this function; starts and ends MPI for this. Returns the status that
@@ -78,8 +80,9 @@ Status job_find_checkpoint(const Job *job, const char *given, char **path);
 /* Checks that a verb's output file does not replace an input. out: may be NULL. ERR_USAGE: out is a
  * data set or a checkpoint that the configuration names. */
 Status job_check_output(const Config *config, const char *out);
-/* Sets the configuration to no servers, synchronous tables and no train.ema, for a verb that
- * updates no parameters. */
+/* Sets the configuration to no servers, synchronous tables, no train.ema, and neither log nor
+ * replay of the order of requests (run.order_log, run.replay), for a verb that updates no
+ * parameters. */
 void job_drop_servers(Config *config);
 /* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples.
  * The optimizer is replaced by one without state, because only training needs its memory. */
@@ -121,8 +124,9 @@ void words_free(char **word);
 /* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with an exit code
  * derived from mpirun's. Returns ERR_IO if no process could be made. */
 Status launch_ranks(const Ranks *ranks);
-/* Sets environment variables of MPI and OpenMP for ranks on this host. Warns if there are more
- * ranks than cores. threads: of each rank; 0: its share of the cores. */
+/* Sets environment variables of Open MPI for ranks on this host. Outside of batch jobs it also sets
+ * those of OpenMP, and warns if there are more ranks than cores. threads: of each rank; 0: its
+ * share of the cores. */
 void launch_prepare(int ranks, int threads);
 /* Returns the command that runs this program on `ranks` ranks; for one rank it has no mpirun.
  * words: main's arguments; -n is left out. Release with words_free. */
@@ -163,14 +167,15 @@ typedef struct DataWords {
 } DataWords;
 /* Finds the data sets that a verb is called with, and the keys that describe them. argv is either
  * FILE [TEST] [key=value ...], with at most `most` (1 or 2) files, or CONFIG.yaml [key=value ...]
- * with the keys data.train and data.test. The caller owns *config. ERR_CONFIG; ERR_USAGE: too many
- * files. */
+ * with data.train, data.test or both. The caller owns *config. ERR_CONFIG: neither is set;
+ * ERR_USAGE: too many files. */
 Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config);
 /* Opens set i of the words, with the times that the configuration selects. */
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);
 /* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
- * `count` key=value overrides; train.rollout becomes 1. ERR_CONFIG: the checkpoint has no
- * configuration, like an imported one. The caller owns *config. */
+ * `count` key=value overrides; train.rollout becomes 1. With config_file, the widths of a pruned
+ * model still come from the checkpoint. ERR_CONFIG: the checkpoint has no configuration, like an
+ * imported one. The caller owns *config. */
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,
                               int count, char **overrides);
 

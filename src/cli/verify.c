@@ -265,7 +265,8 @@ static Status check_tune(const Config *config)
                            "record of a run (runs/NAME/algorithms.txt), or off");
 }
 
-/* Makes a folder next to run.dir, where there is space for runs and which other nodes can see. */
+/* Makes the folder v->dir next to run.dir, where there is space for runs and which other nodes can
+ * see. Calls check_tune first. */
 static Status make_folder(Verification *v)
 {
     Config *config = NULL;
