@@ -1,6 +1,7 @@
-/* Checks that all ranks run the same program with the same libraries on processors of the same
- * model. Versions are compared by the text that libraries report, files by a hash of their content,
- * because another build of the same version may round differently. */
+/* Compares the program, its libraries and the processor model of all ranks. Versions are compared
+ * by the text that libraries report. Files that have the same name on several ranks are compared by
+ * a hash of their content (of large files: of samples of it), because another build of the same
+ * version may round differently. */
 #include "measurements.h"
 #include "private.h"
 
@@ -39,7 +40,7 @@ static const LineKind line_kinds[] = {
     {"", SEVERITY_FATAL, "one version on all nodes: module list; echo $LD_LIBRARY_PATH"},
 };
 
-/* Sets line[0] and line[1] to the first line of a and of b that differs. */
+/* Sets line[0] and line[1] to the first line of a, and of b, in which a and b differ. */
 static void find_difference(const char *a, const char *b, char line[2][160])
 {
     size_t x = 0, y = 0;
@@ -84,8 +85,8 @@ const Check check_versions = {
 
 /* ---- files ---- */
 
-/* Adds a loaded file, with a hash of its size and content. Called by dl_iterate_phdr, first for the
- * program, then for its libraries. */
+/* Adds a loaded file, with a hash of its size and content (file_describe). Called by
+ * dl_iterate_phdr, first for the program, then for its libraries. */
 static int add_file(struct dl_phdr_info *info, size_t size, void *user)
 {
     Libraries *libraries = user;

@@ -131,7 +131,8 @@ static double judge_paths(const Allocation *a, const Network *n, const PairMetri
     return median_pair;
 }
 
-/* Returns the median of all pairs; 0 if there are none. */
+/* Judges the nodes, and then the pairs of good nodes. Returns the median of all pairs; 0 if there
+ * are none. */
 static double judge_pairs(const Allocation *a, const void *all, const PairMetric *metric,
                           Report *report)
 {

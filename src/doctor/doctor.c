@@ -179,8 +179,8 @@ static void measure(Doctor *d, const Check *check, Deadline *deadline, Measured 
     world_barrier(world);
 }
 
-/* Finds the leader of this rank's node and sets d->is_leader. places: filled on rank 0 with the
- * places of all ranks. */
+/* Finds the leader of this rank's node and sets d->is_leader. places: filled on every rank with the
+ * places of all ranks. Collective. */
 static void find_places(Doctor *d, Place *places)
 {
     Place mine = {.node_size = d->world.node_size};

@@ -1,5 +1,6 @@
-/* One struct for each check: what a rank measures for it. The structs hold no pointers and are sent
- * to rank 0 as bytes. If a struct describes a node, only that of the node's leader is judged. */
+/* The structs that ranks measure; several checks may judge the same one. They hold no pointers and
+ * are sent to rank 0 as bytes. If a struct describes a node, only that of the node's leader is
+ * judged. */
 #ifndef WEFT_DOCTOR_MEASUREMENTS_H
 #define WEFT_DOCTOR_MEASUREMENTS_H
 
@@ -69,6 +70,7 @@ typedef struct Libraries {
     int count;
     struct LoadedFile {
         char name[NAME_BYTES];
+        /* hash of file_describe's text */
         uint64_t hash;
     } file[LIBRARIES_MAX];
 } Libraries;
@@ -112,6 +114,7 @@ typedef struct Quota {
     /* seconds from the beginning of doctor_run to this measurement */
     double elapsed_s;
 } Quota;
+/* Result of memory_rate, which measures STREAM's triad. */
 typedef struct Triad {
     double bytes_per_s;
 } Triad;

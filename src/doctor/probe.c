@@ -53,8 +53,8 @@ static void measure_space(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-/* The functions try_* print what they measure and return the errno of the call that failed, or 0.
- * try_locks returns nothing, because the test goes on if locks fail. */
+/* The functions try_* print what they measure. try_sync, try_write and try_read return the errno of
+ * the call that failed, or 0. The test goes on if locks fail. */
 static void try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
