@@ -14,7 +14,7 @@ typedef struct Series {
     char *key;
     /* steps and values, [count]; owned */
     double *step, *value;
-    /* count may be 0 if nulls is not */
+    /* number of values, 0 if all are null; number of values for which there is room */
     int count, capacity;
     /* number of lines in which the value is null, which stands for NaN and infinities */
     int nulls;
