@@ -43,7 +43,7 @@ typedef struct Runner {
     bool trains;
     /* signal that killed the process; 0: none */
     int killed_by;
-    /* why this process killed ranks during their start; NULL: it did not kill any; owned */
+    /* why this process killed ranks that were stopped or hung; NULL: it did not kill any; owned */
     char *problem;
     /* observes the start of ranks; the caller sets hosts and calls start_watch_set_id */
     StartWatch start_watch;
