@@ -79,8 +79,8 @@ void predict_print_picture(const Predict *p, const char *path, int64_t sample,
 /* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues
  * with the others. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Opens the data sets among the files, and adapts p->set to them. Called before the trainer is
- * made. ERR_USAGE: --samples does not fit them. */
+/* Parses --samples, opens the data sets among the files, and raises p->set.id_most to the largest
+ * of them. Called before the trainer is made. ERR_USAGE: --samples does not fit them. */
 Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
 /* Parses --samples, "7" or "0-7", to p->first and p->last. ERR_USAGE. */
 Status predict_parse_samples(Predict *p);

@@ -43,7 +43,8 @@ typedef struct Fields {
 
 /* Writes the time of a sample; returns text. */
 const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT]);
-/* Writes a picture to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists; ERR_IO. */
+/* Writes a picture to DIR/NAME-SAMPLE.png, with DIR from --png; a slash in NAME becomes "_".
+ * ERR_USAGE: the file exists, and --force is not given; ERR_IO. */
 Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
 /* ---- label fields: predict_labels.c ---- */
