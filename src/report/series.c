@@ -112,7 +112,7 @@ static Status read_lines(RunFiles *run, const char *path)
 }
 
 /* Returns about the last `most` bytes of a text file, beginning with a whole line; "" if the file
- * cannot be read. The caller owns the text. */
+ * cannot be read or has more than TEXT_BYTES. The caller owns the text. */
 static char *text_end(const char *folder, const char *name, size_t most)
 {
     char *path = mem_format("%s/%s", folder, name), *text = NULL;
