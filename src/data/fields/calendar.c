@@ -30,7 +30,7 @@ static bool before_gregorian(Date d)
     return d.day < FIRST_GREGORIAN_DAY;
 }
 
-/* Returns the days of a month, 1 to 12. */
+/* Returns the number of days of a month; month: 1 to 12. */
 static int month_days(Calendar calendar, int year, int month)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};

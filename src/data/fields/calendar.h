@@ -16,27 +16,31 @@ typedef enum Calendar {
 } Calendar;
 
 /* Units of a coordinate: its value v means the time origin + v * unit. Times are in seconds since
- * 1970-01-01 00:00, with the days that the calendar has between that date and the time. */
+ * 1970-01-01 00:00 of the same calendar, in which each day has 86400 seconds. */
 typedef struct TimeUnits {
     Calendar calendar;
+    /* length of the unit, and the time that the value 0 means; in seconds */
     double unit, origin;
 } TimeUnits;
+/* bytes of the text of time_text, with the final zero */
 enum { TIME_TEXT = 40 };
 /* Returns CF's name of a calendar. */
 const char *calendar_name(Calendar calendar);
 
-/* Does the text have the form of a time's units: a word, "since", a date? */
+/* Does the text contain " since ", not at its beginning, as a time's units do? */
 bool time_units_like(const char *units);
-/* Reads units and calendar ("": standard). Units without a date, "s", count from 1970-01-01.
+/* Reads units and calendar ("": standard). Units without a date, as "s", count from 1970-01-01.
  * ERR_DATA: the message says what is wrong, but not in which file. */
 Status time_units_read(const char *units, const char *calendar, TimeUnits *time);
-/* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the beginning of the next day
- * if there is no clock time, else *begin. False: the text is no date of the calendar. */
+/* Reads "2001-12-31" or "2001-12-31 18:00". *begin is the time; *end is the beginning of the next
+ * day if the text has no clock time, else it is *begin. False: the text is no date of the calendar,
+ * or the text after the date is no clock time. */
 bool time_read(Calendar calendar, const char *text, double *begin, double *end);
 /* Returns the fraction of the year that has passed at a time, which is in seconds as in TimeUnits:
  * from 0 to below 1. */
 double year_fraction(Calendar calendar, double seconds);
-/* Writes a time, which is in seconds as in TimeUnits, as 2000-01-31 06:00:00; returns text. */
+/* Writes a time in seconds as in TimeUnits, rounded to whole seconds, as 2000-01-31 06:00:00; from
+ * 2e11 s before or after 1970 on, as a number of seconds. Returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);
 
 #endif

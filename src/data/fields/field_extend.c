@@ -136,8 +136,8 @@ static int leave_misfits_out(const DataSet *set, const Config *config, const Fie
     return misfits;
 }
 
-/* Opens the members of a set and the files that join, in the order of their paths. *added: number
- * of files that join; 0: nothing is opened. */
+/* Opens the members of a set and the files that join, in the order of `found`. *added: number of
+ * files that join; 0: nothing is opened. */
 static Status open_joined(DataSet *next, const Config *config, const FieldPaths *found,
                           const Membership *membership, int *added)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const double DAY_S = 86400;
-/* time in seconds above which a year cannot be found */
+/* distance of a time from 1970, in seconds, from which on it is no date; as in time_text */
 static const double TIME_MOST = 2e11;
 
 typedef struct Extra {
@@ -66,7 +66,8 @@ static double day_turns(const FieldSet *f, const FieldVariable *v, double time, 
     return time / DAY_S - floor(time / DAY_S);
 }
 
-/* Returns mean solar time, which is an hour later for each 15 degrees to the east. */
+/* Returns mean solar time as a fraction of a day, with any whole number of days added. It is an
+ * hour later for each 15 degrees to the east. */
 static double local_day_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     return day_turns(f, v, time, at) + longitude_turns(f, v, time, at);
@@ -118,6 +119,7 @@ Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVari
     v->made = (int8_t)(kind + 1);
     v->is_scalar = kinds[kind].along == FIELD_DIMS;
     v->is_static = !kinds[kind].needs_time;
+    /* the sine and the cosine of an angle are two levels */
     v->levels = kinds[kind].is_angle ? 2 : 1;
     for (int i = 0; i < v->levels; ++i) {
         v->level[i] = (int16_t)i;
@@ -198,6 +200,7 @@ void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, do
     const Extra *kind = &kinds[v->made - 1];
     const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
     const int64_t n = kind->along == FIELD_ROW ? rows : kind->along == FIELD_COLUMN ? columns : 1;
+    /* [levels][n]: sines, then cosines; or the values of a channel that is no angle */
     double *value = mem_new((size_t)(2 * n) * sizeof *value);
     for (int64_t i = 0; i < n; ++i) {
         value[i] = kind->value(f, v, time, i);

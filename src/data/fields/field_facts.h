@@ -53,8 +53,8 @@ typedef struct FieldVariableFacts {
     double level[FIELD_COORDINATES];
     /* hash of the coordinates of rows and columns; 0: these have none */
     uint64_t grid_hash;
-    /* hash of the values, as readers return them; 0: the variable is not static and has time, or
-     * FieldFactsRequest.hash_values is false */
+    /* hash of the values, at the first time if they have times, as readers return them; 0: the
+     * variable is not static and has time, or FieldFactsRequest.hash_values is false */
     uint64_t value_hash;
 } FieldVariableFacts;
 
@@ -75,7 +75,7 @@ typedef struct FieldFacts {
     double flag[FIELD_CLASSES];
     char meanings[FIELD_MEANINGS];
     struct stat stat;
-    /* hash of the addresses of the arrays, as in field_hash_layout */
+    /* hash of how the arrays are stored, as in field_hash_layout */
     uint64_t layout;
     /* facts of each variable of the request */
     FieldVariableFacts variable[FIELD_VARIABLES];
@@ -89,8 +89,8 @@ typedef Status FieldFactsTake(void *user, int file, const FieldFacts *facts, con
  * ERR_IO, ERR_NOINPUT, and the errors of take. */
 Status field_facts_each(const FieldFactsRequest *request, char *const *path, int count,
                         FieldFactsTake *take, void *user);
-/* Reads one file in this process: for the separate process, and for tests. *times: the values of
- * the coordinate of time, owned by the caller, also after an error. */
+/* Reads one file in the calling process, which is a separate process or a test. *times: the values
+ * of the coordinate of time, NULL if there are none; owned by the caller, also after an error. */
 void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
                       double **times);
 

@@ -53,7 +53,8 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
     return OK;
 }
 
-/* Copies dimensions and levels of a variable from the first file. */
+/* Copies dimensions, units, storage and levels of a variable from the first file, and checks that
+ * they fit its role. */
 static Status copy_variable(const Opening *o, int i)
 {
     FieldVariable *v = &o->f->variable[i];

@@ -13,8 +13,8 @@ enum {
      * that HDF5 has open */
     OPEN_MOST = 128,
     HDF5_MOST = 64,
-    /* bytes of HDF5's caches of chunks: of all variables of all open files; the smallest and the
-     * largest cache of one variable of a file */
+    /* bytes of HDF5's caches of chunks. CACHES_BYTES: all variables of all open files, unless
+     * CACHE_LEAST makes them larger; CACHE_LEAST, CACHE_MOST: one variable of one file */
     CACHES_BYTES = 1 << 30,
     CACHE_LEAST = 1 << 20,
     CACHE_MOST = 32 << 20,

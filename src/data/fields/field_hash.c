@@ -1,4 +1,4 @@
-/* Hashes a set of fields: its content, and the addresses of its arrays in their files. */
+/* Hashes a set of fields: its content, and how its arrays are stored in a file. */
 #include "fields_private.h"
 
 #include <string.h>

@@ -15,8 +15,8 @@ typedef struct Opening {
     const ConfigVariable *entry[FIELD_VARIABLES];
     /* the entry of a mask that is not in data.variables */
     ConfigVariable mask;
-    /* number of variables in data.variables; the variable of data.mask follows them if it is not
-     * among them */
+    /* number of variables of data.variables without extra channels; the variable of data.mask
+     * follows them if it is not among them */
     int listed;
     FieldFactsRequest request;
     /* owned: paths of all files */

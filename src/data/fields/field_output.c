@@ -120,7 +120,8 @@ static bool same_axis(const Axis *a, const Axis *b)
            (!a->value || !memcmp(a->value, b->value, (size_t)a->length * sizeof *a->value));
 }
 
-/* Adds an axis, or finds an equal axis, and returns its index. Takes ownership of axis->value. */
+/* Adds an axis, or finds an equal axis, and returns its index. An axis whose name another axis has
+ * gets a number, "lat_2". Takes ownership of axis->value. */
 static int add_axis(FieldOutput *o, Axis *axis)
 {
     char name[sizeof axis->is.name];

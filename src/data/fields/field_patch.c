@@ -1,5 +1,5 @@
 /* Patches of fields (data.patch). In training a sample is cut out at a place that is drawn from
- * (seed, epoch, sample), so it is the same for any division of the ranks. In evaluations the fields
+ * (seed, epoch, sample), so it is the same on any grid of ranks. In evaluations the fields
  * are covered by tiles, row by row:
  *
  *     0   p   2p H-p

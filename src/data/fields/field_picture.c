@@ -1,4 +1,5 @@
-/* Draws the fields of a sample: input, prediction, truth and their difference. */
+/* Draws the fields of a sample: input, prediction, truth, and prediction - truth; if they are
+ * labels, where the prediction is wrong. */
 #include "data/field_picture.h"
 
 #include <math.h>

@@ -15,6 +15,7 @@
 enum { PIECES_MOST = 4096 };
 
 struct FieldReader {
+    /* copy, which borrows the set's block */
     DataSet set;
     /* owned */
     FieldFiles *files;
@@ -238,7 +239,8 @@ static void normalise(float *to, const double *from, int64_t n, double mean, dou
         to[i] = isnan(from[i]) ? missing : (float)((from[i] - mean) * factor);
 }
 
-/* Reads the inputs to `plane`, in double precision, and to x, which may be NULL. */
+/* Reads the inputs to `plane`, in double precision and in the variables' units, and to x, which may
+ * be NULL. */
 static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalised, double *plane,
                           float *x)
 {

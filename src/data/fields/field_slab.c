@@ -1,6 +1,7 @@
 /* Finds the slab of an array to read, and its pieces in a contiguous array; unpacks its numbers.
- * Rows of at most ROW_BYTES are read with all their columns, so that neighbouring rows are one
- * piece, because one more call costs more than reading columns that are not needed. */
+ * Rows of a contiguous array are read with all their columns if they have at most ROW_BYTES bytes:
+ * neighbouring rows are then one piece, and reading columns that are not needed costs less than one
+ * more call. */
 #include "field_slab.h"
 
 #include <math.h>

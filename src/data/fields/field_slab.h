@@ -5,7 +5,7 @@
 
 #include "field_files.h"
 
-/* Rows and columns of a grid. */
+/* A rectangle of a grid: its first row and column, and its numbers of rows and columns. */
 typedef struct FieldWindow {
     int64_t row, column, rows, columns;
 } FieldWindow;

@@ -113,7 +113,7 @@ int64_t data_fields_blocks(const DataSet *set)
 }
 
 /* Adds the values of a variable at a frame, and its changes from this frame on, to the moments of
- * the variable's rows. */
+ * the variable's rows. now, then: scratch memory for the values at both ends of a change. */
 static Status measure_frame(const Measuring *m, int variable, const FieldSegment *s, int64_t frame,
                             double *now, double *then, FieldMoments *moments)
 {

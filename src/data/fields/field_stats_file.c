@@ -1,5 +1,5 @@
 /* The file of data.stats, which `weft data stats` writes: YAML, one line for each variable and
- * level,
+ * level, and for each change that the set predicts,
  *   statistics:
  *     - {variable: "u", level: 500, units: "m s-1", mean: 3.2, deviation: 8.1}
  *     - {variable: "u", level: 500, change: "6h", units: "m s-1", mean: 0.01, deviation: 1.4}
@@ -24,6 +24,7 @@ typedef struct Entry {
 
 /* ---- writing ---- */
 
+/* Would two rows be lines of the same variable, level and change? */
 static bool same_name(const FieldSet *f, const FieldStat *a, const FieldStat *b)
 {
     const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];

@@ -1,7 +1,7 @@
 /* Writes NetCDF-4 files: HDF5 files with named dimensions, coordinates and attributes, which the
  * netCDF library, xarray and others open as their own (NetCDF User's Guide, "File Structure and
  * Performance", NetCDF-4/HDF5 format; HDF5 Dimension Scale Specification 1.0; CF Conventions 1.8).
- * The caller describes the whole file first; then it appends rows. Without deflate and without
+ * The caller describes the whole file first; then it writes rows. Without deflate and without
  * unlimited dimensions the arrays are contiguous and aligned, so that ranks may read them by
  * offset. Times of creation are not stored: equal calls write equal bytes. */
 #ifndef WEFT_DATA_FIELDS_NETCDF_WRITE_H

@@ -6,7 +6,8 @@
 #include "../data_private.h"
 
 /* Opens the scale of each dimension of a data set, by the attribute DIMENSION_LIST; -1: a dimension
- * has no scale. Returns false if the attribute is damaged. The caller calls scales_close. */
+ * has no scale. Returns false if the attribute is damaged. The caller calls scales_close in both
+ * cases. */
 bool scales_open(hid_t dataset, int ndim, hid_t scale[SHAPE_DIMS]);
 void scales_close(hid_t scale[SHAPE_DIMS]);
 /* Writes the name of a scale without its groups, "time"; "": `scale` is -1. Returns false if the
