@@ -24,8 +24,9 @@ void csv_texts_add(CsvTexts *texts, const char *text);
 bool csv_texts_contain(const CsvTexts *texts, const char *text, size_t length);
 void csv_texts_fini(CsvTexts *texts);
 
-/* Options shared by the verbs that import text tables (a verb's field `common`), and their flags
- * except -o. */
+/* Options shared by the verbs that import text tables (a verb's member `common`), and their flags
+ * except -o. test_help, share_help: help of --test and --test-share; share: default of
+ * --test-share. */
 typedef struct CsvOptions {
     const char *out, *test;
     FlagList test_files;
@@ -113,14 +114,15 @@ typedef struct CsvReader {
     char *at, *end;
     /* owned: values of the last record read */
     CsvValue *value;
+    /* number of values of a record; 0: not known yet */
     int width;
     /* bytes that end an unquoted value (line break, separator, quote), each repeated in all eight
      * bytes */
     uint64_t stop[3];
 } CsvReader;
 /* Begins to read a block; a header is read as its first record. Records must have as many values as
- * the file's first record. any_width: records may have any number of values up to
- * CSV_COLUMNS_MAX. */
+ * the file's first record. any_width: the file's columns are not known yet, and records may have
+ * any number of values up to CSV_COLUMNS_MAX. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block,
                      bool any_width);
 void csv_reader_fini(CsvReader *reader);
@@ -169,7 +171,8 @@ typedef struct CsvVocab {
  * first: position of the first record with the value; the smallest position is kept. false: too
  * many different values. */
 bool csv_vocab_add(CsvVocab *vocab, const CsvValue *value, uint64_t first, int64_t count);
-/* Returns a value's id, or `unknown`. */
+/* Returns a value's id, or `unknown`. The bytes after the value must be readable as in
+ * csv_vocab_add. */
 uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t unknown);
 /* Adds the words of other with their occurrences. false: too many different values. */
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);

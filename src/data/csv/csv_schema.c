@@ -44,8 +44,8 @@ static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
     return c;
 }
 
-/* Computes the fields that follow from all columns: numbers of columns, slots, seeds, and the first
- * bytes of missing values. */
+/* Computes the members that follow from all columns: numbers of columns, slots, seeds, and the
+ * first bytes of missing values. */
 static void complete_schema(CsvSchema *s)
 {
     s->numbers = s->categories = s->file_columns = 0;

@@ -8,8 +8,9 @@
 typedef enum CsvType { CSV_IGNORE, CSV_LABEL, CSV_NUMBER, CSV_CATEGORY } CsvType;
 /* How the text of a category becomes an id. */
 typedef enum CsvIdRule {
-    /* index in the field's vocabulary, which is in order of first occurrence in the training files
-     * (CSV_IDS_FIRST), or sorted by bytes (CSV_IDS_SORTED) */
+    /* first id of the field + 2 + index in its vocabulary, which is in order of first occurrence in
+     * the training files (CSV_IDS_FIRST), or sorted by bytes (CSV_IDS_SORTED); the first two ids of
+     * the field are for missing and for unknown values */
     CSV_IDS_FIRST,
     CSV_IDS_SORTED,
     /* hash: CSV_IDS_HASH, in the field's own range of ids; CSV_IDS_HASH_SHARED, in one range that
@@ -34,21 +35,24 @@ typedef struct CsvColumn {
     bool optional;
     /* index of the value in a record; -1: found by the name in the header */
     int position;
-    /* views: a column with key `of` reads the values of an earlier column. Index of that column, or
-     * -1; index of the next view of the same column, or -1 */
+    /* A column with key `of` is a view: it reads the values of an earlier column. view_of: index of
+     * that column. next_view: index of the first view of this column or, if this is a view, of the
+     * next view of the same column. -1: none */
     int view_of, next_view;
-    /* index among the numbers, or among the categories */
+    /* CSV_NUMBER: index among the numbers; CSV_CATEGORY: index among the categories */
     int slot;
     /* label: the texts that mean 0 and 1 */
     CsvTexts label_text[2];
-    /* The fields up to `range` are for numbers. has_fill: `fill` replaces a missing value. log: x
+    /* Members up to `range` are for numbers. has_fill: `fill` replaces a missing value. log: x
      * becomes log(1 + max(x, 0)). Then, scaled: x becomes (x - min) / range; or standardised: x
-     * becomes (x - mean) / deviation. whole: fractions are errors. */
+     * becomes (x - mean) / deviation. whole: a value that is no whole number of 64 bits is an
+     * error. */
     bool has_fill, log, standardised, scaled, whole;
     double fill, min, range;
-    /* The fields from here on are for categories. */
+    /* Members from here on are for categories. */
     CsvIdRule id_rule;
-    /* for hashes: number of the field's ids; seed */
+    /* CSV_IDS_HASH: number of the field's ids. Both hash rules: seed, a hash of the column's
+     * name */
     uint64_t id_count, seed;
     /* values that occur fewer than min_count times are unknown */
     int64_t min_count;
@@ -56,8 +60,8 @@ typedef struct CsvColumn {
 typedef struct CsvSchema {
     /* owned: path for messages, and the schema's YAML text */
     char *path, *text;
-    /* for messages about short records: what a record should have; NULL: the message cites the
-     * schema */
+    /* text for the message about a first record with too few values: its proper content;
+     * NULL: the message names the schema's column; borrowed */
     const char *expected_record;
     /* byte between values */
     char separator;
@@ -85,14 +89,16 @@ typedef struct CsvSchema {
     /* size of the range of ids that all fields share; 0: each field has its own */
     uint64_t shared_ids;
 } CsvSchema;
-/* Reads a schema from a YAML file. ERR_CONFIG with file, line, column. Release with
+/* Reads a schema from a YAML file. ERR_CONFIG with file, line, column: the schema is wrong;
+ * ERR_NOINPUT, ERR_IO, ERR_DATA: the file cannot be opened or read, or is too large. Release with
  * csv_schema_fini, also after a failure. */
 Status csv_schema_read(CsvSchema *schema, const char *path);
 /* Parses a schema from a text of `bytes` bytes and a final zero byte; takes ownership of text.
  * Errors and release as for csv_schema_read. */
 Status csv_schema_parse(CsvSchema *schema, const char *path, char *text, size_t bytes);
 void csv_schema_fini(CsvSchema *schema);
-/* Makes the label column optional and ignores it, for tables without labels. */
+/* Ignores the label column, for tables without labels; the column may then be missing from files,
+ * unless a column with key `of` reads it. */
 void csv_schema_ignore_label(CsvSchema *schema);
 /* Returns whether values can only be converted with vocabularies, means or deviations, which come
  * from a first pass over the training files. */
@@ -106,17 +112,17 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* path of the test set; NULL: no test set. The test set is made of test_count separate files;
-     * if test_count is 0, of the last records of the training files, a fraction test_share of
-     * them. */
+    /* path of the test set; NULL: no test set. It is made of the test_count files in test_file; if
+     * test_count is 0, it is the last part of the training records, a fraction test_share. */
     const char *test;
     const char *const *test_file;
     int test_count;
     double test_share;
     int threads;
+    /* existing files `out` and `test` are replaced */
     bool force;
 } CsvImport;
-/* Number of records imported, bytes of text read in the second pass, and time. */
+/* Number of records imported, bytes of text read in the second pass, and time of the import. */
 typedef struct CsvResult {
     int64_t records, bytes;
     double seconds;

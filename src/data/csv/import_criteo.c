@@ -6,7 +6,8 @@
 
 enum { INTEGERS = 13, CATEGORIES = 26 };
 
-/* Writes and parses the schema. rows: ids are hashes below this number; 0: ids are the values. */
+/* Writes and parses the schema. rows: ids are hashes below this number; 0: ids are made of field
+ * and value. */
 static Status make_schema(CsvSchema *s, int64_t rows)
 {
     char *text;

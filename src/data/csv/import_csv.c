@@ -1,4 +1,5 @@
-/* weft data import csv: imports text tables by a schema. */
+/* weft data import csv: imports text tables by a schema. csv_import_files also serves
+ * import_criteo.c. */
 #include "csv.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ static const Flag flags[] = {
     {"--schema", FLAG_FIELD(SchemaOptions, schema), .value = "YAML", .required = true,
      .help = "description of the columns"},
     FLAG_OUT(SchemaOptions, common.out, "the data set to write"),
+    /* help of --test; default and help of --test-share */
     CSV_FLAGS(SchemaOptions,
               "second data set, encoded with the vocabularies, means and deviations of the first",
               "0.1", "fraction of the records for --test"),

@@ -6,7 +6,7 @@
  * constant with which 25.6 % of the rows are clicks, is the logit of a click's probability p; the
  * label is drawn with p. The attribute best_auc is the AUC of p itself. With drift D each value is
  * replaced by new ones D times between the first and the last row of the training set, each value
- * at its own times. A row follows from its number, the seed, --samples and --drift. */
+ * at its own times. A row follows from its number, the seed, --samples, --drift and --rows. */
 #include "table_file.h"
 
 #include <math.h>

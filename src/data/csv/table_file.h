@@ -40,8 +40,8 @@ typedef struct TableWriter {
 /* Creates OUT.part and lays it out. Nothing needs to be released if it fails. Errors are those of
  * part_new. */
 Status table_new(TableWriter *writer, const char *out, bool force, const TableLayout *layout);
-/* Writes rows first .. first + count - 1: dense (count, columns), ids (count, fields) or NULL for a
- * flat table, y (count). May be called from any thread. ERR_IO. */
+/* Writes rows first .. first + count - 1: dense (count, columns), ids (count, fields), y (count).
+ * ids NULL: the table is flat, or has no fields. May be called from any thread. ERR_IO. */
 Status table_put(const TableWriter *writer, int64_t first, int64_t count, const float *dense,
                  const uint64_t *ids, const int32_t *y);
 /* Writes all ids of a flat table, and the index of each bag's first id: samples * fields + 1
