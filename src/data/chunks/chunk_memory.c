@@ -39,7 +39,7 @@ typedef struct Slot {
 typedef struct Ring {
     /* bounds of the places, and the offset where the next place is looked for */
     size_t begin, end, head;
-    /* slots of the first and the last place; slot of the first place at or behind head; 0: none */
+    /* slots of the first and the last place; slot of the first place at or after head; 0: none */
     uint32_t first, last, behind;
     /* number of chunks that may be added before one must be dropped */
     uint32_t left;
@@ -196,7 +196,7 @@ static void pass(ChunkMemory *m, Ring *ring)
 }
 
 /* Makes a place of `bytes` bytes free at the head of the ring, and a slot; drops the chunks there.
- * False: threads hold too many of them. */
+ * False: the ring is too small, or threads hold too many of them. */
 static bool make_place(ChunkMemory *m, Ring *ring, size_t bytes)
 {
     bool begun_again = false;

@@ -3,9 +3,9 @@
  *     slab --> its chunks --> in memory? -------------------------> copied to the slab
  *                             else claimed, read, inflated, unshuffled --^
  *
- * The addresses of a file's chunks are found with HDF5, under its lock, when a slab of the file is
- * first read; afterwards HDF5 is not used. A thread that needs a chunk which another thread is
- * unpacking, perhaps in another process, waits for it (chunk_memory.h). */
+ * The addresses of a variable's chunks in a file are found with HDF5, under its lock, when their
+ * first slab is read; afterwards HDF5 is not used. A thread that needs a chunk which another thread
+ * is unpacking, perhaps in another process, waits for it (chunk_memory.h). */
 #include "field_chunks.h"
 #include "../fields/fields_private.h"
 
@@ -108,8 +108,8 @@ void field_chunks_free(FieldChunks **chunks)
 
 /* ---- finding chunks ---- */
 
-/* Finds all chunks; false: a chunk is not stored, a filter was skipped for it, or this HDF5 is
- * older than 1.10.5. */
+/* Finds all chunks, which have `unpacked` bytes when unpacked; false: a chunk is not stored, a
+ * filter was skipped for it, or this HDF5 is older than 1.10.5. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)

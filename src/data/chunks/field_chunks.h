@@ -1,6 +1,6 @@
 /* Reads arrays that are stored in HDF5's chunks. HDF5 only finds the chunks, once; then they are
  * read by their offset and unpacked without it, on any number of threads, and kept in memory
- * (field_memory.c). */
+ * (chunk_memory.h). */
 #ifndef WEFT_DATA_FIELD_CHUNKS_H
 #define WEFT_DATA_FIELD_CHUNKS_H
 
@@ -19,8 +19,8 @@ void field_chunks_share(FieldChunks *chunks, const FieldMemory *memory);
 int64_t field_chunks_unpacked(FieldChunks *chunks);
 /* Reads a slab to `to`, in this machine's byte order. *done false: nothing was read, and HDF5 must
  * read the array, since it is not chunked, has too many chunks, has other filters than shuffle and
- * deflate, or has chunks that are not stored. Several threads may call it. ERR_IO, ERR_DATA,
- * ERR_NOINPUT. */
+ * deflate, or has chunks that are not stored, or HDF5 is older than 1.10.5. Several threads may
+ * call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
 /* Defined in field_memory.c. Returns the sizes of a memory for the chunks of a set that the readers
  * of `ranks` ranks share. */
