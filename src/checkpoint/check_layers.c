@@ -2,8 +2,8 @@
  * same tensors but compute different results from them: another number of heads, another stride or
  * activation, other inputs. Layers are matched by name, or, if a layer without tensors has another
  * name, by kind and inputs. Layers with tensors that only one model has are left to
- * checkpoint_load, which names their missing or surplus tensors. Dropout is ignored, because
- * evaluation does not have it. */
+ * checkpoint_load, which names their missing or surplus tensors; if there are any, inputs are not
+ * compared. Dropout is ignored, because evaluation does not have it. */
 #include "checkpoint.h"
 #include "model.h"
 

@@ -7,7 +7,8 @@
 
 /* offset of a tensor that is not read from the file */
 enum { NOT_TAKEN = -2 };
-/* Location of a tensor in the file, which rank 0 broadcasts; plain bytes. */
+/* Location of a tensor in the file, which rank 0 broadcasts; plain bytes. offset: NOT_TAKEN, or as
+ * in StoredTensor; has_hash, hash: as in StoredTensor. */
 typedef struct Location {
     int64_t offset, has_hash;
     uint64_t hash;

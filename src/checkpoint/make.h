@@ -9,7 +9,8 @@ typedef struct CheckpointSource {
     /* borrowed */
     const CheckpointTensor *tensor;
     void *user;
-    /* fills plain with tensor i; not called again once it has failed */
+    /* fills plain with tensor i; called twice for each tensor (save.c), and not again once it has
+     * failed */
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
 /* Writes a checkpoint. Returns errors of checkpoint_save and of read; after an error the file at

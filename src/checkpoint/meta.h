@@ -1,4 +1,5 @@
-/* Functions for attributes of HDF5 objects, and the attributes of a checkpoint's root. */
+/* Functions for attributes of HDF5 objects, and the attributes of a checkpoint's root. Functions
+ * that write return false if HDF5 fails. */
 #ifndef WEFT_CHECKPOINT_META_H
 #define WEFT_CHECKPOINT_META_H
 
@@ -20,10 +21,11 @@ bool attr_put_array(hid_t object, const char *name, const int64_t *value, int co
 bool attr_array(hid_t object, const char *name, int most, int64_t **value, int *count);
 /* Writes no attribute if count is 0. */
 bool attr_put_floats(hid_t object, const char *name, const float *value, int count);
+/* Read one number. Return false if the attribute is missing or damaged. */
 bool attr_int(hid_t object, const char *name, int64_t *value);
 bool attr_real(hid_t object, const char *name, double *value);
 /* Reads at most `most` values; *count is 0 if there is no such attribute. Returns false if the
- * attribute is damaged. */
+ * attribute is damaged or has more than `most`. */
 bool attr_floats(hid_t object, const char *name, float *value, int most, int *count);
 
 /* Returns the hash of a tensor's path, element type, shape in the file, and checksums (one for the

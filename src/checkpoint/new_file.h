@@ -10,6 +10,7 @@ typedef struct NewFile {
     /* borrowed */
     const char *path;
     int fd;
+    /* number of bytes written so far */
     int64_t bytes;
 } NewFile;
 /* ERR_IO. Release with new_file_end in every case. */

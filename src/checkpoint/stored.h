@@ -70,8 +70,8 @@ Status stored_open(StoredFile *file, const char *path);
 /* Does the same as stored_open without a separate process, for a file that this process has just
  * written. */
 Status stored_open_trusted(StoredFile *file, const char *path);
-/* Parses the answer of the process that stored_open starts. ERR_DATA if the answer is
- * impossible. */
+/* Parses the answer of the process that stored_open starts. Returns the failure to open the file
+ * that the answer reports, if any; ERR_DATA if the answer is impossible. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
 /* Opens for pread only. */
 Status stored_open_plain(StoredFile *file, const char *path);

@@ -15,8 +15,8 @@ typedef struct FamilyPack {
 } FamilyPack;
 typedef struct Family {
     const char *name, *help;
-    /* name of a tensor that only this family has, in the other program and in weft; NULL in the
-     * last row, which is the family of all files without a mark */
+    /* name of a tensor that only this family has, in the other program (without the prefix) and in
+     * weft; NULL in the last row, which is the family of all files without a mark */
     const char *foreign_mark, *weft_mark;
     /* prefix of names in the other program: an import removes it if present, an export writes it */
     const char *prefix;

@@ -13,7 +13,7 @@ typedef struct HfField {
      * empty and "{...}" if not; all other values as written. */
     char *name, *value;
     HfKind kind;
-    /* true once hf_find has been called for this field */
+    /* true: hf_find has returned the field, or a table of hf_model.c has its name */
     bool known;
 } HfField;
 typedef struct HfFields {
@@ -24,8 +24,8 @@ typedef struct HfFields {
     HfField *field;
 } HfFields;
 
-/* Reads a description. ERR_NOINPUT, ERR_IO; ERR_DATA: not JSON, or a field occurs twice. Release
- * with hf_close in every case. */
+/* Reads a description. ERR_NOINPUT, ERR_IO; ERR_DATA: not JSON, nested too deep, or a field of
+ * the outermost object occurs twice. Release with hf_close in every case. */
 Status hf_open(HfFields *fields, const char *path);
 void hf_close(HfFields *fields);
 /* Returns the field of that name and marks it as known, or NULL if there is none. */

@@ -7,7 +7,8 @@
 #include "hf_fields.h"
 
 /* Values read from a description, with transformers' defaults for absent fields. A number is 0 if
- * the model type has no such field. */
+ * the model type has no such field. kv_heads 0: as many as heads; head_width 0: width / heads; ffn
+ * 0: 4 width (gpt2); window 0: none; window_from: first block with a window. */
 typedef struct HfModel {
     int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
     int64_t window, window_from;

@@ -260,8 +260,9 @@ static Status find_description(Import *m)
                           : OK;
 }
 
-/* Reads the description. If the family is not of transformers' models, a config.json that happens
- * to be in the folder is ignored with a message. */
+/* Reads the description. If neither the family nor the description's model type is one of
+ * transformers' models that weft has, a config.json that happens to be in the folder is ignored
+ * with a message. */
 static Status describe(Import *m)
 {
     HfFields fields = {0};

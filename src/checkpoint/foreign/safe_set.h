@@ -67,7 +67,8 @@ typedef struct SafeFormat {
     const char *name, *help;
     /* Returns true if a file of this format begins with these bytes (at most SAFE_HEAD). */
     bool (*begins)(const uint8_t *head, size_t bytes);
-    /* Adds the tensors of an open file, which is the last file of the set. ERR_DATA; ERR_IO. */
+    /* Adds the tensors of an open file, which is the last file of the set. ERR_DATA; ERR_IO;
+     * ERR_USAGE: the file has no group SafeSet.key. */
     Status (*add)(SafeSet *set, SafeFile *file);
 } SafeFormat;
 enum { SAFE_HEAD = 512 };
@@ -78,7 +79,8 @@ extern const SafeFormat safe_format_safetensors, safe_format_torch, safe_format_
 
 /* Opens a file of one of the formats, or an .index.json and the shards in its folder. key: see
  * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA: a violation of the format, two tensors of one name, or an
- * offset or length out of bounds. Release with safe_close in every case. */
+ * offset or length out of bounds; ERR_USAGE: a file has no group `key`. Release with safe_close in
+ * every case. */
 Status safe_open(SafeSet *set, const char *path, const char *key);
 void safe_close(SafeSet *set);
 /* Returns true if the file begins like one of the known formats. Preserves errno. */

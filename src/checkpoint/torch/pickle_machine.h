@@ -40,7 +40,8 @@ int machine_above_mark(const Machine *m);
 Status machine_pop(Machine *m, int *value);
 /* Removes the last mark; the values above it begin at index *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first);
-/* Moves the values from `first` of the stack on into the container below them. */
+/* Moves the values from `first` of the stack on into the container below them, which must be of
+ * this kind; a container of kind OTHER is not filled, and the values are dropped. */
 Status machine_move(Machine *m, int first, PickleKind kind);
 
 /* Read an argument after an operation: bytes, an unsigned number, a line. */

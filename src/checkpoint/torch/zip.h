@@ -24,8 +24,9 @@ typedef struct Zip {
     ZipMember *member;
 } Zip;
 
-/* Reads the directory and every member's own header. ERR_DATA: truncated, spanned; members that
- * overlap, are outside the file or have the same name; more than 2^21 members. Release with
+/* Reads the directory and every member's own header. ERR_DATA: a file that is truncated, or one of
+ * several volumes; members that overlap, are outside the file or have the same name; more than 2^21
+ * members. Release with
  * zip_close in every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
