@@ -15,7 +15,8 @@ typedef struct TableLayout {
     /* mean that was subtracted from each column, and deviation by which it was divided: 0 and 1 for
      * a column that is not standardised; NULL: no column is standardised */
     const double *mean, *deviation;
-    /* first id of each field, fields + 1 entries; NULL: all fields share one range of ids */
+    /* first id of each field, and the end of the last field's ids: fields + 1 entries; NULL: all
+     * fields share one range of ids, or ids have 64 bits */
     const uint64_t *field_first;
     /* hash of all vocabularies; 0: there are none */
     uint64_t vocab_hash;

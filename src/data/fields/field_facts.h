@@ -12,19 +12,19 @@
 typedef struct FieldFactsRequest {
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* static variables. If such a variable has a dimension of time, its times are not those of the
-     * frames. */
+    /* the variable is static; if it has a dimension of time, its times are not those of the
+     * frames */
     bool is_static[FIELD_VARIABLES];
-    /* number of the variable that has labels; -1: none has */
+    /* index of the variable that has labels; -1: none has */
     int labels;
     /* roles of a variable: the bit 1 << FieldRole for each */
     uint8_t roles[FIELD_VARIABLES];
-    /* variables without rows and columns */
+    /* the variable has no rows and columns */
     bool is_scalar[FIELD_VARIABLES];
-    /* the variable that data.mask names; -1: none */
+    /* index of the variable that data.mask names; -1: none */
     int mask;
-    /* hash the values of static variables and of variables without time, which must be the same in
-     * all files of a set */
+    /* the values of static variables and of variables without time are hashed, because they must be
+     * the same in all files of a set */
     bool hash_values;
 } FieldFactsRequest;
 
@@ -82,7 +82,7 @@ typedef struct FieldFacts {
 } FieldFacts;
 
 /* Receives the facts of file number `file`, and the values of its coordinate of time. Both are
- * freed after the call. */
+ * valid during the call only. */
 typedef Status FieldFactsTake(void *user, int file, const FieldFacts *facts, const double *times);
 /* Reads the facts of `count` files in separate processes, each of which reads some of the files.
  * Checks the answers, and calls take for each file, in order, up to the first error. ERR_DATA,

@@ -1,6 +1,7 @@
 /* Lists the units of a set's variables, and compares them with those of another set or of a
  * checkpoint's training set. The list of units (DataColumns.lines) has a line "NAME [UNITS]" for
- * each variable that is an input or a target of numbers; units are empty if the file has none. */
+ * each variable that is an input or a target of numbers; units are empty if the file has none,
+ * and lines that do not fit into DATA_COLUMN_LINES bytes are left out. */
 #include "fields_private.h"
 
 #include <string.h>
