@@ -12,6 +12,7 @@ typedef struct Reads {
     int64_t *rank, *node;
 } Reads;
 
+/* Does rank a have fewer elements to read than rank b or, if equally many, a's node than b's? */
 static bool reads_less(const Readers *r, const Reads *reads, int a, int b)
 {
     if (reads->rank[a] != reads->rank[b]) return reads->rank[a] < reads->rank[b];

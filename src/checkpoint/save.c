@@ -40,6 +40,7 @@ static char *part_name(const char *path)
 
 struct CheckpointSave {
     Save save;
+    /* index of the present stage in `stages` */
     int stage;
     /* status of this rank's work in the stage, and the message of its failure (owned) */
     Status status;
@@ -50,6 +51,7 @@ struct CheckpointSave {
      * has not been joined yet. */
     bool in_background, threaded;
     pthread_t thread;
+    /* this rank's work of the stage is not done */
     atomic_bool busy;
 };
 

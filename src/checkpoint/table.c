@@ -251,6 +251,7 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     return add_blocks(walk, set);
 }
 
+/* Adds all tensors in a group and in the groups in it. prefix, depth: as in Walk. */
 static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)

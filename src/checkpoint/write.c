@@ -81,6 +81,7 @@ static size_t edge_bytes(Pages pages)
     return pages.first + pages.end - pages.last;
 }
 
+/* Writes with pwrite. Returns false with errno set if it fails. */
 static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
 {
     for (size_t done = 0; done < bytes;) {

@@ -57,6 +57,8 @@ static void join_texts(HfField *field)
     *to = 0;
 }
 
+/* Reads an object and adds its members as fields, with `prefix` before their names. Adds their
+ * number to *members. depth: number of objects around it. */
 static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int depth, int *members);
 
 /* Reads a value and adds its fields. Takes ownership of name. */

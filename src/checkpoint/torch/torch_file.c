@@ -30,6 +30,7 @@ static Status refuse_with_line(const char *path, const char *why)
 typedef struct Group {
     /* owned: keys that lead to the dictionary, joined by dots; "." for the outermost dictionary */
     char *path;
+    /* index of the dictionary in Pickle.value; number of its tensors */
     int dict, tensors;
 } Group;
 typedef struct Groups {

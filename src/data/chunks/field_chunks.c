@@ -163,6 +163,8 @@ static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset,
     H5Pclose(create);
 }
 
+/* Returns the chunks of a variable in a file, which are found when this is first called for them.
+ * *found: owned by c. */
 static Status find_index(FieldChunks *c, int file, int variable, const Index **found)
 {
     const FieldSet *f = c->f;

@@ -144,6 +144,8 @@ static Status sum_rows(Split *p)
     return fail(ERR_DATA, "%s: holds no records", p->input.file[0].path);
 }
 
+/* Makes one pass over a split, as Scan describes. end_row INT64_MAX: also sets p->rows and the
+ * first row of each block. */
 static Status scan(Import *im, Split *p, int64_t end_row, bool count_only)
 {
     Scan s = {.import = im, .split = p, .end_row = end_row, .count_only = count_only};

@@ -143,6 +143,8 @@ static const char *level_text(const FieldVariable *v, int level, char text[FIELD
     return text;
 }
 
+/* Warns of missing, constant and too large values of a level. all: its values in all frames.
+ * ERR_DATA: all are missing. */
 static Status check_values(const FieldSet *f, const FieldVariable *v, int level, const Values *all)
 {
     char name[FIELD_NAME + 40];

@@ -44,7 +44,7 @@ struct FieldFiles {
     /* protects `open`, room and uses */
     pthread_mutex_t mutex;
     pthread_cond_t opened;
-    /* owned */
+    /* owned: [room]; uses: number of uses of files so far, which orders them */
     OpenFile *open;
     int room;
     int64_t uses;

@@ -51,6 +51,7 @@ typedef struct Hashing {
     XXH3_state_t *state;
     /* owned */
     FieldReader *reader;
+    /* number of samples that are hashed */
     int64_t count;
 } Hashing;
 

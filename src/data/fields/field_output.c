@@ -407,6 +407,8 @@ static double time_of(const FieldOutput *o, int64_t frame)
     return o->timed ? (time - o->units.origin) / o->units.unit : (double)frame;
 }
 
+/* Writes the next sample of a target as variable `var` of the file. field: (leads, channels, H,
+ * W). */
 static Status put_variable(FieldOutput *o, const OutVar *v, int var, const float *field)
 {
     const DataSet *set = o->plan.set;

@@ -58,6 +58,7 @@ static void draw(Image *image, const FieldPicture *p, const FieldPanel *panel, c
     field_sheet_draw(image, &sheet);
 }
 
+/* change: buffer of `pixels` values for prediction - truth. */
 static void draw_numbers(Image *image, const FieldPicture *p, int64_t pixels, float *change)
 {
     const FieldSet *f = &p->set->field_set;
@@ -83,6 +84,7 @@ static void find_errors(const FieldPicture *p, int64_t pixels, float *to)
                                                  : p->predicted[i];
 }
 
+/* errors: buffer of `pixels` values for find_errors. */
 static void draw_labels(Image *image, const FieldPicture *p, int64_t pixels, float *errors)
 {
     const FieldSet *f = &p->set->field_set;

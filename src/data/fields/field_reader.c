@@ -231,6 +231,7 @@ static Status read_channels(FieldReader *r, const FieldPlace *place, FieldRole r
     return OK;
 }
 
+/* Computes (from - mean) / std; NaN becomes `missing`. */
 static void normalise(float *to, const double *from, int64_t n, double mean, double std,
                       float missing)
 {

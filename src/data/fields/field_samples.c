@@ -168,6 +168,7 @@ static bool cut_segment(const FieldSet *f, FieldSegment *s, Span span)
     return true;
 }
 
+/* Reads the span that `times`, the value of a key, selects. */
 static Status read_times(const DataSet *set, const Config *config, const char *key,
                          const ConfigTimes *times, Span *span)
 {

@@ -11,6 +11,7 @@ typedef struct FieldWindow {
 } FieldWindow;
 
 typedef struct FieldSlab {
+    /* first_level: index in the array of the first level that is read */
     int variable, file, first_level;
     FieldWindow window;
     /* In the order of the array's dimensions: their lengths in the file, and the first index and

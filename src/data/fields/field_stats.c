@@ -14,6 +14,7 @@ typedef struct Measuring {
     FieldReader *reader;
     const FieldSet *f;
     const FieldStats *rows;
+    /* number of the first block that is measured here */
     int64_t first_block;
     /* [blocks][rows]: moments of the frames of each block, for each row of the statistics */
     FieldMoments *moments;
