@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* number of problems that `weft data check` lists */
+/* largest number of problems that `weft data check` lists */
 enum { LISTED_MAX = 100 };
 
 const BoxArrayInfo box_array_info[BOX_ARRAYS] = {
@@ -109,7 +109,8 @@ void data_boxes_map_classes(DataBoxes *b, const DataSet *set)
 /* Problems of a set's labels. */
 typedef struct Problems {
     const char *path;
-    /* true: all problems are listed in the log; false: the first problem is an error */
+    /* true: problems are counted, and the first LISTED_MAX are logged; false: the first problem is
+     * an error */
     bool list;
     int64_t count;
 } Problems;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    /* name of a list, such as "columns" */
+    /* bytes of a list's name, such as "columns", with the final zero */
     LIST_BYTES = 32,
     /* larger lists are written as a data set */
     ATTRIBUTE_BYTES_MAX = 32 << 10,

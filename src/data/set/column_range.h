@@ -4,7 +4,8 @@
 
 #include "../data_private.h"
 
-/* Sums over the values of each column, from which its ColumnRange is computed. */
+/* Sums over the values of one column, from which its ColumnRange is computed. The functions take an
+ * array with the sums of each column. */
 typedef struct ColumnSums ColumnSums;
 /* Returns sums for the columns of a table; NULL: the set is no table, or has more than
  * DATA_COLUMNS_RANGED columns. Release with column_sums_end. */

@@ -140,7 +140,8 @@ static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create
                 text_bytes(chunk_bytes, chunk_text), text_bytes(stored, stored_text));
 }
 
-/* Reads the offset of contiguous data and checks that the file is long enough. */
+/* Checks that the file is long enough for contiguous data, and sets a->offset unless the data are
+ * in the other byte order: these are read through HDF5. */
 static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
 {
     haddr_t offset = H5Dget_offset(dataset);
@@ -288,8 +289,8 @@ static Status read_treatment(const Reading *r)
     return OK;
 }
 
-/* Returns a hash of the values of a small array; 0: it is missing, unreadable, or its type is not
- * of this class. */
+/* Returns a hash of the values of a small array; 0: it is missing, unreadable or too large, or its
+ * type is not of this class. */
 static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t class)
 {
     uint64_t hash = 0;

@@ -29,7 +29,8 @@ typedef enum FactsPart {
 
 /* The answer; plain bytes. Fields without a comment mean the same as in DataSet. */
 typedef struct SetFacts {
-    /* number of parts that were read; status and message of the part that failed */
+    /* number of parts that were read; status and message of the part that failed, or of opening the
+     * file */
     int parts;
     Status status;
     char why[4096];
@@ -72,16 +73,17 @@ typedef struct FactsFile {
     const char *path;
     /* -1: not open; closed by the caller, with H5Fclose */
     hid_t file;
+    /* size of the file */
     int64_t bytes;
     /* the file's state when it was opened; zeros: unknown */
     struct stat stat;
 } FactsFile;
 /* Opens a file. ERR_NOINPUT, ERR_DATA. Call this and facts_read_array under hdf5_lock. */
 Status facts_file_open(FactsFile *in, const char *path);
-/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: readers could
- * not read the array. */
+/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: the array is
+ * missing, or readers could not read it. */
 Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key);
-/* Is this description of an array possible, as a part of an answer? Makes its texts printable. */
+/* Is this description of an array, a part of an answer, possible? Makes its texts printable. */
 bool facts_array_is_valid(DataArray *a);
 /* Checks an answer and makes its texts printable. ERR_DATA: it is impossible. */
 Status facts_check(const FactsRequest *request, SetFacts *facts);

@@ -63,8 +63,9 @@ static double field_bytes(const FieldSet *f, int file)
     return bytes;
 }
 
-/* Returns the part of a set of fields that an epoch reads: the selected frames, and of random
- * patches the area that their windows cover at most. */
+/* Returns the fraction of the bytes of a set of fields that an epoch reads: the fraction of the
+ * selected frames, times, for random patches, the largest fraction of the area that the patches of
+ * a sample's frames cover. */
 static double fields_read(const FieldSet *f)
 {
     double frames = 0, selected = 0, area = 1;

@@ -40,7 +40,7 @@ typedef struct Digest {
     const DataSet *labels;
     /* owned */
     XXH3_state_t *state;
-    /* owned: reads the array as x */
+    /* owned: reader of the array */
     Reader *reader;
     const DataArray *array;
     /* owned: BUFFER_BYTES, or one sample if that is larger */
@@ -270,8 +270,8 @@ static size_t answer_bytes(const DataSet *set)
     return sizeof(Fingerprinted) + (size_t)data_set_files(set) * sizeof(uint64_t);
 }
 
-/* Runs in the separate process, which is a copy of its parent: HDF5 may have cached former bytes of
- * the file there. Closing the library drops these bytes. */
+/* Runs in the separate process. It is a copy of its parent, so its HDF5 may have cached former
+ * bytes of the file; closing the library drops them. */
 static void fingerprint_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     DataSet *set = mem_new(sizeof *set);

@@ -112,7 +112,8 @@ Status tokens_check(const DataSet *set)
 /* ---- errors ---- */
 
 /* Writes the name that the file gives to the class of a label, which has no class in the run.
- * Returns false if the file has no name for the label, or only numbers as names. */
+ * Returns false if labels are not mapped to classes, if the file has no name for the label, or only
+ * numbers as names. */
 static bool find_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
     ClassNames names = {0};
@@ -249,7 +250,8 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
     int64_t base = set->label_base, largest = use->most + base;
     bool is_apart = use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
     if (use->most < 0 || classes_are_given(set, config)) return NULL;
-    /* dense: labels follow one another without gaps; dense_below: all labels but the largest do. */
+    /* dense: labels follow one another without gaps; dense_below: all labels but the largest do,
+     * and the largest may mean 'no label'. */
     bool dense = use->count == use->most - use->least + 1;
     bool dense_below = is_apart && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);

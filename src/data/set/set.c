@@ -1,9 +1,10 @@
 /* Opens a data set: derives the DataSet (kind, samples, classes, mean, deviation, scale) from the
  * file's metadata, which facts.c reads in a separate process. Arrays of weft's own data sets are
  * identified by root attributes, those of other files by the keys data.x, data.y and data.layout; a
- * one-dimensional array of integers in another file holds tokens. Besides the metadata, indices of
- * pictures, ids and boxes are read and checked, and labels or tokens are scanned if nothing gives
- * the number of classes or of tokens. */
+ * one-dimensional array of integers in another file holds tokens. Besides the metadata, the index
+ * of pictures is read and checked; the index of ids is, too, if the file does not give id_most; the
+ * index of boxes gives the largest number of boxes of a picture. Labels or tokens are scanned if
+ * nothing gives the number of classes or of tokens. */
 #include "facts.h"
 #include "../fields/fields_private.h"
 #include "layers.h"
