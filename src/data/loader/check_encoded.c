@@ -11,7 +11,7 @@ enum { LISTED_MAX = 100 };
 typedef struct Check {
     const DataSet *set;
     Reader *reader;
-    /* height and width of each picture; NULL: any */
+    /* (N,2): height and width of each picture, upright; NULL: any */
     const int32_t *size;
     /* next sample to decode */
     atomic_llong next;

@@ -20,7 +20,8 @@ typedef struct Fill {
     DataBoxes boxes;
     int64_t box_most;
     /* owned: matches of the step that was planned last (BoxTargets.normaliser), and epoch and
-     * number of that step; matches NULL: matches are not counted */
+     * number of that step; in an evaluation the matches of the whole set. matches NULL: matches are
+     * not counted */
     int64_t *matches, matches_epoch, matches_step;
     /* owned: boxes of one sample, for counting its matches */
     float *box_row;
@@ -50,18 +51,19 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
-/* Prepares the weights of targets. Does nothing on a rank without targets. */
+/* Prepares the weights of targets. Does nothing on a rank without targets, or if the loss has no
+ * weights for them. */
 Status fill_weights_init(Fill *fill);
 void fill_weights_fini(Fill *fill);
 /* Reads the labels of a set of boxes and prepares the counting of matches. Does nothing on a rank
- * without pictures and labels. */
+ * that needs neither pictures nor labels. */
 Status fill_boxes_init(Fill *fill);
 void fill_boxes_fini(Fill *fill);
 /* Sets batch->matches: in training to the matches of the step's samples over all replicas, which
  * are counted once per step; in an evaluation to the matches of the whole set. */
 void fill_matches(Fill *fill, Batch *batch);
-/* Writes the boxes of row r. When all rows are written, fill_join_boxes makes their boxes
- * contiguous. */
+/* Writes the boxes of row r to its own part of box_row, and their number to box_start[r + 1]. When
+ * all rows are written, fill_join_boxes makes the boxes contiguous, and the numbers indices. */
 void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
 void fill_join_boxes(const Fill *fill, Batch *batch);
 /* Returns the sample at this position of an epoch. */
@@ -72,7 +74,8 @@ int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
 /* Chooses the samples of micro-batch `micro` of a step, zeroes the padding rows, and sets the
  * matches of a set of boxes. */
 void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
-/* Fills rows first .. first + count - 1; on failure *bad is the row. */
+/* Fills rows first .. first + count - 1. On failure *bad is the row, or, if several rows are read
+ * at once and this read fails, a row of the range that is not after the first of them. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad);
 /* Completes a micro-batch after all rows are filled: makes the ids and the boxes of all rows

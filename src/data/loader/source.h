@@ -40,10 +40,11 @@ typedef struct Source {
     hid_t dataset;
 } Source;
 
-/* an array is mapped if its requests, the bytes that one sample needs, have at most this size */
+/* largest number of bytes that are read for one sample of a mapped array; larger samples are read
+ * by pread */
 enum { SOURCE_MAPPED_MAX = 64 << 10 };
-/* Checks the extent, and opens the array. request_bytes: bytes that are read for one sample.
- * ERR_DATA. */
+/* Checks the extent (source_check_extent), and maps the array or opens it in HDF5, if it is read in
+ * this way. request_bytes: bytes that are read for one sample. ERR_DATA. */
 Status source_open(Source *s, int64_t request_bytes);
 /* If the array is small and must be read through HDF5, reads it into memory, from which later reads
  * copy. */
