@@ -355,7 +355,7 @@ Status import_token_array(const char *file, const TokenArray *array, const Token
     return import(&s, out);
 }
 
-/* ---- the same without a verb ---- */
+/* ---- the functions of data/import.h ---- */
 
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force)

@@ -12,7 +12,7 @@ typedef struct TokenOutput {
     const char *path[2];
     /* fraction of the tokens that go to the second data set */
     double test_share;
-    /* existing files are replaced */
+    /* true: existing files are replaced; false: they are errors */
     bool force;
 } TokenOutput;
 

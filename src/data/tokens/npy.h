@@ -19,7 +19,7 @@ typedef struct NpyHeader {
     /* bytes of an element */
     int bytes;
     bool big_endian;
-    /* stored column by column */
+    /* true: stored column by column; false: row by row */
     bool fortran_order;
     int ndim;
     int64_t dim[NPY_DIMS];
@@ -29,8 +29,8 @@ typedef struct NpyHeader {
 
 /* Returns whether a file that begins with these bytes is a .npy file. */
 bool npy_begins(const uint8_t *head, size_t bytes);
-/* Parses the header. head: the first NPY_HEAD_MAX bytes of the file, or all if it has fewer. path
- * is for messages. ERR_DATA: the header is damaged or not supported. */
+/* Parses the header. head: the first NPY_HEAD_MAX bytes of the file, or all if it has fewer; bytes:
+ * their number. path is for messages. ERR_DATA: the header is damaged or not supported. */
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes);
 
 #endif

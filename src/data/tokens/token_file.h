@@ -16,10 +16,12 @@ typedef struct TokenFormat {
     int64_t count;
 } TokenFormat;
 
+/* bytes at the beginning of a file that the next two functions look at */
 enum { TOKEN_HEAD_MAX = 1 << 16 };
 
 /* Fails with ERR_DATA if the file is of a known kind that has neither text nor tokens to import.
- * head: its first TOKEN_HEAD_MAX bytes, or all if it has fewer; size: size of the file in bytes. */
+ * head: its first TOKEN_HEAD_MAX bytes, or all if it has fewer; bytes: their number; size: size of
+ * the file in bytes, INT64_MAX if it is packed. */
 Status token_file_refuse_other_kinds(const char *path, const uint8_t *head, size_t bytes,
                                      int64_t size);
 /* Reads the format from the header, which must agree with bits (16, 32, 64, or 0: not given);
@@ -35,11 +37,11 @@ typedef struct TokenEvidence {
     int64_t count;
     /* largest value at even and at odd positions: as read, and with its bytes swapped */
     uint64_t largest[2], swapped[2];
-    /* a token other than 0 occurred at a position that is not a multiple of four */
+    /* true: a token other than 0 occurred at a position that is not a multiple of four */
     bool others_not_zero;
     /* largest value of each byte of a token */
     uint8_t byte_max[8];
-    /* a byte that is not ASCII text occurred */
+    /* true: a byte that is not ASCII text occurred */
     bool not_text;
     /* owned: bit set of the values that the low 16 bits had, and their number */
     uint8_t *seen;

@@ -46,7 +46,7 @@ TokenizerMatch tokenizer_match(const char *a, const char *b)
 {
     if (strcmp(a, b) == 0) return TOKENIZERS_SAME;
     if (!*a || !*b) return TOKENIZERS_UNKNOWN;
-    /* no tokenizer has the bytes of a text as its ids */
+    /* the bytes of a text are not the ids of any tokenizer that is read from files */
     if (strcmp(a, TOKENIZER_OF_BYTES) == 0 || strcmp(b, TOKENIZER_OF_BYTES) == 0)
         return TOKENIZERS_DIFFER;
     /* a hash of a file and a hash of tokens may be of one tokenizer */
