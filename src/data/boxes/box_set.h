@@ -13,7 +13,7 @@ typedef struct BoxPicture {
     size_t path;
     /* size in pixels, in which the boxes are given; 0: not known yet */
     int32_t height, width;
-    /* true: the labels of this picture have been checked */
+    /* true: box_set_check_labels has checked the labels of this picture */
     bool checked;
 } BoxPicture;
 
@@ -29,7 +29,7 @@ typedef struct BoxLabel {
     /* indices of picture and class, set by box_set_order */
     int64_t picture;
     int32_t class;
-    /* the box is around a group; the label is not stored */
+    /* crowd: the box is around a group. left_out: the label is not stored. */
     bool crowd, left_out;
 } BoxLabel;
 
@@ -53,6 +53,7 @@ struct BoxSet {
     BoxPicture *picture;
     BoxLabel *label;
     BoxCategory *category;
+    /* numbers of pictures, labels and classes, and numbers for which memory is allocated */
     int64_t pictures, labels, categories, picture_room, label_room, category_room;
     /* owned: paths, each with a zero byte */
     char *text;
@@ -60,8 +61,9 @@ struct BoxSet {
     /* owned, set by box_set_order: index of the first label of each picture, and the end of the
      * last picture's labels: pictures + 1 entries */
     int64_t *first;
-    /* number of labels that cannot be used; among the stored labels, number of boxes around crowds,
-     * of boxes without area, and of boxes that equal an earlier box of their picture */
+    /* number of labels and lines that were refused, without labels of pictures that are left out;
+     * among the stored labels, number of boxes around crowds, of boxes without area, and of boxes
+     * that equal an earlier box of their picture */
     int64_t left_out, crowds, without_area, duplicates;
 };
 void box_set_fini(BoxSet *set);
@@ -74,11 +76,12 @@ static inline const char *box_set_path(const BoxSet *set, int64_t picture)
     return set->text + set->picture[picture].path;
 }
 /* Sorts pictures and classes by id, and groups labels by picture; labels of a picture keep their
- * order. ERR_DATA: an id occurs twice; or a label names a picture or class that does not exist, and
- * such labels are not left out. */
+ * order. Removes labels that name a picture or class that does not exist if import->skip_broken is
+ * set; otherwise they are ERR_DATA, and so are ids that occur twice. */
 Status box_set_order(BoxSet *set);
-/* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Labels
- * that cannot be used are left out with a warning, or ERR_DATA names the first of them. */
+/* Checks the labels of each picture whose size is known and that has not been checked before, and
+ * makes its relative boxes absolute. Labels that cannot be used are left out with a warning if
+ * import->skip_broken is set; otherwise ERR_DATA names the first of them. */
 Status box_set_check_labels(BoxSet *set);
 /* ERR_DATA: there is no box; or a class has no box, and empty classes are not allowed. */
 Status box_set_check_classes(const BoxSet *set);
@@ -98,7 +101,7 @@ bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_
 Status box_set_add_folder(BoxSet *set, const char *dir);
 /* Reads the classes from import->classes, with ids from `first` on. */
 Status box_set_read_classes(BoxSet *set, int64_t first);
-/* Leaves a line of labels out, with a warning, or fails. */
+/* Leaves a line of labels out, with a warning, if import->skip_broken is set; otherwise fails. */
 Status box_set_refuse_line(BoxSet *set, const char *path, int64_t line, const char *why);
 
 #endif

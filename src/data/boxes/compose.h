@@ -1,6 +1,6 @@
 /* Composes scenes for tests and demonstrations of detectors: small grey images with classes, such
  * as Fashion-MNIST's, become coloured objects on a cluttered background, with their boxes. A scene
- * is a pure function of (seed, number of the scene, side, images). */
+ * is a pure function of (seed, number of the scene, side, images, plain). */
 #ifndef WEFT_DATA_COMPOSE_H
 #define WEFT_DATA_COMPOSE_H
 
@@ -25,7 +25,7 @@ typedef struct Composer {
     /* height and width of a scene in pixels */
     int side;
     uint64_t seed;
-    /* black background without clutter and noise, for tests */
+    /* true: black background without clutter and noise, for tests */
     bool plain;
 } Composer;
 

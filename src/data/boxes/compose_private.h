@@ -1,4 +1,4 @@
-/* Shared by compose.c and compose_paint.c: scratch memory, random draws, images that are scaled. */
+/* Scratch memory, random words and scaled images, which compose.c and compose_paint.c share. */
 #ifndef WEFT_DATA_COMPOSE_PRIVATE_H
 #define WEFT_DATA_COMPOSE_PRIVATE_H
 
@@ -14,7 +14,7 @@ struct ComposeWork {
     uint8_t *owner;
 };
 
-/* Keys of random numbers of a scene. */
+/* Last words of the keys (rng_key) of a scene's random numbers. */
 enum { COMPOSE_PLAN = 0x736365, COMPOSE_PAINT, COMPOSE_NOISE };
 /* The random words of a key, one after the other. */
 typedef struct Draws {

@@ -31,6 +31,7 @@ typedef struct Maker {
     Composition *plan;
     uint8_t *pixels;
     PartFile part;
+    /* offset of the pixels in the file */
     int64_t x_offset;
 } Maker;
 

@@ -12,6 +12,7 @@ typedef struct RandomBoxes {
     Shape sample;
     uint64_t seed;
     PartFile part;
+    /* offset of the pixels in the file */
     int64_t x_offset;
 } RandomBoxes;
 

@@ -17,6 +17,7 @@ typedef struct Voc {
     BoxSet *set;
     /* owned: folder of the XML files */
     char *annotations;
+    /* indices in set->category, by name */
     NameIndex classes;
     /* the current file: its path, its picture, and its current object */
     const char *path;

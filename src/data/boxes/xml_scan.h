@@ -13,7 +13,7 @@ typedef struct XmlScan {
     char path[XML_PATH];
     /* text before the end of the element, without blanks around it */
     char value[XML_TEXT];
-    /* the last element of path has ended; the next call removes it */
+    /* true: the last element of path has ended; the next call removes it */
     bool pop;
 } XmlScan;
 /* Reads to the next end of an element. *more: path and value are those of this element; false: the
