@@ -11,14 +11,14 @@
 typedef enum FolderState { FOLDER_NEW, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
 struct FolderSample;
 /* Labels that an import stores instead of a class for each picture. Its functions are called on
- * rank 0 only. left_out: per picture, not 0 if it is left out. */
+ * rank 0 only. left_out[i] is not 0 if picture i is left out. */
 typedef struct FolderExtra {
     void *user;
     /* kind of the data set */
     DataKind kind;
     /* Lists the pictures and the names of classes. */
     Status (*find)(void *user, FolderFiles *files);
-    /* Called for each picture that decodes. ERR_DATA: it cannot be used. */
+    /* Called once or twice for each picture that decodes. ERR_DATA: it cannot be used. */
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
     /* Called once, when it is known which pictures are left out. */
     Status (*close)(void *user, const uint8_t *left_out);

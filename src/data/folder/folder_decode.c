@@ -25,7 +25,7 @@ typedef struct Block {
     int64_t number;
     /* number of samples that are not done */
     atomic_int left;
-    /* all samples were done before the last sync */
+    /* true: all samples were done before the last sync, so the record may be written */
     bool ready;
     /* owned; NULL: the record is in the journal already */
     FolderRecord *record;
@@ -47,7 +47,7 @@ typedef struct WorkerPool {
     atomic_llong broken;
     /* number of this rank's samples */
     int64_t total;
-    /* threads end after their current sample */
+    /* true: threads end after their current sample */
     atomic_bool stop;
     pthread_mutex_t lock;
     /* signalled when a thread ends */

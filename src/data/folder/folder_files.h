@@ -44,7 +44,8 @@ void files_fini(FolderFiles *files);
 /* Finds the pictures below dir. Each sub-folder of dir is a class, and all files below it belong to
  * this class. Classes are sorted by the bytes of their names. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
-/* Finds all files below dir, as one class, in the same order. ERR_NOINPUT, ERR_DATA. */
+/* Finds all files below dir, in the order in which folder_scan finds the files of a class. Their
+ * label is 0; the classes are not set. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan_flat(FolderFiles *files, const char *dir);
 /* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
  * ERR_NOINPUT; ERR_DATA names the line. */

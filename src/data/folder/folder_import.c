@@ -319,8 +319,8 @@ static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_
 }
 
 /* Warns of pictures that are left out, with the reasons. ERR_DATA: the import may not leave
- * pictures out, or nothing or an empty class would remain. ERR_IO: a file that is left out has
- * changed since it was listed, or can be used now. */
+ * pictures out, or no picture would remain, or a class would have none. ERR_IO: a file that is left
+ * out has changed since it was listed, or can be used now. */
 static Status check_left_out(const FolderWork *work, Contents *c)
 {
     int listed = 0;
