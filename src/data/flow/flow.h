@@ -9,6 +9,7 @@
 
 enum { FLOW_VARS = 3, FLOW_PARAMETERS = 8 };
 
+/* A variable of a member's file. */
 typedef struct FlowVar {
     const char *name, *long_name, *units;
 } FlowVar;
@@ -29,8 +30,8 @@ struct FlowKind {
     const char *advice;
     FlowVar var[FLOW_VARS];
     int vars;
-    /* powers_of_two: the sides of a grid must be powers of two. walls: the grid has walls in the
-     * south and in the north. */
+    /* powers_of_two: true: the sides of a grid must be powers of two. walls: true: the grid has
+     * walls in the south and in the north; false: it is periodic in both directions. */
     bool powers_of_two, walls;
     /* Creates a solver. Owner: the caller, who releases it with solver_free. */
     FlowSolver *(*solver_new)(const FlowMake *make);
@@ -45,7 +46,8 @@ struct FlowKind {
     /* Returns the longest step for which the integrator is stable and accurate; 0 or NaN: the flow
      * has broken down. */
     double (*longest_step)(FlowSolver *solver, const double *state);
-    /* Computes the fields (H,W) of the file's variables, at the centres of cells. */
+    /* Computes the fields (H,W) of the file's variables, at the places that `place` returns; the
+     * last two are the velocity (u, v). */
     void (*view)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
     /* Returns x of column i, which is also y of row i: cells are squares. */
     double (*place)(const FlowSolver *solver, int64_t i);
@@ -64,15 +66,16 @@ typedef struct FlowStepper {
     const FlowKind *kind;
     /* borrowed */
     FlowSolver *solver;
+    /* number of doubles in a state */
     int64_t values;
     /* owned: the state, and scratch memory */
     double *state, *rate, *stage, *sum;
 } FlowStepper;
 void flow_stepper_init(FlowStepper *stepper, const FlowKind *kind, FlowSolver *solver);
 void flow_stepper_fini(FlowStepper *stepper);
-/* Advances the state by `time` units of model time, in the fewest equal steps that are at most
- * longest_step, or in `steps` steps if that is above 0. Returns false if the flow has broken down:
- * longest_step says so, or the state is no longer finite. */
+/* Advances the state by `time` units of model time, in the fewest equal steps that are at most the
+ * longest_step of the present state, or in `steps` steps if that is above 0. Returns false if the
+ * flow has broken down: longest_step says so, or the state is no longer finite. */
 bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
 
 /* Writes the regime of each cell of a flow (H,W) with velocity (u, v): 1 in a vortex, 2 under

@@ -178,7 +178,8 @@ static void set_row_rates(const FlowSolver *w, int y, double *rate)
     }
 }
 
-/* Writes the Laplacian of a row, times `by`, to `to`, or adds it if `add` is set. */
+/* Writes the Laplacian of a row for cells of side 1, times `by`, to `to`, or adds it if `add` is
+ * set. */
 static void laplacian_row(const FlowSolver *w, const double *restrict from, double by, bool add,
                           double *restrict to)
 {

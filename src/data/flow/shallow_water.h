@@ -10,7 +10,7 @@ enum { WATER_COLUMNS = 2, WATER_ROWS = 1 };
 /* A state is the fields h, u, v one after the other; each has rows -1 .. H + 1 of W + 4 numbers. */
 struct FlowSolver {
     int height, width;
-    /* in numbers: distance of two rows, and size of a field, with the halo */
+    /* numbers from one row of a field to the next, and numbers of a field, both with the halo */
     int64_t stride, field;
     /* side of a cell in m, gravity, hyperviscosity in m^4/s, mean depth in m */
     double side, gravity, viscosity, depth;

@@ -54,7 +54,8 @@ void spectral_to_grid(FlowSolver *solver, int count);
 /* Sets the rate of change to the coefficients of field[0], less the decay of the state's
  * coefficients. Overwrites the field. */
 void spectral_set_rate(FlowSolver *solver, const double *state, double *rate);
-/* Returns the longest step (FlowKind.longest_step) for the flow u + i v in field[0]. */
+/* Returns the longest step (FlowKind.longest_step) for the velocity (u, v), given as u + i v in
+ * field[0]. */
 double spectral_longest_step(const FlowSolver *solver);
 
 #endif
