@@ -3,8 +3,8 @@
  * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
  * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets, the size of the
  * vocabulary, the tokenizer, the classes, and mean and deviation are kept; arrays get the names
- * that weft looks for. Refuses what data_set_open refuses, and sets of boxes, encoded pictures and
- * tables. */
+ * that weft looks for. Refuses arrays that readers could not read (set/facts.c), and sets of boxes,
+ * encoded pictures and tables with ids. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -20,7 +20,7 @@ enum { BLOCK_BYTES = 4 << 20 };
 typedef struct Copy {
     FactsRequest request;
     DataArray x, y;
-    /* there is no y, as in data sets of tokens */
+    /* true: there is no y, as in data sets of tokens */
     bool only_x;
     /* descriptor of OUT.part, and offsets of the two arrays in it */
     int out_fd;

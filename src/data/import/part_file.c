@@ -2,7 +2,8 @@
  * with all space reserved, so that a full disk is noticed before anything is converted. Then
  * samples are written by pwrite at the arrays' file offsets. At the end: fsync, rename to OUT,
  * fsync of the folder. An existing OUT is kept until the rename; a failure or a signal
- * (part_signal.c) removes OUT.part. */
+ * (part_signal.c) removes OUT.part. An import of a folder differs: part_open creates its OUT.part,
+ * which may be resumed, and part_lay_out lays it out after the samples are written. */
 #include "../data_private.h"
 
 #include <errno.h>
