@@ -16,7 +16,8 @@ struct PictureWork {
     const Config *config;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* decoded part; scratch for rotation; resampled view; view with padding */
+    /* decoded part; scratch for rotation; resampled view; view with padding, or the input of a
+     * scene */
     Image from, spare, view, padded;
     /* owned: bytes of a picture file, or a stored image */
     uint8_t *bytes;
@@ -90,8 +91,9 @@ static ImageBox view_need(const PictureView *v)
     return need;
 }
 
-/* Copies w->view, which has the pixels of `part` that are `inside` the resampled picture, to an
- * image of part's size; its other pixels are zero, or grey in a letterbox. */
+/* Copies w->view to an image of part's size. The view has the pixels of the box `inside`, which
+ * `part` and the resampled picture have in common; the image's other pixels are zero, or grey in a
+ * letterbox. */
 static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
     image_set_size(&w->padded, part.width, part.height);

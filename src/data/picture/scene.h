@@ -40,9 +40,9 @@ typedef struct Scene {
     ScenePart part[SCENE_PARTS];
     /* edges of the canvas, at which boxes are cut */
     SceneBox canvas;
-    /* training changes the scene: boxes of which little is left are dropped */
+    /* true: training changes the scene, and boxes of which little is left are dropped */
     bool changed;
-    /* the finished input is mirrored */
+    /* true: the finished input is mirrored */
     bool flip;
 } Scene;
 
@@ -60,8 +60,8 @@ bool scene_is_changed(const Config *config);
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
 /* Writes the boxes of a scene as rows of BoxTargets, and returns their number. Boxes around groups
  * are left out. In a changed scene three more kinds are left out: boxes with a side of at most 2
- * pixels, boxes of which at most a tenth is inside the input, and boxes with one side at least 100
- * times the other. */
+ * pixels, boxes of whose part on the canvas at most a tenth is inside the input, and boxes with one
+ * side at least 100 times the other. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif
