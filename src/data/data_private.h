@@ -51,24 +51,26 @@ bool h5_has(hid_t file, const char *name);
 hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
 /* The next three functions read an attribute of a file's root or of a data set. h5_attr_text writes
  * the attribute's first text to out, of `room` bytes with its final zero; the text is empty if the
- * attribute is missing or no text. ERR_DATA: the attribute is unreadable. */
+ * attribute is missing or is not a string. ERR_DATA: the attribute is unreadable. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 /* *count: number of floats, 0 if the attribute is missing. ERR_DATA: the attribute is unreadable,
  * is not numeric, or has more than max numbers. */
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
-/* Returns false if there is no such integer. */
+/* Returns false, and leaves *value unchanged, unless the attribute is one integer. */
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
 /* Returns HDF5's innermost message about the call that has just failed; borrowed until the next
  * call. */
 const char *h5_error_text(void);
 /* Writes a description: "contiguous", "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
-/* Can chunks be read without HDF5? Their filters, in creation properties, must be none, shuffle,
- * deflate, or shuffle and then deflate. Sets *shuffle and *deflate, which the caller has set to
+/* Can weft read the chunks itself, without HDF5? It can if their filters, in the creation property
+ * list `create`, are none, shuffle, deflate, or shuffle and then deflate, and if HDF5 1.10.5 or
+ * newer can say where the chunks are. Sets *shuffle and *deflate, which the caller has set to
  * false. */
 bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate);
-/* Hashes the addresses in the file of an array's header and of its bytes or chunks. */
+/* Hashes how an array is stored: the offset of its header, the offset and the size of its bytes,
+ * its layout as text, and numbers, offsets and sizes of some of its chunks, spread evenly. */
 void h5_layout_hash(hid_t dataset, HashPieces *hash);
 
 /* ---- sets ---- */
@@ -76,27 +78,28 @@ void h5_layout_hash(hid_t dataset, HashPieces *hash);
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);
 /* Opens paths, separated by line breaks, as one set. ERR_DATA names the file that differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
-/* An array of `count` structures of `stride` bytes is sorted by an int64_t field; first: this field
- * of the first structure. Returns the index of the last structure whose field is at most `value`,
- * or 0 if there is none. */
+/* Returns the index of the last of `count` structures whose sort field is at most `value`, or 0 if
+ * there is none. The structures have `stride` bytes and are sorted by this int64_t field. first:
+ * the field in the first structure. */
 int index_at_most(const int64_t *first, size_t stride, int count, int64_t value);
 /* Returns the index of the file that holds a sample, in a set of several files. */
 int files_find_sample(const DataSet *set, int64_t sample);
 /* Checks that the index of an encoded set rises and stays inside the data. */
 Status index_check(const DataSet *set);
-/* ERR_DATA: this sample's entry of the index is wrong. */
+/* Returns ERR_DATA, with the message that this sample's entry of the index is wrong. */
 Status index_fail(const DataSet *set, int64_t sample);
-/* ERR_DATA: the index of this sample's ids is wrong. */
+/* Returns ERR_DATA, with the message that the index of the ids is wrong at this sample's field. */
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field);
-/* ERR_DATA: an id of this sample is not below id_rows. */
+/* ERR_DATA: an id of this sample is not below id_rows (0: any id is allowed). The ids of field f
+ * are ids[first[f]] to ids[first[f + 1] - 1], as reader_get_ids returns them. */
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
                        const int32_t *first);
 /* Reads and checks all ids. */
 Status ids_check(const DataSet *set, Reader *reader);
 /* Writes "FILE: sample N", with the sample's file and its number in that file; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
-/* Decodes every picture, on several threads. size: height and width that each picture must have;
- * NULL: any. ERR_DATA names the first broken picture. */
+/* Decodes every picture, on several threads. size: height and width of each picture in turn, (N,2),
+ * which it must have when it is upright; NULL: any. ERR_DATA names the first broken picture. */
 Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
 
 /* ---- boxes ---- */
@@ -104,7 +107,7 @@ Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
 typedef enum BoxRows {
     /* a row for each picture */
     BOX_PER_SAMPLE,
-    /* a row for each picture, and one for the end of the last picture's boxes */
+    /* samples + 1 rows: the first box of each picture, and the end of the last picture's boxes */
     BOX_PER_END,
     BOX_PER_BOX,
     BOX_PER_CLASS
@@ -114,15 +117,15 @@ typedef struct BoxArrayInfo {
     ElementType type;
     int columns;
     BoxRows rows;
-    /* only sets of decoded pictures have it */
+    /* true: sets of decoded pictures have this array, sets of encoded pictures must not have it */
     bool letterbox;
 } BoxArrayInfo;
 extern const BoxArrayInfo box_array_info[BOX_ARRAYS];
 /* Returns the name of an array that is missing, or whose shape, type or storage is wrong; NULL: all
  * are good. */
 const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded);
-/* Reads all labels; lists all problems in the log. ERR_DATA: there are problems. Release with
- * data_boxes_free unless it fails. */
+/* Reads all labels; lists the first 100 problems in the log. ERR_DATA: there are problems. Release
+ * with data_boxes_free unless it fails. */
 Status boxes_check(const DataSet *set, DataBoxes *boxes);
 /* Counts of labels. */
 typedef struct BoxCounts {
@@ -133,7 +136,9 @@ typedef struct BoxCounts {
     int64_t empty_pictures, most, crowds, without_area;
 } BoxCounts;
 BoxCounts box_counts(const DataBoxes *boxes);
-/* Sets set->box_most; 0 if the labels are damaged, which data_boxes_read reports. ERR_IO. */
+/* Sets set->box_most from /box_start and /box_crowd. Leaves it unchanged, and returns OK, if
+ * /box_start is damaged: data_boxes_read reports that later. ERR_IO, ERR_DATA: an array cannot be
+ * read. */
 Status boxes_find_most(DataSet *set);
 
 /* ---- several threads ---- */
@@ -162,12 +167,13 @@ void failure_record(FirstFailure *first, int64_t i, Status status);
 Status failure_end(FirstFailure *first);
 
 /* ---- cropping, resampling and augmenting pictures ---- */
-/* Sets height and width of an image set to the model's input size, by the keys of `data`. config
- * NULL: encoded sets get 0. ERR_CONFIG: keys contradict each other or the set. */
+/* Sets height and width of an image set to the model's input size, by the keys of `data`. An
+ * encoded set gets 0 if config is NULL, or if no key gives the size. ERR_CONFIG: keys contradict
+ * each other or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
-/* The part of a picture to use: `box` of the picture is resampled to width x height, of which
- * `part` is kept; pixels of `part` outside the resampled picture are zero, or grey in a
- * letterbox. */
+/* Which part of a picture is used, at which size. `box`, a box of the picture, is resampled to
+ * width x height pixels. `part`, a box of this result, is kept; its pixels outside the result are
+ * zero, or grey in a letterbox. */
 typedef struct PictureView {
     ImageBox box, part;
     int width, height;
@@ -182,8 +188,9 @@ void view_cover_size(int64_t to_width, int64_t to_height, int64_t *width, int64_
 /* Sets the view's width and height to its box's size, scaled by view_cover_size. ERR_DATA, with
  * name: a side exceeds INT_MAX. */
 Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
-/* Choose the view of a picture of this size; name is for messages. ERR_DATA: the picture is too
- * narrow for data.resize of its short side, or too small for data.random_crop. */
+/* Choose the view of a picture of this size; name is for messages. ERR_DATA: after its short side
+ * is resized, its long side exceeds INT_MAX, or (in training) the picture is smaller than
+ * data.random_crop. */
 Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *config,
                               int width, int height, const char *name);
 Status view_choose_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
@@ -194,8 +201,8 @@ enum { LETTERBOX_GREY = 114 };
 ImageBox letterbox(int width, int height, int side);
 /* Chooses a rectangle to erase, with probability data.erasing; height 0: none. */
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
-/* Prepares a sample of a set of boxes: its scene (picture/scene.h), changes of colour, mirroring.
- * ERR_DATA with file and sample. */
+/* Writes the input of a sample of a set of boxes to out, float (C,H,W): composes its scene
+ * (picture/scene.h), changes colours, mirrors, normalises. ERR_DATA with file and sample. */
 Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
                              bool training, int64_t epoch, int64_t sample, float *out);
 /* Applies data.color_jitter. */
@@ -236,7 +243,8 @@ void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], c
 typedef struct Mix {
     /* fraction of the row's own image; 1: nothing is mixed */
     float share;
-    /* cutmix: `box` is replaced by the other image's box; else mixup: the images are blended */
+    /* true: cutmix, `box` is replaced by the same box of the other image; false: mixup, the images
+     * are blended */
     bool cut;
     ImageBox box;
 } Mix;
@@ -247,20 +255,22 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
 void mix_labels(const Batch *batch);
 
 /* ---- reading ---- */
-/* Creates a reader of one array of a file, which then reads this array as x. */
+/* Creates a reader of one array of a file; where other readers read x, it reads this array. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* Creates a reader of only x (and ids) or only y. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 /* Returns the reader of a set of fields, borrowed; NULL: other kinds. */
 struct FieldReader *reader_fields(const Reader *reader);
-/* ERR_DATA: the token at this position of x, with raw bytes at raw, is not in the vocabulary. */
+/* Returns ERR_DATA, with the message that the token at this position of x, with raw bytes at raw,
+ * is not in the vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, const void *raw);
 /* Reads all tokens; ERR_DATA: a token is not in the vocabulary. */
 Status tokens_check(const DataSet *set);
 /* Reads all labels (or tokens) and sets *use to the classes (or tokens) that occur. ERR_DATA: a
  * label has no class (or a token is not in the vocabulary). */
 Status integers_scan(const DataSet *set, LabelUse *use);
-/* ERR_DATA: this sample's label, with raw bytes at raw, is not one of the set's classes. */
+/* Returns ERR_DATA, with the message that this sample's label, with raw bytes at raw, is not one of
+ * the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, const void *raw);
 /* Returns a warning, with what to do, if y, an array of numbers in one file, seems to hold classes:
  * one-hot rows, or whole numbers in a floating-point type. NULL: it does not. Owner: the caller. */
@@ -282,15 +292,15 @@ static inline int64_t label_class(const DataSet *set, int64_t label)
 /* Writes dimensions as "60000x1x28x28" to out, of DIMS_TEXT bytes; returns out. */
 enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
-/* Reads `count` raw samples (tokens of token sets) from number `first` on, with one read per
- * file. */
+/* Reads `count` raw samples (tokens of token sets) from number `first` on, with one read per file;
+ * samples of a set of fields one by one, normalised. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* Reads inputs, and targets or labels, of a sample of fields, or of its patch in an epoch. x, label
- * and target may each be NULL. */
+/* Reads inputs, and targets or labels, of a sample of fields, or of the patch that is cut out of
+ * the sample in this epoch. x, label and target may each be NULL. */
 Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x, int32_t *label,
                          float *target);
-/* Reads the first `bytes` of one sample's x. x must have space for the whole sample, since HDF5
- * reads it whole. */
+/* Reads the first `bytes` of one sample's x. x must have space for the whole sample, since HDF5 and
+ * readers of fields read it whole. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
 /* Copies n bytes from a mapped file; false: the file has become shorter, or its file system failed.
  * mapped_copy_init must have been called. */
@@ -313,11 +323,12 @@ typedef struct PackedFile {
     z_stream stream;
     /* offsets in the file: of the end of the buffer, and of the current member */
     int64_t read_to, member;
-    /* the next byte is inside a member */
+    /* true: the next byte is inside a member; false: it begins a member, or follows the last one */
     bool in_member;
 } PackedFile;
-/* Opens a file. ERR_NOINPUT: missing, or not a regular file; ERR_DATA: compressed in another format
- * than gzip. Release with packed_close. */
+/* Opens a file. ERR_NOINPUT: it cannot be opened, or is not a regular file; ERR_DATA: it is in
+ * another compressed format, or its name ends in .gz and it is not gzip; ERR_IO. Release with
+ * packed_close. */
 Status packed_open(PackedFile *file, const char *path);
 /* Opens a file that weft itself wrote: it is plain, even if it begins like a compressed file. */
 Status packed_open_plain(PackedFile *file, const char *path);
@@ -351,15 +362,17 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
 herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
 /* Returns the number of names of classes; 0: none can be read. */
 int64_t h5_class_count(hid_t file);
-/* Adds a list of names to a hash and appends it to lines (DataColumns), one name per line. Returns
- * false if there is no list. */
+/* Adds the names of a list to a hash, and appends them to `lines` (of DATA_COLUMN_LINES bytes, as
+ * DataColumns.lines), one name per line, as far as they fit. Returns false if there is no list that
+ * can be read. */
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines);
 /* ERR_DATA: a name occurs twice in the list that the file `path` stores. */
 Status class_names_check(const ClassNames *names, const char *path);
-/* Called for each file but the first while a list of files is opened. all: the class names of set.
- * Appends the names that only `other` has to `all`, and sets other->map to the map from other's
- * labels to the classes in `all`. *joined: the names give the number of classes. ERR_DATA as
- * data_set_use_classes. */
+/* Joins the classes of one more file, `other`, to those of a set of several files. all: the class
+ * names of the set so far; filled at the second file. If names can be matched, appends the names
+ * that only `other` has to `all`, and sets other->map. If not, labels keep their numbers, and `all`
+ * becomes the list that names classes, if there is one. *joined: the names give set->classes.
+ * ERR_DATA: each list has a name that the other lacks, or a file has a name twice. */
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 
 /* A file that is written as OUT.part and becomes OUT at the end. */
@@ -407,16 +420,17 @@ Status part_update(const PartFile *part, PartPut *put, void *user);
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
 /* Opens the existing out.part on a rank that only writes samples. */
 Status part_open_existing(PartFile *part, const char *out);
-/* Lays out the file around its largest array, whose data_bytes bytes are written to OUT.part
- * directly. put lays out a separate temporary file, in which this array stays a hole, and sets
- * *data_offset to the array's offset. copy: everything around the hole is then copied to out.part;
- * false: only the offset is of interest. */
+/* Lays out OUT.part around its largest array, whose data_bytes bytes others write with part_write.
+ * put lays out a temporary file in which this array is a hole, and stores the array's offset where
+ * data_offset points (a field of `user`). copy: everything around the hole is then copied to
+ * OUT.part; false: the caller needs only the offset. */
 Status part_lay_out(const PartFile *part, PartPut *put, void *user, const int64_t *data_offset,
                     int64_t data_bytes, bool copy);
 /* Closes the file and leaves it as it is. */
 void part_close(PartFile *part);
-/* part_finish syncs and renames to out. If it fails, and in part_drop, out.part is removed; an
- * earlier out is never changed. */
+/* part_finish syncs and renames to out. If it fails, and in part_drop, out.part is removed. An
+ * earlier out is kept, unless part_finish fails after the rename, because the folder cannot be
+ * synced. */
 Status part_finish(PartFile *part);
 void part_drop(PartFile *part);
 /* Returns ERR_IO with this reason. */
@@ -442,8 +456,8 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
                         int64_t count);
 /* image_writer_finish completes the file after the last sample: writes labels, mean and deviation,
- * syncs, renames. image_writer_drop, and a finish that fails, remove out.part and leave an earlier
- * out unchanged. Both free the writer. */
+ * syncs, renames. image_writer_drop, and a finish that fails before the rename, remove out.part and
+ * leave an earlier out unchanged. Both free the writer. */
 Status image_writer_finish(ImageWriter **writer);
 void image_writer_drop(ImageWriter **writer);
 
