@@ -111,7 +111,9 @@ static void average_precision(CocoClass *c, const CocoMatch *match, int64_t coun
     c->recall[COCO_AREAS + 1][threshold] = (double)found_10 / (double)truths;
 }
 
-/* Sorts the matches of a class and computes its result. *twice: an image that was added twice. */
+/* Sorts the matches of a class and computes its result. Sets *twice to an image that has two
+ * matches of equal score and place, because it was added twice; leaves it unchanged if there is
+ * none. */
 static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count, const int64_t *truths,
                            int64_t *twice)
 {

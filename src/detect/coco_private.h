@@ -6,12 +6,12 @@
 
 /* number of recalls 0, 0.01, ..., 1 at which precision is read */
 enum { COCO_RECALLS = 101 };
-/* bit of a range of areas and a threshold in CocoMatch.matched and ignored */
+/* Returns the bit of a range of areas and a threshold in CocoMatch.matched and ignored. */
 static inline uint64_t coco_bit(int area, int threshold)
 {
     return (uint64_t)1 << (area * COCO_THRESHOLDS + threshold);
 }
-/* IoU threshold t; numpy.linspace(0.5, 0.95, 10) has the same bits */
+/* Returns IoU threshold t, with the bits of numpy.linspace(0.5, 0.95, 10)[t]. */
 static inline double coco_threshold(int t)
 {
     const double step = (0.95 - 0.5) / (COCO_THRESHOLDS - 1);
@@ -23,10 +23,11 @@ typedef struct CocoScratch CocoScratch;
 
 struct CocoEval {
     int categories;
+    /* number of matches, and number for which memory is allocated */
     int64_t count, room;
     /* owned */
     CocoMatch *match;
-    /* owned: [categories][COCO_AREAS] */
+    /* owned: number of truths that count, [categories][COCO_AREAS] */
     int64_t *truths;
     /* owned; coco_match.c */
     CocoScratch *scratch;
