@@ -1,6 +1,6 @@
-/* The interface between a picture format and the rest of the module. A format has a file with an
- * ImageCodec, a file that replaces this file in builds without the format's library, and one entry
- * in the table of decode.c. */
+/* The interface between a picture format and the rest of the module. A format has a file NAME.c
+ * with an ImageCodec, a file NAME_absent.c that replaces NAME.c in builds without the format's
+ * library, and one entry in the table of decode.c. */
 #ifndef WEFT_IMAGE_CODEC_H
 #define WEFT_IMAGE_CODEC_H
 

@@ -74,8 +74,9 @@ void colour_range_add(ColourRange *range, const float *value, int64_t count)
     }
 }
 
-/* Sizes of a sheet in pixels. A panel has `width` x `height`. A value is drawn as zoom x zoom
- * pixels; or every skip-th value of every skip-th row as one pixel. */
+/* Sizes of a sheet in pixels. A panel's field has `width` x `height`; with its title and its colour
+ * bar the panel is cell_height high. title_height: height of the sheet's title. A value is drawn as
+ * zoom x zoom pixels; or every skip-th value of every skip-th row as one pixel. */
 typedef struct Sizes {
     int zoom, skip, width, height, cell_height, title_height;
 } Sizes;

@@ -22,7 +22,7 @@ typedef struct Weights {
     int32_t *first, *taps;
     /* int32_t[outputs][stride] */
     int32_t *weight;
-    /* the low parts, and the high parts, of two neighbouring weights, 16 bits each;
+    /* each entry has the low (high) parts of two neighbouring weights, 16 bits each;
      * uint32_t[outputs][stride / 2] */
     uint32_t *low, *high;
     /* owned: memory of all arrays above, and its bytes */
@@ -30,14 +30,16 @@ typedef struct Weights {
     int64_t memory_bytes;
 } Weights;
 
-/* Resamples `rows` rows of RGB pixels, from_step bytes apart, to rows of w->outputs pixels, to_step
- * bytes apart. Up to IMAGE_SLACK bytes beyond the end of a row may be read. */
+/* Rows of RGB pixels: `rows` input rows, from_step bytes apart, and as many output rows, to_step
+ * bytes apart. */
 typedef struct RowPass {
     const uint8_t *from;
     uint8_t *to;
     size_t from_step, to_step;
     int rows;
 } RowPass;
+/* Resamples each input row to an output row of w->outputs pixels. May read up to IMAGE_SLACK bytes
+ * beyond the end of an input row. */
 typedef void RowsResample(const Weights *w, const RowPass *pass);
 RowsResample rows_resample_avx2;
 /* Computes one output row of the pass down the columns: row `output`, of `bytes` bytes. from: the

@@ -9,7 +9,7 @@ typedef struct PixelMap {
     ptrdiff_t first, x_step, y_step;
 } PixelMap;
 
-/* width, height: size of the stored picture */
+/* Returns the map of an orientation from 2 to 8. width, height: size of the stored picture. */
 static PixelMap pixel_map(int orientation, ptrdiff_t width, ptrdiff_t height)
 {
     /* first pixel of the last column, and of the last row */
