@@ -1,4 +1,5 @@
-/* Makes the key of an operation. Two operations with the same key do the same work. */
+/* Makes the key of an operation. Two operations with the same key are assumed to take equal
+ * times. */
 #include "machine.h"
 
 #include <stdlib.h>

@@ -52,8 +52,8 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
 /* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
- * a stage. places: the result of sum_places for it; collect: values are summed; spread: sums are
- * distributed. docs/zero.md has the numbers of messages of both. */
+ * a stage. places: the result of sum_places for it; collect, spread: as in SumShape
+ * (parallel/sums.h): values are summed; the sums are sent to all ranks. */
 SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread);
 
@@ -61,11 +61,11 @@ SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Pl
 
 /* If the ranks are on several nodes: simulates the schedule with messages and sums that share the
  * connections of nodes, and replaces the makespan and the spans of `report`. The span of a task is
- * that of the rank on which it ends last. If the schedule has too many tasks for a simulation of
- * about a second, one rank of each stage is simulated, and each message has an equal share of the
- * connection. summed: receives for each stage the end of its last sum between nodes, [stages]; 0:
- * it has none. ERR_CONFIG: the machine's file has no time of a sum or of a message between
- * nodes. */
+ * that of the rank on which it ends last. If a stage fills several whole nodes, the ranks of one of
+ * them are simulated. If the tasks or the sums would need more than about a second, one rank of
+ * each stage is simulated, and each message has an equal share of the connection. summed: receives
+ * for each stage the end of its last sum between nodes, [stages]; 0: it has none. ERR_CONFIG: the
+ * machine's file has no time of a sum or of a message between nodes. */
 Status replay_nodes(const Machine *machine, const ForecastOf *of, Level level, const TaskCost *cost,
                     ScheduleReport *report, double *summed);
 

@@ -34,8 +34,8 @@ typedef struct Replay {
     const Machine *machine;
     const ForecastOf *of;
     const TaskCost *cost;
-    /* number of ranks of each stage that are played, and number of ranks for which each of them
-     * stands */
+    /* number of ranks of each stage that are played, and number of ranks of its node for which each
+     * of them stands */
     int lanes;
     double share;
     /* the played ranks of all stages, [stages * lanes]; owned */
@@ -51,8 +51,8 @@ typedef struct Replay {
 
 /* ---- ranks ---- */
 
-/* Returns the number of ranks of a stage that are played: if the stage fills several nodes, those
- * of one node, otherwise all. */
+/* Returns the number of ranks of a stage that are played: if the stage fills several whole nodes,
+ * those of one node, otherwise all. */
 static int lanes_of(const Machine *m, GridShape shape)
 {
     int replica_ranks = shape.dp * shape.tp;

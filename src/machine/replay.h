@@ -1,5 +1,5 @@
-/* Shared by the files that replay a schedule: events, the network, the sums of stages, and the
- * ranks. Times are seconds since the begin of the step. */
+/* Declarations that the files of a replay of a schedule share: events, the network, the sums of
+ * stages. Times are seconds since the begin of the step. */
 #ifndef WEFT_MACHINE_REPLAY_H
 #define WEFT_MACHINE_REPLAY_H
 
@@ -19,7 +19,7 @@ typedef struct Event {
     /* events of the same time happen in the order of their numbers */
     int64_t number;
     EventKind kind;
-    /* the Runner or Parcel */
+    /* index of the Runner (EVENT_RANK) or of the Parcel */
     int index;
 } Event;
 /* A heap of events: none is later than those at twice its index plus 1 and plus 2. */
@@ -41,14 +41,15 @@ bool events_take(Events *events, Event *first);
 typedef struct Parcel {
     /* nodes */
     int from, to;
-    /* bytes; seconds between the last byte's way through the connections and the arrival */
+    /* size in bytes; seconds from the time at which the last byte has passed both connections to
+     * the arrival */
     double bytes, latency_s;
     /* message: the message that arrives (index in Replay.arrived), and the Runner that receives it;
      * message is -1 for a sum, which has the stage instead */
     int64_t message;
     int receiver, stage;
-    /* set by the network: seconds of a part; number of parts that have not left; true: it stays on
-     * its node; next free parcel */
+    /* set by the network: seconds of a part; number of parts that have not left; true: the parcel
+     * stays on its node; index of the next free parcel, -1: none */
     double part_s;
     int parts;
     bool inside;
@@ -58,8 +59,8 @@ typedef struct Parcel {
 typedef struct Connection {
     /* time from which it is free for sending, and for receiving */
     double out_free, in_free;
-    /* number of parcels that are on their way to or from the node, and time since which there are
-     * as many */
+    /* number of parcels that are on their way to or from the node, and time at which this number
+     * last changed */
     int on_way;
     double since;
     /* time until `since` in which any parcel was on its way */
@@ -72,7 +73,8 @@ typedef struct Network {
     double s_per_byte;
     /* [nodes]; owned */
     Connection *node;
-    /* parcels, and the first free one of them or -1; owned */
+    /* parcels, owned; their number, which includes free ones, the room for them, and the index of
+     * the first free one, -1: none */
     Parcel *parcel;
     int parcels, capacity, first_free;
 } Network;
@@ -111,7 +113,7 @@ typedef struct StageSums {
     /* [count]; owned */
     StageSum *sum;
     int count;
-    /* nodes of the played ranks, and number of played ranks on each */
+    /* first and last node of the played ranks, and largest number of played ranks on a node */
     int first_node, last_node, node_ranks;
     /* number of the sum that is being made or comes next */
     int next;

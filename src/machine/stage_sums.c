@@ -46,7 +46,7 @@ int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, c
 
 /* ---- costs ---- */
 
-/* Computes a sum of a bucket. docs/zero.md has the numbers of messages. */
+/* Computes rounds, bytes and times of the sum of a bucket (sum_cost in parallel/sums.h). */
 static Status sum_of_bucket(const StageOf *s, double elements, StageSum *sum)
 {
     const SumCost cost = sum_between_nodes(s->machine, s->of, s->plan, s->places, elements, true,
@@ -115,8 +115,8 @@ double stage_sums_events(const StageSums *sums)
 
 /* ---- a replay ---- */
 
-/* Sends the parcels of a round. Each node receives as much as it sends. more_s: time in which the
- * parcels arrive later than after the round's latency. */
+/* Sends the parcels of a round. Each node receives as much as it sends. more_s: seconds by which
+ * the parcels arrive later than by the round's latency. */
 static void send_round(StageSums *sums, Network *network, Events *events, double now, int stage,
                        double more_s)
 {

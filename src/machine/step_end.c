@@ -41,8 +41,8 @@ static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, cons
     return OK;
 }
 
-/* Computes the time from the end of a stage's last task until its sums are complete. summed: end of
- * its last sum between nodes. */
+/* Computes the time from the end of a stage's last task until its sums, and gathers of its new
+ * parameters from other nodes, are complete. summed: end of its last sum between nodes. */
 static Status sums_of_stage(const Machine *m, const ForecastOf *of, const Plan *plan, double tasks,
                             double summed, double *seconds)
 {
