@@ -28,7 +28,7 @@ typedef struct Fill {
     /* owned: weights of a sample's targets in the loss, [target_width], if all samples have the
      * same; NULL: they vary between samples, or targets have no weights */
     float *weights;
-    /* weights of targets vary between samples */
+    /* true: weights of targets vary between samples */
     bool weights_vary;
     FieldWeights pixel_weights;
     /* number of floats of a sample's x; number of labels of a sample */

@@ -8,10 +8,10 @@
  * have been taken, the next micro-batch is planned, as soon as planned - released < slots. `filled`
  * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
- * sleep on condition variables and block all signals. An error is reported after the complete
- * micro-batches before it. It is always the error of the first bad row: rows are taken in order,
- * and all rows that have been taken are filled. The content of a micro-batch depends only on the
- * plan, never on time or the number of threads. */
+ * sleep on condition variables, and receive no signals but those of their own faults. An error is
+ * reported after the complete micro-batches before it. It is always the error of the first bad row:
+ * rows are taken in order, and all rows that have been taken are filled. The content of a
+ * micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 

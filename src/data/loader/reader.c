@@ -14,7 +14,8 @@
 struct Reader {
     DataSet set;
     SourceFile file;
-    /* arrays of the set; index and orient are not opened, because only pread reads them */
+    /* arrays of the set; index and orient, and the x of encoded pictures, are not opened, because
+     * only pread reads them */
     Source x, y, ids, id_first, index, orient;
     /* owned: a reader for each file of a set of several files; file and the sources are then
      * unused */
