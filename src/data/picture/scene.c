@@ -130,8 +130,8 @@ static void cut_at(double edge[4], const SceneBox *box)
     }
 }
 
-/* Moves a box of a picture of size[0] x size[1] pixels to its place in the scene: left, top, right,
- * bottom. */
+/* Moves a box of a picture to its place in the scene. size: height and width of the picture; edge:
+ * left, top, right, bottom. */
 static void place_box(const SceneBox *place, const int32_t size[2], const double box[4],
                       double edge[4])
 {
