@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* unpacked bytes per stored byte; deflate has at most 1032 */
+/* largest accepted number of unpacked bytes for each stored byte; deflate reaches at most 1032 */
 enum { UNPACK_RATIO_MAX = 1100 };
 
 typedef struct Reading {

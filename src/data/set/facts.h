@@ -34,7 +34,8 @@ typedef struct SetFacts {
     int parts;
     Status status;
     char why[4096];
-    /* weft wrote the file. If it did not, `kind` is not read from the file. */
+    /* true: weft wrote the file; false: another program did, and `kind` is not read from the
+     * file */
     bool weft;
     DataKind kind;
     bool encoded, oriented, turned, bicubic;
