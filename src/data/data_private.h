@@ -34,8 +34,8 @@ void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
 /* Returns the index of the first of n values that is NaN or infinite, or a double beyond float32's
  * range; -1: none. */
 int64_t element_find_not_finite(ElementType type, const void *from, int64_t n);
-/* Returns the end of the message "value ... is not ..." about a value that is not finite: "a finite
- * number", ... */
+/* Returns what element_find_not_finite requires of values of this type, for messages ("value ... is
+ * not ..."): "a finite number", ... */
 const char *element_finite_text(ElementType type);
 
 /* ---- HDF5 ---- */
@@ -142,8 +142,9 @@ BoxCounts box_counts(const DataBoxes *boxes);
 Status boxes_find_most(DataSet *set);
 
 /* ---- several threads ---- */
-/* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -
- * 1. After a failure no further call begins. Returns the failure with the smallest i. */
+/* Calls run(user, worker, i) for each i below count, on up to `threads` threads, among them the
+ * calling one; worker is 0 to threads - 1. After a failure no further call begins. Returns the
+ * failure with the smallest i. */
 typedef Status PoolWork(void *user, int worker, int64_t i);
 Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
 /* Calls make for each i below count on many threads, because make waits for files; make writes an
