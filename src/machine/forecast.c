@@ -1,6 +1,7 @@
 /* Forecasts a step. The measured times of the operations in the plan's lists of actions are added
- * up to costs of chunks. The schedule is simulated with these costs (schedule_waits). Then sums,
- * update and the rest are added. */
+ * up to costs of chunks. The schedule is simulated with these costs (schedule_waits), and, if the
+ * ranks are on several nodes, again with shared connections (replay_nodes). Then sums, update and
+ * the rest are added. */
 #include "private.h"
 
 #include <string.h>

@@ -23,8 +23,8 @@ typedef struct Runner {
     int sums;
     /* begin of its task */
     double begin;
-    /* work of its piece, which is longer while messages are on their way; 0: it does not compute.
-     * Begin of the piece, and network_busy_s of its node at that time */
+    /* work_s: seconds of its piece if no message is on its way; 0: it does not compute. since,
+     * busy_s: begin of the piece, and network_busy_s of its node at that time */
     double work_s, since, busy_s;
     /* true: it waits for the message of its task */
     bool waits;
