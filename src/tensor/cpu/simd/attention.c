@@ -1,10 +1,11 @@
 /* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile is ATTENTION_TILE
- * neighbouring queries or keys. A tile of queries visits the tiles of keys up to the same position,
- * or all of them, with a running maximum and sum. Scores are stored transposed, [key][query]: a
- * vector holds neighbouring queries, so maxima and sums need no operation across lanes, and keys
- * and values are read in place. Both the sums over keys and those over queries run in the order of
- * tiles in every entry point, so the bits do not depend on how the work is divided. dk and dv are
- * summed in place if they are fp32, else in scratch, and rounded once. */
+ * neighbouring queries or keys. A tile of queries visits, with a running maximum and sum, the tiles
+ * of keys that its queries attend to: those up to its own position (with a window, only the last of
+ * them), or all. Scores are stored transposed, [key][query]: a vector holds neighbouring queries,
+ * so maxima and sums need no operation across lanes, and keys and values are not transposed. Both
+ * the sums over keys and those over queries run in the order of tiles in every entry point, so the
+ * bits do not depend on how the work is divided. dk and dv are summed in place if they are fp32,
+ * else in scratch, and rounded once. */
 #include "attention_tile.h"
 
 /* A value below every score, with a finite difference to any score. */
@@ -55,7 +56,7 @@ SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
     return h->window > 0 && reached < last ? reached : last;
 }
 
-/* Turns the scores in p into exponentials relative to the new maximum, and updates total and
+/* Turns the scores in p into exponentials relative to the new maximum, and updates top, total and
  * shrink. */
 static void exponentials(const Work *w)
 {
@@ -159,8 +160,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 
 /* ---- backward ---- */
 
-/* Starts a tile of queries for the gradient: loads dy and its transpose, and computes delta, each
- * query's sum of dy * y. */
+/* Starts a tile of queries for the gradient: loads q and dy with their transposes, sets top to lse,
+ * and computes delta, each query's sum of dy * y. */
 static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
     start_queries(h, w, tile);

@@ -2,8 +2,8 @@
  * only. Scores, sums and results of products are fp32 for any type of tensors. Factors have the
  * tensors' type, so bf16 probabilities and gradients of scores are rounded once for their products.
  * A product reads cells (product.h), so rows that are summed over are braided: in bf16, cell i of
- * braid r has element i of row 2r and of row 2r + 1. Tiles are padded with zeros to 16 rows and 16
- * columns. */
+ * braid r has element i of row 2r and of row 2r + 1. The rows and the columns of a tile are padded
+ * with zeros to multiples of 16. */
 #ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 
@@ -17,8 +17,11 @@ enum {
 
 /* The scratch of one thread, divided into its parts. Tiles of rows are [TILE][wide], braided ones
  * [TILE / CELL][wide], transposed ones (_t) cells [wide / CELL][TILE]; p and ds are [key][query];
- * top, total, shrink and delta have one number per query. For fp32 tensors a cell is one float:
- * braids are the rows themselves, and p and ds are used as factors without conversion. */
+ * top, total, shrink and delta have one number per query: the running maximum (in backward lse),
+ * the sum of exponentials, the factor on earlier sums, and the sum of dy * y. sum has y or dq of
+ * the tile's queries; rows is room for one tile of results or of converted rows. For fp32 tensors a
+ * cell is one float: braids are the rows themselves, and p and ds are used as factors without
+ * conversion. */
 typedef struct Work {
     Elem *q, *dy, *k, *v;
     /* k_braid: used for values, too */
@@ -40,8 +43,8 @@ typedef struct Work {
     bool full;
     /* no earlier tile of queries adds to these keys */
     bool first;
-    /* distance from a key of this pair to the query in the same row; a query does not attend to
-     * keys at a distance of `window` or more; window 0: no limit */
+    /* distance in positions from a key of this pair to the query with the same index in its tile; a
+     * query does not attend to keys at a distance of `window` or more; window 0: no limit */
     int64_t ahead, window;
     /* the query head is not the first one of its key head, so it adds to dk and dv */
     bool later;
@@ -60,6 +63,7 @@ SIMD_INLINE void *take(float **scratch, int64_t count)
     return piece;
 }
 
+/* Divides the scratch of a thread, attention_scratch floats, into the arrays of a Work. */
 static Work work_of(const AttentionHead *h, float *scratch)
 {
     Work w = {.width = h->width, .wide = padded(h->width), .window = h->window, .full = h->full};
@@ -83,6 +87,7 @@ static Work work_of(const AttentionHead *h, float *scratch)
     return w;
 }
 
+/* Returns the number of real rows of a tile of queries or keys. */
 SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
 {
     int64_t left = h->length - tile * TILE;
@@ -216,7 +221,7 @@ static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 }
 #endif
 
-/* Transposes from[rows][wide] into to[wide][TILE], four by four, in cells. */
+/* Transposes elems, [rows][wide] in cells, into cells[wide][TILE], four by four. */
 static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells)
 {
     const Cell *from = (const Cell *)(const void *)elems;

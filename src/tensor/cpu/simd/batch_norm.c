@@ -11,8 +11,9 @@ enum {
     DEPTH = 4 / PARTS,
 };
 
-/* s1, s2: sums over `rows` rows of the differences from `shift` and of their squares. Converts them
- * to sums of the values and of the squares, which it adds to `sum` and `square`. */
+/* Converts s1 and s2, sums over `rows` rows of the differences from `shift` and of their squares,
+ * to sums of the values and of the squares of the values, and adds the results to `sum` and
+ * `square`. */
 SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
                             int lanes, double *sum, double *square)
 {

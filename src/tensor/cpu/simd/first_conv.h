@@ -16,9 +16,9 @@ enum {
     FIRST_BLOCKS = 4,
 };
 
-/* y[row][q] = sum over taps of x[row * x_row + q * stride + tap] w[tap]. A block of the weight is
- * [taps][8 of O]; a block of y is [rows][columns][8 of O], and blocks of y are y_block floats
- * apart. */
+/* y[row][q] = sum over k of x[row * x_row + q * stride + tap[k]] w[k], for `rows` rows and
+ * `columns` columns of y. A block of the weight is [taps][8 of O]; a block of y is
+ * [rows][columns][8 of O], and blocks of y are y_block floats apart. */
 typedef struct FirstConv {
     /* the input with its padding */
     const float *x;

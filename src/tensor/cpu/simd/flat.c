@@ -1,5 +1,6 @@
-/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: an element gets the same
- * bits from a vector and from the scalar tail. */
+/* Optimizer updates, copies and sums of squares on flat ranges. For an update, a range may be cut
+ * anywhere: an element gets the same bits from a vector and from the scalar tail. A sum of squares
+ * is over one chunk. */
 #include "vector.h"
 
 typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));

@@ -1,6 +1,6 @@
-/* Losses of one row. The softmax processes a row in pieces that fit the L1 cache, with a running
- * maximum (Milakov & Gimelshein 2018), so that even a row as wide as a vocabulary is read from
- * memory once. */
+/* Softmax of one row of logits, and the gradient of its loss. The softmax processes a row in pieces
+ * that fit the L1 cache, with a running maximum (Milakov & Gimelshein 2018), so that even a row as
+ * wide as a vocabulary is read from memory once. */
 #include "vector.h"
 
 enum { PIECE = 2048 };
@@ -30,8 +30,9 @@ NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
     return sum;
 }
 
-/* Returns the number of logits above the label's: those that are larger, and those that are equal
- * and have a lower index. If the label's logit is NaN, all other logits count. */
+/* Returns the number of logits above the label's in x, a piece that begins at index `first` of the
+ * row: those that are larger, and those that are equal and have a lower index. `label` is an index
+ * of the row. If the label's logit is NaN, all other logits count. */
 NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label,
                               float label_logit)
 {
@@ -68,7 +69,7 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             row.argmax = (int)(at + place_of(piece, count, high));
         }
         row.label_rank += label_rank_in(piece, count, at, label, row.label_logit);
-        /* all logits up to here are -inf */
+        /* all logits up to here are -inf, and this piece has no NaN */
         const bool masked = top == -INFINITY && plain == plain;
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;

@@ -1,14 +1,15 @@
-/* Losses of numbers: the sum of the losses of one piece of a row, and their gradient. Each loss is
- * a function of the error whose value and slope are 0 at 0, and the error of a missing target is
- * 0. */
+/* Losses of numbers: the sum of the losses of one piece of a sample, and their gradient. For an
+ * error of 0, each loss has the value 0 and the slope 0. A missing target gets the error 0, so it
+ * adds nothing. */
 #include "vector.h"
 
-/* A target that is NaN is missing. */
+/* Returns x - target; 0 if the target is NaN, which means that it is missing. */
 SIMD_INLINE float error_of(float x, float target)
 {
     return target == target ? x - target : 0.0f;
 }
 
+/* Returns the loss at the error d. size: delta of POINT_HUBER, eps of POINT_CHARBONNIER. */
 SIMD_INLINE float value_at(PointLoss loss, float size, float d)
 {
     const float a = fabsf(d);
@@ -18,7 +19,7 @@ SIMD_INLINE float value_at(PointLoss loss, float size, float d)
     case POINT_HUBER:
         return a <= size ? 0.5f * d * d : size * (a - 0.5f * size);
     case POINT_CHARBONNIER:
-        /* sqrt(d^2 + size^2) - size without the difference of two large numbers */
+        /* sqrt(d^2 + size^2) - size, without the difference of two nearly equal numbers */
         return d * d / (sqrtf(d * d + size * size) + size);
     case POINT_SQUARE:
         break;

@@ -131,8 +131,9 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     }
 }
 
-/* The means of `parts` vectors over `rows` rows. Partial sums over few rows keep the means of large
- * planes accurate, and `chains` independent sums hide the latency of additions. */
+/* Writes the sums of `parts` vectors over `rows` rows to total[]. Partial sums over few rows keep
+ * the sums of large planes accurate, and `chains` independent sums hide the latency of
+ * additions. */
 SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int parts, int chains,
                             Vf *total)
 {

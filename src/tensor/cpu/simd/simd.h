@@ -1,15 +1,17 @@
 /* The vector kernels' header: a const table of functions per instruction set and per type of
  * activations. Each .c file of this folder is compiled once per instruction set (SIMD_ISA is base,
  * avx2 or avx512) for fp32. Files whose kernels also work on bf16 are compiled once more for avx512
- * (SIMD_BF16); those of them that pools of narrow planes need are also compiled for avx2. The best
- * tables for this CPU are chosen at the first call.
+ * (SIMD_BF16); those of them that pools of narrow planes need are also compiled for avx2. The first
+ * call of simd_table or simd_table_narrow chooses the tables of the set cpu_used(), unless simd_use
+ * has chosen before.
  *
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
  * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
- * same on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
- * neighbouring elements, each with its own coefficients. If a block has fewer than 16 channels and
- * their number divides 16, its plane is processed as rows of 16 lanes with repeated coefficients.
- * Kernels allocate nothing; pointers need only the alignment of their elements. */
+ * same on every instruction set. They are serial: callers divide the work. In batch_norm_*,
+ * mean_rows and spread_rows, a "row" is `lanes` neighbouring elements of a plane. If a block has
+ * fewer than 16 channels and their number divides 16, the callers of batch_norm_* pass its plane as
+ * rows of 16 lanes, with repeated coefficients. Kernels allocate nothing; pointers need only the
+ * alignment of their elements. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -20,11 +22,12 @@
 #include "first_conv.h"
 #include "winograd.h"
 
+/* lanes that kernels process at a time: whole vectors on every instruction set */
 enum { SIMD_LANES = 16 };
 
-/* y = act((x - mean) * scale + shift (+ residual)) for `rows` contiguous rows. keep: one bit per
- * element, set if act did not clip it, so that backward need not read y; 16 lanes per word, each
- * row starting a new word; NULL if not wanted. */
+/* y = act((x - mean) * scale + shift (+ residual)) for `rows` contiguous rows. With ACT_SILU,
+ * residual and keep are not used. keep: one bit per element, set if act did not clip it, so that
+ * backward need not read y; 16 lanes per word, each row starting a new word; NULL if not wanted. */
 typedef struct BatchNormApply {
     /* x; residual, NULL if none */
     const void *x, *residual;
@@ -83,7 +86,7 @@ typedef struct LayerNormRow {
 typedef struct PoolPlane {
     int h, w, p, q, lanes;
     int kernel[2], stride[2], pad[2];
-    /* max: relu is applied to the output */
+    /* max_pool: relu is applied to the maxima */
     bool relu;
     /* borrowed from the op */
     const int *row_low, *row_high, *col_low, *col_high;
@@ -96,23 +99,27 @@ typedef struct ResampleTaps {
     const int *first, *place;
     const float *weight;
 } ResampleTaps;
-/* Resampling of one plane; a column's sum spans at most RESAMPLE_SPAN pixels. */
+/* Resampling of one plane. The terms of one column of the result are within RESAMPLE_SPAN
+ * neighbouring pixels of a row. */
 typedef struct ResamplePlane {
     ResampleTaps rows, columns;
     /* columns of the source and of the result; elements of a pixel */
     int from, to, lanes;
 } ResamplePlane;
+/* floats of resample_row's buffer of sums over rows; pixels of SIMD_LANES lanes that fit it */
 enum { RESAMPLE_FLOATS = 4096, RESAMPLE_SPAN = RESAMPLE_FLOATS / SIMD_LANES };
 
-/* Statistics of a row of logits: log of the sum of exponentials, sum, and the label's rank: number
- * of logits that are larger than the label's, or equal to it with a lower index. */
+/* Statistics of a row of logits: log of the sum of their exponentials, their sum, the label's
+ * logit, and the index of the largest. label_rank: number of logits that are larger than the
+ * label's, or equal to it with a lower index. */
 typedef struct SoftmaxRow {
     float lse, sum, label_logit;
     int label_rank, argmax;
 } SoftmaxRow;
 
 /* dx = scale * (exp(x - lse) - base). At index `label`, `hit` is subtracted, if label is not -1; at
- * index `other`, `hit_other` is subtracted. Both indices may be equal. dx may be x. */
+ * index `other`, `hit_other` is subtracted. Both indices may be equal; `other` is a valid index
+ * even if hit_other is 0. dx may be x. */
 typedef struct SoftmaxGrad {
     const void *x;
     void *dx;
@@ -133,14 +140,15 @@ typedef struct PointArgs {
     const float *weight;
     int64_t n;
 } PointArgs;
-/* Sums over the targets that are not missing: of weight * loss, and of the weights. */
+/* Sums of weight * loss and of the weights, over the targets that are not missing. */
 typedef struct PointSum {
     float loss, weight;
 } PointSum;
 
+/* maximum number of pixels in a piece of a sample */
+enum { PIXEL_PIECE = 512 };
 /* Neighbouring pixels of one sample: logits of class c begin at element c * stride of x. A pixel's
  * label is a class, or -1 if it has none. */
-enum { PIXEL_PIECE = 512 };
 typedef struct PixelArgs {
     const void *x;
     const int32_t *label;
@@ -218,9 +226,9 @@ static inline int64_t attention_scratch(int64_t length, int64_t width, DType typ
 
 typedef struct SimdTable {
     const char *name;
-    /* Adds sum(x) and sum(x*x) over contiguous rows to doubles by lane. Accurate for any mean: each
-     * float sum is over the differences of at most 128 rows from one value of the data, and is
-     * converted to a sum of x in double. */
+    /* Adds sum(x) and sum(x*x) over contiguous rows to doubles by lane. Accurate for any mean: the
+     * differences of at most 128 rows from the first of them are summed in float, and these sums
+     * are converted to sums of x and of x*x in double. */
     void (*batch_norm_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
     void (*batch_norm_apply)(const BatchNormApply *a);
     void (*batch_norm_sums)(const BatchNormSums *a);
@@ -270,8 +278,8 @@ typedef struct SimdTable {
     void (*resample_row)(const ResamplePlane *p, int row, const void *plane, void *to);
 
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
-    /* The number of logits above the label's. label is an index relative to x and may be out of
-     * range. */
+    /* Returns the number of logits above the label's. x may be a slice of a row of logits: label is
+     * then relative to the slice, and negative, or n or more, if another slice has the label. */
     int (*softmax_label_rank)(const void *x, int64_t n, int label, float label_logit);
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* Computes y and lse of one tile of queries. */
@@ -293,8 +301,8 @@ typedef struct SimdTable {
     void (*point_grad)(const PointArgs *a, float scale, void *dx);
 
     /* Functions on fp32, the same in the tables of all types. scale_add, sgd, adam, adam_direction
-     * and average compute the same as FlatTable's slots with these names, but ignore `now`. squares
-     * returns the sum of squares of one chunk. */
+     * and average compute what FlatTable's slots with these names do, but ignore the fields `now`
+     * and `average` of their arguments. squares returns the sum of squares of one chunk. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
     /* squares without rounding; at most FLAT_CHUNK elements */
@@ -310,11 +318,13 @@ typedef struct SimdTable {
     void (*average)(float *to, float rate, const float *w, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 
-    /* Channels per block, L, of the convolutions below; 0, and NULL slots, without AVX2. */
+    /* L, the channels per block of the Winograd, conv_weight and depthwise kernels below: the
+     * floats of a vector. 0, and NULL slots, without AVX2. */
     int conv_lanes;
     /* Transforms of `count` tiles, from tile `first` on, of one block of channels. winograd_input
      * transforms patches of x to v, winograd_gradient tiles of dy to z, and winograd_output
-     * products m to tiles of y, with bias (NULL: none) and relu. */
+     * products m to tiles of y, with bias (NULL: none) and relu. slice: floats from one of the 36
+     * slices of v, z or m to the next (winograd.h). */
     void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                            const float *x, float *v, int64_t slice);
     void (*winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
@@ -327,16 +337,17 @@ typedef struct SimdTable {
      * true. */
     void (*winograd_kernel)(const float *w, bool rotated, float *u, int64_t slice, int64_t row);
     void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);
-    /* forward: out[row = tile][o] = a[tile][c] b[c][o]. weight: out[row = c][o] = sum over tiles of
-     * a[tile][c] b[tile][o]. */
+    /* forward: out[tile][o] = sum over c of a[tile][c] b[c][o], for p->rows tiles. weight:
+     * out[c][o] = sum over tiles of a[tile][c] b[tile][o], for p->rows channels c. */
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
 
-    /* One tap of dw of a direct convolution. */
+    /* Computes one tap of dw of a direct convolution. */
     void (*conv_weight)(const ConvWeight *a);
 
-    /* NULL without AVX2. first_forward computes y with bias (NULL: none) and relu. first_weight
-     * adds to dw, and to db if db is not NULL. */
+    /* NULL without AVX2. Blocks of output channels have FIRST_BLOCK channels on every instruction
+     * set. first_forward computes y with bias (NULL: none) and relu. first_weight adds to dw, and
+     * to db if db is not NULL. */
     void (*first_forward)(const FirstConv *f, const float *w, const float *bias, bool relu,
                           float *y);
     void (*first_weight)(const FirstConv *f, const float *dy, float *dw, float *db);
@@ -348,12 +359,14 @@ typedef struct SimdTable {
     void (*depthwise_weight)(const DepthwisePlane *a, const float *x, const float *dy, float *dw,
                              float *db);
     /* Compute one part of out. dense_product's scratch, aligned to 64 bytes, has DENSE_SCRATCH
-     * floats; with slices it has room for a block of rows, all levels, and p->k terms of
-     * dense_slice_columns columns. dense_few is for products without slices whose out has at most
-     * DENSE_FEW rows or whose sums have at most DENSE_FEW terms. */
+     * floats; with slices it has DENSE_ROWS_ROOM floats, DENSE_LEVEL floats for each level of the
+     * tree of slices, and p->k floats for each of dense_slice_columns(p->k) columns. dense_few is
+     * for products without slices whose out has at most DENSE_FEW rows or whose sums have at most
+     * DENSE_FEW terms. */
     void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
     void (*dense_few)(const DenseProduct *p, const DensePart *part);
-    /* Sums columns [column, end) over the rows of x, which are `row` floats apart, into sum. */
+    /* Writes sum[c], the sum of column c over the rows of x, for c from column to end - 1. Rows are
+     * `row` floats apart. */
     void (*dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column, int64_t end,
                           float *sum);
 } SimdTable;
@@ -361,8 +374,9 @@ typedef struct SimdTable {
 /* Returns the table in use for activations of this type: the table of cpu_used(), unless simd_use
  * chose another. NULL for bf16 on CPUs on which weft does not support bf16. */
 const SimdTable *simd_table(DType type);
-/* Returns the table with vectors of at most 8 floats, for planes too narrow for wider vectors; only
- * for kernels that give the same bits with any width. */
+/* Returns the table with vectors of at most 8 floats, for planes too narrow for wider vectors. Only
+ * for pools: they give the same bits with any width, and in the table for bf16 most other slots are
+ * NULL. */
 const SimdTable *simd_table_narrow(DType type);
 /* Chooses the tables of an instruction set ("base", "avx2", "avx512"). Returns false if it is not
  * built in or this CPU cannot run it. For tests and benchmarks that compare several sets in one

@@ -1,5 +1,5 @@
 /* The table of this instruction set for one type of activations. The base build for fp32 also
- * chooses the tables in use, once, by the CPU's features. */
+ * chooses the tables in use: those of the set cpu_used(), or of the set that simd_use names. */
 #include "vector.h"
 
 extern const SimdTable SIMD_NAME(kernels);

@@ -116,8 +116,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
-/* Lanes of two vectors, for VECTOR_LANES: the even lanes; the odd lanes; the first and the second
- * half of the two vectors interleaved; the two vectors shifted by one lane. */
+/* Lanes of two vectors a, b, for VECTOR_LANES: the even lanes; the odd lanes; the first and the
+ * second half of a0, b0, a1, b1, ...; lanes 1 of a to 0 of b. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -169,7 +169,7 @@ SIMD_INLINE Vf elems_load_even(const Elem *p, bool before)
     return alternate(elems_load(p), elems_load(p + VECTOR), false);
 }
 
-/* The larger of two elements, `first` if they are equal; neither is NaN. */
+/* Returns the larger element in each lane, that of `first` if they are equal; neither is NaN. */
 SIMD_INLINE Vf larger_of(Vf first, Vf second)
 {
 #if defined(__AVX512F__)

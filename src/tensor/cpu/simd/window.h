@@ -38,7 +38,8 @@ SIMD_INLINE Vf load_step(const Elem *x, int step, bool before)
     return step == 1 ? elems_load(x) : elems_load_even(x, before);
 }
 
-/* The range of the `out` windows along dimension d that lie completely within `in` pixels. */
+/* Sets *from and *to: of the `out` windows along dimension d, *from .. *to - 1 lie completely
+ * within the `in` pixels. */
 SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
 {
     *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
@@ -59,8 +60,9 @@ SIMD_INLINE bool windows_tile_plane(const PoolPlane *p)
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
-/* The number of windows of a row that vectors process in pairs. All of them if the plane is plain,
- * 2 x 2 windows cover it without gaps, and a row has at least VECTOR windows; else 0. */
+/* Returns the number of windows of a row whose pixels are loaded or stored as vectors of pairs: all
+ * of them if the plane is plain, 2 x 2 windows cover it without gaps, and a row has at least VECTOR
+ * windows; else 0. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
     bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && windows_tile_plane(p);

@@ -34,7 +34,8 @@ typedef struct WinogradProduct {
     int64_t a_group;
     /* weight: floats from one block of channels of a to the next */
     int64_t a_row;
-    /* floats from one vector of columns to the next, in b (weight) and in out (forward) */
+    /* floats from one vector of columns to the next, in b (weight) and in out (forward); in b of
+     * forward and in out of weight these vectors are contiguous */
     int64_t b_vector, out_vector;
     /* vectors of columns, 1 to WINOGRAD_PANEL */
     int vectors;
