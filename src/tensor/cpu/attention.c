@@ -28,14 +28,14 @@ typedef struct Attention {
     /* slices of the query heads, and their number per head of keys; 1: the sums are not cut */
     SumSlices cut;
     int64_t slices;
-    /* number of keys that a query attends to; 0: all keys up to the query's position */
+    /* number of keys that a query attends to, up to its own; 0: no limit */
     int64_t window;
     /* a query attends to all keys */
     bool full;
     /* elements per row of x and of y */
     int64_t x_width, y_width;
-    /* floats of scratch per thread: of the kernels, and of them with dk and dv of the slices of a
-     * key head that wait to be joined */
+    /* floats of scratch per thread: kernel_scratch for the kernels; scratch also has dk and dv of
+     * the slices of a key head that wait to be joined */
     int64_t kernel_scratch, scratch;
     DType type;
     int threads;
@@ -198,7 +198,7 @@ typedef struct KeySums {
 } KeySums;
 
 /* Returns the memory of a sum that waits to be joined, on the given level of the tree: level 0 is
- * in dx, where h has it, the others are in scratch. */
+ * h->dk and h->dv, in dx; the others are in scratch. */
 static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t level, float *scratch)
 {
     if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};

@@ -27,7 +27,8 @@
 /* approximate number of items (parts x blocks) in a pass */
 enum { ITEMS = 32 };
 /* Rows of `saved`, one float per channel. SAVED_REST: the mean minus the mean rounded to float.
- * SAVED_DY, SAVED_DY_X: sums of dy and of dy * xhat. */
+ * SAVED_INVERSE: 1 / sqrt(variance + eps). SAVED_VARIANCE: the unbiased variance, 0 of a single
+ * number. SAVED_DY, SAVED_DY_X: sums of dy and of dy * xhat. */
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
 /* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and the number
  * of values per channel in these means. */

@@ -45,13 +45,13 @@ static Status channel_sum_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* A plane that is added to another one. */
+/* A plane that is added to another one, times a factor. */
 typedef struct Source {
     const void *plane;
     float factor;
 } Source;
 
-/* Writes shift plus the sum of `count` planes, in their order. */
+/* Writes shift plus the sum of `count` planes, each times its factor, in their order. */
 static void sum_planes(DType type, float shift, const Source *source, int count, void *to,
                        int64_t pixels)
 {

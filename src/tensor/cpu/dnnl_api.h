@@ -44,12 +44,13 @@ struct Kernel {
     KernelKind kind;
     /* borrowed from the backend */
     Dnnl *dnnl;
-    /* weft's kernel and its plan, which is owned; NULL if oneDNN computes */
+    /* functions and plan of a kernel of weft's or of a kernel in parts; own_impl is owned. NULL:
+     * one primitive of oneDNN computes */
     const OwnTable *table;
     void *own_impl;
-    /* oneDNN's kernel that is computed in parts; borrowed from own_impl */
+    /* oneDNN's kernel that is computed in parts, borrowed from own_impl; NULL: no parts */
     const Kernel *inner;
-    /* oneDNN's objects, owned; unused with a kernel of weft's */
+    /* oneDNN's objects, owned; unused if table is set */
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
     /* formats of the tensors and of the scratchpad; owned */
@@ -72,8 +73,9 @@ Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
 /* Writes a format's logical dimensions to dim[FORMAT_DIMS]; returns how many there are. */
 int onednn_dims(const Format *format, int64_t *dim);
-/* Describes the memory order of a format: the stride of each dimension, counted in blocks, and the
- * blocks, outermost first, each with its length and its dimension. Returns the number of blocks. */
+/* Describes the memory order of a format: for each dimension the stride, in elements, from one of
+ * its blocks to the next (from one index to the next if it has no blocks), and the blocks,
+ * outermost first, each with its length and its dimension. Returns the number of blocks. */
 int onednn_blocks(const Format *format, int64_t *stride, int64_t *length, int64_t *dim);
 /* Make the primitive's description; the caller owns *pd. */
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
@@ -89,7 +91,8 @@ Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Plans a kernel that adds in the same order with any number of threads. If oneDNN's kernel does
  * not, it is computed in parts (dnnl_parts.c). *kernel must be NULL on entry. */
 Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-/* Plans *kernel as one of weft's kernels if spec selects one; else returns false. */
+/* Plans *kernel as one of weft's kernels if spec selects one, or if it is a convolution with
+ * CPU_PORTABLE; else returns false. */
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Appends y = max(y, 0) to the post-operations of a primitive. */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);

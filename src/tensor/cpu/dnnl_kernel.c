@@ -184,6 +184,7 @@ Status kernel_build(Kernel *kernel)
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
                     onednn_text(status));
+    /* such kernels run oneDNN's matrix product, whose code they would generate in the first step */
     if (format_type(kernel->role[ROLE_X]) == DTYPE_F32 && strstr(kernel_name(kernel), "gemm:jit"))
         dnnl_product_prepare();
     for (int r = 0; r < ROLES; ++r)

@@ -1,5 +1,5 @@
-/* Weft's own kernels as Kernels of dnnl.h: for cases in which oneDNN is slower, and for all dense
- * layers and convolutions with CPU_PORTABLE. */
+/* Weft's own kernels as Kernels of dnnl.h: for cases in which oneDNN is slower or would divide sums
+ * among threads, and for all dense layers and convolutions with CPU_PORTABLE. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "dense_product.h"

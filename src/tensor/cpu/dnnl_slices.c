@@ -4,7 +4,7 @@
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
  *
- * The columns of a slice are in several ranges of the matrix (queries, keys, values). They are
+ * The columns of a slice may be several ranges of the matrix (queries, keys, values). They are
  * copied side by side before a kernel reads them, and copied back to their ranges after a kernel
  * has written them. */
 #include "dense_slices.h"
@@ -22,7 +22,8 @@
 /* Memory of a thread in the workspace. */
 typedef struct Memory {
     void *scratch;
-    /* block: rows of the undivided tensor; columns: columns of one slice; both in bf16 */
+    /* block: rows of the undivided tensor; columns: columns of one slice; both in bf16. sums: fp32,
+     * for partial sums by level of the tree, or a slice's bias, weight or dw */
     void *block, *columns;
     float *sums;
 } Memory;

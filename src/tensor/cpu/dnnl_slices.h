@@ -17,7 +17,7 @@ typedef struct DenseSlice {
      * owned. */
     Kernel **forward[2], **data[2], **weight;
     /* conversions of the fp32 weight to the formats that the kernels `forward` and `data` read;
-     * data_copy is NULL if both read the same format; owned */
+     * data_copy is NULL if both read the same format or dx is not needed; owned */
     Kernel *forward_copy, *data_copy;
     /* bytes of the converted weights; data_bytes is 0 without a data_copy */
     size_t forward_bytes, data_bytes;

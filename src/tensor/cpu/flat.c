@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct FlatTask {
-    /* constants of an optimizer */
+    /* constants of an update */
     const void *args;
     /* arrays that are written, and arrays that are only read; each operation sets those it uses */
     float *out[4];

@@ -1,5 +1,5 @@
-/* The shared code of all losses except yolo_loss, and the functions with which loss.c and
- * softmax_sliced.c share softmax_loss: softmax_sliced.c computes it in slices. */
+/* The shared code of all losses except yolo_loss, and the interface between loss.c and
+ * softmax_sliced.c, which computes softmax_loss of rows that are cut into slices. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
@@ -54,8 +54,8 @@ int64_t other_at(const LossTask *t, int64_t row);
 /* Runs body on all rows. */
 void loss_run(WorkBody body, const LossTask *t);
 
-/* Computes y and the log-sum-exp of one row from the statistics of its logits. other: logit of the
- * second label. */
+/* Writes y of one row, and its log-sum-exp to run->saved, from the statistics of its logits; zeros
+ * for a row of a padding sample. other: logit of the second label. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
 /* True if softmax_sliced.c computes the loss, because a row's logits are divided among ranks or the

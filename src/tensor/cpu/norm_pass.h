@@ -84,8 +84,8 @@ double norm_total(const NormTask *t, int64_t c, int which);
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);
 /* Returns the weight of a channel, 1 without parameters. */
 double norm_scale(const NormTask *t, int64_t c);
-/* Sets the coefficients of y = (x - mean) scale + shift. The mean is rounded to float; the shift
- * corrects for the rounding. */
+/* Sets the coefficients of y = (x - mean) inverse * weight + bias of channel c; inverse: 1 /
+ * sqrt(variance + eps). The mean is rounded to float; the shift corrects for the rounding. */
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse);
 
 /* Bodies for work_run: the sum pass and the map pass. An item is a block in a part of the samples,

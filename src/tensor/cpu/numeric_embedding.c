@@ -1,6 +1,6 @@
-/* numeric_embedding: each number of a row scales a vector of its own. For the gradient of w, a
- * thread adds all rows in order for some of the vectors, so that any number of threads gives the
- * same bits. */
+/* numeric_embedding: each number of a row scales a vector of its own. Threads share the gradient of
+ * w vector by vector: one thread adds the terms of all rows to a vector, in order, so that any
+ * number of threads gives the same bits. */
 #include "vectors.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ typedef struct NumericTask {
     const float *w;
     void *y, *dx;
     float *dw;
-    /* scratch if type is not fp32: float[N][D] for x and for dx, float[N][D*width] for y or dy */
+    /* scratch if type is not fp32: float[rows][numbers] for x and for dx, and float[rows][numbers *
+     * width] for y or dy */
     float *scratch_x, *scratch_dx, *scratch_y;
 } NumericTask;
 
@@ -107,7 +108,7 @@ static void numeric_backward_data(Op *op, const OpRun *run)
     if (t.dx) work_run(data_body, &t, t.rows, shape_count(op->spec.y.shape));
 }
 
-/* An item is a number of a row, and its vector. */
+/* An item is one vector of w: its gradient is summed over all rows, in order. */
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;

@@ -6,10 +6,11 @@
  *               piece --> losses divided by the mean weight
  *     backward: piece --> dx, from the saved log-sum-exp
  *
- * With weights w of the classes, p the probability of a pixel's label and focus g (0 for softmax),
- * the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that have a label, and 0
- * if no pixel has one. y has a row for each pixel, with the pixel's term times pixels / sum(w), so
- * that the mean of a sample's rows is its loss. The loss depends on the sample alone. */
+ * With weights w of the classes, p the probability of a pixel's label, focus g (0 for softmax) and
+ * no label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that
+ * have a label, and 0 if no pixel has one. y has a row for each pixel, with the pixel's term times
+ * pixels / sum(w), so that the mean of a sample's rows is its loss. The loss depends on the sample
+ * alone. */
 #include "pixel_loss.h"
 
 #include <math.h>

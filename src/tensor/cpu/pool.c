@@ -1,5 +1,5 @@
-/* Pooling in the layout of its input. An item is a plane: one channel group of one sample. max
- * saves the position of each maximum in its window in a byte. With a fused relu it saves POOL_CUT
+/* Pooling in the layout of its input. An item is a plane: one channel group of one sample. Max
+ * pooling saves the position of each maximum in its window in a byte, with a fused relu POOL_CUT
  * for a maximum that relu sets to 0, so that backward needs nothing else. */
 #include "mask.h"
 #include "view.h"

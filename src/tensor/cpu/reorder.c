@@ -5,8 +5,8 @@
 #include "view.h"
 
 typedef struct Reorder {
-    /* oneDNN reorders of x and of dy. Both NULL: the layouts are equal, and only the number format
-     * changes */
+    /* oneDNN's reorders of x, and of dy if dx is needed. forward NULL: the layouts are equal, and
+     * only the number format changes */
     Kernel *forward, *data;
 } Reorder;
 

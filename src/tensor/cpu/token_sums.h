@@ -4,7 +4,7 @@
  *
  *     samples   s0 s0 s0 s0 s1 s1 s1 s1     rows of one sample are tokens of its sequence
  *     slices    0  0  1  1  0  0  1  1      the same tokens of all samples
- *     parts     a  a  b  b  a  a  c  c      rows of a slice, in order; a thread adds whole parts
+ *     parts     a  a  c  c  b  b  d  d      rows of a slice, in order; a thread adds whole parts
  *
  * The sum of a slice is the sum of its parts in order, and the sums of slices are joined by a
  * binary tree. A rank of a tensor group has whole slices, which form a subtree, and gathers the

@@ -41,7 +41,7 @@ static inline float vectors_dot(const float *a, const float *b, int64_t n)
     return all;
 }
 
-/* Adds factor * x to the vector. */
+/* Adds factor * x to `to`. */
 static inline void vectors_add(float *to, float factor, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; ++i) to[i] += factor * x[i];

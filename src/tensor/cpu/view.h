@@ -1,6 +1,7 @@
-/* Views of tensors for weft's own CPU operations. A View is [n][groups][hw][block]. An image keeps
- * its blocked layout. (N,C) and (N,T,C) are one row of plain elements per sample: groups and
- * channels are C or T * C, hw and block are 1. */
+/* Views of tensors for weft's own CPU operations. A View is [n][groups][hw][block]. An image, or a
+ * vector that is a flattened image (Desc.flat), keeps its blocked layout. Other (N,C) and (N,T,C)
+ * are one row of plain elements per sample: groups and channels are C or T * C, hw and block are
+ * 1. */
 #ifndef WEFT_TENSOR_VIEW_H
 #define WEFT_TENSOR_VIEW_H
 
