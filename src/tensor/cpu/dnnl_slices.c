@@ -87,6 +87,8 @@ static float *slice_bias(const Task *t, int slice, float *room)
     return room;
 }
 
+/* Runs a slice's kernel on one block of rows. last: the block is the last one, which may have fewer
+ * rows. side: the slice's columns; other: the block's rows of the undivided tensor. */
 static void run_kernel(const Task *t, int slice, bool last, int thread, void *side, void *other,
                        float *bias, void *scratch)
 {

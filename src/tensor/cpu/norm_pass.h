@@ -39,7 +39,8 @@ struct NormTask {
     const OpRun *run;
     /* sums of each part, double[parts][2][padded] */
     double *sums;
-    /* sums over all parts, double[2][padded]; NULL: norm_total adds the parts' sums */
+    /* sums over all parts, double[2][padded], followed in batch_norm by the number of values per
+     * channel; NULL: norm_total adds the parts' sums */
     double *total;
     /* coefficients, float[COEFS][padded]; those of part p begin at coef[p * coef_step]. coef_step
      * 0: all parts have the same coefficients */

@@ -16,8 +16,8 @@ typedef struct PixelTask {
     float weight_sum;
 } PixelTask;
 
-/* One piece: its sample, its first row among those of all samples, its number of pixels, and the
- * element of its first logit. */
+/* One piece: its sample, the index of its first pixel among those of all samples (row), its number
+ * of pixels, and the element of its first logit. */
 typedef struct PixelPiece {
     int64_t sample, row, n, at;
 } PixelPiece;

@@ -27,9 +27,11 @@ enum { SLICE_STATS = sizeof(SliceStats) / sizeof(float) };
 
 /* Layout of the workspace. */
 typedef struct Table {
-    /* numbers about the slices, [slices of this rank][rows] and [slices][rows] */
+    /* numbers about the slices, [slices of this rank][rows] and [slices][rows]; the same array if
+     * there is one rank */
     SliceStats *stats, *all_stats;
-    /* number of logits above the label's, [rows] of this rank and [ranks][rows] */
+    /* number of logits above the label's, [rows] of this rank (only used if there are several) and
+     * [ranks][rows] */
     float *label_rank, *all_label_ranks;
 } Table;
 

@@ -128,6 +128,8 @@ SIMD_INLINE Vf keep_last(Vf v, int64_t count)
     return VECTOR_KEEP(v, lane >= (int32_t)(VECTOR - count));
 }
 
+/* Adds to sum[r][c] the products of VECTOR terms of row r of a and column c of b. left_over: only
+ * the last left_over terms count; 0: all. */
 SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b, int64_t left_over,
                           Vf sum[DENSE_FEW][WIDE], const int columns, const int rows)
 {
@@ -212,6 +214,7 @@ SIMD_INLINE void terms_part(const DenseProduct *p, const DensePart *part, const 
     if (row < part->row_end) terms_rows(p, row, part, 1, terms);
 }
 
+/* Adds the bias to a part, if there is one, then applies relu if p->relu is set. */
 static void add_bias(const DenseProduct *p, const DensePart *part)
 {
     for (int64_t r = part->row; r < part->row_end; ++r) {

@@ -12,7 +12,7 @@ enum { LANES = VECTOR, TILE = 4, PATCH = 6, TAPS = 3 };
 static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
-/* ---- one dimension of each transform ---- */
+/* ---- one dimension of each transform (winograd.h): B^T, A^T, A, G and G^T ---- */
 SIMD_INLINE void input_6(const Vf d[PATCH], Vf out[PATCH])
 {
     const Vf a_even = d[4] - B2 * d[2], a_odd = A * d[3] - A * B2 * d[1];
@@ -126,6 +126,8 @@ SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int
     return room;
 }
 
+/* Transforms the columns, then the rows, of size x size pixels at `from`, whose rows are `row`
+ * floats apart. Writes the 36 results to `out`, `slice` floats apart. */
 #define TRANSFORM_TILE(from, row, out, slice, size, transform)                                     \
     {                                                                                              \
         Vf half[PATCH][size], in[size], line[PATCH];                                               \
