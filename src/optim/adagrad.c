@@ -1,5 +1,5 @@
-/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), as in
- * PyTorch: for parameters (update) and for rows of sparse tables (row_update). */
+/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), with
+ * PyTorch's formula. `update` is for parameters, `row_update` for rows of sparse tables. */
 #include "rules.h"
 
 #include <math.h>

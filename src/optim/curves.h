@@ -42,8 +42,8 @@ const Curve *optim_curve_at(int i);
 Status curve_check(const Curve *curve);
 
 /* Interpolates between optim.lr (left 1) and optim.lr_end (left 0). left is 1 at the first step
- * after the warm-up and 0 at the step after the last: the last of n steps has left 1/n, as in
- * PyTorch's CosineAnnealingLR(T_max=n). */
+ * after the warm-up and 0 at the step after the last, which is not made: the last of n steps has
+ * `done` (n - 1)/n, as in PyTorch's CosineAnnealingLR(T_max=n). */
 static inline double curve_between(const CurveAt *at, double left)
 {
     return at->keys->lr_end + (at->keys->lr - at->keys->lr_end) * left;

@@ -26,8 +26,8 @@ Average optim_average_of(const Optim *optim, const OptimPiece *piece);
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
 /* Sets average_rate for the update that has begun. */
 void optim_average_start_update(Optim *optim);
-/* Numbers of the current update for the piece's rule, in memory that queued work reads; NULL if
- * work is not recorded. */
+/* Numbers of the current update for the piece's rule, in memory that queued work reads; NULL if the
+ * backend does not record work. */
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
 /* Called by measure: adds up the squares of x, float[piece->elements], chunk by chunk, for norm
  * number `set` of the range (OptimArgs.norm[set]). */
@@ -42,7 +42,8 @@ static inline float *optim_read_only(const float *x)
     return (float *)(uintptr_t)x;
 }
 
-/* Adam's 1 - beta^t for the update that has begun (adam.c). */
+/* Sets *first and *second to Adam's 1 - beta1^t and 1 - beta2^t, t the number of the update that
+ * has begun (adam.c). */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
 /* Adam's numbers for the update that has begun; decoupled: true for AdamW. */
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *args,
