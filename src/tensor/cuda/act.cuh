@@ -44,8 +44,8 @@ static __device__ __forceinline__ float tanh_near(float x)
     return x != x ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
 }
 
-/* mish(x) = x w / (w + 2), w = e (e + 2), e = e^x, and its derivative; from x = 20 on the quotient
- * is 1. */
+/* mish(x) = x w / (w + 2), w = e (e + 2), e = exp(x), and its derivative; from x = 20 on the
+ * quotient is 1. */
 static __device__ __forceinline__ float mish(float x)
 {
     const float e = __expf(x > 20 ? 20 : x), w = e * (e + 2);

@@ -231,7 +231,7 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     Head<T> head(run, blockIdx.y * group);
     load_span(run, k, head.k, head.qk_stride, t, part);
     load_span(run, v, head.v, head.stride, t, part);
-    /* the last query that attends to one of the keys, and one more */
+    /* the number of the last query that attends to one of the keys, plus 1 */
     int64_t end = first + KEYS - 1 + run.window;
     if (run.full || end > run.length) end = run.length;
     for (int64_t i = 0; i < group; ++i) {

@@ -1,7 +1,7 @@
 /* backend_cuda: one GPU with one compute stream. Functions queue work and return before it is done.
  * Copies are ordered on the stream; a copy of pageable host memory returns when that memory may be
- * used again. fp32 products use TF32 only if the configuration allows it. Except in a dry run,
- * opening fails on a machine without a driver or GPU, and for a GPU whose compute capability is
+ * used again. fp32 products use TF32 only if the configuration allows it. Opening fails on a
+ * machine without a driver or GPU, except in a dry run, and for a GPU whose compute capability is
  * below 8.0. */
 #include "cuda.h"
 #include "cudnn_attention.h"

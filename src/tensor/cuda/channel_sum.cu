@@ -2,7 +2,7 @@
  * terms. */
 #include "elem.cuh"
 
-/* bytes of a table in one launch, of which an argument can have 4,096 */
+/* bytes of a table that one launch copies as its argument; arguments have at most 4,096 bytes */
 enum { PIECE_BYTES = 3840 };
 
 template <class T> static __global__ void sum_kernel(ChannelSumRun run)

@@ -77,8 +77,8 @@ static bool full_precision(const Op *op)
 }
 
 /* Plans a conv2d with its bias and relu in one graph; NULL if cuDNN has no such plan, without a
- * bias, and with relu6. Also NULL in 16-bit types: cuDNN would compile a kernel for each shape,
- * which takes a second or more. */
+ * bias, with relu6, and for conv_transpose2d. Also NULL in 16-bit types: cuDNN would compile a
+ * kernel for each shape, which takes a second or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];

@@ -1,7 +1,7 @@
 /* The CUDA backend's private header: its state, its error checks and the helpers that its
- * operations share. One thread makes every call. Images are stored channels last, all other
- * activations in plain order, some with padded rows (cuda_rows_padded). Every array in an OpRun
- * is device memory. */
+ * operations share. One thread makes every call; only OpTable.unpack, which uses no GPU, may run
+ * on other threads. Images are stored channels last, all other activations in plain order, some
+ * with padded rows (cuda_rows_padded). Every array in an OpRun is device memory. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -55,8 +55,8 @@ typedef struct CudaState {
     SharedPlan *plans;
 } CudaState;
 
-/* Functions of cuBLASLt, bound when the first CUDA backend opens, so that a run on CPUs does not
- * wait until the library's 600 MB are mapped. */
+/* Functions of cuBLASLt. cublaslt_load binds them at run time, so that a run on CPUs does not wait
+ * until the library's 600 MB are mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -81,7 +81,8 @@ enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
 /* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cublaslt_load(void);
 
-/* Functions of cuDNN, bound when the first operation that needs it is planned. */
+/* Functions of cuDNN, bound by cudnn_load: at the latest when an operation that needs cuDNN is
+ * planned. */
 typedef struct Cudnn {
     __typeof__(cudnnCreate) *create;
     __typeof__(cudnnDestroy) *destroy;
@@ -100,8 +101,9 @@ extern Cudnn cudnn;
 /* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cudnn_load(void);
 /* Creates the cuDNN handle of the GPU, or the description of the GPU model, on the first call;
- * later calls do nothing. */
+ * later calls do nothing. ERR_CONFIG: cuDNN is missing or fails, or cannot describe the model. */
 Status cudnn_open(CudaState *state);
+/* Frees all plans, and what cudnn_open has created. */
 void cudnn_close(CudaState *state);
 /* Dies with the call and cuDNN's message if the status is an error. */
 void cudnn_check(cudnnStatus_t status, const char *call);
@@ -115,7 +117,7 @@ double gpu_model_memory_bytes(const GpuModel *model);
 /* Major number of the compute capability. */
 int gpu_model_capability(const GpuModel *model);
 /* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
- * ERR_CONFIG if this version of cuDNN has no such descriptors. */
+ * ERR_CONFIG if cuDNN is missing or this version has no such descriptors. */
 Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
 /* Rows in device memory: the address of the first row, and the number of bytes from the start of
  * one row to the start of the next. */
@@ -170,9 +172,10 @@ static inline Desc cuda_desc(const Op *op, Shape shape)
     if (shape.ndim == 4) d.block = (int)shape.dim[1];
     return d;
 }
-/* True if rows are padded to a multiple of ROW_BLOCK elements: tensor cores are faster on aligned
- * rows in 16-bit types, and for rows of at least WIDE_ROW elements the padding costs little. */
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
+/* True if dense pads the rows of its output to a multiple of ROW_BLOCK elements: 16-bit rows of at
+ * least WIDE_ROW elements whose number is no multiple of 8. Tensor cores are faster on aligned
+ * rows, and for wide rows the padding costs little. */
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;

@@ -1,8 +1,9 @@
-/* Launchers of the CUDA kernels but those of losses (cuda_loss_kernels.h), which the C files call.
+/* Launchers of the CUDA kernels, which the C files call; cuda_loss_kernels.h has those of losses.
  * Each queues its kernels on `stream` and returns the error of the launch; n = 0 queues nothing.
  * All pointers are device memory unless a comment says otherwise. Every kernel gives the same bits
- * each time: none adds floating-point numbers by atomics, and the order of sums depends on the
- * shape alone. In all structs, rows or samples with numbers from `real` on are padding. */
+ * each time: none adds floating-point numbers by atomics, and the order of sums depends on shapes
+ * and integer inputs (tokens, numbers of real rows) alone. In all structs, rows or samples with
+ * numbers from `real` on are padding. */
 #ifndef WEFT_CUDA_KERNELS_H
 #define WEFT_CUDA_KERNELS_H
 
@@ -35,8 +36,8 @@ static inline int cuda_pack_size(DType type, int64_t stride)
     int size = 16 / (int)dtype_bytes(type);
     return stride % size == 0 ? size : 1;
 }
-/* Number of parts that a sum over rows is divided into: CUDA_SUM_BLOCKS blocks, which are two for
- * each of a large GPU's 132 processors, but at least CUDA_SUM_ROWS rows for each thread. */
+/* Number of parts that a sum over rows is divided into. Its blocks are at most CUDA_SUM_BLOCKS, two
+ * for each of a large GPU's 132 processors, and each thread has at least CUDA_SUM_ROWS rows. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
     CudaTile tile = cuda_tile(columns, cuda_pack_size(type, columns));
@@ -45,8 +46,8 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
-/* Number of parts of a sum over rows in a kernel that also writes its rows: at least CUDA_SUM_ROWS
- * rows for each block, not for each thread, so that fewer rows are enough to use the whole GPU. */
+/* Number of parts of a sum over rows in a kernel that also writes its rows. Each block, not each
+ * thread, has at least CUDA_SUM_ROWS rows, so that fewer rows are enough to use the whole GPU. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
     int64_t parts = rows / CUDA_SUM_ROWS;
@@ -106,7 +107,7 @@ cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *sq
 /* activation.cu. launch_activation: y = act(x). launch_activation_backward: dx = dy * act'(at),
  * where `at` is y with ACT_FROM_Y, else x. factor: OpSpec.act_factor. launch_add_act: y = act(a +
  * b), act none, relu, relu6, gelu or silu. launch_convert: copies `from` to `to` in another type.
- * An output may be the memory of an input. `type` is fp32, bf16 or fp16. */
+ * An output may be the memory of an input of the same type. `type` is fp32, bf16 or fp16. */
 cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, float factor, void *y,
                               const void *x, int64_t n);
 cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, float factor,
@@ -117,7 +118,7 @@ cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType f
                            const void *from, int64_t n);
 
 /* dense.cu. Adds a row vector such as a bias: y[r] = act(x[r] + row) for the first `real` of `rows`
- * rows, zeros in the others. y may be x. */
+ * rows, zeros in the others. act is one of those of launch_add_act. y may be x. */
 typedef struct AddRowRun {
     DType type;
     Act act;
@@ -151,10 +152,10 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
     return 2 * tokens + blocks * CUDA_SORT_DIGITS;
 }
 
-/* embedding.cu. Forward: y[i] = w[tokens[i]]. w has rows first .. first + rows - 1 of the
- * vocabulary; y[i] is 0 from token `real` on, and -0 for tokens whose rows other ranks have.
- * Backward: each row of dw is the sum of dy over the row's tokens, in an order that depends on the
- * tokens alone; zero for a row without tokens. */
+/* embedding.cu. w has rows first .. first + rows - 1 of the vocabulary. Forward: y[i] is the row of
+ * tokens[i]; -0 if another rank has this row, NaN if the token is not in the vocabulary, and 0 from
+ * token `real` on. Backward: each row of dw is the sum of dy over the row's tokens, in an order
+ * that depends on the tokens alone; zero for a row without tokens. */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;
@@ -173,7 +174,7 @@ typedef struct EmbeddingRun {
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu. saved: mean and inverse standard deviation of each row. partial: scratch of
+/* layer_norm.cu. saved (rows, 2): mean and inverse standard deviation. partial: scratch of
  * cuda_row_parts(rows) x 2 x width floats. Backward writes dscale, dshift and, unless it is NULL,
  * dx; with `add`, the gradient is added to the values in dx. rms: rms_norm, whose mean counts as 0
  * and which has no shift; shift and dshift are NULL. */
@@ -277,8 +278,8 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
-/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). Backward
- * expects dy multiplied by relu's derivative. */
+/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). For averages,
+ * backward expects dy multiplied by relu's derivative; for maxima, max_index contains relu. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
@@ -293,9 +294,9 @@ typedef struct PoolRun {
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
-/* pad.cu, channels last: x (samples, h, w, channels) -> y (samples, out[0], out[1], channels), with
- * low[0] rows above x and low[1] columns on its left. Forward reads x and writes y; backward reads
- * dy and writes dx. */
+/* pad.cu, channels last: x (samples, size[0], size[1], channels) -> y (samples, out[0], out[1],
+ * channels), with low[0] rows above x and low[1] columns on its left. Forward reads x and writes y;
+ * backward reads dy and writes dx. */
 typedef struct PadRun {
     DType type;
     const void *from;
@@ -335,7 +336,8 @@ cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
 
 /* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
  * where act is none, relu or relu6. Rows from `real` on do not count in the statistics, and their y
- * is 0. launch_batch_norm writes saved.mean, .inverse and, in training, .variance (unbiased).
+ * is 0. launch_batch_norm writes saved.mean, .inverse, .factor, .shift and, in training, .variance
+ * (unbiased).
  * launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a residual
  * and an activation it reads y and multiplies dy by the activation's derivative, in place. */
 typedef struct BatchNormSaved {
@@ -361,7 +363,7 @@ cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
 /* Copies the gradients of scale and shift and the batch's mean and variance from `saved` to
- * dw[0..3], `channels` numbers each. */
+ * dw[0..3], `channels` numbers each. With a single real row, mean and variance are zeros. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
 /* group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples, pixels,
@@ -423,8 +425,7 @@ typedef struct ChannelSumRun {
     ChannelTable table;
     int64_t pixels, channels;
 } ChannelSumRun;
-/* Copies `bytes` bytes, a multiple of 4, from host memory, which is read before the call
- * returns. */
+/* Copies tables of `bytes` bytes from host memory, which is read before the call returns. */
 cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes);
 cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run);
 

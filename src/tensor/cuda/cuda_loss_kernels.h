@@ -14,7 +14,9 @@ extern "C" {
 typedef struct LossRun {
     DType type;
     const void *x;
+    /* softmax_loss: class of each row */
     const int32_t *labels;
+    /* point_loss: (rows, width); NaN: missing */
     const float *targets;
     /* point_loss, and its delta or eps */
     PointLoss point;
@@ -43,8 +45,8 @@ typedef struct LossRun {
     /* bytes of shared memory in which a block may keep its row (cuda_softmax_shared_bytes) */
     int64_t shared_bytes;
 } LossRun;
-/* Number of parts that point_loss divides a row into: wide rows, which are fields, have a block for
- * each part, others a warp. */
+/* Number of parts that point_loss divides a row into. Each part of a wide row, which is a field,
+ * has a block; any other row is one part, which has a warp. */
 enum { CUDA_POINT_COLUMNS = 8192 };
 static inline int64_t cuda_point_parts(int64_t width)
 {
@@ -72,9 +74,10 @@ typedef struct PixelRun {
     const int32_t *labels;
     float *columns;
     void *dx;
-    /* log of the sum of a pixel's exponentials (rows); pixels / sum of weights (samples); slopes of
-     * region_loss by a class's sums (samples, 2, classes): forward writes them, backward reads
-     * them */
+    /* Forward writes them, backward reads them. log_sum (rows): log of the sum of a pixel's
+     * exponentials. factor (samples): pixels / sum of the weights of their labels. slopes (samples,
+     * 2, classes), for region_loss: derivatives of a class's overlap by the sum of its
+     * probabilities, and by the part of this sum in pixels with its label. */
     float *log_sum, *factor, *slopes;
     /* scratch: sums of weights (samples, parts), or of classes (samples, cuda_sum_parts(type,
      * pixels, classes), 3, classes) */

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* ALIGNMENT: bytes that tensors are aligned to. CONFIGS: most proposals that are read. NODES,
- * TENSORS: limits of a graph. */
+/* ALIGNMENT: bytes that tensors are aligned to. CONFIGS: maximum number of proposals that are read
+ * from each heuristic. NODES, TENSORS: limits of a graph. */
 enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
 
 cudnnDataType_t dnn_type(DType type)

@@ -88,12 +88,13 @@ typedef struct DnnPlan {
     char engine[DNN_ENGINE_TEXT];
 } DnnPlan;
 
-/* Makes a plan. With a record of algorithms in target.state it uses the recorded engine or the
- * fastest by time; else the first of cuDNN's proposals that works and that cuDNN marks neither as
- * nondeterministic nor as rounding partial sums. (cuDNN 9.19 does not mark attention engines that
- * add by atomics; a graph for attention must have a form for which cuDNN has no such engine.)
- * Returns false with the reason in `why` if there is no plan. Takes about a second if cuDNN
- * compiles the kernel. Release with dnn_fini in either case. */
+/* Makes a plan: with the engine that the record of algorithms has for the graph; else with the
+ * fastest by time, if cuda_times_algorithms(target.state); else with the first of cuDNN's proposals
+ * that works and that cuDNN marks neither as nondeterministic nor as rounding partial sums. (cuDNN
+ * 9.19 does not mark attention engines that add by atomics; a graph for attention must have a form
+ * for which cuDNN has no such engine.) Adds a new choice to the record, if there is one. Returns
+ * false with the reason in `why` if there is no plan. Takes about a second if cuDNN compiles the
+ * kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 

@@ -133,8 +133,8 @@ typedef struct Memory {
     void *other;
     /* a slice's columns of the divided tensor, side by side */
     void *columns;
-    /* sums of the tree's levels; in backward_weight and refresh, the same memory is a slice of dw,
-     * a slice of db, and scratch of db's sum */
+    /* sums of the tree's levels; in backward_weight and refresh, the same memory is a slice of dw
+     * or w, a slice of db or of the bias, and scratch of db's sum */
     float *sums;
     float *dw, *db, *partial;
     size_t bytes;

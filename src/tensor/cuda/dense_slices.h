@@ -16,7 +16,8 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
  * added to y, and the activation is applied. activates: without `adds`, only the activation is
  * applied; gelu then reads `saved` instead of y. */
 void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates);
-/* In dense.c. OpTable.backward_begin: multiplies dy by the activation's slope. */
+/* In dense.c. OpTable.backward_begin: multiplies dy by the activation's slope, unless the next
+ * operation has done so (OpSpec.act_passed). */
 void cuda_dense_backward_begin(Op *op, const OpRun *run);
 
 #endif

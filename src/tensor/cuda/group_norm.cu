@@ -52,8 +52,9 @@ struct Group {
     }
 };
 
-/* Joins the parts of K sums of all channels of a group. add(c, sum, all) is called for each channel
- * and adds to all[A], which are summed over the channels; every thread of the block gets them. */
+/* Joins the parts of the two sums of each channel of a group. add(c, sum, mine) is called once for
+ * each channel c, counted in the image, and adds A numbers to mine[A]. all[A] gets the sums of mine
+ * over the channels, in every thread of the block. */
 template <int A, class Add>
 static __device__ __forceinline__ void join_group(const GroupNormRun &run, const Group &group,
                                                   int64_t parts, Add add, double all[A])
@@ -77,7 +78,7 @@ static __device__ __forceinline__ void join_group(const GroupNormRun &run, const
     }
 }
 
-/* Calls f(channel of the group) once for each channel. */
+/* Calls f(c) once for each channel c of the group, counted in the image. */
 template <class F> static __device__ __forceinline__ void each_channel(const Group &group, F f)
 {
     for (int64_t i = threadIdx.y * blockDim.x + threadIdx.x; i < group.channels;

@@ -41,7 +41,7 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *column)
 
 /* Summary of some logits of a row. */
 struct Logits {
-    /* largest logit; sum of exp(logit - max); sum of the logits */
+    /* largest logit; sum of exp(logit - max); sum of the logits, 0 without label smoothing */
     float max, exp_sum, sum;
     /* number of logits that rank before the label */
     int before_label;
@@ -141,8 +141,9 @@ static __device__ __forceinline__ void add_logits(Logits *all, int64_t k, Label 
         for (int e = 0; e < N; ++e) all->sum += value(e);
 }
 
-/* Returns the summary of a row, valid in thread 0; its max_column is 0 if all logits are NaN.
- * keep(i, pack) is called for every whole pack i, by the thread that has read it. */
+/* Returns the summary of a row, valid in thread 0; its max_column is 0 if no logit is larger than
+ * -FLT_MAX (all are NaN or -inf). keep(i, pack) is called for every whole pack i, by the thread
+ * that has read it. */
 template <class T, int E, bool ALIGNED, class Keep>
 static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Label label,
                                                     Keep keep)

@@ -51,8 +51,8 @@ typedef struct MatmulRun {
 } MatmulRun;
 
 /* Plans d[m,n] = a[m,k] b[k,n] (+ c[m,n]), in cuBLAS's order; with transpose_a or transpose_b that
- * matrix is stored transposed. ERR_CONFIG: cuBLASLt has no algorithm; then there is nothing to
- * free. Release with matmul_free. */
+ * matrix is stored transposed. Without a GPU (dry run) nothing is planned. ERR_CONFIG: cuBLASLt has
+ * no algorithm; then there is nothing to free. Release with matmul_free. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
 /* Like matmul_plan, but returns false if cuBLASLt has no algorithm with this epilogue or with c. */
 bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec);

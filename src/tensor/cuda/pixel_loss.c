@@ -4,8 +4,8 @@
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 
-/* PART_PIXELS: minimum number of pixels of a block, if a sample has several. CLASS_SUMS: sums of
- * each class of region_loss. */
+/* PART_PIXELS: minimum number of pixels of a part, if a sample has several parts. CLASS_SUMS: sums
+ * of each class of region_loss. */
 enum { PART_PIXELS = 4 * CUDA_THREADS, CLASS_SUMS = 3 };
 
 bool cuda_has_pixels(const OpSpec *spec)

@@ -87,8 +87,8 @@ static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x,
            run.smoothing / (float)run.classes * (run.weight_sum * log_sum - sum);
 }
 
-/* Computes columns without the factor of the sample, log_sum, and the part's sum of weights. A
- * label out of range makes the loss NaN. */
+/* Computes columns, whose losses are not yet multiplied by the sample's factor, log_sum, and the
+ * part's sum of weights. A label out of range makes the loss NaN. */
 template <class T> static __global__ void losses_kernel(PixelRun run)
 {
     const Part part(run);

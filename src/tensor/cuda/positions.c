@@ -9,8 +9,8 @@ static int64_t sample_elements(const Op *op)
     return y[1] * y[2];
 }
 
-/* Returns the columns of a sample that are summed together: those of slice i of the sequence, if
- * sums are cut, else all. */
+/* Returns the number of columns of a sample that are summed together: those of slice i of the
+ * sequence, if sums are cut, else all. */
 static int64_t columns_of(const OpSpec *s, int i)
 {
     const SumSlices *cut = &s->tokens;
