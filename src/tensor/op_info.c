@@ -292,8 +292,8 @@ const OpInfo info_flatten = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y = x * mask / (1-p). The mask is not stored: backward computes it again from (key, sample id,
- * index of the element in plain order, or of the channel). */
+/* y = x * mask / (1-p). The mask is not stored: backward computes it again from seed, step, name of
+ * the node, sample id, and index of the element in plain order or of the channel. */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -361,7 +361,8 @@ const OpInfo info_attention = {
 /* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of
  * logits above that of the label (0: the prediction is right; < 5: top-5; -1: there is no label),
  * index of the largest logit. With label smoothing s (Szegedy et al. 2016), only in training, the
- * target is s/K for each class, plus 1-s for the label. */
+ * target is s/K for each class, plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels
+ * (N,C,H,W) and class_weights. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

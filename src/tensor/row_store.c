@@ -178,7 +178,8 @@ static void add_slab(RowStore *s)
 }
 
 /* Moves all entries to a new index of `slots` slots. Entries are moved in the order of the old
- * slots, so that the writes go to two sequential ranges of the new index. */
+ * slots, so that the writes go to few sequential ranges of the new index: two if it is twice as
+ * large. */
 static void grow_index(RowStore *s, int64_t slots)
 {
     Slot *old = s->slot;

@@ -9,10 +9,11 @@
 typedef struct SumRange {
     int64_t first, end;
 } SumRange;
-/* Returns the range of part number `part` of this rank's slice i among the rank's k terms. */
+/* Returns the terms of part number `part` (SumSlices.parts) of this rank's slice i, counted among
+ * the rank's k terms. */
 SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
-/* Returns a number of terms that no slice of any rank is below, if this rank has k terms; it does
- * not depend on the rank or the number of ranks. */
+/* Returns a lower bound of the number of terms of a slice, which is the same for all slices, ranks
+ * and numbers of ranks. k: number of terms that this rank has. */
 int64_t sum_least_terms(const SumSlices *slices, int64_t k);
 /* Returns the number of levels of the binary tree that joins `slices` slices, a power of two. At
  * most that number of sums wait to be joined at any time. */
@@ -37,19 +38,20 @@ typedef struct ExchangePlan {
     Slices divided;
     /* last dimension of y, and the product of its other dimensions */
     int64_t width, rows;
-    /* Set in 16 bits if sums are cut into slices: the tensors on the side of divided layers, y of
-     * ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so that the ranks' partial sums are
-     * not rounded. NULL: both sides have one type. */
+    /* Set in 16 bits if sums are cut into slices, except after a divided embedding: the tensors on
+     * the side of divided layers, y of ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so
+     * that the ranks' partial sums are not rounded. NULL: both sides have one type. */
     ExchangeConvert convert;
     ExchangeCopyRows copy_rows;
     /* type of the tensor on the other side */
     DType type;
-    /* elements of this rank's slice, rounded up */
+    /* elements of this rank's slice, or an upper bound of their number */
     int64_t slice;
 } ExchangePlan;
 
 /* Plans an exchange. y: layout of y, without padding; x[0] has the same layout. Sets spec.y, impl
- * and the sizes in op. ERR_BUG if the shapes do not match. */
+ * and the sizes in op. ERR_BUG if the shapes do not match, or keys are not fp32 although sums are
+ * cut into slices. */
 Status exchange_plan(Op *op, Desc y, const ExchangeCopies *copies);
 /* Returns the type that x must have: fp32 if the exchange adds partial sums that have not been
  * rounded, else the backend's precision. */
