@@ -1,7 +1,7 @@
-/* attention (Vaswani et al. 2017) over earlier tokens (causal), or with `full` over all tokens. The
- * layer reads queries, keys and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are
- * fewer heads of keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers
- * before and after it are the projections. */
+/* attention (Vaswani et al. 2017): each token attends to itself and to earlier tokens (causal) or,
+ * with `full`, to all tokens. The layer reads queries, keys and values side by side, (N,T,3C) ->
+ * (N,T,C); with kv_heads there are fewer heads of keys and values (Ainslie et al. 2023). The layer
+ * has no parameters: dense layers before and after it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",

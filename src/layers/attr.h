@@ -28,14 +28,15 @@ typedef enum AttrType {
     ATTR_WEIGHTS
 } AttrType;
 
-/* The effect of another value of an attribute on its layer. */
+/* The effect of another value of an attribute on its layer. "Tensors" are the layer's parameters
+ * and table rows. */
 typedef enum AttrEffect {
     EFFECT_UNSET,
     /* the layer computes another output from the same tensors */
     EFFECT_OUTPUT,
     /* the tensors have another shape; for a layer without tensors, the same as EFFECT_OUTPUT */
     EFFECT_SHAPE,
-    /* the layer trains or starts differently; evaluations give the same results */
+    /* the layer trains or starts differently, or is a loss; the model's outputs are the same */
     EFFECT_TRAINING,
 } AttrEffect;
 
@@ -65,8 +66,8 @@ typedef struct Attr {
 } Attr;
 
 /* Reads a value into its field. If the text is no value of the attribute's type, or out of range,
- * returns ERR_CONFIG, with a message that begins with the attribute's name, and the field keeps its
- * value. */
+ * returns ERR_CONFIG, with a message that begins with the attribute's name; the field may have
+ * changed then. */
 Status attr_read(const Attr *attr, const char *value, void *field);
 /* Writes the value of a field as text, as in a configuration; of anchors and class weights, only
  * their number. */

@@ -34,12 +34,12 @@ void window_onnx(const OnnxLayer *layer);
 OnnxValue conv_onnx(const OnnxLayer *layer);
 /* Adds the ONNX nodes of attention (LayerKind.onnx). */
 OnnxValue attention_onnx(const OnnxLayer *layer);
-/* Sets the parameters of a dense layer or a convolution: the weight (w[0]) and, if size->bias, the
- * bias (w[1], n elements). */
+/* Sets the parameters of a dense layer, a convolution or a numeric_embedding: the weight (w[0], of
+ * shape `weight`) and, if size->bias, the bias (w[1], n elements). */
 void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
                          Shape weight, int64_t n);
 
-/* Word i of model.activation: the name of an activation's layer. */
+/* Returns word i of model.activation, the name of an activation's layer; {0} after the last. */
 ConfigWord activation_word(int i);
 /* Checks the row in attr.c of an attribute of layers with this operation. Returns the fault as
  * text, or NULL. */
