@@ -17,7 +17,8 @@ typedef struct Draft {
     int in[SPEC_INPUTS];
 } Draft;
 
-/* Begins a draft: checks the number of inputs, and sets their shapes and the kind's defaults. */
+/* Begins a draft: checks the name and the number of inputs, and sets the inputs' shapes and the
+ * kind's defaults. */
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
 /* Runs the shape rule and appends the node and its parameters. If the kind needs a layer before it
@@ -46,10 +47,12 @@ void names_fini(NodeNames *names);
 /* Rebuilds graph->names after nodes have moved. */
 void graph_index_names(Graph *graph);
 
-/* Returns the node's index, or GRAPH_FAILED. */
+/* Returns the index of the node with this name, or GRAPH_FAILED. While a step of a rollout is
+ * added, Graph.prefix is put before the name. */
 int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
-/* Description of a node's output, or of the data for NODE_INPUT. */
+/* Description of a node's output or, for NODE_INPUT, of the data (while a step of a rollout is
+ * added, of the step's input: Graph.source). */
 Desc graph_output(const Graph *graph, int node);
 /* Number of channels of a node's output, or of the data for NODE_INPUT. */
 int64_t graph_channels(const Graph *graph, int node);

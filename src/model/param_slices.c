@@ -28,7 +28,7 @@ typedef struct Part {
 } Part;
 
 /* A slice of a parameter as runs of adjacent values. The whole parameter has `outer` rows of
- * `parts` parts; all parts after the first are alike. */
+ * `parts` parts: `lead` is the first part, `other` each part after it. */
 typedef struct Runs {
     int64_t outer, parts;
     Part lead, other;

@@ -276,9 +276,9 @@ static int common_multiple(int a, int b)
     return a / x * b;
 }
 
-/* Records that node `by` needs the channels of `node` in a number of equal parts. If the group does
- * not consist of exactly these channels in this order, all units of every group with such a channel
- * are kept. */
+/* Records that node `by` needs the channels of `node` in `parts` equal parts. If the group does not
+ * consist of exactly these channels in this order, or cannot be divided so, all units of every
+ * group with such a channel are kept. */
 static void divide(Units *units, int node, int parts, int by)
 {
     const int *unit = units_of_channels(units, node);

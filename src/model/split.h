@@ -31,15 +31,15 @@ typedef struct Splitter {
     /* the new graph; the caller owns it once it is complete */
     Graph *to;
     int rank, ranks;
-    /* number of slices, over all ranks, into which each sum over a divided dimension is cut; with 0
-     * sums are not cut, and each rank sums its own slice */
+    /* number of parts, over all ranks, into which each sum over a divided dimension is cut
+     * (train.sum_slices); 0: each rank adds its terms as one part */
     int slices;
     /* true: undivided layers work on slices of the sequence */
     bool sequence;
     /* role of each node; owned, as are all arrays here */
     Role *role;
-    /* number of units that are divided among the ranks: key heads, query heads, single values, or
-     * tokens of the vocabulary */
+    /* number of units of node i that are divided among the ranks: key heads, query heads, single
+     * values, or tokens of the vocabulary */
     int64_t *units;
     /* number of readers of node i's output */
     int *uses;
@@ -47,8 +47,9 @@ typedef struct Splitter {
     int *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;
-    /* index in `to` of the exchange that gives node i's whole output to layers that are divided by
-     * their outputs, or -1 before such an exchange is added */
+    /* index in `to` of the exchange that was last added between node i and layers divided by their
+     * outputs; -1: none yet. If slices is 0, all these layers read this exchange, else each has its
+     * own. */
     int *exchanged;
 } Splitter;
 
@@ -66,9 +67,10 @@ static inline int64_t head_width(const OpSpec *attention)
 /* OK if sums are not cut into slices. Otherwise ERR_CONFIG if the number of ranks is no power of
  * two, or if it exceeds the number of slices. */
 Status split_check_slices(const Splitter *s);
-/* True if node i is attention whose query heads are divided, and whose keys and values are divided
- * by columns, because there are fewer key heads than slices. If there are also fewer key heads than
- * ranks, each key head belongs to a block of neighbouring ranks. */
+/* True if node i is attention that is divided by query heads instead of key heads, because there
+ * are fewer key heads than parts of a sum (slices; with slices 0, ranks). Its keys and values are
+ * then divided by columns. If there are also fewer key heads than ranks, each key head belongs to a
+ * block of neighbouring ranks. */
 bool split_cuts_keys(const Splitter *s, int i);
 /* Sets role, units, uses, reader and sequence; may lower slices. ERR_CONFIG if nothing, or too
  * little, can be divided. */

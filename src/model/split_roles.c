@@ -85,9 +85,9 @@ static int sum_parts(const Splitter *s)
 }
 
 /* True if attention with shared keys can be divided by query heads, and its keys and values by
- * columns. Each key head is then a whole number of parts, or each part a whole number of key heads.
- * With 16-bit types the parts of a key head's gradient would be rounded before they are added; the
- * GPU's operations know no such parts. */
+ * columns. Each key head then consists of a whole number of parts. With 16-bit types the parts of a
+ * key head's gradient would be rounded before they are added; the GPU's operations know no such
+ * parts. */
 static bool can_cut_keys(const Splitter *s, const Between *between)
 {
     return between->kv_heads < between->heads && s->config->train.device != DEVICE_CUDA &&

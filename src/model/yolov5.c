@@ -10,6 +10,7 @@ enum { NAME_CHARS = 64, CHANNEL_STEP = 8, LEVELS = 3, LARGEST_CELL = 32 };
 
 typedef struct Net {
     Graph *graph;
+    /* model.depth_multiple and model.width_multiple */
     double depth, width;
     /* number of the next module, "model.N" */
     int module;
