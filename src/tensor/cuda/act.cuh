@@ -97,7 +97,7 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at, f
 }
 
 /* Runs LAUNCH(A) with the activation as a compile-time constant, if it is one that other operations
- * apply to their outputs. */
+ * apply to their outputs; else does nothing. */
 #define ACT_SWITCH(act, LAUNCH)                                                                    \
     switch (act) {                                                                                 \
     case ACT_RELU:                                                                                 \

@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
-/* Saves the factor and shift of a channel, because backward has no access to the parameters. */
+/* Saves the factor and shift of a channel, because backward_begin gets no parameters. */
 static __device__ __forceinline__ void save_factor(const BatchNormRun &run, int64_t c)
 {
     run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];

@@ -45,7 +45,8 @@ typedef struct CudaState {
     cublasLtHandle_t blas;
     /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
     void *blas_workspace;
-    /* bound to the compute stream; NULL until the first operation that needs cuDNN */
+    /* cuDNN's handle, bound to the compute stream; owned; NULL until the first operation that needs
+     * cuDNN, and in a run without a GPU */
     cudnnHandle_t dnn;
     /* description of `model` for cuDNN, in place of dnn; owned */
     cudnnBackendDescriptor_t model_description;

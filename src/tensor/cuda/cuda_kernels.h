@@ -1,9 +1,9 @@
 /* Launchers of the CUDA kernels, which the C files call; cuda_loss_kernels.h has those of losses.
  * Each queues its kernels on `stream` and returns the error of the launch; n = 0 queues nothing.
  * All pointers are device memory unless a comment says otherwise. Every kernel gives the same bits
- * each time: none adds floating-point numbers by atomics, and the order of sums depends on shapes
- * and integer inputs (tokens, numbers of real rows) alone. In all structs, rows or samples with
- * numbers from `real` on are padding. */
+ * each time: none adds floating-point numbers by atomics, and the order of sums depends on shapes,
+ * tokens, boxes and the number of real rows alone. In all structs, rows or samples with numbers
+ * from `real` on are padding. */
 #ifndef WEFT_CUDA_KERNELS_H
 #define WEFT_CUDA_KERNELS_H
 
@@ -279,7 +279,8 @@ typedef struct ReorderRun {
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
 /* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). For averages,
- * backward expects dy multiplied by relu's derivative; for maxima, max_index contains relu. */
+ * backward expects dy multiplied by relu's derivative; for maxima it skips outputs with
+ * POOL_CUT. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
@@ -337,12 +338,12 @@ cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
 /* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
  * where act is none, relu or relu6. Rows from `real` on do not count in the statistics, and their y
  * is 0. launch_batch_norm writes saved.mean, .inverse, .factor, .shift and, in training, .variance
- * (unbiased).
- * launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a residual
- * and an activation it reads y and multiplies dy by the activation's derivative, in place. */
+ * (unbiased). launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a
+ * residual and an activation it reads y and multiplies dy by the activation's derivative, in
+ * place. */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
-    /* factor: scale * inverse; shift: a copy, because backward gets no parameters */
+    /* factor: scale * inverse; shift: a copy, because backward_begin gets no parameters */
     float *factor, *shift;
 } BatchNormSaved;
 typedef struct BatchNormRun {

@@ -95,7 +95,7 @@ static size_t tensor_bytes(const DnnTensor *t)
 typedef struct Trial {
     const CudaState *state;
     const DnnCandidate *candidate;
-    /* tensors, their numbers and addresses */
+    /* number of tensors; their numbers in the graph, and their addresses */
     int count;
     int64_t uid[TIMED_BUFFERS];
     void *at[TIMED_BUFFERS];

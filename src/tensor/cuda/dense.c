@@ -156,7 +156,7 @@ static size_t bias_offset(const Op *op)
 /* Sets the sizes and flags of the operation, and op->kernels. */
 static void plan_sizes(Op *op, const Dense *d)
 {
-    /* [gelu fused, separate gelu, separate add][separate_slope][separate_bias_sum] */
+    /* [0: neither, 1: separate_gelu, 2: separate_add][separate_slope][separate_bias_sum] */
     static const char *const kernels[3][2][2] = {
         {{NULL, "cuBLASLt, the bias gradient" OWN},
          {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},

@@ -15,7 +15,8 @@ template <class F, class FROM, int E> struct MapSize {
     };
 };
 
-/* F::INPUTS: number of arrays that are read: none, a, or a and b. `to` may be one of them. */
+/* F::INPUTS: number of arrays that are read: none, a, or a and b. `to` may be one of them if TO is
+ * FROM. */
 template <class F, class TO, class FROM, int E>
 static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {

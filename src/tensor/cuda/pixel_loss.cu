@@ -72,7 +72,7 @@ template <class T> static __device__ __forceinline__ int rank_of(const T *x, int
     return rank;
 }
 
-/* Computes the loss of a pixel without the sum of the weights. */
+/* Computes the loss of a pixel, not yet multiplied by the sample's factor. */
 template <class T>
 static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x, float log_sum,
                                                 int label)
@@ -109,7 +109,7 @@ template <class T> static __global__ void losses_kernel(PixelRun run)
     if (threadIdx.x == 0) run.partial[blockIdx.x] = weight;
 }
 
-/* Computes the factor of each sample: pixels / sum of the weights of those that have a label. */
+/* Computes the factor of each sample: pixels / sum of the weights of the pixels' labels. */
 static __global__ void factors_kernel(PixelRun run)
 {
     const int64_t sample = element();
