@@ -1,5 +1,6 @@
 /* Computes initial values of parameters: a pure function of the seed, the parameter's full name and
- * the element's index in plain order, so that neither layouts nor grids change them. */
+ * the element's index in plain order, so that neither layouts nor grids change them. Also computes
+ * those of rows of sparse tables, from seed, table, id and column. */
 #include "layers.h"
 
 #include <math.h>
