@@ -84,9 +84,8 @@ static bool can_fuse_add(const Fuser *f, const Node *node)
            (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
 }
 
-/* Fuses an add into the batch_norm or dense layer that gives one of its inputs; that layer adds the
- * other input. Of two candidates the later layer is used, because the other input must be computed
- * before it. */
+/* Fuses an add into the layer that gives its later input, if that is a batch_norm or dense layer;
+ * that layer then adds the other input, which is computed before it. */
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
