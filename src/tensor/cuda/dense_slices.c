@@ -11,8 +11,8 @@
 #include "matmul.h"
 #include "token_sums.h"
 
-/* WIDTHS: maximum number of different sizes of slices; sizes differ by at most one unit. COLUMNS: a
- * slice's columns are padded to a multiple of this number. */
+/* WIDTHS: maximum number of different sizes of slices; the sizes of a range differ by at most one
+ * unit between slices. COLUMNS: a slice's columns are padded to a multiple of this number. */
 enum { WIDTHS = 2, COLUMNS = 8 };
 
 /* Products of slices with `width` divided inputs or outputs; owned. */
