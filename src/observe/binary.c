@@ -1,6 +1,6 @@
-/* Quality of scores for two classes. AUC = (sum over the positives of 2 * (number of negatives with
- * a lower score) + (number of negatives with an equal score)) / (2 P N), with P positives and N
- * negatives. auc_exact sorts positives and negatives separately and merges them; binary_figures
+/* Quality of scores for two classes. With P positives and N negatives, AUC = sum / (2 P N): each
+ * positive adds 2 to the sum for each negative with a lower score, and 1 for each negative with an
+ * equal score. auc_exact sorts positives and negatives separately and merges them; binary_figures
  * uses the numbers of samples per bucket. */
 #include "observe/binary.h"
 

@@ -1,4 +1,5 @@
-/* Reads the values of the line at a start's end: parts, ranks, critical path, memory, schedule. */
+/* Reads the values of the line that a start writes to ledger.jsonl at its end: parts, ranks,
+ * critical path, memory, schedule. */
 #include "ledger_read.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static void ranks_free(LedgerHistory *h)
     h->rank_count = 0;
 }
 
-/* Reads an object of names and seconds. */
+/* Reads an object of names and numbers: to forecast_s of the parts if `forecast` is true, else to
+ * their measured_s. */
 static Status read_parts(JsonScan *scan, LedgerPart **part, int *count, bool forecast)
 {
     bool more;
@@ -86,8 +88,8 @@ static Status read_costs(JsonScan *scan, LedgerSchedule *schedule)
     return OK;
 }
 
-/* Reads an object: the numbers whose keys are in `number`, and, if `schedule` is not NULL, its name
- * and costs. Other values are skipped. */
+/* Reads an object: the numbers whose keys are in `number` and, if `schedule` is not NULL, the
+ * schedule's name and costs from the keys "name" and "cost". Skips the values of other keys. */
 static Status read_numbers(JsonScan *scan, const LedgerNumber *number, int count,
                            LedgerSchedule *schedule)
 {
@@ -141,6 +143,7 @@ static Status read_schedule(JsonScan *scan, LedgerSchedule *schedule)
 Status ledger_read_end(LedgerHistory *h, JsonScan *scan, const char *key)
 {
     if (strcmp(key, "measured") == 0) {
+        /* this key precedes the others in an end line: drops the values of earlier lines */
         ledger_forget_end(h);
         return read_parts(scan, &h->part, &h->parts, false);
     }

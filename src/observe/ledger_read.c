@@ -45,8 +45,9 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     return &h->start[h->starts++];
 }
 
-/* Sets the end of a start that was killed. `end`: last change and last step of metrics.jsonl. If
- * the file did not change after the start's first step began, the start ends at that time. */
+/* Sets the end of a start that was killed. `end`: last step and last change of metrics.jsonl before
+ * the next start, or now. If the file did not change after the start's first step began, the start
+ * ends at that time. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;
@@ -55,6 +56,8 @@ static void end_killed(LedgerStart *start, MetricsEnd end)
     if (end.step > start->to) start->to = end.step;
 }
 
+/* Sets the end of the newest start from its second line. If no start lacks its end, the first line
+ * of this one is missing, so adds a start whose beginning is not known. */
 static void end_complete(LedgerHistory *h, const Line *line)
 {
     LedgerStart *start = h->starts > 0 ? &h->start[h->starts - 1] : NULL;
@@ -114,6 +117,8 @@ static bool is_torn(const char *line, size_t bytes)
 
 /* ---- the file ---- */
 
+/* Counts the steps of each start that a later start made again: those after the first step from
+ * which a later start began. */
 static void count_repeated(LedgerHistory *h)
 {
     int64_t kept = INT64_MAX;

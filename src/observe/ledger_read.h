@@ -13,9 +13,9 @@ typedef struct LedgerNumber {
     double *value;
 } LedgerNumber;
 
-/* Reads the value of a key; the value of an unknown key is skipped. ERR_DATA. */
+/* Reads the value of one key of an end line; the value of an unknown key is skipped. ERR_DATA. */
 Status ledger_read_end(LedgerHistory *history, JsonScan *scan, const char *key);
-/* Frees what ledger_read_end has read. */
+/* Frees and clears the values that ledger_read_end has read. */
 void ledger_forget_end(LedgerHistory *history);
 
 #endif

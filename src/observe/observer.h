@@ -45,7 +45,8 @@ void append_put(AppendFile *file, const void *data, size_t bytes);
  * readers stop at the torn record. */
 Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes like append_write. A file that has
- * been removed or renamed is written again at its path, from its first byte. */
+ * been removed or renamed is written again at its path, from its first byte. If another file has
+ * taken its path, later data is appended to that file. */
 Status append_flush(AppendFile *file);
 /* Waits until the written data is on the disk (fsync). Any thread may call it. */
 Status append_sync(AppendFile *file);
@@ -81,7 +82,7 @@ typedef struct Progress {
 } Progress;
 void progress_open(Progress *progress);
 /* On a terminal, redraws the line. On other outputs, prints a line if log_now is true. log_now:
- * this step is logged, by train.log_every. */
+ * true if this step is logged (train.log_every). */
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 /* Prints the result of an evaluation on a line of its own. */
 void progress_eval(Progress *progress, const EvalLine *line);
