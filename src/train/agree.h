@@ -1,5 +1,5 @@
-/* Checks before a run begins that all ranks have the same environment. The cli has already compared
- * their program and configuration. */
+/* Checks, before a run begins, that all ranks have the same libraries, environment variables, data
+ * files and folder. The cli has already compared their program and configuration. */
 #ifndef WEFT_TRAIN_AGREE_H
 #define WEFT_TRAIN_AGREE_H
 
@@ -7,8 +7,9 @@
 #include "trainer.h"
 
 /* Returns ERR_CONFIG if a rank would compute other bits or read other data than rank 0; the message
- * has the facts of the first such rank and of rank 0. Different processors are only logged. Call it
- * after the schedule is made. Collective; all ranks return the same Status. */
+ * has the first fact that differs (facts in agree.c), of the first such rank and of rank 0.
+ * Different processors are only logged. Call it after the schedule is made. Collective; all ranks
+ * return the same Status. */
 Status agree_on_bits(const Trainer *trainer);
 /* Returns ERR_CONFIG if the run's path is another folder on some rank than on rank 0. Collective;
  * all ranks return the same Status. */

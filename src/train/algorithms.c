@@ -2,8 +2,9 @@
  *
  *     train.cuda_tune   record                                   shapes that are not in it
  *     off               none                                     the libraries' first choice
- *     time              that of the newest checkpoint, if the    are timed
- *                       run resumes; else a new one
+ *     time              that of the run's newest checkpoint      are timed
+ *                       or of checkpoint.resume's file;
+ *                       else a new one
  *     FILE              that of the file                         the libraries' first choice
  *
  * Shapes that are not in the record are added to it. Every rank plans all shapes of the model, also
@@ -37,7 +38,7 @@ typedef struct Source {
     char *text;
     /* path of the file from which it was read; owned */
     char *from;
-    /* true: the record is from this run's own checkpoint */
+    /* true: the record is from this run's own checkpoint, and the run resumes (no run.fresh) */
     bool of_this_run;
 } Source;
 

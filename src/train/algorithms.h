@@ -5,14 +5,14 @@
 
 #include "trainer.h"
 
-/* Finds the run's record of algorithms: that of the configured file, that of the checkpoint from
- * which the run resumes, or an empty one. Returns ERR_CONFIG if the record was made for another GPU
- * model or other libraries and may not be replaced. only: the dry run, or NULL. Collective; all
- * ranks return the same Status. */
+/* Sets t->algorithms to the run's record: that of the configured file, that of the run's newest
+ * checkpoint or of the checkpoint with which it begins, or, if the trainer will make steps, an
+ * empty one. Returns ERR_CONFIG if the record was made for another GPU model or other libraries and
+ * may not be replaced. only: the dry run, or NULL. Collective; all ranks return the same Status. */
 Status algorithms_find(Trainer *t, const DryRun *only);
-/* Plans the trainer's graph. Afterwards all ranks have the same record. A shape that is not in the
- * record is timed by the first rank that has it: rank 0 or, for slices, another rank of rank 0's
- * tensor-parallel group. Collective; all ranks return the same Status. */
+/* Plans the trainer's graph. Afterwards all ranks have the same record. With train.cuda_tune=time,
+ * a shape that is not in the record is timed by the first rank that has it: rank 0 or, for slices,
+ * another rank of rank 0's tensor-parallel group. Collective; all ranks return the same Status. */
 Status algorithms_plan(Trainer *t);
 /* Returns ERR_CONFIG if the run must keep its bits and a shape has another algorithm than in meta,
  * the metadata of the checkpoint `path`; the message names the first such shape. Not collective. */

@@ -3,7 +3,8 @@
  * stages that read nothing. */
 #include "chunk_share.h"
 
-/* Ranks on this node that share a memory; 1: each keeps chunks for itself. */
+/* Returns the number of ranks of this node that share memory; 1: each rank keeps chunks for
+ * itself. */
 static int sharers(const Trainer *t)
 {
     return t->config->grid.transport == TRANSPORT_MPI ? 1 : t->world->node_size;

@@ -4,10 +4,10 @@
 
 #include "trainer.h"
 
-/* Makes memory for the readers of a set on all ranks, and describes it in *chunks. *memory is NULL,
- * and chunks->at too, if each rank keeps chunks for itself: it is alone on its node, grid.transport
- * is mpi, the set has no such chunks, or the memory could not be made, which is logged. Free
- * *memory with node_memory_free after the readers. Collective. */
+/* Makes memory for the readers of a set on all ranks, and describes it in *chunks. *memory and
+ * chunks->at are NULL if each rank keeps chunks for itself: no node has several ranks,
+ * grid.transport is mpi, the set has no such chunks, or the memory could not be made, which is
+ * logged. Free *memory with node_memory_free after the readers. Collective. */
 void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
                      FieldMemory *chunks);
 /* True if the ranks of this node share such memory: there are several, and grid.transport is not

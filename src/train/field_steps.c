@@ -6,8 +6,8 @@
  *     z s' / s + (m' - m) / s         if z is a value
  *     x + z s' / s + m' / s           if z is a change; x: the last input of the data
  *
- * The model's output y in a step is the change in this step only, so z of this step is z of the
- * step before + y + m' / s'. */
+ * If z is a change, the model's output y in a step is the change in this step only, so z of this
+ * step is z of the step before + y + m' / s'. Otherwise z is y. */
 #include "field_steps.h"
 
 /* Mean and standard deviation of a channel. */
@@ -39,8 +39,8 @@ static ChannelSum state_of(const DataSet *set, int step, int channel)
     return sum;
 }
 
-/* Returns z of a later step than the first, as a sum of the step's output and z of the step
- * before. */
+/* Returns z of a later step than the first: the step's output or, if z is a change, the sum of this
+ * output, z of the step before and a constant. */
 static ChannelSum output_of(const DataSet *set, int target)
 {
     const FieldSet *f = &set->field_set;

@@ -81,8 +81,8 @@ typedef struct Need {
     /* `bytes` and `host` with the copy from which checkpoints are written */
     double bytes_with_copy, host_with_copy;
 } Need;
-/* Raises *need to the needs of this plan. The limit of a device is its free memory, from which
- * memory that libraries have already allocated (b.program) is excluded; the limit of a host
+/* Raises *need to the needs of this plan. The limit of a device is its free memory, which does not
+ * include the memory that the backend has already allocated (b.program); the limit of a host
  * includes all memory. */
 static void raise_need(const Trainer *t, const Plan *plan, Need *need)
 {

@@ -6,8 +6,8 @@
 
 /* Sets trainer->recompute if the configuration requires recomputation or, with grid.recompute=auto,
  * if the plan does not fit without it. Also sets trainer->table_limit and
- * trainer->saves_in_background. Returns ERR_CONFIG if the plan does not fit into this rank's
- * memory, on its device or on the host. Not collective. */
+ * trainer->saves_in_background. Returns ERR_CONFIG if the plan of any stage does not fit into this
+ * rank's memory, on its device or on the host. Not collective. */
 Status memory_fit(Trainer *trainer);
 
 #endif

@@ -7,8 +7,8 @@
 
 typedef struct Shards Shards;
 
-/* Creates the shards of the ranges of t->range_param. range[count] gives their sizes. Owner: the
- * caller. */
+/* Creates this rank's shards of the ranges range[0 ... count - 1], whose parameters are in
+ * t->range_param. Owner: the caller. */
 Shards *shards_new(const Trainer *t, const OptimRange *range, int count);
 void shards_free(Shards **shards);
 /* Returns this rank's shard; borrowed from shards, which must live as long as the optimizer. */

@@ -7,8 +7,8 @@
 #include "step/loss_window.h"
 #include "train.h"
 
-/* Statistics of a step, known once the device has finished the step: loss, accuracies, and the
- * other two columns of the loss's metrics. */
+/* Statistics of a step, known once the device has finished the step: the means, over its rows, of
+ * the loss, of the accuracies, and of columns 1 and 2 of the loss's results (LossColumns). */
 typedef struct StepStats {
     double loss, top1, top5, column[2];
 } StepStats;
@@ -53,8 +53,9 @@ struct Trainer {
     /* Only during set-up: path of the checkpoint that train_load will load; NULL: the run's own
      * checkpoint, or none. Borrowed. */
     const char *checkpoint;
-    /* Only during set-up, on rank 0: path of a checkpoint of this run, whose statistics of fields
-     * the run keeps; NULL: there is no checkpoint. Borrowed. */
+    /* Only during set-up, on rank 0 of a run with a set of fields: path of the checkpoint from
+     * which the run will continue or begin. The training set gets the checkpoint's mean and
+     * deviation and, with data.refresh, its files. NULL: there is no checkpoint. Borrowed. */
     const char *earlier;
     /* fingerprints of the data sets; only a run computes them; "": not computed */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
@@ -140,7 +141,8 @@ struct Trainer {
     bool first_step;
     /* the loader's micro-batches, with the rows of sparse tables that they use */
     BatchSource source;
-    /* true: the trainer was made for training; false: only for evaluation */
+    /* true: the trainer was made for training, or for the plan of a training; false: only for
+     * evaluation or prediction */
     bool trains;
     /* samples of a global batch */
     int64_t batch;
@@ -211,8 +213,9 @@ struct Trainer {
     bool copy_lent;
     /* bytes of this process's memory before the trainer was made; -1: not known */
     double bytes_before;
-    /* bytes by which this process's memory grew during set-up, from opening the data sets to
-     * cutting the graph into stages */
+    /* without a device: bytes by which this process's memory grew during set-up, from opening the
+     * data sets to cutting the graph into stages; with a device: bytes of device memory that the
+     * backend had allocated by then */
     size_t program_bytes;
     /* bytes free on the device after the graph was cut; not used if operations use host memory */
     double device_free;
@@ -236,8 +239,7 @@ struct Trainer {
 
 /* Like trainer_new_to_load, for the ranks of a job that train. job: all ranks of the job, including
  * servers, to which the result of set-up is sent (sparse_serve receives it); NULL: there are no
- * servers. earlier: on rank 0, path of a checkpoint of this run, whose statistics of fields the run
- * keeps; NULL: there is no checkpoint. */
+ * servers. earlier: see Trainer.earlier. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job, const char *earlier);
 /* Returns the largest micro-batch that divides the batch and gives each replica at least one
@@ -256,9 +258,9 @@ Status trainer_open_data(Trainer *t, const DryRun *only);
  * loss scale. one_use = true: includes only the parameters for which graph_has_one_use returns
  * true. Collective. */
 double train_grad_squares(Trainer *t, bool one_use);
-/* trainer_data.c. At the end of an epoch, replaces the training set by rank 0's `next`, which has
- * more files; other ranks pass an empty set, which receives it. Mean and deviation are kept.
- * Collective; all ranks return the same Status. */
+/* trainer_data.c. At the end of an epoch, replaces the training set by rank 0's *next, which has
+ * more files; other ranks pass an empty set. *next is empty afterwards. Mean and deviation are
+ * kept. Collective; all ranks return the same Status. */
 Status trainer_extend_data(Trainer *t, DataSet *next);
 /* predict.c. Runs the model on one batch. Sets *logits to the model's outputs, one row after
  * another, borrowed until the next call. */
@@ -271,8 +273,8 @@ const BestMetric *trainer_metric(const Trainer *t);
  * its ranks; 0: the sums have no slices, so that results depend on the number of ranks in the
  * group. */
 int train_sum_slices(const Trainer *t);
-/* Returns true if the next step, whose number is `number`, is logged (StepResult.logged). The same
- * on all ranks. */
+/* train_step.c. Returns true if the next step, whose number is `number`, is logged
+ * (StepResult.logged). The same on all ranks. */
 bool train_logs_step(const Trainer *t, int64_t number);
 
 #endif

@@ -21,7 +21,8 @@ Status transport_check(const Trainer *t)
     return OK;
 }
 
-/* True if the replicas are on one node. A plan looks at those of the first stage. */
+/* True if the replicas of a stage are on one node. A dry run for several nodes examines the first
+ * stage only. */
 static bool replicas_on_one_node(const Trainer *t)
 {
     if (t->grid_ready) return t->grid.dp_world.one_node;

@@ -9,8 +9,8 @@
  * backend. Call it when the grid's shape and the backend are known, before communicators are made.
  * Not collective. */
 Status transport_check(const Trainer *trainer);
-/* Returns the number of replicas that share one arena of parameters if grid.zero shards, or 1 if
- * each replica has its own arena. */
+/* Returns the number of replicas that share one arena of parameters if grid.zero shards: grid.dp if
+ * their sums use shared memory, else 1. */
 int transport_param_sharers(const Trainer *trainer);
 
 #endif

@@ -187,7 +187,6 @@ EarlyStop early_stop(void)
     return (EarlyStop){.best = NAN};
 }
 
-/* Counts an evaluation. NaN is never better. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises)
 {
     double delta = config->train.early_stop_delta;

@@ -43,14 +43,17 @@ const BestMetric *best_metric(const Config *config, bool tokens);
  * train.early_stop or the learning rate's curve needs evaluations and there is no test set. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
-/* State of early stopping. Contains no pointers, so it is stored and broadcast as bytes. */
+/* State of early stopping, which checkpoints contain. */
 typedef struct EarlyStop {
     /* best value so far; NaN: no evaluation yet */
     double best;
     /* consecutive evaluations that were not better */
     int64_t bad;
 } EarlyStop;
+/* Returns the state before the first evaluation. */
 EarlyStop early_stop(void);
+/* Counts an evaluation in *stop. rises = true: larger values are better; false: smaller ones. A NaN
+ * is never better. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
 /* Returns true if the run must end, because the metric has not improved for train.early_stop
  * evaluations. */

@@ -106,8 +106,8 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Adds the matches of all ranks on rank 0 and computes COCO's numbers. each may be NULL; otherwise
- * *each gets the numbers of each class. */
+/* Gathers the matches of all ranks on rank 0, and sets line->coco on every rank. each: may be NULL;
+ * on rank 0 receives COCO's numbers, including those of each class. */
 static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;

@@ -18,7 +18,7 @@ typedef struct Detections {
     CocoEval *eval;
     /* truths of the set */
     DataBoxes boxes;
-    /* boxes found in a picture */
+    /* finds the boxes of a picture in the model's outputs, and holds them until the next picture */
     DetectorBoxes *found;
     /* true: the boxes of all pictures are kept, in pixels of the pictures, for a file of results */
     bool keeps;
@@ -30,16 +30,17 @@ typedef struct Detections {
     Status status;
     char *message;
 } Detections;
-/* Divides the loss of a detector into its parts. column: means of the loss's columns 1 and 2. */
+/* Divides the loss of a detector into its parts. column: means of the loss's parts for boxes and
+ * for objects (LOSS_COLUMNS_PARTS). The part for classes is the rest. */
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
 /* Reads the truths of the set. keeps: true if the boxes will be written to a file. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
 /* Adds the micro-batch that the executor has just evaluated. */
 void detections_add(Detections *detections, const Batch *batch);
-/* Sets COCO's numbers over all ranks' pictures in *line on every rank, and the results that
- * `extras` requests on rank 0. Collective on the trainer's world; all ranks return the same
- * Status. */
+/* Sets line->boxes and, if the model finds boxes, COCO's numbers over the pictures of all ranks, on
+ * every rank. On rank 0 also sets *extras->coco and writes the file extras->results, if these are
+ * not NULL. Collective on the trainer's world; all ranks return the same Status. */
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
                        const EvalExtras *extras);
 

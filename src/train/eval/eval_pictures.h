@@ -35,8 +35,8 @@ typedef struct PictureMaking {
  * function and eval_pictures_add set making->status to ERR_IO or ERR_DATA. */
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted);
 void eval_pictures_fini(PictureMaking *making);
-/* Draws the first train.eval_pictures targets of the set's first sample, if the micro-batch that
- * the executor has just evaluated contains this sample. */
+/* If the micro-batch that the executor has just evaluated contains the set's first sample, draws
+ * this sample's first train.eval_pictures targets, or its label field. */
 void eval_pictures_add(PictureMaking *making, const Batch *batch);
 /* Sets line->picture to the pictures, on rank 0. Collective. */
 void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line);

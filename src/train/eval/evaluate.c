@@ -64,7 +64,8 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
 }
 
 /* Adds the sums of all replicas' micro-batches in the order of the data set: step by step, and
- * within a step replica by replica. all: [dp][local]. */
+ * within a step replica by replica. all: [dp][local]; local: number of a replica's micro-batches in
+ * the pass. */
 static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, int64_t steps)
 {
     EvalSums sum = {.rows = 0};

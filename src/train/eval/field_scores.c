@@ -14,8 +14,8 @@
 
 enum {
     BLOCKS = 16,
-    /* Climatology and persistence are computed for as many targets at a time as have sums of this
-     * size; at least for one target. */
+    /* Most bytes of the sums for climatology and persistence. They are computed for as many targets
+     * at a time as fit, at least for one. */
     PART_BYTES = 64 << 20
 };
 /* Sums of a target of a sample. P and T: prediction and truth minus the target's mean; A and B:
@@ -128,8 +128,8 @@ static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, Fie
     return st;
 }
 
-/* Makes t->field_scoring: reads the set once and computes climatology and persistence. Collective;
- * all ranks return the same Status. */
+/* Makes t->field_scoring: reads the set and computes climatology and persistence. tiles: the set,
+ * whose samples may be patches of its fields. Collective; all ranks return the same Status. */
 static Status scoring_make(Trainer *t, const DataSet *tiles)
 {
     FieldScoring *s = mem_new(sizeof *s);

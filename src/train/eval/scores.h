@@ -28,8 +28,8 @@ void scores_fini(Scores *scores);
 /* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */
 void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
 /* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: bytes of this rank's array;
- * gets the bytes of all arrays together. The result is empty on other ranks. Owner: the caller.
- * Collective. */
+ * set to the bytes of all arrays together, on every rank. The result is empty on other ranks.
+ * Owner: the caller. Collective. */
 void *gather_arrays(const World *world, const void *mine, size_t *bytes);
 /* Sets the metrics over all ranks' rows in *line, on every rank. Collective on the trainer's
  * world. */

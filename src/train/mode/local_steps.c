@@ -3,8 +3,8 @@
 
 #include "sparse.h"
 
-/* floats of an example row, for which the state of a rule is examined; a state of a rule has 7
- * floats only if it has one float for each float of the row */
+/* floats of an example row, for which a rule's state is examined: a slot of the state with 7 floats
+ * has one for each float of the row, since no rule has 7 floats for other reasons */
 enum { WIDTH = 7 };
 
 bool local_rows_are_stateless(const OptimRule *rule)

@@ -9,8 +9,9 @@
 Status local_steps_check(const Trainer *t);
 /* Returns true if the rule can update rows of a table and has no state for them. */
 bool local_rows_are_stateless(const OptimRule *rule);
-/* Returns true if the rule can update a parameter in pieces, as rows, each with its own state: it
- * has as many slots with one value per element for a row as for a parameter. */
+/* Returns true if the rule can update a parameter in pieces, each with its own state, as it updates
+ * rows of a table. Then its state of a row has as many slots with one value per element as its
+ * state of a parameter. */
 bool local_can_update_pieces(const OptimRule *rule);
 /* Returns " with momentum" for a rule that has state for parameters but not for rows (sgd); else
  * "". For messages. */

@@ -33,7 +33,8 @@ Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
 TableMode sparse_mode(const Trainer *t);
 /* Divides the ranks of the job into a world of those that use tables and a world of the others;
- * *world is the world of this rank. Collective on job. */
+ * *world is the world of this rank. has_tables: true if this rank uses tables or is a server.
+ * Collective on job. */
 void sparse_split(World *world, const World *job, bool has_tables);
 /* Micro-batches that tables use at the same time, which the loader must provide in addition to
  * data.prefetch. */

@@ -40,7 +40,7 @@ struct Hook {
     pid_t child;
     /* read end of the pipe for the answer; -1: closed */
     int answer;
-    /* the running command has been killed, but has not ended yet */
+    /* true: the running command has been killed, but has not ended yet */
     bool killed;
     /* times (clock_s) at which the running command was started, and was killed */
     double began_s, killed_s;

@@ -144,9 +144,10 @@ static Status run_all(Run *r)
     return st;
 }
 
-/* Finds the rank whose memory has grown most since before its trainer was made. Called while the
- * trainer's memory is still allocated. A run without steps is not measured, because it has not
- * touched its memory. Collective. */
+/* Finds the rank whose memory has grown most since before its trainer was made or, on devices, the
+ * rank that has allocated most of its device's memory. Called while the trainer's memory is still
+ * allocated. A run without steps is not measured, because it has not touched its memory.
+ * Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -229,8 +230,8 @@ static void describe_nodes(Run *r)
         log_warn("topo.json does not describe the nodes: %s", fail_message());
 }
 
-/* Makes the trainer. If the run will resume, passes its checkpoint, whose statistics of fields are
- * used again. */
+/* Makes the trainer. For a set of fields, passes the checkpoint from which the run will continue or
+ * begin (Trainer.earlier). */
 static Status new_trainer(Run *r, const World *job)
 {
     const Config *c = r->config;

@@ -160,7 +160,7 @@ typedef struct Run {
 /* Work that is due after a step. */
 typedef struct RunDue {
     bool evaluation, save;
-    /* the run must wait for the hook, which may request a save */
+    /* true: the run must wait for the hook, which may request a save */
     bool hook;
 } RunDue;
 
@@ -214,7 +214,8 @@ Status run_evaluations_check(const Run *run);
  * *better does not change. A stop request ends the evaluation, and the next start repeats it.
  * Collective; all ranks return the same Status. */
 Status run_evaluate(Run *run, bool counts, double *better);
-/* Returns true if the run had ended before this start, at its last step or early. Collective. */
+/* Returns true if the run had ended before this start, at its last step or early; an early end sets
+ * run->ended. The same on all ranks; not collective. */
 bool run_complete(Run *run);
 /* Begin and end the queries of the job's end. No function of run_time.c is collective. */
 void run_time_init(Run *run);
@@ -223,8 +224,8 @@ void run_time_fini(Run *run);
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
-/* run_ledger_begin begins the ledger before the first step of this start and writes a line to
- * ledger.jsonl. run_ledger_end fills summary.ledger on rank 0; it is collective. */
+/* Begins the ledger before the first step of this start. On rank 0 writes a line to
+ * ledger.jsonl. */
 void run_ledger_begin(Run *run);
 /* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
  * collective. */
@@ -232,6 +233,7 @@ Status run_forecast(Run *run);
 /* Appends summary.ledger to ledger.jsonl in the run's folder, and fills summary.goodput. A failure
  * is only logged. Call it on rank 0. */
 void run_ledger_write(Run *run);
+/* Fills summary.ledger on rank 0 from the times of all ranks, except the forecast. Collective. */
 void run_ledger_end(Run *run);
 /* Converts seconds by phase to seconds by line of the ledger. Waiting is not divided by cause. */
 void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
@@ -240,7 +242,8 @@ void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
  * loader was opened, adds to the step's sums this rank's times since the last step for which it did
  * so. */
 void run_live_send(Run *run);
-/* Call it after a step. Stores times that have arrived in live_s. */
+/* Call it after a step. Stores the times that have arrived in live_s; sets live_s to 0 if a logged
+ * step has none. */
 void run_live_take(Run *run, const StepResult *result);
 /* Call it before each step. On rank 0, returns true if the run must stop now, and logs the reason
  * once. On other ranks, returns false. */
@@ -255,7 +258,7 @@ void run_hook_end(Run *run);
 bool run_hook_wants(const Run *run, HookEvent event);
 /* Runs the hook for an event if run_hook_wants it. Does nothing on ranks other than 0. */
 void run_hook_notify(Run *run, HookEvent event);
-/* Returns true on rank 0 if the hook has a request; false on other ranks. */
+/* Polls the hook. Returns true on rank 0 if the hook has a request; false on other ranks. */
 bool run_hook_has_request(Run *run);
 /* Call it between two steps. If the step's result has hook_requested, broadcasts the hook's
  * request. Returns true if the request has an effect after this step. Collective. */

@@ -11,7 +11,7 @@ double rank_busy_s(const RankTimes *t)
            t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
 }
 
-/* Seconds in which a rank does not wait in sums. */
+/* Seconds of a rank outside of sums, without evaluations and saves. */
 static double before_sums_s(const RankTimes *t)
 {
     return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES] + t->phase_s[PHASE_EXCHANGE];

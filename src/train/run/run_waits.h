@@ -11,7 +11,8 @@ typedef struct RankTimes {
     int stage;
 } RankTimes;
 
-/* Seconds in which a rank does not wait for other ranks. */
+/* Returns the seconds of a rank's own work: forward, backward, update, data and other; without
+ * waits, evaluations and saves. */
 double rank_busy_s(const RankTimes *times);
 /* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
  * [ranks]; time: [ranks][chunks of a stage]. */

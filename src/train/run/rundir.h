@@ -22,8 +22,8 @@ Status run_dir_open(RunDir *dir, double beat_s);
 /* Sets *path to a checkpoint or log of an earlier run in this folder; NULL: there is none. Owner:
  * the caller. */
 Status run_dir_earlier(const RunDir *dir, char **path);
-/* Moves the files of an earlier run to its subfolder earlier-1 (or the next free number). Deletes
- * nothing. Returns ERR_IO. */
+/* Moves the files of an earlier run to the folder's subfolder earlier-1 (or the next free number).
+ * Deletes nothing. Returns ERR_IO. */
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration to config.yaml, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);

@@ -33,7 +33,7 @@ typedef struct StateCheck {
     int count, compared;
     /* the tensors of this rank; owned */
     StateTensor *tensor;
-    /* hash of each tensor; owned */
+    /* hash of each tensor; 0: the tensor is not compared; owned */
     uint64_t *hash;
     /* index of the first tensor that is not finite; -1: all are finite */
     int not_finite;
@@ -96,7 +96,7 @@ static void add_averages(StateCheck *state, bool same)
 typedef struct ChunkCheck {
     /* first float of the memory that is checked */
     const float *base;
-    /* number of the first chunk in the tensor */
+    /* number of the chunk at `base`, counted from the beginning of the tensor */
     uint64_t first;
     /* sum of the chunks' hashes; NULL: the tensor is not hashed */
     _Atomic uint64_t *sum;
@@ -123,7 +123,8 @@ static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int6
 }
 
 /* Checks one tensor; a tensor of a device is first copied to `part`, piece by piece. to: memory for
- * a copy of the tensor, or NULL. Returns true if all values are finite. */
+ * a copy of the tensor, or NULL. Sets *hash, to 0 if the tensor is not compared. Returns true if
+ * all values are finite. */
 static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *part, float *to,
                          uint64_t *hash)
 {

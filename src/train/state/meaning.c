@@ -245,7 +245,7 @@ static Facts facts_now(const Trainer *t)
 
 /* Compares one fact. Returns ERR_DATA if it differs; with begins = true, or if m->warn_only is set,
  * logs the difference instead. begins: true if the run only begins with the file's parameters
- * (model.init_from). */
+ * (model.init_from) and this fact may then differ. */
 static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
                       bool begins)
 {

@@ -1,7 +1,7 @@
 /* Checks whether this run may resume from a checkpoint. The configuration must be the same, except
  * for train.epochs, train.steps, the keys of grid (also grid.mode), and keys that only affect where
- * and how the run executes. The content of the training set must be the same; its file may be at
- * another path. */
+ * and how the run executes, what it logs and saves, and when it stops. The content of the training
+ * set must be the same; its file may be at another path. */
 #include "../algorithms.h"
 #include "resume.h"
 
@@ -41,8 +41,8 @@ static bool tunes_differently(const Config *a, const Config *b)
 }
 
 /* Copies from now to c the keys that may change when a run resumes: where and how it executes (all
- * keys of grid), what it logs, and how it handles bad steps. If the learning rate does not depend
- * on evaluations, also copies the keys of evaluations. */
+ * keys of grid), what it logs and saves, its hook, early stopping, and how it handles bad steps. If
+ * the learning rate does not depend on evaluations, also copies the keys of evaluations. */
 static void copy_neutral_keys(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;

@@ -1,11 +1,13 @@
-/* Makes the copy from which a checkpoint is written. After one step each rank copies its tensors,
- * or its shards and slices of them, in their stored form. After later steps ranks exchange the
- * copies in rounds, a piece in each round, until the rank that writes a tensor has all of it. A
- * background thread converts tensors to plain order.
+/* Makes the copy from which a checkpoint is written:
  *
- *       copy       rounds          thread        rounds        thread
- *       parts  ->  replicas    ->  slices   ->   groups    ->  get
- *       (zero: shards, tp: slices)  in plain order             whole, in plain order
+ *     1. After one step each rank copies its tensors, or its shards (grid.zero) and slices
+ *        (tensor parallelism) of them, in their stored form.
+ *     2. Rounds of level 0, one after each later step: replicas send a piece of their shards to the
+ *        replica that writes the tensor.
+ *     3. With tensor parallelism, a background thread converts the slices to plain order.
+ *     4. Rounds of level 1: the ranks of a tensor-parallel group send a piece of their slices to
+ *        the rank that writes the tensor.
+ *     5. The thread that writes the file gets whole tensors in plain order (copy_get).
  *
  * All data that one rank sends to another is one range of its copy: the parts of all tensors that
  * the other rank writes, in order. All data that it receives from one rank is one range, too. */

@@ -8,8 +8,9 @@
 
 /* Sets the set's mean and deviation to those of the training set. */
 void train_share_stats(DataSet *set, const DataSet *train);
-/* Sets the sets' normalisation to that of the checkpoint that will be loaded (Trainer.checkpoint or
- * Trainer.earlier). */
+/* Sets the mean and deviation of both sets to those of Trainer.checkpoint or Trainer.earlier, if
+ * there is such a file and the configuration does not set others. Without data.train also sets the
+ * scale and the number of classes. */
 void scaling_take(Trainer *t);
 /* Returns ERR_DATA if this run scales raw values differently from the model in the file. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);

@@ -39,7 +39,7 @@ int tensor_piece(const Trainer *t, int param);
  * tied to it; -1: this rank does not store the tensor. */
 int tensors_param(const Tensors *list, int i);
 /* Returns true if each replica stores only a shard of tensor i: optimizer state and averages with
- * grid.zero, or a parameter with grid.zero 3. */
+ * grid.zero, or a trained parameter that replicas gather (grid.zero 3 without shared memory). */
 bool tensors_sharded(const Tensors *list, int i);
 /* Returns true if each rank of the tensor-parallel group stores only a slice of tensor i. */
 bool tensors_sliced(const Tensors *list, int i);

@@ -15,9 +15,9 @@ void loss_window_init(LossWindow *window, const float *loss, int count);
 /* Copies the kept losses to loss, oldest first; returns their number. */
 int loss_window_list(const LossWindow *window, float *loss);
 void loss_window_add(LossWindow *window, double loss);
-/* Returns true if this loss is a spike, and sets *most to the limit. Returns false until the window
- * is full, and for deviations <= 0. Depends only on the losses, so all ranks get the same
- * result. */
+/* Returns true if this loss is a spike, and sets *most to the limit. Returns false, and does not
+ * set *most, until the window is full and for deviations <= 0. Depends only on the losses, so all
+ * ranks get the same result. */
 bool loss_window_spike(const LossWindow *window, double deviations, double loss, double *most);
 
 #endif

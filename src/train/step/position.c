@@ -197,6 +197,7 @@ Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path)
     const char *restart_reason = order_changed(t, meta, old);
     Status st = OK;
     if (batch == 0 && restart_reason) {
+        /* The epoch begins again, so p.sample only needs to show whether the epoch had begun. */
         p = (Position){meta->epoch, meta->data_step, meta->data_step};
         batch = old ? old->train.batch : t->batch;
     } else if (batch == 0) {

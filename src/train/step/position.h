@@ -31,7 +31,8 @@ void position_put(const Trainer *t, CheckpointMeta *meta);
  * ERR_CONFIG if the checkpoint does not give the number of samples done. All ranks compute the same
  * position. */
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Sets the trainer to a checkpoint's step and epoch, for an evaluation, which only reports them. */
+/* Sets the trainer's position to the step and epoch of a loaded checkpoint, for an evaluation,
+ * which only reports them. */
 void position_show(Trainer *t, const CheckpointMeta *meta);
 /* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);
