@@ -1,6 +1,7 @@
 /* Implements OptimShard: the elements of each range that this rank updates, and the exchange of
- * partial norms. Exactly one rank computes the partial norm of each chunk of FLAT_CHUNK elements,
- * and the others set it to zero, so world_merge gives all ranks the complete array. */
+ * sums of squares, from which norms are computed. With ZeRO exactly one replica computes the sum of
+ * each chunk of FLAT_CHUNK elements, and the others set it to zero, so world_merge gives all
+ * replicas the complete array. */
 #include "shards.h"
 
 #include <string.h>
@@ -65,7 +66,7 @@ void shards_free(Shards **shards)
     mem_free(shards);
 }
 
-/* Sets the partial norms of other ranks' chunks to zero. chunk: one set of partial norms. */
+/* Sets the sums of squares of other replicas' chunks to zero. chunk: one set of sums. */
 static void clear_others(const Shards *s, double *chunk)
 {
     int64_t end = 0;
@@ -76,7 +77,7 @@ static void clear_others(const Shards *s, double *chunk)
     memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
-/* Completes the partial norms of all chunks over the replicas. Without sharding every replica
+/* Completes the sums of squares of all chunks over the replicas. Without sharding every replica
  * already has all of them. */
 static void gather(void *user, double *chunk, int sets)
 {

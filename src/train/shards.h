@@ -1,5 +1,6 @@
-/* The shards of the optimizer's ranges that this rank updates, and the exchange of partial norms:
- * among replicas with ZeRO, and among the ranks of a group with tensor parallelism. */
+/* The shards of the optimizer's ranges that this rank updates, and the exchange of sums of squares,
+ * from which norms are computed: among replicas with ZeRO, and among the ranks of a group with
+ * tensor parallelism. */
 #ifndef WEFT_TRAIN_SHARDS_H
 #define WEFT_TRAIN_SHARDS_H
 

@@ -62,7 +62,8 @@ struct Trainer {
     /* on rank 0, the files of a training set that grows (data.refresh), in the format of
      * data_set_list_files; NULL: the set does not grow; owned */
     char *data_files;
-    /* on rank 0 of a run, ranges of the values in the training set; `values` is 0: not measured */
+    /* on rank 0 of a run, ranges of the values in the training set; inputs.values is 0 if they were
+     * not measured */
     DataRanges ranges;
     /* true: the parameters are averages that train_load has read from a checkpoint */
     bool loaded_averages;
@@ -98,7 +99,7 @@ struct Trainer {
     size_t slices_bytes;
     /* parameter to which each of the optimizer's ranges belongs; owned */
     int *range_param;
-    /* shards of this rank and exchange of partial norms; NULL: nothing is sharded or sliced;
+    /* shards of this rank, and exchange of sums of squares; NULL: nothing is sharded or sliced;
      * owned */
     struct Shards *shards;
     /* rule of each sparse table, see optim_assign; owned */
@@ -112,7 +113,8 @@ struct Trainer {
     const World *job;
     int servers;
     World table_world;
-    /* most bytes that the rows of tables may occupy on this rank */
+    /* most bytes that the rows of tables may occupy on a rank that owns rows; with grid.servers, on
+     * a server */
     double table_limit;
     /* functions of grid.mode; borrowed */
     const struct StepMode *mode;
@@ -176,10 +178,11 @@ struct Trainer {
     /* steps completed */
     int64_t step;
     /* step and position after which every step has `batch` samples; earlier steps may have had
-     * another batch size (position.h) */
+     * another batch size (position.c) */
     int64_t begin_step;
     Position begin;
-    /* The learning rate's curve and warm-up count steps of this many samples (position.h). */
+    /* number of samples of the steps in which the learning rate's curve and warm-up are counted;
+     * with train.steps, in which only milestones are counted (position.c) */
     int64_t schedule_batch;
     LossScale scale;
     /* number of steps so far that were skipped, so that they made no update */

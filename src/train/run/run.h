@@ -41,7 +41,8 @@ typedef struct RunTime {
 
 /* Result of one step, for the comparison with the result when the step is repeated. */
 typedef struct StepMark {
-    /* hash of the gradients that this rank contributes (executor_step_hash) */
+    /* hash of the first values of each gradient that this rank contributes; 0 on a device
+     * (executor_step_hash) */
     uint64_t hash;
     float loss;
 } StepMark;
@@ -73,7 +74,8 @@ typedef struct Run {
     /* the ranks that train; borrowed */
     const World *world;
     RunDir dir;
-    /* nodes and ranks of this start of the run; times of links are not filled in; owned */
+    /* nodes and ranks of this start of the run, without times of links; empty if there are more
+     * than TOPO_RANKS_MAX ranks; owned */
     Topology topo;
     /* on rank 0; NULL on other ranks; owned */
     Observer *observer;

@@ -55,8 +55,8 @@ static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 }
 
 typedef struct Differs {
-    /* true: the gradients that this rank contributes differ; false: at most the loss differs, which
-     * is a sum over ranks */
+    /* true: the hash of the gradients that this rank contributes differs; false: at most the loss
+     * differs, which is a sum over ranks */
     bool hash;
     char host[HOST_BYTES];
 } Differs;

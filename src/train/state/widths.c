@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On rank 0: returns the checkpoint that a run resumes or begins from, or NULL. Owner: the
- * caller. */
+/* On rank 0: returns the file of checkpoint.resume or, without it, of model.init_from, if it can be
+ * read; else the run's newest checkpoint, or NULL. Owner: the caller. */
 static char *find_source(const Config *c)
 {
     const char *named = c->model.init_from;
