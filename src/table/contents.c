@@ -110,7 +110,8 @@ void tables_count(Tables *t, int table, int64_t *shard)
     memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
 }
 
-/* Like tables_collect, but part.table is the index of a store. */
+/* Like tables_collect, but part.table is the index of a store, whose rows contents_count must have
+ * counted since they last changed. */
 void contents_collect(Tables *t, TablePart part, int root, void *out)
 {
     const World *world = t->plan.world;

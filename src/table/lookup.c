@@ -1,5 +1,6 @@
 /* Finds the distinct ids of a step's micro-batches in one pass: a hash table gives each distinct id
- * of the step a number, and seen[number] is the last micro-batch in which the id occurred. */
+ * of the step a number, and seen[number] is the last micro-batch in which the id occurred. Also
+ * sums the gradients of rows over the micro-batches. */
 #include "lookup.h"
 
 #include <string.h>

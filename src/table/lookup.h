@@ -62,9 +62,9 @@ typedef struct Lookup {
     int32_t *place, *owner_of;
     /* id at each place; owned */
     uint64_t *id;
-    /* number of ids of each table at each owner, [owners][tables]; owned */
+    /* number of distinct ids of each table at each owner, [owners][tables]; owned */
     int32_t *count;
-    /* first place of each owner; begin[owners] is the number of ids; owned */
+    /* first place of each owner; begin[owners] is the number of distinct ids; owned */
     int32_t *begin;
     /* rows by place, [ids][width], and sums of their gradients over each run of micro-batches,
      * [ids][runs][width]; from mem_pages_new; owned */
@@ -80,18 +80,19 @@ typedef struct Lookup {
     int32_t *leaf_micro, *leaf_begin;
 } Lookup;
 
-/* id_most: most ids of a sample for this bag. gradients: also allocates memory for gradients. */
+/* owners: number of owners; micros: micro-batches of a step; micro_batch: samples of a micro-batch;
+ * id_most: most ids of a sample for this bag. gradients: also allocates memory for gradients. */
 void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
                  int64_t id_most, bool gradients);
 void lookup_fini(Lookup *look);
 /* Finds the distinct ids of a step and sorts them by (owner, table). batch: the step's
  * micro-batches, [micros]. fields: number of the data's fields. shard_owner[ROW_SHARDS]: owner of
- * each shard. */
+ * each shard. Ends the job with ERR_DATA if an id is out of its table's range. */
 void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
 BagRun lookup_bag_input(const Lookup *look, int i);
 /* For each row and each run of micro-batches, writes the sum of the row's gradients to look->sum,
- * added in the order of a binary tree over the micro-batches. */
+ * added in the order of a binary tree over the micro-batches. Overwrites the gradients. */
 void lookup_sum_gradients(Lookup *look);
 
 #endif

@@ -15,6 +15,7 @@
 typedef struct OrderPlan {
     /* folder of the order files, borrowed; NULL if no order is recorded or followed */
     const char *folder;
+    /* true: follow a recorded order; false: record the order */
     bool replay;
     int workers, servers;
     /* number of this server, from 0 */
@@ -43,8 +44,8 @@ typedef struct Order {
 /* Opens the file for recording or for a replay; release with order_close. A recording first renames
  * this server's files of earlier starts of the run at plan.step or later, and adds their number to
  * *renamed. Errors of a recording: ERR_USAGE: a file that would be renamed belongs to another run;
- * ERR_IO. Errors of a replay: ERR_NOINPUT: there is no file; ERR_DATA: the file belongs to another
- * run; ERR_CONFIG: the recorded run had other numbers of workers or servers. */
+ * ERR_IO. Errors of a replay: ERR_NOINPUT: there is no file; ERR_DATA: it is no order file, or
+ * belongs to another run; ERR_CONFIG: the recorded run had other numbers of workers or servers. */
 Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed);
 /* Recording: writes that a request of `rank` has been received. Replay: advances to the next
  * request; ends the job if the file has no request left. */

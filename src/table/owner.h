@@ -37,7 +37,8 @@ typedef struct OwnerRequest {
     float **row;
 } OwnerRequest;
 
-/* One row that the step updates; row is NULL until it exists. */
+/* One row that the step updates. row is NULL until it exists. grad is the sum of the row's
+ * gradients; it overwrites one of them. */
 typedef struct RowUpdate {
     float *row, *grad;
     uint64_t id;
@@ -84,7 +85,7 @@ typedef struct Owner {
 void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
 /* Updates one row by the table's rule. Does nothing if the table is frozen. In `row` the rule's
- * state follows the values. */
+ * state follows the values. lr, grad_scale: as in owner_update. */
 void store_update(const TableStore *store, float *row, const float *grad, double lr,
                   double grad_scale);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
@@ -111,8 +112,8 @@ void owner_sum_gradients(Owner *owner);
 void owner_update(Owner *owner, double lr, double grad_scale);
 /* Adds each row's sum, times factor, to the row. Ends the job like owner_update. */
 void owner_add(Owner *owner, float factor);
-/* Adds to shard[ROW_SHARDS * t + s] the squares of the gradients of table t's rows in shard s, in
- * the order of ids. */
+/* Adds to shard[ROW_SHARDS * t + s] the squares of the summed gradients of table t's rows in shard
+ * s, in the order of ids. */
 void owner_squares(const Owner *owner, double *shard);
 
 #endif

@@ -1,6 +1,7 @@
-/* The steps in flight, and their messages in modes sync and stale. Workers and owners call the same
- * functions in the same order, so all ranks begin the same exchanges (swaps). A function waits for
- * a swap when it needs the swap's data, or when a later step needs the memory. */
+/* The steps in flight, and their messages in modes sync and stale and in evaluations of all modes.
+ * Workers and owners call the same functions in the same order, so all ranks begin the same
+ * exchanges (swaps). A function waits for a swap when it needs the swap's data, or when a later
+ * step needs the memory. */
 #include "tables.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Set-up of a rank's sparse tables, and a worker's part in one step, from its first micro-batch to
- * the update.
+ * the update. In modes sync and stale (geo.c and async.c describe the other modes):
  *
  *     first next    rows of the step's ids <── owners; the ids were sent in the step before
  *     last next     distinct ids of the next step's micro-batches ──> owners

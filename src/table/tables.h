@@ -30,6 +30,7 @@ typedef struct Flight {
 typedef struct TableStream {
     /* borrowed; NULL if this stream has not been made */
     Tables *tables;
+    /* worker: source of the micro-batches */
     BatchSource inner;
     /* [flights], used in turn; owned */
     Flight *flight;
@@ -37,7 +38,8 @@ typedef struct TableStream {
     /* now: index of the current step's flight; handed_out: number of its micro-batches that `next`
      * (tables.c) has returned */
     int now, handed_out;
-    /* number of steps whose ids are sent ahead */
+    /* number of steps that are loaded ahead of the current one (table_steps_ahead); 0 in
+     * evaluation */
     int ahead;
     /* pending: number of deferred updates; oldest: index of the oldest one's flight */
     int pending, oldest;
@@ -186,12 +188,13 @@ typedef struct Command {
 /* Sends the command to all servers. Does nothing without servers, and on ranks other than 0. */
 void command_servers(const Tables *tables, Command what);
 
-/* Set-up and release, for workers and servers. */
+/* Set-up and release, for workers and servers. table[count]: all tables of this rank; borrowed. */
 void tables_init(Tables *tables, const SparseTable *table, int count);
 void tables_fini(Tables *tables);
 /* Returns the bytes of all rows on this rank. tables: a Tables. */
 size_t tables_bytes(const void *tables);
-/* stream.c. Returns the number of steps whose ids are sent ahead. */
+/* stream.c. Returns the number of steps that training loads ahead; in modes sync and stale their
+ * ids are also sent ahead. */
 int table_steps_ahead(int staleness);
 void stream_init(Tables *tables, TableStream *stream, bool gradients);
 void stream_fini(TableStream *stream);
@@ -228,7 +231,8 @@ void async_fini(Tables *tables);
 void async_rows(Tables *tables, Flight *flight);
 /* Server: carries out a command of worker `from` that belongs to mode async. */
 void async_serve(Tables *tables, int from, const Command *what);
-/* contents.c: access to all rows, for checkpoints and reports */
+/* contents.c: access to all rows, for checkpoints and reports. contents_count, contents_collect and
+ * contents_report are collective on workers and servers; only servers call contents_put. */
 void contents_clear(Tables *tables);
 /* Call it when rows change: frees the sorted rows. */
 void contents_changed(Tables *tables);
