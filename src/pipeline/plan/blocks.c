@@ -1,8 +1,9 @@
-/* Chooses which activations are recomputed instead of kept (Chen et al. 2016). A block begins and
- * ends at places that only one tensor crosses. It is chosen only if its tensors are several times
- * as large as the tensor that crosses its end: then only that tensor is kept, and the block is
- * computed twice. The end of the model is never chosen, because backward needs its activations at
- * once. The choice depends on shapes alone. */
+/* Chooses which activations are recomputed instead of kept (Chen et al. 2016). A block begins at
+ * the start of a chunk or at the end of another block, and ends at a place that only one tensor
+ * crosses. It is chosen only if its tensors are several times as large as the tensor that crosses
+ * its end: then only that tensor is kept, and the block is computed twice. The end of the model is
+ * never chosen, because backward needs its activations at once. The choice depends on shapes
+ * alone. */
 #include "plan.h"
 
 /* least size of a block's tensors, as a multiple of the tensor that crosses its end */

@@ -71,7 +71,7 @@ static void plan_forward(Planner *p, int i)
 /* ---- recomputation of a block before its backward ---- */
 
 /* The block has nodes from .. to - 1. Sets again[i - from] to true if node i must run a second time
- * for the backward of the block's nodes. */
+ * for the backward of the block's nodes. Also sets p->block_reader for these nodes. */
 static void find_recomputed(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
@@ -278,8 +278,9 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* Creates storages for the tensors of a message that arrives before the pass. early = true: other
  * tasks may run between the message and the pass, so the tensors are in the slot. If this stage
- * also has the next chunk, the next chunk copies this chunk's activations when it begins, and
- * copies gradients back when it ends. */
+ * also has the next chunk, no message is sent: when the next chunk's forward begins, that chunk
+ * copies the activations that it does not read in this chunk's slot; when its backward ends, it
+ * copies the gradients back. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {

@@ -16,7 +16,8 @@ typedef struct Storage {
     size_t bytes;
     /* first and last tick at which the content is used */
     int first, last;
-    /* true: the storage is in the slot; false: in scratch memory */
+    /* true: the storage is in the slot and keeps its content between tasks; false: it is in scratch
+     * memory or in a part of the slot that is free during its life */
     bool kept;
     /* true: the storage is in the slot of the previous chunk, whose plan has set its place */
     bool in_previous;
@@ -123,7 +124,7 @@ bool planner_runs_backward(const Planner *p, int node);
 bool planner_reads_x(const Planner *p, int node, int k);
 /* True if the node's backward runs and reads its output. */
 bool planner_reads_y(const Planner *p, int node);
-/* Removes blocks in which no node has backward work from recomputation. */
+/* Cancels the recomputation of blocks in which no node has backward work. */
 void planner_drop_blocks(Planner *p);
 
 /* inplace.c. Fills reader and previous_reader. */

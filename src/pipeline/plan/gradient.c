@@ -21,7 +21,7 @@ static bool can_overwrite_x(const Planner *p, int i, int k)
 }
 
 /* True if the gradient of i's input k may be written over dy. False if dy is also the gradient of
- * another node, or will become it. */
+ * another node or will become it, or if the weight-gradient pass reads dy later. */
 static bool can_overwrite_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];

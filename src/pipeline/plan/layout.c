@@ -1,7 +1,10 @@
-/* Places storages in memory. A storage that is alive in several passes is in its micro-batch's
- * slot. Any other storage is in a part of the slot that is free during its life or, if there is
- * none, in scratch memory. Storages are placed largest first, each at the lowest free offset. With
- * a single slot all storages are in the slot, which needs the least memory. */
+/* Places storages in memory. A storage is in its micro-batch's slot if it is alive in several
+ * passes, or if it is sent or received (also by a copy between two chunks of the stage) and other
+ * tasks may run between this transfer and the pass. Any other storage is in a part of the slot that
+ * is free during its life or, if there is none, in scratch memory. First the storages of the slot
+ * are placed, then the others; both largest first, each at the lowest free offset. If the stage has
+ * one chunk with one slot, all storages are in the slot, which needs the least memory. Storages in
+ * the previous chunk's slot have their places already. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -37,14 +40,13 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Returns the lowest offset >= from at which s does not overlap a placed storage that is alive at
- * the same time. */
+ * the same time. The tree's ticks are larger by 1, because unused storages have tick -1. */
 static int64_t first_fit(const PlaceTree *placed, const Storage *s, int64_t from)
 {
     return place_tree_lowest(placed, s->first + 1, s->last + 1, from, (int64_t)s->bytes);
 }
 
-/* Places s at offset `at` and returns the end of its bytes. The tree's ticks are larger by 1,
- * because unused storages have tick -1. */
+/* Places s at offset `at` and returns the end of its bytes. */
 static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
 {
     int64_t end = at + (int64_t)s->bytes;

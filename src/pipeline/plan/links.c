@@ -39,8 +39,9 @@ bool plan_ties_stages(const Plan *plan, int param)
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
-/* True if an earlier parameter of another stage is tied to the same owner. This is not supported,
- * because sums of tied gradients connect only two stages. */
+/* True if an earlier parameter that is not on the owner's stage is tied to the same owner, too.
+ * This is not supported: the owner's gradient is added to that of one parameter on another
+ * stage. */
 static bool third_stage(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;

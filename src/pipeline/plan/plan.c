@@ -61,7 +61,8 @@ static void place_params(Plan *plan)
     plan->gradient_elements = end;
 }
 
-/* Sets plan->tied_across for parameters to which a parameter of another stage is tied. */
+/* Sets plan->tied_across for each parameter that is tied to no other, if it or a parameter that is
+ * tied to it is on another stage. */
 static void find_tied_across(Plan *plan)
 {
     const Graph *g = plan->graph;

@@ -20,9 +20,9 @@ static inline int64_t align_floats(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: fills a ChunkPlan; the caller has set its number of slots and its buckets. previous:
- * plan of the previous chunk if this stage has it, else NULL. messages_wait: the result of
- * messages_may_wait. block: the result of graph_blocks, or NULL. */
+/* chunk.c: fills a ChunkPlan in which the caller has set chunk, first, last, slots, buckets and
+ * opens. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait: the
+ * result of messages_may_wait. block: the result of graph_blocks, or NULL. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
@@ -30,9 +30,9 @@ Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *grap
  * tensors' places are OFFSET_NONE until chunk_plan sets them. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
-/* Returns for each boundary the bytes of its message of activations. The value is 0 if not exactly
- * one tensor crosses, or if a layer after the boundary reads the saved tensor of a layer before it.
- * Owner: the caller. */
+/* Returns the bytes of each boundary's message of activations, [node_count + 1]; entry i is the
+ * boundary before node i. The value is 0 if not exactly one tensor crosses, or if a layer after the
+ * boundary reads the saved tensor of a layer before it. Owner: the caller. */
 size_t *boundary_singles(const Graph *graph);
 
 /* ring.c: plans the offsets at which backward writes gradients, and those of their sums. Call it
@@ -101,11 +101,11 @@ const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count)
 
 /* shards.c: cuts the buckets of all chunks among the replicas, after the buckets are planned. */
 void plan_shards(Plan *plan);
-/* Returns the chunk of this stage that has element `at` of the gradient arena, or NULL. *bucket:
- * index of the bucket with the element. */
+/* plan.c. Returns the chunk of this stage that has element `at` of the gradient arena, or NULL.
+ * *bucket: index of the bucket with the element. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-/* Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded. statistics =
- * true: includes shards of running statistics. */
+/* shards.c. Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded.
+ * statistics = true: includes shards of running statistics. */
 size_t shard_elements(const Plan *plan, int dp_rank, bool statistics);
 /* Weight of a parameter when buckets are made and cut: its padded elements; if it is sliced over a
  * tensor-parallel group, those of the first rank's slice. */
@@ -127,7 +127,7 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
 /* True if the parameter is tied to a parameter of another stage, or a parameter of another stage to
  * it. */
 bool plan_tied_across(const Plan *plan, int param);
-/* True if the parameter shares the value of another parameter of this stage. */
+/* plan.c. True if the parameter shares the value of another parameter of this stage. */
 bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: sharding for updates that need whole tensors. */
@@ -139,7 +139,7 @@ bool any_param_is_whole(const Plan *plan);
  * r's shards so far, to which the weight of its new shard is added. Returns false, and does
  * nothing, if the bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
-/* Bytes of optimizer state of the rank with the most state. */
+/* Bytes of optimizer state, scratch and temporary memory of updates, of the rank with the most. */
 size_t whole_state_bytes(const Plan *plan);
 
 /* Returns true if operations use host memory. */
@@ -189,8 +189,8 @@ typedef struct Links {
     ChannelSpec *spec;
     int count;
 } Links;
-/* Lists the channels. Returns ERR_CONFIG if parameters of more than two stages are tied together.
- * Release with links_fini, also after an error. */
+/* Lists the channels. Returns ERR_CONFIG if two parameters that are not on their owner's stage are
+ * tied to the same owner. Release with links_fini, also after an error. */
 Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
 /* Returns true if the parameter is tied to a parameter of another stage and is trained. */
@@ -198,7 +198,8 @@ bool plan_ties_stages(const Plan *plan, int param);
 /* Adds the memory of the channels to the plan. joined: see PlanOptions. */
 Status links_memory(Plan *plan, bool joined);
 
-/* slots.c: sets the slot of each micro-batch, the number of slots, and batches_out. */
+/* slots.c: sets the slot and the last task of each micro-batch, the number of slots of each chunk,
+ * and batches_out. */
 void plan_slots(Plan *plan);
 /* Returns true if another task may run between a message of the stage and the pass that produces or
  * reads it. */

@@ -87,8 +87,8 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* Bytes of a rank's update: its state, scratch, and the temporary memory of whole tensors and
- * slices. If parameters are sharded, scratch has a place for each; otherwise it is as large as the
- * largest parameter. */
+ * slices. With sharding or a tensor-parallel group, scratch has a place for each parameter that
+ * needs it, otherwise for the largest; it also has room for the largest whole tensor. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, scratch = 0, largest = 0, whole = 0, slices = 0;

@@ -185,8 +185,8 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     phase_enter(outer);
 }
 
-/* Copies the tensors of a message between two chunks of this stage, except those that the later
- * chunk reads in the earlier one's slot. */
+/* Copies the tensors that two chunks of this stage would send each other as a message, except those
+ * that the later chunk reads in the earlier one's slot. */
 static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
                          MessageEnd to, const Message *in)
 {

@@ -53,7 +53,8 @@ typedef struct MessageEnd {
     const Slot *slot;
 } MessageEnd;
 /* Copies, between two consecutive chunks of one stage, the tensors that would form a message if
- * they were on two stages: activations to the later chunk, gradients to the earlier one. */
+ * they were on two stages: activations to the later chunk, except those that it reads in the
+ * earlier chunk's slot; gradients to the earlier chunk. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Moves the messages that must move before task number `task` of a list. *next: index of the next

@@ -1,6 +1,6 @@
 /* Creates and frees the executor's parts, and implements the functions of the public header that
- * only set or read a part. A part is set up after the parts that it needs; parts are freed in the
- * opposite order. */
+ * only set or read a part. A part is set up after the parts that it needs. The parts with channels
+ * are freed first, then the others in the opposite order of set-up. */
 #include "executor.h"
 
 static Status check(const Context *c)

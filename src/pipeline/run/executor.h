@@ -19,7 +19,7 @@ struct Executor {
     SlotMemory memory;
     InputRing input;
     BoundaryLinks links;
-    /* NULL for one rank; owned */
+    /* NULL if the tensor-parallel group has one rank; owned */
     TensorGroup *group;
     /* NULL if there is no synced operation; owned */
     ReplicaSum *replicas;
@@ -46,11 +46,11 @@ struct Executor {
 /* actions.c. Sets the addresses of the weight gradients in the slot's runs to the gradient arena of
  * the micro-batch. */
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro);
-/* Runs actions from .. to - 1 of a pass. */
+/* Runs actions from .. to - 1 of a pass of this chunk on a micro-batch in slot. */
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to);
-/* Returns true if the action communicates with other ranks: if it begins a sum, waits for a sum or
- * a gathering, or exchanges slices. */
+/* Returns true if action number `action` of the pass communicates with other ranks: if it begins a
+ * sum, waits for a sum or a gathering, or exchanges slices. */
 bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
                          int action);
 

@@ -1,5 +1,5 @@
-/* Runs a step (forward and backward, the end of the sums, running statistics) and an evaluation.
- * The tasks themselves are run by tasks.c. */
+/* Runs a step (forward and backward, the rest of the sums of gradients, running statistics) and an
+ * evaluation. tasks.c runs the tasks. */
 #include "tasks.h"
 
 /* ---- running statistics ---- */
@@ -12,8 +12,9 @@ typedef struct Moving {
 
 /* Returns the number of micro-batches in a batch norm's sum of statistics. A micro-batch with a
  * single value for each channel has no variance: the operation returns zeros, and the micro-batch
- * is not counted. Only the last micro-batch can have a single value; with synced statistics only if
- * no other replica has a sample in its micro-batch of the same number. */
+ * is not counted. Only the last micro-batch of the batch can have a single value. With synced
+ * statistics (micro-batches are then dealt to the replicas in turns, DEAL_TURNS) it has a single
+ * value only if it is the first of its turn, so that no other replica has samples in this turn. */
 static int counted_micros(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
@@ -111,6 +112,7 @@ Status executor_evaluate(Executor *e, const BatchSource *source,
                  .source = source,
                  .visit = visit,
                  .user = user};
+    /* the batches of a step and those of an evaluation belong to different sources */
     input_settle(&e->input);
     Status st = tasks_run(e, &p);
     input_settle(&e->input);

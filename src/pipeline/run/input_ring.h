@@ -53,6 +53,7 @@ typedef struct InputRing {
     const float *weights_of;
 } InputRing;
 
+/* size: number of places. */
 void input_ring_init(InputRing *ring, const Context *context, int size);
 void input_ring_fini(InputRing *ring);
 /* Starts a new list of tasks, whose micro-batches count from 0. */

@@ -6,7 +6,7 @@
 
 typedef struct Outputs {
     const Context *context;
-    /* results of the loss; owned */
+    /* copy of the loss's results, used if operations do not use host memory; owned */
     float *columns;
     /* number of columns of one sample */
     int64_t columns_per_sample;

@@ -1,4 +1,5 @@
-/* Sums over the replicas within a micro-batch, for synced operations. */
+/* Sums over the replicas within a micro-batch, for operations whose statistics are over all
+ * replicas (OpSpec.synced: batch norms with train.sync_batch_norm). */
 #ifndef WEFT_PIPELINE_REPLICA_SUM_H
 #define WEFT_PIPELINE_REPLICA_SUM_H
 

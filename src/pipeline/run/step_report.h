@@ -46,12 +46,14 @@ void step_report_fini(StepReport *report);
 /* Copies the step's numbers and request flags to the backend's memory. */
 void step_report_begin(StepReport *report, const StepValues *values);
 /* Sums the loss of the micro-batch whose forward pass in slot has just ended into the slot's
- * metrics; does nothing if the chunk has no loss. */
+ * metrics; does nothing if the chunk has no loss. rows: samples of the micro-batch. */
 void step_report_loss(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);
-/* Copies the micro-batch's metrics to `place` in its bucket of gradients. */
+/* Copies the micro-batch's metrics to `place` in its bucket of gradients; micro-batch 0 also gets
+ * the values that this rank has set (StepBlock.requests). */
 void step_report_copy(const StepReport *report, const Slot *slot, int micro, float *place);
-/* Returns the step's sums in arena 0; NULL if another replica has them. */
+/* Returns the address of the step's sums among the sums of gradients; NULL if another replica has
+ * them. */
 float *step_report_sum(const StepReport *report, const GradSync *sync);
 /* Checks for overflow if finds_overflow is set, and begins to copy the step's statistics to the
  * host. Collective on the grid if it checks. */
