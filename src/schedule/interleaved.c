@@ -1,6 +1,7 @@
-/* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, section 2.2), for any
- * number of micro-batches. If this number exceeds `stages` and is not a multiple of `stages`,
- * channels may need more than 2 slots. */
+/* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, "Efficient large-scale
+ * language model training on GPU clusters using Megatron-LM", section 2.2), for any number of
+ * micro-batches. If this number exceeds `stages` and is not a multiple of `stages`, channels may
+ * need more than 2 slots. */
 #include "private.h"
 
 /* Micro-batches are divided into groups of `stages` or more, or into one group if there are fewer

@@ -11,8 +11,8 @@ typedef struct TaskList {
     int count, capacity;
 } TaskList;
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
-/* Adds a forward or backward task with its messages: the receive just before the task, the send
- * just after it. */
+/* Adds a task that computes, with its messages: the receive just before the task, the send just
+ * after it. */
 void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int chunk, int micro);
 
 /* The functions that define a kind of schedule, in addition to its row in schedules.def. */
@@ -58,8 +58,9 @@ typedef struct SchedulePhase {
 void order_phases(TaskList *list, const Schedule *schedule, int stage, const SchedulePhase *phase,
                   int phases);
 
-/* Reads a file into one list per stage, and sets schedule->stage_of. ERR_CONFIG: the file is
- * invalid; the message has file and line. */
+/* Reads a file into one list per stage, and inserts messages if the file has none. Changes
+ * schedule->stage_of if the file gives the stages. ERR_CONFIG: the file is invalid; the message has
+ * file and line. */
 Status file_read(TaskList *list, const char *path, Schedule *schedule);
 /* Fills the lists of all stages (forward.c). */
 void order_forward(TaskList *list, const Schedule *schedule);
@@ -74,6 +75,7 @@ Status task_fail(const Schedule *schedule, int stage, int index, const char *wha
 /* Writes "task 7 of 40 (forward, chunk 2, micro 5)" to out, TASK_TEXT chars, and returns it. */
 enum { TASK_TEXT = 96 };
 char *task_text(const Schedule *schedule, int stage, int index, char *out);
+/* Returns true if schedule_forward made the schedule. */
 bool schedule_is_forward(const Schedule *schedule);
 /* Returns the duration of the shortest forward or backward task, without tasks of duration 0. It
  * determines the scale of both pictures. */
