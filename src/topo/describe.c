@@ -90,8 +90,8 @@ static Status add_kind(Topology *t, const World *world, int root, char *text, si
     return st;
 }
 
-/* Finds the kinds of hardware. first: the lowest rank of each node, which has described the node;
- * hash: hash of each node's description. */
+/* Finds the kinds of hardware. first: the lowest rank of each node, which has described the node in
+ * `text`; hash: hash of each rank's text, [ranks]. Collective. */
 static Status add_kinds(Topology *t, const World *world, const int *first, const uint64_t *hash,
                         char *text, size_t bytes)
 {

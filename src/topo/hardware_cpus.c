@@ -41,6 +41,8 @@ static bool copy_cpus(hwloc_const_bitmap_t from, cpu_set_t *to)
     return true;
 }
 
+/* Adds an object as a part. Returns the part's index; `parent`, and adds nothing, if copy_cpus
+ * refuses the object's CPUs. */
 static int add_object(Hardware *h, hwloc_obj_t object, PartKind kind, int parent)
 {
     Part part = {.kind = kind,
@@ -148,7 +150,7 @@ static void read_and_answer(const void *text, size_t bytes, FILE *answer)
 {
     Hardware h = {0};
     Json json = json_to(answer, false);
-    /* libxml2 reads more than hwloc's own parser */
+    /* in this process hwloc may load libxml2, which reads more XML than hwloc's own parser */
     const char *left_out = getenv(BLACKLIST);
     if (left_out && strcmp(left_out, UNUSED_PLUGINS) == 0) unsetenv(BLACKLIST);
     if (describe_xml(&h, text, bytes) == OK)

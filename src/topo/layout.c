@@ -1,5 +1,6 @@
-/* Finds the layouts of a topology (sets of nodes that have equal hardware, and ranks on equal
- * CPUs), and the ranks on each part of a node. Also writes sizes of memory as text. */
+/* Finds the layouts of a topology (sets of nodes that have equal hardware, and ranks on equal CPUs;
+ * all nodes without described hardware are one set), and the ranks on each part of a node. Also
+ * writes sizes of memory as text. */
 #include "topo/layout.h"
 
 #include <string.h>

@@ -9,8 +9,8 @@ typedef struct LinkRow {
     double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
 
-/* Measures the pairs of a round: first each pair alone, then all at once. pair_s: seconds for each
- * measurement. */
+/* Measures the pairs of a round: first each pair alone, then all at once. pair_s: approximate
+ * seconds for a pair alone, and for all pairs at once. */
 static void measure_round(const World *world, PairLink *link, int rounds, int round, double pair_s,
                           LinkRow row)
 {

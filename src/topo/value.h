@@ -17,8 +17,8 @@ Status value_flag(const char *path, const Node *n, bool *value);
 /* Reads a text, owned by the caller, and escapes characters that a terminal must not get. Frees the
  * previous *text. */
 Status value_text(const char *path, const Node *n, char **text);
-/* Reads a list of exactly `count` texts, each owned by the caller. of: what there is a text for, as
- * "node", in messages. */
+/* Reads a list of exactly `count` texts, each owned by the caller. of: the thing to which each text
+ * belongs, for messages, for example "node". */
 Status value_texts(const char *path, const Node *n, const char *of, int count, char **text);
 /* Finds the values of `count` keys in a mapping. value[i] is the value of key name[i], or NULL if
  * the mapping does not have this key. Errors: one of the first `required` keys is missing, or the
