@@ -44,7 +44,7 @@ static Status staged_open(Comm *comm, Backend *backend, size_t arena_bytes)
     return st;
 }
 
-/* Copies a range between the two arenas and waits for it. */
+/* Copies a range between the two arenas and waits until it is copied. */
 static void copy(const Comm *comm, Range range, bool to_host)
 {
     const Staged *s = comm->impl;
@@ -74,14 +74,16 @@ static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
     comm_allreduce_begin(s->inner, offset, count);
 }
 
-/* The partial sums are in host memory. The caller has waited for the previous push of this range,
- * so its leaf in the host's arena may be overwritten. */
+/* Only the leaf is copied: the partial sums, push->level, are already in host memory. The caller
+ * has waited for the previous push of this range, so the leaf's copy in the host's arena may be
+ * overwritten. */
 static void staged_push_begin(Comm *comm, const CommPush *push)
 {
     Staged *s = comm->impl;
     const Bounds *b = push->bounds;
     Range leaf = {b->begin[0] + push->shift, b->begin[b->count] - b->begin[0]};
     copy(comm, leaf, true);
+    /* after the last leaves the whole sum is in the host's arena, except with PUSH_TO_LEVEL */
     if (push_is_last(comm, push) && push->to != PUSH_TO_LEVEL) add_range(s, leaf);
     comm_push_begin(s->inner, push);
 }
@@ -95,6 +97,7 @@ static bool staged_progress(Comm *comm)
 {
     Staged *s = comm->impl;
     comm_progress(s->inner);
+    /* no caller reads the result, because the table has a wait function */
     return s->range_count == 0;
 }
 

@@ -52,7 +52,7 @@ typedef struct Slot {
     uint32_t piece;
     /* true: the last piece of its operation */
     bool last;
-    /* current round of halving */
+    /* current round of the phase; an all to all counts as one round */
     int round;
     /* true: all messages of the phase have been received */
     bool received;

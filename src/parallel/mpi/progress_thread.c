@@ -20,6 +20,8 @@ struct ProgressThread {
     /* borrowed */
     void *user;
     pthread_t thread;
+    /* wake: awake or end has been set; moved: a poll has moved something, or nothing is in
+     * flight */
     pthread_cond_t wake, moved;
     /* awake: something may be in flight, so the thread polls; end: the thread must end */
     bool awake, end;

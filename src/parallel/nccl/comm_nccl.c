@@ -322,8 +322,9 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
 
 /* Queues an operation in pieces. All slices of a piece fit into the scratch memory; in an even cut
  * a slice exceeds an even share by at most one cache line. With given bounds a piece is a slice of
- * every shard or a consecutive range, whichever gives fewer pieces. One round of halving may
- * receive a whole range, so a range is at most as large as the scratch memory. */
+ * every shard or, with halving and if that does not give more pieces, a consecutive range. One
+ * round of halving may receive a whole range, so a range is at most as large as the scratch
+ * memory. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;

@@ -30,8 +30,8 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
-/* Returns true if halving differs from all to all. Both are the same with two ranks, and for a push
- * with an odd number of ranks. */
+/* Returns true if halving differs from all to all. Both are the same on a rail of two ranks and,
+ * for a push, on a rail with an odd number of ranks. */
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;

@@ -14,7 +14,7 @@ typedef struct PipeNode {
     ShmSegments shared;
     /* bell of this rank; borrowed from shared */
     struct Bell *bell;
-    /* value of bell->rung when this rank last looked for messages */
+    /* value of bell->rung when pipes_sleep last returned without sleeping */
     uint32_t seen;
 } PipeNode;
 /* Opens this rank's ends of the channels whose table is channel_pipe. node: a world of the ranks of
@@ -23,8 +23,9 @@ typedef struct PipeNode {
 Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Channel *channel,
                   int count);
 void pipes_close(PipeNode *pipes);
-/* Sleeps for limit_s seconds at most; limit_s must be less than 1. Returns early, or at once, if a
- * peer has sent or released a message since the last call. */
+/* Sleeps for limit_s seconds at most; limit_s must be less than 1. Returns early if a peer sends or
+ * releases a message, and at once if a peer has done so since the last call that returned without
+ * sleeping. */
 void pipes_sleep(PipeNode *pipes, double limit_s);
 
 #endif

@@ -1,6 +1,6 @@
-/* The macro around every call of MPI: if a call fails, MPI_CHECK dies with the call's text and the
- * library's error message, because the step cannot be completed. world_init sets MPI_ERRORS_RETURN,
- * so that MPI returns errors instead of aborting. */
+/* The macro around every call of MPI: if a call fails, MPI_CHECK dies with the function's name and
+ * the library's error message, because the step cannot be completed. world_init sets
+ * MPI_ERRORS_RETURN, so that MPI returns errors instead of aborting. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H
 
