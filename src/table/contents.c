@@ -87,7 +87,8 @@ static void list_rows(Tables *t, int store)
     t->sorted_store = store;
 }
 
-/* Counts the rows of each shard, and marks t->sorted as out of date. */
+/* Counts the rows of each shard on all owners (t->shard_rows), and marks t->sorted as out of
+ * date. */
 void contents_count(Tables *t, int store)
 {
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;

@@ -52,7 +52,8 @@ Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed);
 void order_add(Order *order, int rank);
 /* Call it when all workers have reached a sync point after `step` steps; last: the run ends at this
  * sync point. Returns true if a replay has to stop here, because the file ends or the file of a
- * later start begins here. Ends the job if the run ends with requests left in the file. */
+ * later start begins here. Ends the job if the run ends with requests left in the file. Recording:
+ * writes the order to the file up to here; ends the job if that fails. */
 bool order_sync_point(Order *order, int64_t step, bool last);
 /* Closes the file. ERR_IO: a part of the order may not have been written. */
 Status order_close(Order *order);

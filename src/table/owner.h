@@ -21,8 +21,8 @@ typedef struct TableStore {
     int floats;
 } TableStore;
 
-/* One rank's request in a step. `count` is owned. The other arrays are borrowed from Owner, or, if
- * the request is this rank's own, from its Lookup. */
+/* One rank's request in a step. `count` is owned. `row` is borrowed from Owner; id, value and grad
+ * are borrowed from Owner or, if the request is this rank's own, from its Lookup. */
 typedef struct OwnerRequest {
     /* ids: number of distinct ids of all tables; count: number of distinct ids of each table of the
      * bag */
@@ -64,7 +64,7 @@ typedef struct Owner {
     /* requests, [ranks]; owned */
     OwnerRequest *request;
     /* arrays that requests point to; owned. They have room for `most` ids and grow if a step has
-     * more. value and grad are used only for requests of other ranks */
+     * more. id, value and grad are used only for requests of other ranks */
     int64_t most;
     uint64_t *id;
     float *value, *grad, **row;

@@ -1,6 +1,6 @@
-/* Servers: ranks that own rows and compute no layers. At the start workers send the list of tables
- * to the servers. Then a server carries out the commands of rank 0 and of workers, and sleeps
- * between commands. */
+/* Servers: ranks that own rows and compute no layers. At the start rank 0 broadcasts the list of
+ * tables. Then a server carries out the commands of rank 0 and of workers, and sleeps between
+ * commands. */
 #include "order.h"
 #include "tables.h"
 
@@ -14,8 +14,8 @@ typedef struct TableMessage {
     int rule;
 } TableMessage;
 
-/* Sends all tables of this rank, in the order of stores, and the dense parameters to the servers.
- * Collective. */
+/* Broadcasts to the servers, from rank 0, how micro-batches are dealt, all tables in the order of
+ * stores, and the dense parameters. Collective. */
 static void send_tables(const Tables *t, const int *rule_number, const TableDense *dense,
                         int dense_count)
 {
