@@ -2,6 +2,8 @@
  * their memory to the plan. run/boundary_links.c opens them. */
 #include "plan.h"
 
+/* LINK_ALIGN: bytes of a message are a multiple of it. Messages of a tied gradient have at most
+ * TIE_PIECE_BYTES bytes; their channels have TIE_DEPTH slots. */
 enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
 
 static void link_add(Links *links, int from, int to, int depth, size_t bytes)

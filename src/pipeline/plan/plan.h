@@ -136,8 +136,9 @@ bool param_shares_memory(const Plan *plan, int param);
 bool param_is_whole(const Plan *plan, int param);
 bool any_param_is_whole(const Plan *plan);
 /* Computes the boundaries of a bucket's shards, boundary[dp + 1]. load[r] is the weight of replica
- * r's shards so far, to which the weight of its new shard is added. Returns false, and does
- * nothing, if the bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
+ * r's shards so far, to which the weight of its new shard is added, except for a parameter that is
+ * tied to another stage. Returns false, and does nothing, if the bucket must be cut as in shards.c.
+ * Call it only if any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
 /* Bytes of optimizer state, scratch and temporary memory of updates, of the rank with the most. */
 size_t whole_state_bytes(const Plan *plan);
@@ -195,7 +196,7 @@ Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
 /* Returns true if the parameter is tied to a parameter of another stage and is trained. */
 bool plan_ties_stages(const Plan *plan, int param);
-/* Adds the memory of the channels to the plan. joined: see PlanOptions. */
+/* Adds the memory of the channels to the plan. joined: see PlanOptions. Errors as in links_init. */
 Status links_memory(Plan *plan, bool joined);
 
 /* slots.c: sets the slot and the last task of each micro-batch, the number of slots of each chunk,
