@@ -14,6 +14,7 @@
  * time at the end. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
+    /* down: number of stages up to this one; below: number of stages after it */
     int p = s->shape.stages, down = stage + 1, below = p - down;
     int m = s->shape.micros > 2 * p ? s->shape.micros : 2 * p;
     const SchedulePhase phase[] = {

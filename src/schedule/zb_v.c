@@ -14,6 +14,7 @@
  * micro-batches. */
 static void order_zb_v(TaskList *list, const Schedule *s, int stage)
 {
+    /* down: number of stages before this one; up: number of stages from this one to the last */
     int p = s->shape.stages, down = stage, up = p - stage;
     int m = s->shape.micros > 2 * p - 1 ? s->shape.micros : 2 * p - 1;
     const SchedulePhase phase[] = {
