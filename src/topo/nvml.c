@@ -71,6 +71,7 @@ static Links read_links(const Nvml *nvml, NvmlDevice *device)
     return links;
 }
 
+/* Returns the word for a path of this level (nvmlGpuTopologyLevel_t). */
 static const char *path_word(int level)
 {
     static const struct {
