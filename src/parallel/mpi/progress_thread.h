@@ -26,8 +26,8 @@ ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *user), void *user
 void progress_thread_free(ProgressThread **progress);
 /* Makes the thread poll. Call it with mpi_lock locked after an operation has been begun. */
 void progress_thread_wake(ProgressThread *progress);
-/* Sleeps until a poll has moved something, limit_s at most. mpi_lock is locked at the call and at
- * the return, and unlocked during the sleep. */
+/* Sleeps until a poll has moved something or found nothing in flight, limit_s at most. mpi_lock is
+ * locked at the call and at the return, and unlocked during the sleep. */
 void progress_thread_wait(ProgressThread *progress, double limit_s);
 
 void mpi_lock(void);

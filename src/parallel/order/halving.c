@@ -83,7 +83,9 @@ int halving_most_sent(int ranks, bool collect, bool spread)
  * and `rest` ranks after it; the rest is divided in the same way, so the loop visits the incomplete
  * last blocks, the largest first. In the round with the whole block, two members of the rest whose
  * numbers have the same lowest bits share the slices with these bits: each of the two sends half as
- * many messages as a member that shares with no other. */
+ * many messages as a member that shares with no other. outer: number of messages that a rank sends
+ * to the whole blocks visited so far if it shares its slices in each of their rounds. wide: number
+ * of all messages of a rank that shares none in the newest round. */
 int halving_most_sends(int ranks)
 {
     int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;
