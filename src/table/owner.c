@@ -170,8 +170,8 @@ static void list_gradients(Owner *owner)
 }
 
 /* Lists the gradients of one row in the order of the tree: leaf, and position in the tree. The
- * position is the number of the first micro-batch of the gradient's run, or the rank if each rank
- * has one run. Returns the number of gradients. */
+ * position is the number in the global batch of the first micro-batch of the gradient's run, or the
+ * rank if each rank has one run. Returns the number of gradients. */
 static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
 {
     const Bag *bag = owner->bag;
