@@ -182,6 +182,7 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+/* Sets c->bucket_order. */
 static void order_buckets(ChunkPlan *c)
 {
     const Buckets *b = &c->buckets;

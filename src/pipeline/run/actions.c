@@ -63,6 +63,7 @@ static double part_end(const Executor *e, const ChunkRun *chunk, const Action *a
     return end_s;
 }
 
+/* Adds the time since `begin_s` of a copy or an addition that has moved `bytes` bytes. */
 static void move_end(const Executor *e, double bytes, double begin_s)
 {
     if (e->times) operation_times_add_move(e->times, clock_s() - begin_s, bytes);
