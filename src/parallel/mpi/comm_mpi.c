@@ -13,15 +13,15 @@
  * a push may use rounds first and all to all afterwards.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
- * comm_group_width ranks in comm_nodes. A rank's peers are the ranks of the same number in the
- * other groups, its rail. A rank handles the slices of all ranks of its rail: it sums them over its
- * group in shared memory before messages are sent, and copies received sums to its group. Therefore
- * each byte crosses the network once per group, and a rank has as many peers as there are other
- * groups.
+ * comm_group_width ranks in comm_nodes. A rank's rail are the ranks that have its number in their
+ * groups; the others on the rail are its peers. A rank handles the slices of all ranks of its rail:
+ * it sums them over its group in shared memory before messages are sent, and copies received sums
+ * to its group. Therefore each byte crosses the network once per group, and a rank has as many
+ * peers as there are other groups.
  *
  * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
  * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
- * sums the pieces while the layers compute.  */
+ * sums the pieces while the layers compute. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 

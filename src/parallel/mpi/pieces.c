@@ -27,6 +27,7 @@ static int part_of(const Messages *m, const Operation *op, int rail_rank)
     return m->group.rank * m->rail_size + m->halving->position[rail_rank];
 }
 
+/* The slice of rank rail_rank of the rail in the slot's piece. */
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
 {
     const Messages *m = comm->impl;
