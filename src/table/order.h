@@ -35,7 +35,7 @@ typedef struct Order {
     char *path;
     /* bytes of a rank in the file: 1 or 2 */
     int bytes;
-    /* replay: rank of the next request, or -1 */
+    /* replay: rank of the next request; -1: none is left, or this is no replay */
     int next;
     /* replay: number of requests left in the file, including the next one */
     int64_t left;

@@ -16,7 +16,7 @@ typedef struct Flight {
     /* requests to this owner, [bags]; owned */
     Owner *owner;
     /* loaded: true if `batch` has the micro-batches of a step; requested: true if their rows have
-     * been requested */
+     * been requested; both false once the step has begun */
     bool loaded, requested;
     /* result of loading the micro-batches, and the error message, owned */
     Status status;
