@@ -279,7 +279,7 @@ int gather_bucket_of(const Plan *plan, const Node *node)
     return -1;
 }
 
-/* A node's repacked weights belong to the first bucket that is gathered for the node. Called twice:
+/* A node's repacked weights belong to the bucket of its first gathered parameter. Called twice:
  * first to sum the bytes of each bucket, then, with placed = true, to set the offsets. */
 static void place_caches(Plan *plan, bool placed)
 {

@@ -16,8 +16,8 @@ static Status check(const Context *c)
 }
 
 /* Returns the size of the input ring: the largest number of micro-batches of data that are in use
- * at the same time and, on a device, the number of those copied in advance. evaluation_out: the
- * largest number in use in an evaluation. */
+ * at the same time, plus DATA_AHEAD on a device. evaluation_out: the largest number in use in an
+ * evaluation. */
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;
