@@ -187,8 +187,8 @@ static void store_states(RankState *all, int ranks, const RankState *state, int 
         }
 }
 
-/* Handles a datagram of `bytes` bytes after the News: notes its arrival and, on the first node,
- * stores its states and answers. */
+/* Handles a datagram, which has `bytes` bytes after its News: notes its arrival and an announced
+ * end of the job; on the first node, also stores its states and answers. */
 static void handle(NodeLinks *links, const News *news, const RankState *state, size_t bytes,
                    const struct sockaddr_storage *from, socklen_t length, RankState *all, int ranks)
 {
