@@ -8,9 +8,11 @@
  * have been taken, the next micro-batch is planned, as soon as planned - released < slots. `filled`
  * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
- * sleep on condition variables, and receive no signals but those of their own faults. An error is
- * reported after the complete micro-batches before it. It is always the error of the first bad row:
- * rows are taken in order, and all rows that have been taken are filled. The content of a
+ * sleep on condition variables, and receive no signals but those of their own faults. Since waking a
+ * thread takes longer than a small micro-batch, threads that wait for a slot are woken when as many
+ * slots are unused as have micro-batches that are not taken yet, or when the training waits. An
+ * error is reported after the complete micro-batches before it. It is always the error of the first
+ * bad row: rows are taken in order, and all rows that have been taken are filled. The content of a
  * micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
@@ -402,6 +404,7 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
     bool all_in_use = l->taken - l->released >= l->slots;
     bool waits = !all_in_use && l->taken == l->filled && !l->ended;
     double begun = waits ? clock_s() : 0;
+    if (waits) pthread_cond_broadcast(&l->changed_released);
     while (!all_in_use && l->taken == l->filled && !l->ended)
         pthread_cond_wait(&l->changed_filled, &l->mutex);
     if (waits && wait_s) *wait_s += clock_s() - begun;
@@ -428,6 +431,7 @@ void loader_release(Loader *loader)
     pthread_mutex_lock(&l->mutex);
     if (l->released == l->taken) die("loader: a micro-batch is released, but none is in use");
     ++l->released;
-    pthread_cond_broadcast(&l->changed_released);
+    const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;
     pthread_mutex_unlock(&l->mutex);
+    if (unused >= ahead) pthread_cond_broadcast(&l->changed_released);
 }

@@ -14,9 +14,13 @@ enum {
     /* floats from one row to the next in a block's copy of a */
     ROW_DISTANCE = DENSE_DEPTH + 16,
     BLOCK_COLUMNS = VECTOR == 16 ? DENSE_BLOCK_COLUMNS : DENSE_BLOCK_COLUMNS / 2,
-    /* vectors of b that are prefetched ahead into the first-level cache, which is smaller than a
+    /* Vectors are read in place if they are at most IN_PLACE floats apart, and if that distance is
+     * at least a vector from a multiple of CACHE_PERIOD floats. */
+    IN_PLACE = 1024,
+    CACHE_PERIOD = 512,
+    /* terms of b that are prefetched ahead into the first-level cache, which is smaller than a
      * panel */
-    AHEAD = 24,
+    AHEAD = 12,
     /* rows that are prefetched ahead into the first-level cache while others are copied */
     ROWS_AHEAD = 16,
 };
@@ -25,10 +29,18 @@ enum {
 typedef struct Tile {
     const float *a, *b;
     int64_t depth, columns;
-    /* a is a panel, a[k][row]; false: a has rows that begin ROW_DISTANCE floats apart */
+    /* the rows of a are side by side, and a_step is the distance in floats from one term to the
+     * next; false: terms are side by side, and a_step is the distance from one row to the next */
     bool panels;
+    int64_t a_step;
+    /* floats from one row of a to the next; used between tiles */
+    int64_t a_row;
+    /* floats from one term of b to the next */
+    int64_t b_step;
     float *out;
     int64_t out_row;
+    /* out has room for whole vectors in each row; false: only for `columns` floats */
+    bool out_whole;
     /* sums of earlier slices, which begin DENSE_LEVEL floats apart, and the number of those that
      * are added to this sum */
     const float *level;
@@ -45,7 +57,35 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Loads and stores `count` floats of a vector. */
+/* Loads and stores the first `count` floats of a vector; the others are loaded as 0. */
+#if defined(__AVX512F__)
+SIMD_INLINE Vf some_load(const float *from, int64_t count)
+{
+    return (Vf)_mm512_maskz_loadu_ps((__mmask16)((1U << count) - 1), from);
+}
+
+SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
+{
+    _mm512_mask_storeu_ps(to, (__mmask16)((1U << count) - 1), (__m512)v);
+}
+#elif defined(__AVX__)
+static const int32_t lanes_used[2 * VECTOR] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+SIMD_INLINE __m256i first_lanes(int64_t count)
+{
+    return _mm256_loadu_si256((const __m256i *)(lanes_used + VECTOR - count));
+}
+
+SIMD_INLINE Vf some_load(const float *from, int64_t count)
+{
+    return (Vf)_mm256_maskload_ps(from, first_lanes(count));
+}
+
+SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
+{
+    _mm256_maskstore_ps(to, first_lanes(count), (__m256)v);
+}
+#else
 SIMD_INLINE Vf some_load(const float *from, int64_t count)
 {
     Vf v = {0};
@@ -57,6 +97,7 @@ SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
 {
     memcpy(to, &v, (size_t)count * sizeof *to);
 }
+#endif
 
 /* Completes the vector of sums at row r and column c of a tile at its right edge, of which `count`
  * lanes are used. */
@@ -113,33 +154,34 @@ SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const i
         for (int v = 0; v < wide; ++v) VECTOR_STORE(out + r * t->out_row + v * VECTOR, sum[r][v]);
 }
 
-/* Multiplies `rows` rows of a by the first `wide` vectors of each row of b. Neighbouring rows of a
- * are a_row floats apart, neighbouring columns a_col floats. */
+/* Multiplies `rows` rows of a by the first `wide` vectors of each term of b. */
 SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int wide,
-                               const int a_row, const int a_col)
+                               const bool panels)
 {
+    /* Every third row has a pointer, so that an address is a pointer and 0 to 2 distances. */
+    const int thirds = panels ? 1 : (rows + 2) / 3;
     Vf sum[TILE_ROWS][WIDE] = {{{0}}};
-    const int64_t depth = t->depth;
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-        for (int v = 0; v < wide; ++v)
-            __builtin_prefetch(t->out + (row + r) * t->out_row + v * VECTOR, 1);
-    const float *a = t->a + row * a_row, *b = t->b;
-    for (int64_t k = 0; k < depth; ++k, a += a_col, b += TILE_COLUMNS) {
+    const int64_t depth = t->depth, b_step = t->b_step;
+    const int64_t distance = panels ? 1 : t->a_step, next = panels ? t->a_step : 1;
+    const float *b = t->b, *a[(TILE_ROWS + 2) / 3];
+#pragma GCC unroll 5
+    for (int i = 0; i < thirds; ++i) a[i] = t->a + (row + 3 * i) * distance;
+    for (int64_t k = 0; k < depth; ++k, b += b_step) {
         Vf right[WIDE];
 #pragma GCC unroll 2
         for (int v = 0; v < wide; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
 #pragma GCC unroll 2
-        for (int v = 0; v < wide; ++v) __builtin_prefetch(b + (v + AHEAD) * VECTOR);
+        for (int v = 0; v < wide; ++v) __builtin_prefetch(b + AHEAD * b_step + v * VECTOR);
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r) {
-            const float left = a[r * a_row];
+            const float left = panels ? a[0][r] : a[r / 3][r % 3 * distance];
 #pragma GCC unroll 2
             for (int v = 0; v < wide; ++v) sum[r][v] += left * right[v];
         }
+#pragma GCC unroll 5
+        for (int i = 0; i < thirds; ++i) a[i] += next;
     }
-    if (t->columns >= TILE_COLUMNS) {
+    if (t->out_whole || t->columns >= TILE_COLUMNS) {
         finish(t, sum, row, rows, wide);
         return;
     }
@@ -156,20 +198,20 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
             finish_some(t, some[r][c / VECTOR], row + r, c, min_of(t->columns - c, VECTOR));
 }
 
-/* Calls multiply_rows with constant distances, and with one vector per row if the tile has no more
+/* Calls multiply_rows with constant sizes, and with one vector per row if the tile has no more
  * columns than that. */
 #define MULTIPLY(name, rows)                                                                       \
     static __attribute__((noinline)) void name(const Tile *t, int row)                             \
     {                                                                                              \
         const bool narrow = t->columns <= VECTOR;                                                  \
         if (t->panels && narrow)                                                                   \
-            multiply_rows(t, row, rows, 1, 1, TILE_ROWS);                                          \
+            multiply_rows(t, row, rows, 1, true);                                                  \
         else if (t->panels)                                                                        \
-            multiply_rows(t, row, rows, WIDE, 1, TILE_ROWS);                                       \
+            multiply_rows(t, row, rows, WIDE, true);                                               \
         else if (narrow)                                                                           \
-            multiply_rows(t, row, rows, 1, ROW_DISTANCE, 1);                                       \
+            multiply_rows(t, row, rows, 1, false);                                                 \
         else                                                                                       \
-            multiply_rows(t, row, rows, WIDE, ROW_DISTANCE, 1);                                    \
+            multiply_rows(t, row, rows, WIDE, false);                                              \
     }
 MULTIPLY(multiply_all, TILE_ROWS)
 MULTIPLY(multiply_four, 4)
@@ -218,32 +260,43 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
     }
 }
 
-/* Fills columns first .. width - 1 of a panel: panel[k][j] = from[k * row + j * column], with zeros
- * from column `count` on. */
+/* Fills columns first .. end - 1 of a panel: panel[k][j] = from[k * row + j * column]. */
 SIMD_INLINE void pack_columns(const float *from, int64_t row, int64_t column, int64_t depth,
-                              int first, int count, const int width, float *panel)
+                              int first, int end, const int width, float *panel)
 {
-    for (int64_t k = 0; k < depth && first < width; ++k)
-        for (int j = first; j < width; ++j)
-            panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
+    for (int64_t k = 0; k < depth && first < end; ++k)
+        for (int j = first; j < end; ++j) panel[k * width + j] = from[k * row + j * column];
 }
 
-/* Fills all columns of a panel. Blocks of 8 x 8 are transposed; the last block of a row or a column
- * overlaps the one before it. */
+/* Fills a panel from contiguous rows, of which `used` floats are copied; the others become 0. */
+SIMD_INLINE void pack_rows(const float *from, int64_t row, int64_t depth, int used, const int width,
+                           float *panel)
+{
+    for (int64_t k = 0; k < depth; ++k, from += row, panel += width)
+        for (int j = 0; j < width; j += VECTOR) {
+            const int64_t room = min_of(width - j, VECTOR), some = min_of(used - j, room);
+            __builtin_prefetch(from + ROWS_AHEAD * row + j);
+            some_store(panel + j, some_load(from + j, some > 0 ? some : 0), room);
+        }
+}
+
+/* Fills a panel: panel[k][j] = from[k * row + j * column], with zeros from column `count` on.
+ * Blocks of 8 x 8 are transposed; the last block of a row or a column overlaps the one before
+ * it. */
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
 {
     enum { SIDE = 8 };
     const int used = count < width ? (int)count : width;
     int j = 0;
-    if (used == width && column == 1) {
-        for (int64_t k = 0; k < depth; ++k) {
-            for (int i = 0; i < width; i += VECTOR)
-                __builtin_prefetch(from + (k + ROWS_AHEAD) * row + i);
-            memcpy(panel + k * width, from + k * row, (size_t)width * sizeof *panel);
-        }
+    if (column == 1) {
+        if (used == width)
+            pack_rows(from, row, depth, width, width, panel);
+        else
+            pack_rows(from, row, depth, used, width, panel);
         return;
     }
+    if (used < width) memset(panel, 0, (size_t)(depth * width) * sizeof *panel);
     for (; row == 1 && depth >= SIDE && used >= SIDE && j < used; j += SIDE)
         for (int64_t k = 0; k < depth; k += SIDE) {
             const int64_t x = min_of(j, used - SIDE), y = min_of(k, depth - SIDE);
@@ -257,12 +310,42 @@ typedef struct Terms {
     int64_t first, depth;
 } Terms;
 
-/* Copies a block of rows of a: as rows if they are contiguous, else as panels of TILE_ROWS rows.
- * Without the copy, rows that begin far apart in memory would share few sets of a core's cache. */
-static void pack_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room)
+/* True if vectors that begin `distance` floats apart are read in place: few of them share a set of
+ * a core's caches, and few are on a page. */
+static bool reads_in_place(int64_t distance)
+{
+    const int64_t beyond = distance % CACHE_PERIOD;
+    return distance <= IN_PLACE && beyond >= VECTOR && beyond <= CACHE_PERIOD - VECTOR;
+}
+
+static bool a_in_place(const DenseProduct *p)
+{
+    return reads_in_place(p->a_col == 1 ? p->a_row : p->a_col);
+}
+
+/* True if whole panels of b are read in place. */
+static bool b_in_place(const DenseProduct *p)
+{
+    return p->b_col == 1 && reads_in_place(p->b_row);
+}
+
+/* Sets the rows of a of a block's tiles: in place, or copied to `room`, as rows if they are
+ * contiguous, else as panels of TILE_ROWS rows. */
+static void place_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room,
+                    Tile *tile)
 {
     const float *from = p->a + row * p->a_row + terms.first * p->a_col;
     const int64_t rows = end - row;
+    tile->panels = p->a_col != 1;
+    if (a_in_place(p)) {
+        tile->a = from;
+        tile->a_step = tile->panels ? p->a_col : p->a_row;
+        tile->a_row = p->a_row;
+        return;
+    }
+    tile->a = room;
+    tile->a_step = tile->panels ? TILE_ROWS : ROW_DISTANCE;
+    tile->a_row = tile->panels ? terms.depth : ROW_DISTANCE;
     for (int64_t r = 0; r < rows && p->a_col == 1; ++r)
         memcpy(room + r * ROW_DISTANCE, from + r * p->a_row, (size_t)terms.depth * sizeof *room);
     for (int64_t r = 0; r < rows && p->a_col != 1; r += TILE_ROWS)
@@ -270,31 +353,42 @@ static void pack_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms,
              room + r * terms.depth);
 }
 
+/* Copies the panels of b that are not read in place; each panel has its room. */
 static void pack_b(const DenseProduct *p, int64_t column, int64_t end, Terms terms, float *panels)
 {
-    for (; column < end; column += TILE_COLUMNS, panels += TILE_COLUMNS * terms.depth)
+    const int64_t whole = b_in_place(p) ? (end - column) / TILE_COLUMNS * TILE_COLUMNS : 0;
+    panels += whole * terms.depth;
+    for (column += whole; column < end;
+         column += TILE_COLUMNS, panels += TILE_COLUMNS * terms.depth)
         pack(p->b + terms.first * p->b_row + column * p->b_col, p->b_row, p->b_col, terms.depth,
              end - column, TILE_COLUMNS, panels);
 }
 
-/* Multiplies a block of rows by a block of columns. like: a tile with all fields except b and
- * columns; its a, out and level are those of the block's first element, its biases begin at column
- * 0. */
-static void multiply_block(const DensePart *block, const float *b_panels, const Tile *like)
+/* Multiplies a block of rows by a block of columns. like: a tile with all fields except b, b_step
+ * and columns; its a, out and level are those of the block's first element, its biases begin at
+ * column 0. */
+static void multiply_block(const DenseProduct *p, const DensePart *block, int64_t first,
+                           const float *b_panels, const Tile *like)
 {
-    for (int64_t c = block->column; c < block->column_end; c += TILE_COLUMNS)
+    const bool in_place = b_in_place(p);
+    for (int64_t c = block->column; c < block->column_end; c += TILE_COLUMNS) {
+        const int64_t x = c - block->column;
+        Tile t = *like;
+        t.columns = min_of(block->column_end - c, TILE_COLUMNS);
+        const bool whole = t.columns == TILE_COLUMNS;
+        t.b = in_place && whole ? p->b + first * p->b_row + c : b_panels + x * t.depth;
+        t.b_step = in_place && whole ? p->b_row : TILE_COLUMNS;
+        t.out += x;
+        t.level += x;
+        if (t.bias_first) t.bias_first += c;
+        if (t.bias_last) t.bias_last += c;
         for (int64_t r = block->row; r < block->row_end; r += TILE_ROWS) {
-            const int64_t y = r - block->row, x = c - block->column;
-            Tile t = *like;
-            t.a += y * (t.panels ? t.depth : ROW_DISTANCE);
-            t.b = b_panels + x * t.depth;
-            t.columns = min_of(block->column_end - c, TILE_COLUMNS);
-            t.out += y * t.out_row + x;
-            t.level += y * DENSE_BLOCK_COLUMNS + x;
-            if (t.bias_first) t.bias_first += c;
-            if (t.bias_last) t.bias_last += c;
             multiply_tile(&t, block->row_end - r);
+            t.a += TILE_ROWS * t.a_row;
+            t.out += TILE_ROWS * t.out_row;
+            t.level += TILE_ROWS * DENSE_BLOCK_COLUMNS;
         }
+    }
 }
 
 /* ---- a chain ---- */
@@ -309,18 +403,16 @@ static void chain_columns(const DenseProduct *p, const DensePart *part, float *r
         pack_b(p, part->column, part->column_end, terms, room);
         for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
             block.row_end = min_of(block.row + DENSE_BLOCK_ROWS, part->row_end);
-            pack_a(p, block.row, block.row_end, terms, a_room);
-            const Tile tile = {.a = a_room,
-                               .panels = p->a_col != 1,
-                               .depth = terms.depth,
-                               .out = p->out + block.row * p->out_row + block.column,
-                               .out_row = p->out_row,
-                               .level = a_room,
-                               .bias_first = first == 0 && !p->bias_last ? p->bias : NULL,
-                               .bias_last = ends && p->bias_last ? p->bias : NULL,
-                               .adds = first > 0,
-                               .relu = p->relu && ends};
-            multiply_block(&block, room, &tile);
+            Tile tile = {.depth = terms.depth,
+                         .out = p->out + block.row * p->out_row + block.column,
+                         .out_row = p->out_row,
+                         .level = a_room,
+                         .bias_first = first == 0 && !p->bias_last ? p->bias : NULL,
+                         .bias_last = ends && p->bias_last ? p->bias : NULL,
+                         .adds = first > 0,
+                         .relu = p->relu && ends};
+            place_a(p, block.row, block.row_end, terms, a_room, &tile);
+            multiply_block(p, &block, first, room, &tile);
         }
     }
 }
@@ -359,11 +451,10 @@ static void slices_rows(const DenseProduct *p, const DensePart *block, const flo
         const int joins = joins_of(i);
         const bool last = i == p->slices - 1;
         const DenseRange *range = p->range + i * p->ranges, *final = range + p->ranges - 1;
-        Tile tile = {.a = a_room,
-                     .panels = p->a_col != 1,
-                     .out = last ? p->out + block->row * p->out_row + block->column
+        Tile tile = {.out = last ? p->out + block->row * p->out_row + block->column
                                  : levels + joins * DENSE_LEVEL,
                      .out_row = last ? p->out_row : DENSE_BLOCK_COLUMNS,
+                     .out_whole = !last,
                      .level = levels};
         for (; range <= final; ++range)
             for (int64_t first = range->first; first < range->end; first += tile.depth) {
@@ -374,8 +465,8 @@ static void slices_rows(const DenseProduct *p, const DensePart *block, const flo
                     tile.relu = last && p->relu;
                 }
                 const Terms terms = {first, tile.depth};
-                pack_a(p, block->row, block->row_end, terms, a_room);
-                multiply_block(block, panels, &tile);
+                place_a(p, block->row, block->row_end, terms, a_room, &tile);
+                multiply_block(p, block, first, panels, &tile);
                 panels += width * tile.depth;
                 tile.adds = true;
             }
