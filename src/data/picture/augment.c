@@ -136,27 +136,42 @@ static void augment_normalised(const DataSet *set, const Choice *c, float *out)
             fill(out + (k * set->height + y) * set->width + c->erase.x, c->erase.width, 0.0f);
 }
 
+/* Converts a sample with one value per channel. */
+static void convert_values(const DataSet *set, const void *raw, float *out)
+{
+    const int64_t n = set->channels;
+    float a, b;
+    if (set->stats_count <= 1 || !set->has_stats || data_kind(set)->has_fields) {
+        affine(set, 0, &a, &b);
+        element_scale_row(set->x.type, out, 1, raw, 1, n, a, b);
+        return;
+    }
+    element_scale_row(set->x.type, out, 1, raw, 1, n, 1.0f, 0.0f);
+#pragma omp simd private(a, b)
+    for (int64_t i = 0; i < n; ++i) {
+        a = (float)((double)set->scale / (double)set->std[i]);
+        b = (float)(-(double)set->mean[i] / (double)set->std[i]);
+        out[i] = out[i] * a + b;
+    }
+}
+
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out)
 {
     Choice choice = {0};
-    bool image = data_kind(set)->is_image;
-    if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
+    const bool chooses = has_choices(set, config, training);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
-    int64_t planes = set->channels;
+    if (pixels == 1 && !chooses) {
+        convert_values(set, raw, out);
+        return;
+    }
+    if (chooses) choice = choose(set, config, epoch, sample);
     Plane p = {.type = set->x.type,
                .height = set->height,
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    /* a vector (height 1, values in `channels`) with at most one mean and deviation is converted in
-     * one call */
-    if (!image && set->stats_count <= 1) {
-        p.width = p.row_step = planes;
-        pixels = planes;
-        planes = 1;
-    }
-    for (int64_t c = 0; c < planes; ++c) {
+    for (int64_t c = 0; c < set->channels; ++c) {
         affine(set, c, &p.a, &p.b);
         p.raw = (const uint8_t *)raw +
                 (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
