@@ -41,9 +41,10 @@ static inline float vectors_dot(const float *a, const float *b, int64_t n)
     return all;
 }
 
-/* Adds factor * x to `to`. */
+/* Adds factor * x to `to`; the two do not overlap. */
 static inline void vectors_add(float *to, float factor, const float *x, int64_t n)
 {
+#pragma omp simd
     for (int64_t i = 0; i < n; ++i) to[i] += factor * x[i];
 }
 
