@@ -170,7 +170,9 @@ Status file_make_folders(const char *path)
         char end = *at;
         if (end != '/' && end != 0) continue;
         *at = 0;
-        int error = mkdir(copy, 0777) == 0 ? file_sync_entry(copy) : errno == EEXIST ? 0 : errno;
+        struct stat there;
+        int error = mkdir(copy, 0777) == 0 ? file_sync_entry(copy) : errno;
+        if (error == EEXIST && stat(copy, &there) == 0 && S_ISDIR(there.st_mode)) error = 0;
         if (error) st = fail(ERR_IO, "%s: cannot make this folder: %s", copy, strerror(error));
         *at = end;
         if (end == 0) break;

@@ -222,11 +222,17 @@ static void *beat_run(void *user)
     return NULL;
 }
 
+/* Starts the thread that beats. If that fails, the lease is written as ended. */
 static Status begin_thread(Lease *l)
 {
     pthread_mutex_init(&l->lock, NULL);
     cond_init(&l->wake);
-    int error = thread_begin(&l->thread, beat_run, l);
+    int error = thread_begin(&l->thread, beat_run, l), ignored;
+    if (error) {
+        (void)write_text(l, 0, true, &ignored);
+        pthread_cond_destroy(&l->wake);
+        pthread_mutex_destroy(&l->lock);
+    }
     return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
 }
 

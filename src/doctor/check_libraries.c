@@ -144,7 +144,7 @@ static void judge_files(const Check *check, const Allocation *a, const void *all
     const Libraries *l = all;
     (void)check;
     report_set_summary(report, "%d files%s", l[0].count,
-                       a->ranks > 1 ? ", the same on all ranks" : "");
+                       a->ranks > 1 ? ", equal on all ranks that have them" : "");
     for (int i = 0; i < l[0].count; ++i) {
         const char *name = l[0].file[i].name;
         const char *share;

@@ -40,8 +40,9 @@ static double variable_rmse(const FieldMetrics *fields, int first)
     for (int i = 0; i < fields->targets; ++i) {
         const FieldTargetMetrics *t = &fields->target[i];
         const double rmse = t->metric[FIELD_RMSE];
-        if (strcmp(t->label.variable, name) != 0 || t->values == 0) continue;
+        if (strcmp(t->label.variable, name) != 0) continue;
         if (i < first) return NAN;
+        if (t->values == 0) continue;
         squares += rmse * rmse * (double)t->values;
         values += (double)t->values;
     }

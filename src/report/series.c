@@ -112,20 +112,20 @@ static Status read_lines(RunFiles *run, const char *path)
 }
 
 /* Returns about the last `most` bytes of a text file, beginning with a whole line; "" if the file
- * cannot be read or has more than TEXT_BYTES. The caller owns the text. */
+ * cannot be read. The caller owns the text. */
 static char *text_end(const char *folder, const char *name, size_t most)
 {
-    char *path = mem_format("%s/%s", folder, name), *text = NULL;
-    size_t bytes = 0;
-    bool good = file_text(path, TEXT_BYTES, &text, &bytes) == OK;
+    char *path = mem_format("%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
     mem_free(&path);
-    if (!good) return mem_text("");
-    const char *from = text;
-    if (bytes > most) {
-        const char *line = strchr(text + (bytes - most), '\n');
-        from = line ? line + 1 : text + (bytes - most);
-    }
-    char *kept = mem_text(from);
+    if (!file) return mem_text("");
+    const long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    const size_t all = size > 0 ? (size_t)size : 0, room = all < most ? all : most;
+    char *text = mem_new(room + 1);
+    if (fseek(file, (long)(all - room), SEEK_SET) == 0) text[fread(text, 1, room, file)] = '\0';
+    fclose(file);
+    const char *line = room < all ? strchr(text, '\n') : NULL;
+    char *kept = mem_text(line ? line + 1 : text);
     mem_free(&text);
     return kept;
 }

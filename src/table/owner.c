@@ -262,6 +262,7 @@ void store_update(const TableStore *store, float *row, const float *grad, double
 {
     const OptimRule *rule = &store->rule;
     const int width = store->table->width;
+    if (store->table->frozen) return;
     OptimRowArgs args = {.w = row,
                          .state = row + width,
                          .g = grad,
@@ -269,7 +270,7 @@ void store_update(const TableStore *store, float *row, const float *grad, double
                          .lr = (float)((double)(float)lr * rule->rate),
                          .grad_scale = (float)grad_scale,
                          .decay = (float)rule->constants->weight_decay};
-    if (!store->table->frozen) rule->table->row_update(rule, &args);
+    rule->table->row_update(rule, &args);
 }
 
 void owner_update(Owner *owner, double lr, double grad_scale)

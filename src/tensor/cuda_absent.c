@@ -12,7 +12,9 @@ static Status absent_open(Backend *backend, BackendOptions options)
         "weft on a machine with nvcc (`make info` lists what was found)");
 }
 
-const BackendTable backend_cuda = {.name = "cuda", .open = absent_open};
+/* It claims all precisions, so that opening it gives the reason, whatever train.precision is. */
+const BackendTable backend_cuda = {
+    .name = "cuda", .open = absent_open, .has_bf16 = true, .has_f16 = true, .has_tf32 = true};
 
 void cuda_versions(FILE *out)
 {

@@ -162,6 +162,9 @@ static void test_create(void)
     CHECK_OK(file_text(in_folder("plain"), 100, &text, &bytes));
     CU_ASSERT_STRING_EQUAL(text, "weft!");
     mem_free(&text);
+    /* A file is no folder. */
+    CHECK_FAILS(file_make_folders(in_folder("plain")), ERR_IO, "File exists");
+    CHECK_OK(file_make_folders(in_folder("folder")));
     remove_all();
 }
 

@@ -58,10 +58,15 @@ static void hdf5(void)
     /* A weft data set stays one; values of the other byte order become native. */
     const char *weft_file = in_scratch("own.h5");
     CHECK_OK(data_import_random(weft_file, shape_of(4, (int64_t)1, 2, 3, 4), 4, N, 1));
+    file = H5Fopen(weft_file, H5F_ACC_RDWR, H5P_DEFAULT);
+    h5_put_int(file, "orient", 1);
+    h5_put_word(file, "filter", "bicubic");
+    H5Fclose(file);
     CHECK_OK(data_import_hdf5(weft_file, "/x", "/y", out, true, NULL));
     CHECK_OK(data_set_open(&from, NULL, weft_file));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT_EQUAL(to.kind, DATA_IMAGE);
+    CU_ASSERT(to.turned && to.bicubic);
     CU_ASSERT_TRUE(class_is(out, 3, "3"));
     same_values(&from, &to);
     int16_t big[N * 2];

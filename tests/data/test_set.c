@@ -203,6 +203,19 @@ static void vectors(void)
     reader_free(&reader);
 }
 
+/* Fields are read from files of other programs: no weft data set is of this kind. */
+static void kind_of_fields(void)
+{
+    const char *path = images_small("kind.h5", 6, 3, false);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "fields");
+    h5_put_int(file, "version", 1);
+    H5Fclose(file);
+    DataSet set;
+    CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "kind must be");
+}
+
 static void attributes(void)
 {
     const char *path = images_small("attr.h5", 6, 3, false);
@@ -472,7 +485,8 @@ static void print(void)
 
 TEST_MAIN("set", {"types and byte orders", types}, {"NCHW and NHWC, own names", layouts},
           {"chunked and compressed equal contiguous", packed_equals_contiguous},
-          {"vectors and targets", vectors}, {"attributes", attributes}, {"bad files", bad_files},
+          {"vectors and targets", vectors}, {"attributes", attributes},
+          {"a kind that no file has", kind_of_fields}, {"bad files", bad_files},
           {"truncated", truncated}, {"a mapped file shrinks", shrinks},
           {"big samples", big_samples}, {"wrong contents", wrong_contents},
           {"missing filter", missing_filter}, {"labels out of range, NaN", label_range},

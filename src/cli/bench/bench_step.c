@@ -166,8 +166,7 @@ static Status measure(const Config *config, const World *world, void *step_bench
     TrainSizes sizes = trainer_sizes(t);
     if (config->run.map) train_log_ranks(t);
     Status st = time_steps_or_pretend(t, bench);
-    bench->memory_mb =
-        bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
+    bench->memory_mb = bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / 1e6);
     measure_device_memory(t, bench);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->times.median_s;
     bench->flops = micro_flops(t) * sizes.micros / bench->times.median_s;

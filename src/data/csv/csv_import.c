@@ -370,7 +370,10 @@ static Status import_read(Import *im)
     if (options->test_count > 0)
         TRY(csv_input_init(&test->input, im->schema, options->test_file, options->test_count));
     TRY(find_test_begin(im));
-    TRY(scan(im, train, im->test_begin, !csv_schema_needs_statistics(im->schema)));
+    /* find_test_begin has counted the rows if test_begin is set */
+    const bool counts_only = !csv_schema_needs_statistics(im->schema);
+    if (!counts_only || im->test_begin == INT64_MAX)
+        TRY(scan(im, train, im->test_begin, counts_only));
     if (options->test_count > 0) TRY(scan(im, test, INT64_MAX, true));
     TRY(assign_ids(im));
     compute_means(im);

@@ -126,10 +126,13 @@ static int leave_misfits_out(const DataSet *set, const Config *config, const Fie
     int misfits = 0;
     for (int i = 0; i < found->count; ++i) {
         const char *path = found->path[i];
-        if (membership[i] != JOINS ||
-            field_files_compare(config, data_set_path(set, 0), path) == OK)
-            continue;
-        leave_out(list, path, true, "the training set goes on without it");
+        if (membership[i] != JOINS) continue;
+        const Status st = field_files_compare(config, data_set_path(set, 0), path);
+        if (st == OK) continue;
+        /* a file that could not be read may be like the set */
+        const bool unread = st == ERR_IO || st == ERR_NOINPUT;
+        leave_out(list, path, !unread,
+                  unread ? "it is left for the next epoch" : "the training set goes on without it");
         membership[i] = STAYS_OUT;
         ++misfits;
     }

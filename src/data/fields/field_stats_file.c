@@ -78,6 +78,7 @@ Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const
     }
     if (good) good = rename(part, path) == 0;
     Status st = good ? OK : fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
+    if (!good && out) unlink(part);
     mem_free(&part);
     return st;
 }

@@ -306,7 +306,7 @@ void part_close(PartFile *p)
 {
     if (p->fd >= 0) close(p->fd);
     p->fd = -1;
-    part_keep_on_signal(p->part);
+    if (p->part) part_keep_on_signal(p->part);
     mem_free(&p->out);
     mem_free(&p->part);
 }

@@ -230,7 +230,7 @@ static Status read_format(const Reading *r)
                     path, (long long)version);
     TRY(h5_attr_text(r->in.file, path, "kind", text, sizeof text));
     int kind = data_kind_find(text);
-    if (kind < 0)
+    if (kind < 0 || data_kind_info((DataKind)kind)->has_fields)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens, table or boxes",
                     path);
     facts->kind = (DataKind)kind;

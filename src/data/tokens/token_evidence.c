@@ -89,7 +89,7 @@ static Status check_halves(const TokenEvidence *e, const TokenFormat *format, co
         "they look like wider numbers in big-endian byte order: write them in little-endian order";
     bool every_fourth = !e->others_not_zero && format->bytes == 2;
     bool is_64_bits = every_fourth || format->bytes == 4;
-    if (e->count % 2) return OK;
+    if (e->count % 2 || format->bytes > 4) return OK;
     if (e->count >= TOKENS_MIN_ZEROS && e->largest[1] == 0 && e->largest[0] > 0)
         return fail_format(
             format, path, every_fourth ? "three of four are 0" : "every second one is 0",

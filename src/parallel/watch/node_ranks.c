@@ -39,7 +39,9 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
         node->beat[0] = &beat;
         node->state[0].process = (int32_t)getpid();
     }
-    if (ranks == 1) node->state[0].rank = world->rank;
+    int *job = world_job_ranks(world);
+    if (ranks == 1) node->state[0].rank = job[world->rank];
+    mem_free(&job);
     beat_move(node->beat[node->mine]);
     return st == OK;
 }

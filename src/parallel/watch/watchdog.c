@@ -36,9 +36,9 @@ struct Watchdog {
     const World *world;
     NodeRanks node;
     NodeLinks links;
-    /* state of each rank of the job, [world->size]; owned */
+    /* state of each process, by its number in the job, [world->size]; owned */
     RankState *rank;
-    /* node of each rank of the job, [world->size]; owned */
+    /* node of each process, by its number in the job, [world->size]; owned */
     int *node_of;
     /* host name of each node, [nodes]; owned */
     char (*host)[HOST_BYTES];
@@ -383,24 +383,25 @@ static void start(Watchdog *w)
 
 /* ---- set-up ---- */
 
-/* Numbers the nodes by their first ranks. Returns their number. */
-static int count_nodes(Watchdog *w)
+/* Numbers the nodes by their first ranks. job: the number in the job of each rank, which differs
+ * from the rank with grid.rank_map. Returns the number of nodes. */
+static int count_nodes(Watchdog *w, const int *job)
 {
     int *first = world_nodes(w->world), nodes = 0;
     for (int r = 0; r < w->world->size; ++r)
-        w->node_of[r] = first[r] == r ? nodes++ : w->node_of[first[r]];
+        w->node_of[job[r]] = first[r] == r ? nodes++ : w->node_of[job[first[r]]];
     mem_free(&first);
     return nodes;
 }
 
-static void gather_hosts(Watchdog *w, int nodes)
+static void gather_hosts(Watchdog *w, const int *job, int nodes)
 {
     size_t ranks = (size_t)w->world->size;
     char mine[HOST_BYTES], (*all)[HOST_BYTES] = mem_new(ranks * sizeof *all);
     host_name(mine, sizeof mine);
     world_gather(w->world, mine, sizeof mine, all);
     w->host = mem_new((size_t)nodes * sizeof *w->host);
-    for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[r]], all[r], HOST_BYTES);
+    for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[job[r]]], all[r], HOST_BYTES);
     mem_free(&all);
 }
 
@@ -411,8 +412,10 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     *w = (Watchdog){.options = *options, .world = world, .late_step = BEAT_NONE};
     w->rank = mem_new(ranks * sizeof *w->rank);
     w->node_of = mem_new(ranks * sizeof *w->node_of);
-    int nodes = count_nodes(w), mine = w->node_of[world->rank];
-    gather_hosts(w, nodes);
+    int *job = world_job_ranks(world), nodes = count_nodes(w, job);
+    const int mine = w->node_of[job[world->rank]];
+    gather_hosts(w, job, nodes);
+    mem_free(&job);
     w->silence_reported = mem_new((size_t)nodes * sizeof *w->silence_reported);
     bool first = world->rank == 0;
     w->folder = world_bcast_text(world, first ? mem_text(options->folder) : NULL);
