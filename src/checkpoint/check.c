@@ -1,7 +1,7 @@
 /* `weft ckpt check`: verifies one checkpoint, or all in a folder. The folder is a run's folder or
- * its checkpoints/. Checkpoints are checked newest first, and the check continues after a bad file.
- * Files of a save that died (*.part) are only named: they are never loaded. Tensors are read one at
- * a time. */
+ * its checkpoints/. Checkpoints are checked newest first, then best.h5, and the check continues
+ * after a bad file. Files of a save that died (*.part) are only named: they are never loaded.
+ * Tensors are read one at a time. */
 #include "folder.h"
 #include "stored.h"
 
@@ -59,10 +59,11 @@ static const char *reason_of(const char *path)
 
 typedef struct Tally {
     int good, bad;
-    /* borrowed: the newest good step-*.h5, from which a run resumes */
+    /* borrowed: the newest good step-*.h5, from which a run resumes; NULL if there is none, or if
+     * the run would fail at `stop` first */
     const char *next;
-    /* borrowed: a step-*.h5 that cannot be read at all and is newer than every good one: a run
-     * would fail at this file and not resume */
+    /* borrowed: the newest step-*.h5 that cannot be read at all, if it is newer than every good
+     * one: a run would fail at this file and not resume */
     const char *stop;
 } Tally;
 

@@ -75,7 +75,8 @@ static int find_other_input(const Comparison *c, const Node *a, const Node *b)
     return -1;
 }
 
-/* Returns the counterpart of our node a, which has no tensors and a name that is not in theirs. */
+/* Returns the counterpart of our node a, which has no tensors and a name that is not in theirs: an
+ * unmatched node of the same kind with the same inputs. NO_MATCH: none. */
 static int find_alike(const Comparison *c, const Node *a)
 {
     for (int k = 0; k < c->theirs->node_count; ++k) {

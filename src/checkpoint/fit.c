@@ -3,6 +3,7 @@
 
 #include "checkpoint.h"
 
+/* maximum number of tensors that each of the three lists names */
 enum { NAMED = 20 };
 
 void fit_begin(Fit *fit)

@@ -100,7 +100,7 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-/* Identity of a file and its content when it was added; changed: time of modification. */
+/* Device, inode, size and time of modification (`changed`) of a file when it was added. */
 typedef struct KnownFile {
     dev_t device;
     ino_t inode;

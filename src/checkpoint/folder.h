@@ -16,7 +16,7 @@ typedef struct FolderList {
     FolderEntry *entry;
     /* number of .part files, which unfinished saves left */
     int part_count;
-    /* owned, and so are its texts; in no order */
+    /* owned, including the paths; in no order */
     char **part;
     /* owned: path of best.h5, or NULL */
     char *best;

@@ -1,6 +1,6 @@
 /* Lays out a new checkpoint on rank 0: groups, attributes, and contiguous data sets whose space is
  * allocated early; the ranks then write their bytes at the offsets found here. Object times are not
- * stored and large tensors begin at pages. HDF5 does not recover well from a full disk while it
+ * stored and large data sets begin at pages. HDF5 does not recover well from a full disk while it
  * closes a file, so space is checked and reserved before HDF5 is called. */
 #include "layout.h"
 #include "meta.h"
@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* upper bounds of HDF5's metadata for each tensor and for the file */
+/* upper bounds in bytes of HDF5's metadata for each tensor and for the file */
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
 /* Describes the file system of path, or of its folder if path does not exist. Returns false on
@@ -87,7 +87,8 @@ static Status reserve(const char *part, int64_t bytes, int flags)
     return full ? write_failed(part, "reserving the file's space", error) : OK;
 }
 
-/* Allocates disk blocks for the holes of the laid-out file, which tensors will fill. */
+/* Allocates disk blocks for the holes of the laid-out file, which tensors will fill: HDF5 has
+ * truncated the file that check_space reserved. */
 static Status reserve_all(const char *part)
 {
     struct stat st;
@@ -95,6 +96,7 @@ static Status reserve_all(const char *part)
     return reserve(part, (int64_t)st.st_size, 0);
 }
 
+/* Checks the limit on file sizes and the free space, creates the file, and reserves its space. */
 static Status check_space(const char *part, int64_t bytes)
 {
     struct rlimit limit;
@@ -213,8 +215,8 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
-/* Creates the data set that begins with tensor *i, and moves *i to the tensor after the data set's
- * last. */
+/* Creates the data set that begins with tensor *i, sets the offsets of its tensors, and moves *i to
+ * the tensor after its last. If it fails, *i stays. */
 static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
                         const uint64_t *hash, int64_t *offset)
 {

@@ -14,7 +14,7 @@ static void set_location(Load *load, int i, const StoredTensor *t)
     if (t->source) load->name[i] = mem_text(t->source);
 }
 
-/* True for a tensor that only training needs. */
+/* True for optimizer state and for an average, which a load of parameters skips (params_only). */
 static bool is_state(const char *path)
 {
     return strncmp(path, "/optim/", 7) == 0 || stored_is_average(path);
@@ -28,7 +28,8 @@ static bool has_averages(const CheckpointIo *io)
 }
 
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
- * to `state` for a tensor that only training needs, and to `fit` for other tensors. */
+ * to `state` for optimizer state and averages, and to `fit` for other tensors. If the file has no
+ * averages, they are skipped. */
 static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;

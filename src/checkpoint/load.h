@@ -17,10 +17,11 @@ typedef struct Location {
 typedef struct Load {
     const World *world;
     const CheckpointIo *io;
+    /* on rank 0 with table and attributes; on other ranks for pread, if they read a tensor */
     StoredFile file;
     /* owned, [count] */
     Location *location;
-    /* owned, [count], including its texts: name of each tensor in the file; NULL if it is the name
+    /* owned, [count], including its texts: path of each tensor in the file; NULL if it is the path
      * in io->tensor, or if the tensor is not read */
     char **name;
     Readers readers;

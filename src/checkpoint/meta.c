@@ -242,7 +242,8 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
     return read_values(object, name, H5T_NATIVE_INT64, 1, 1, value) == 1;
 }
 
-/* Reads a text, cut to `out_bytes`. Returns false if there is no such attribute. */
+/* Reads a text, cut to `out_bytes` with its zero byte. Returns false if there is no such
+ * attribute. */
 static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 {
     char *text = attr_text(root, name);
@@ -267,8 +268,8 @@ static void read_columns(hid_t root, DataColumns *columns)
     read_line(root, "data_column_names", columns->lines, sizeof columns->lines);
 }
 
-/* Reads the progress of the epoch. Returns the name of an attribute that is missing or invalid, or
- * NULL. */
+/* Reads the progress of the epoch, which files of earlier versions lack. Returns the name of an
+ * attribute that is missing or invalid, or NULL. */
 static const char *get_position(hid_t root, CheckpointMeta *meta)
 {
     if (H5Aexists(root, "batch") <= 0) return NULL;

@@ -10,8 +10,8 @@ bool attr_put_text(hid_t object, const char *name, const char *text);
 char *attr_text(hid_t object, const char *name);
 bool attr_put_int(hid_t object, const char *name, int64_t value);
 bool attr_put_real(hid_t object, const char *name, double value);
-/* A hash is stored as 16 hexadecimal digits. attr_hash sets *found to true if the attribute exists,
- * and returns false if it is damaged. */
+/* A hash is stored as 16 hexadecimal digits. attr_hash sets *found to whether there is an attribute
+ * of that name with one string, and returns false if the string is damaged. */
 bool attr_put_hash(hid_t object, const char *name, uint64_t hash);
 bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *found);
 /* Writes `count` values; count may be 0. */
@@ -42,8 +42,10 @@ bool meta_put_state(hid_t root, const CheckpointMeta *meta);
 bool meta_put_input(hid_t root, const CheckpointMeta *meta);
 const char *meta_get_state(hid_t root, CheckpointMeta *meta);
 const char *meta_get_input(hid_t root, CheckpointMeta *meta);
-/* Reads all attributes of a checkpoint's root. ERR_DATA names the first that is missing or
- * damaged. */
+/* Reads all attributes of a checkpoint's root. ERR_DATA names the first that is missing or damaged,
+ * except for best_metric_of, init_from and the attributes that identify the data (data_train,
+ * data_test, data_tokenizer, data_ids, data_columns): without them the fields stay unknown. *meta
+ * then owns nothing. */
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta);
 
 #endif

@@ -7,17 +7,20 @@
 typedef struct NewFile {
     /* owned */
     char *part;
-    /* borrowed */
+    /* borrowed until new_file_end */
     const char *path;
+    /* -1: not open */
     int fd;
     /* number of bytes written so far */
     int64_t bytes;
 } NewFile;
-/* ERR_IO. Release with new_file_end in every case. */
+/* Creates path.part, in place of a file of that name. ERR_IO. Release with new_file_end in every
+ * case. */
 Status new_file_begin(NewFile *file, const char *path);
+/* Appends bytes. ERR_IO. */
 Status new_file_put(NewFile *file, const void *from, size_t bytes);
 /* If st is OK, syncs the file and renames it. Otherwise, or if that fails, removes the part.
- * Returns st, or ERR_IO. */
+ * Returns st, or ERR_IO; if only syncing the folder fails, the file already has its name. */
 Status new_file_end(NewFile *file, Status st);
 
 #endif

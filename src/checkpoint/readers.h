@@ -13,7 +13,7 @@ typedef struct Readers {
      * tensor, set if the rank wants the tensor */
     uint8_t *wants;
     size_t row_bytes;
-    /* owned, [count]: rank that reads the tensor, or -1 */
+    /* owned, [count]: rank that reads each tensor, or -1 if it is not read */
     int *reader;
 } Readers;
 

@@ -8,7 +8,7 @@
  *      broadcast the layout     write whole pages, sync (write.c)
  *      gather edges on rank 0   rank 0 writes them
  *      -                        read back (rank 0 the table, each rank a share of the tensors)
- *      -                        rank 0 renames the file
+ *      -                        rank 0 copies it to io->also, if there is one, and renames it
  *
  * In a background save a thread does the work of the right column, which then sends no messages;
  * the collective part runs between two steps. If a stage fails on any rank, the save ends. Existing
@@ -51,7 +51,7 @@ struct CheckpointSave {
      * has not been joined yet. */
     bool in_background, threaded;
     pthread_t thread;
-    /* this rank's work of the stage is not done */
+    /* true: this rank's work of the stage is not done */
     atomic_bool busy;
 };
 
@@ -165,7 +165,8 @@ static Status publish_also(const Save *save, const char *also)
     return status;
 }
 
-/* Syncs the part file, which every rank has synced already, and renames it. */
+/* Does the last stage, on rank 0: calls got_all, syncs the part file once more (every rank has
+ * synced it), makes the second file, and renames the first. */
 static Status publish(Save *save)
 {
     const CheckpointHooks *hooks = &save->io->hooks;

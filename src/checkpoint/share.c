@@ -15,7 +15,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* bound on bytes of tensors that have a destination and are not sent yet, and on readahead */
+/* While at least this number of bytes of tensors have a destination and are not sent yet, no more
+ * tensors get one. Also the bound on readahead. */
 static const int64_t AHEAD_BYTES = 256 << 20;
 
 /* A tensor that this rank reads. */
@@ -23,7 +24,8 @@ typedef struct Reading {
     int i;
     /* borrowed: destination */
     float *plain;
-    /* position in the ring, counted in elements over all its rounds */
+    /* position in the ring, counted in elements over all its rounds; for a tensor that is not in
+     * the ring, the end of the ring's last reservation */
     int64_t at;
     Status status;
     /* owned: message of status */
@@ -171,7 +173,7 @@ static void sharing_end(Sharing *s)
     mem_free(&s->member);
 }
 
-/* Waits for the next tensor that this rank reads. */
+/* Waits for the next tensor that this rank reads, or reads it if there is no thread. */
 static const Reading *reading_wait(Sharing *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -198,7 +200,8 @@ static void reading_done(Sharing *s)
 /* ---- sending ---- */
 
 /* Sends tensor i from its reader to the ranks that want it, after a flag that is true if the tensor
- * is good. Ranks that want the tensor set it while they forward it. */
+ * is good. Ranks that want the tensor set it while they forward it. good, plain: on the reader, the
+ * flag and the values; on other ranks good is ignored and plain is the memory to receive into. */
 static void pass_on(Sharing *s, int i, bool good, float *plain)
 {
     const Load *load = s->load;

@@ -15,8 +15,8 @@ typedef struct Shrink {
     bool any_removed;
     StoredFile file;
     CheckpointMeta meta;
-    /* owned, [file.count]. param: the parameter that each tensor of the file belongs to; tensor:
-     * the tensors as they are saved */
+    /* owned, [file.count]. param: index in Graph.param of the parameter that each tensor of the
+     * file belongs to; tensor: the tensors as they are saved */
     int *param;
     CheckpointTensor *tensor;
     /* owned: buffer for the largest tensor */

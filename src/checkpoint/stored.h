@@ -11,6 +11,7 @@
 
 #include <hdf5.h>
 
+/* version of the format; bytes of a hash as text: 16 digits and a zero byte */
 enum { CHECKPOINT_FORMAT = 1, HASH_CHARS = 17 };
 #define CHECKPOINT_FORMAT_NAME "weft-checkpoint"
 
@@ -19,12 +20,12 @@ typedef struct StoredTensor {
     char *path;
     Shape shape;
     /* path in the file if it differs from `path`: the average that is read instead
-     * (stored_use_averages); owned */
+     * (stored_use_averages); owned; NULL: none */
     char *source;
     /* file offset of the values, or -1 if HDF5 must unpack them because they are chunked,
      * compressed or not fp32 */
     int64_t offset;
-    /* XXH64 of the tensor's bytes, fp32 or 64-bit ids */
+    /* XXH64 of the tensor's bytes, fp32 or 64-bit ids; valid if has_hash is true */
     uint64_t hash;
     /* true if the file has a checksum of the tensor; other programs may write tensors without
      * one */
@@ -43,11 +44,11 @@ typedef struct StoredPart {
 typedef struct StoredFile {
     /* borrowed */
     const char *path;
-    /* -1 if closed */
+    /* descriptor for pread; -1 if closed */
     int fd;
-    /* size of the file */
+    /* size of the file in bytes */
     int64_t bytes;
-    /* equal on all hosts of a shared file system */
+    /* inode number of the file, which is equal on all hosts of a shared file system */
     uint64_t inode;
     /* HDF5's handle; below 0 if HDF5 has not opened the file */
     hid_t id;
@@ -63,9 +64,10 @@ typedef struct StoredFile {
 } StoredFile;
 
 /* Opens path for pread and reads its table and attributes through HDF5 in a separate process.
- * ERR_NOINPUT: no such file; ERR_IO: it cannot be read for now; ERR_DATA: empty, not HDF5,
- * truncated, not a checkpoint of weft's, or it crashed the separate process. Release with
- * stored_close in every case. */
+ * Failures of the table and of the attributes are returned by stored_list and stored_meta.
+ * ERR_NOINPUT: the file cannot be opened; ERR_IO: it cannot be read for now; ERR_DATA: empty, not
+ * HDF5, truncated, not a checkpoint of weft's, or of another format version, or it crashed the
+ * separate process. Release with stored_close in every case. */
 Status stored_open(StoredFile *file, const char *path);
 /* Does the same as stored_open without a separate process, for a file that this process has just
  * written. */
@@ -73,7 +75,8 @@ Status stored_open_trusted(StoredFile *file, const char *path);
 /* Parses the answer of the process that stored_open starts. Returns the failure to open the file
  * that the answer reports, if any; ERR_DATA if the answer is impossible. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
-/* Opens for pread only. */
+/* Opens path for pread only, without table and attributes. ERR_NOINPUT: it cannot be opened;
+ * ERR_DATA: it is empty. Release with stored_close in every case. */
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 /* Returns the status of listing the tensors. */
@@ -99,9 +102,9 @@ Status stored_verify(StoredFile *file, FILE *out);
 /* Returns a buffer for the largest tensor; owner: the caller. */
 float *stored_buffer(const StoredFile *file);
 
-/* Returns HDF5's file access property list for checkpoint files: no file locks (network file
- * systems often lack them), and the format of HDF5 1.8, which has a checksum on every piece of
- * metadata. */
+/* Returns HDF5's file access property list for checkpoint files, which the caller closes: no file
+ * locks from HDF5 1.10.7 on (network file systems often lack them), and the format of HDF5 1.8,
+ * which has a checksum on every piece of metadata. */
 hid_t file_access(void);
 /* Call it before HDF5 first uses file: this thread holds hdf5_lock (data.h) until stored_close. */
 void stored_lock(StoredFile *file);

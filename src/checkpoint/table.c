@@ -2,9 +2,9 @@
  * stored.c. This code runs in a separate process (base/isolated.h), because HDF5 trusts what it
  * parses; only a file that this process has just written is read in the process itself. Only
  * /params, /optim, /buffers, /tables and /ema are read; anything else that another program put into
- * the file is ignored. Tensors are refused if they are neither floats nor 64-bit ids of a table's
- * rows, do not have 1 to 4 dimensions, are in another file, or are larger than this file can
- * hold. */
+ * the file is ignored. Tensors are refused if they are neither floats nor contiguous 64-bit ids in
+ * one dimension, do not have 1 to 4 dimensions, are in another file, are larger than this file can
+ * hold, or have damaged checksums or huge chunks. */
 #include "table.h"
 
 #include "foreign/safe_set.h"
@@ -85,8 +85,8 @@ static Status fail_tensor(const Walk *walk, const char *path, const char *what)
 }
 
 /* Support for more than SHAPE_DIMS dimensions needs changes in this function, its message, and
- * shape_made (foreign/import.c); shape_of and tensor_is_possible (stored.c) set unused dimensions
- * to 1. */
+ * shape_made (foreign/import.c); shape_of sets unused dimensions to 1, which tensor_is_possible
+ * (stored.c) checks. */
 static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
 {
     hsize_t dim[H5S_MAX_RANK] = {0};
@@ -166,9 +166,9 @@ static Status check_binding(const Walk *walk, hid_t set, const StoredTensor *t,
                        "renamed or damaged");
 }
 
-/* Checks the checksums of the last entry of the table. If its tensor was written in blocks of rows,
- * each with its own checksum, replaces that entry by one entry for each block. The blocks must
- * cover all rows. */
+/* Checks that the checksums of the table's last entry are bound to its tensor (check_binding). If
+ * the tensor was written in blocks of rows, each with its own checksum, replaces that entry by one
+ * entry for each block. The blocks must cover all rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
 {
     StoredFile *file = walk->file;

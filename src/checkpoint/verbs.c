@@ -1,5 +1,6 @@
-/* `weft ckpt info` prints attributes and tensors of a file; `weft ckpt diff` prints where two files
- * differ. Tensors are read one at a time. */
+/* `weft ckpt info` prints attributes, and the shapes and stored checksums of tensors without
+ * reading their values; `weft ckpt diff` prints where two files differ, and reads one tensor of
+ * each at a time. */
 #include "stored.h"
 
 #include <inttypes.h>
@@ -173,7 +174,8 @@ typedef struct Diff {
 } Diff;
 
 /* Differences in attributes that belong to the state of training make files unequal; differences in
- * how they were written (grid, version, configuration) are only noted. */
+ * how they were written (grid, version, configuration) are only noted. Other attributes, such as
+ * losses and data sets, are not compared. */
 static void diff_meta(Diff *diff)
 {
     const CheckpointMeta *a = &diff->meta_a, *b = &diff->meta_b;

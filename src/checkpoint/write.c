@@ -62,7 +62,8 @@ Status save_open(const Save *save, int flags, int *fd)
 
 /* The whole pages that a tensor fills, as offsets from its first byte. */
 typedef struct Pages {
-    /* end: size of the tensor */
+    /* Begin of the first page, end of the last, and size of the tensor; all three are the size if
+     * the tensor fills no page. */
     size_t first, last, end;
 } Pages;
 
@@ -189,7 +190,7 @@ static Status other_than_written(const char *path)
         fail_message());
 }
 
-/* Compares the file's table with the layout. */
+/* Compares offsets and checksums in the file's table with those of the save. */
 static Status check_table(const Save *save, StoredFile *file)
 {
     CheckpointMeta meta = {0};

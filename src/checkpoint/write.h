@@ -23,11 +23,12 @@ typedef struct Save {
      * of each turn's first tensor */
     int *order, *turn;
     int turns;
-    /* owned, [count] */
+    /* owned, [count]: checksum of each tensor; until share_hashes (save.c) 0 for tensors of other
+     * ranks */
     uint64_t *hash;
-    /* owned, [count] */
+    /* owned, [count]: offset of each tensor's bytes in the file */
     int64_t *offset;
-    /* owned: buffer of this rank's largest tensor, which io->get may fill */
+    /* owned: buffer for any tensor of this rank, which io->get may fill */
     float *plain;
     size_t plain_bytes;
     /* owned. edges: the bytes of this rank's tensors that do not fill a page, kept when the whole
@@ -55,7 +56,7 @@ Status save_write_edges(Save *save);
  * content is not what was written. */
 Status save_read_back(Save *save);
 
-/* Writes a second file of the same bytes, syncs it and reads it back. */
+/* Writes `to`, which must not exist, with the bytes of `from`, syncs it and reads it back. */
 Status save_copy_file(const char *from, const char *to);
 
 #endif

@@ -56,8 +56,8 @@ static char *foreign_name(const Export *e, const char *name)
 }
 
 /* Adds an entry for each part of a packed tensor (FamilyPack). Three parts are query, key and
- * value: the query's part has as many rows as columns, and key and value share the other rows
- * equally. Two parts have equally many rows. */
+ * value: the query's part has as many rows as the packed weight has columns, and key and value
+ * share the other rows equally. Two parts have equally many rows. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
     const char *name = checkpoint_leaf(t->path);
@@ -94,7 +94,8 @@ static void add_whole(Export *e, const StoredTensor *t)
         entry->dim[d] = t->shape.dim[transposed ? t->shape.ndim - 1 - d : d];
 }
 
-/* Adds num_batches_tracked, the counter that PyTorch keeps for each batch norm. */
+/* If name is a running mean, adds num_batches_tracked, the counter that PyTorch keeps for each
+ * batch norm; its value is the checkpoint's step. */
 static void add_counter(Export *e, const char *name)
 {
     static const char mean[] = ".running_mean";
@@ -169,6 +170,7 @@ Status checkpoint_export(CheckpointExport *export)
     CheckpointMeta meta = {0};
     Status st = stored_open(&e.file, export->from);
     if (st == OK) st = stored_list(&e.file);
+    /* only for the status: add_counter reads e.file.meta */
     if (st == OK) st = stored_meta(&e.file, &meta);
     checkpoint_meta_fini(&meta);
     if (st == OK) {

@@ -8,7 +8,7 @@
 
 /* Values read from a description, with transformers' defaults for absent fields. A number is 0 if
  * the model type has no such field. kv_heads 0: as many as heads; head_width 0: width / heads; ffn
- * 0: 4 width (gpt2); window 0: none; window_from: first block with a window. */
+ * 0: 4 width (gpt2); window 0: none; window_from: index of the first block with a window. */
 typedef struct HfModel {
     int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
     int64_t window, window_from;
@@ -38,7 +38,7 @@ Status hf_rope_read(HfModel *model, HfFields *fields);
 Status hf_window_read(HfModel *model, HfFields *fields, const char *type);
 /* Reads a finite number; ERR_DATA if the field is no number. */
 Status hf_number(const HfFields *fields, const HfField *field, double *value);
-/* Reads a whole number of at least 0; ERR_DATA if the field is another value. */
+/* Reads a whole number from 0 to 2^31 - 1; ERR_DATA if the field is another value. */
 Status hf_count(const HfFields *fields, const HfField *field, int64_t *value);
 Status hf_bool(const HfFields *fields, const HfField *field, bool *value);
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Members of rope_scaling that a type uses, in the order in which weft writes them; needed: true if
- * the type is refused without the member. */
+ * the type is refused without the member; yarn's factor may also follow from the original
+ * context. */
 typedef struct Scaling {
     const char *type;
     struct {
@@ -153,8 +154,8 @@ Status hf_rope_read(HfModel *m, HfFields *f)
 
 /* ---- windows ---- */
 
-/* Checks that layer_types are full, ..., full, sliding, ..., sliding. *from: the first block with a
- * window. */
+/* Checks that layer_types are full, ..., full, sliding, ..., sliding. *from: index of the first
+ * block with a window, or m->layers. */
 static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *list, int64_t *from)
 {
     static const char full[] = "full_attention", sliding[] = "sliding_attention";
@@ -175,8 +176,9 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
                      sliding, (long long)m->layers);
 }
 
-/* Reads the window's size, 0 for no window. A size of 0 in the description also means no window, as
- * in other programs; transformers would mask all keys, so that its loss is NaN. */
+/* Reads the size of the window in use into m->window, 0 for no window. A size of 0 in the
+ * description also means no window, as in other programs; transformers would mask all keys, so that
+ * its loss is NaN. */
 static Status read_size(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;

@@ -1,6 +1,5 @@
 /* Tensors in other programs' files, read without running any code: one file, or the shards that an
- * index names. Each format is one source file and one row of safe_formats. This interface does not
- * depend on models. */
+ * index names. Each format is one row of safe_formats. This interface does not depend on models. */
 #ifndef WEFT_CHECKPOINT_SAFE_SET_H
 #define WEFT_CHECKPOINT_SAFE_SET_H
 
@@ -97,7 +96,7 @@ SafeType safe_type_find(const char *name);
 /* Writes the shape as text: "3x4"; "" for a single number. Returns text. */
 const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
 /* Reads all values as floats, in row-major order; f16 and bf16 are widened, f64 rounded. plain:
- * room for `elements` floats. ERR_IO. */
+ * room for `elements` floats. ERR_IO; ERR_DATA if the file is shorter. */
 Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
 
 /* Helpers of the formats. safe_new_tensor adds a zeroed tensor to the set's last file, or returns

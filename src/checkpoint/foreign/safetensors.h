@@ -20,9 +20,10 @@ typedef struct SafeEntry {
 } SafeEntry;
 typedef struct SafeOut {
     int count;
+    /* borrowed; safe_write sorts them */
     SafeEntry *entry;
     void *user;
-    /* fills plain with entry i */
+    /* fills plain with entry[i], after the entries have been sorted */
     Status (*get)(void *user, int i, float *plain);
 } SafeOut;
 /* Writes path.part, syncs and renames it. Sorts the entries as the format's own library does: by

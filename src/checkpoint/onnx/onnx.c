@@ -1,7 +1,7 @@
-/* Exports a checkpoint as an ONNX model: builds the model of the checkpoint's configuration, lets
- * every layer add its nodes to an ONNX graph (LayerKind.onnx), and writes the graph with the
- * checkpoint's parameters. Sequences may have any length up to the model's context, unless a layer
- * makes one vector of a whole sequence. */
+/* Exports a checkpoint as an ONNX model: builds the model of the caller's configuration, lets each
+ * layer add its nodes to an ONNX graph (LayerKind.onnx), and writes the graph with the checkpoint's
+ * parameters. Sequences may have any length up to the model's context, unless a layer makes one
+ * vector of a whole sequence. */
 #include "../fit.h"
 #include "layers/onnx.h"
 #include "onnx_file.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* room for entries of metadata (add_texts) */
 enum { TEXTS = 6 };
 
 typedef struct OnnxExport {
@@ -20,14 +21,15 @@ typedef struct OnnxExport {
     OnnxGraph onnx;
     /* owned, [node_count]: output of each node of the graph */
     OnnxValue *value;
+    /* metadata of the file, [text_count]; each OnnxText.text is owned */
     OnnxText text[TEXTS];
     int text_count;
 } OnnxExport;
 
 /* ---- which model ---- */
 
-/* Checks that the file has exactly the model's tensors. *misfits: number of tensors that do not
- * fit. */
+/* Checks that the file has exactly the model's parameters and running statistics; optimizer state
+ * and averages are ignored. *misfits: number of tensors that do not fit. */
 static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
     Fit fit;
@@ -59,6 +61,7 @@ static Status try_classes(OnnxExport *e, int64_t classes, int *misfits)
     return check_params(e, e->graph, misfits);
 }
 
+/* Orders numbers for qsort, largest first. */
 static int falling(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -73,9 +76,11 @@ typedef struct BestTry {
     char *why;
 } BestTry;
 
-/* Tries a number of classes. Returns true if the model has exactly the file's tensors. */
+/* Tries a number of classes. Returns true if the model has exactly the file's tensors; if not,
+ * keeps the try in *best if it has fewer misfits than *best. */
 static bool fits(OnnxExport *e, int64_t classes, BestTry *best)
 {
+    /* value for a model that cannot be built: less than BestTry.misfits before the first try */
     int misfits = INT32_MAX - 1;
     const Status st = try_classes(e, classes, &misfits);
     if (st == OK || misfits >= best->misfits) return st == OK;
@@ -99,9 +104,10 @@ static bool length_fits(OnnxExport *e, int64_t length, BestTry *best)
     return false;
 }
 
-/* Finds the number of classes or tokens. If the configuration does not set it, the first dimensions
- * of the file's tensors are tried, largest first, until the model has exactly the file's tensors.
- * If none fits, the message is that of the try with the fewest misfits. */
+/* Finds the number of classes, or of tokens in the vocabulary. If the configuration does not set
+ * it, the first dimensions of the file's tensors are tried, largest first, until the model has
+ * exactly the file's tensors. If none fits, the message is that of the try with the fewest
+ * misfits. */
 static Status find_classes(OnnxExport *e)
 {
     const Config *c = e->model->config;
@@ -150,7 +156,8 @@ static Status add_layer(OnnxExport *e, int index)
     return OK;
 }
 
-/* Adds nodes that convert data as stored to the model's input. */
+/* Adds nodes that compute the model's input from values as the data set stores them: (scale * x -
+ * mean) / std. *x: the stored values, replaced by the model's input. */
 static void add_normalization(OnnxExport *e, OnnxValue *x)
 {
     const DataSet *set = e->model->set;
@@ -184,6 +191,8 @@ static bool fixed_length(const Graph *graph)
     return false;
 }
 
+/* Sets type and shape of an input or output. The number of samples, N, may be any, and in models of
+ * tokens also the length of the sequence, T, unless a layer fixes it. */
 static void describe(const OnnxExport *e, OnnxPort *port, Desc desc)
 {
     const bool tokens = e->model->input.dtype == DTYPE_I32;
@@ -209,8 +218,8 @@ static char *numbers_text(const float *value, int count)
     return all;
 }
 
-/* Adds metadata: the step and, if the model reads normalized data, the scale, mean and deviation to
- * normalize by. */
+/* Adds metadata: the step and, if users of the exported model have to normalize its input, scale,
+ * mean and deviation of the data set, as far as they are known. */
 static void add_texts(OnnxExport *e)
 {
     const DataSet *set = e->model->set;
@@ -222,7 +231,8 @@ static void add_texts(OnnxExport *e)
     add_text(e, "std", numbers_text(set->std, set->stats_count));
 }
 
-/* Makes input k of the loss, after a softmax if one is requested, output k of the file. */
+/* Adds output k of the file: the value that is input k of the loss, after a softmax if one is
+ * requested. */
 static void add_output(OnnxExport *e, OnnxFile *out, int k)
 {
     const Node *loss = &e->graph->node[e->graph->loss_node];
@@ -232,6 +242,7 @@ static void add_output(OnnxExport *e, OnnxFile *out, int k)
         logits = onnx_add(&l, "Softmax", NULL, logits);
         onnx_attr_int(&l, "axis", e->graph->node[loss->in[k]].spec.y.shape.ndim == 4 ? 1 : -1);
     } else if (logits == out->in.value) {
+        /* a copy, because onnx_replace would rename the file's input, too */
         logits = onnx_add(&l, "Identity", NULL, logits);
     }
     onnx_replace(&e->onnx, logits, out->out[k].value);
@@ -310,6 +321,7 @@ Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel
     Status st = stored_open(&e.file, from);
     if (st == OK) st = stored_list(&e.file);
     if (st == OK && model->averages) averaged = stored_use_averages(&e.file);
+    /* only for the status: export reads e.file.meta */
     if (st == OK) st = stored_meta(&e.file, &meta);
     checkpoint_meta_fini(&meta);
     if (st == OK) st = export(&e, out, made);

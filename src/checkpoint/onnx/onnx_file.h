@@ -24,10 +24,11 @@ typedef struct OnnxFile {
     const OnnxGraph *graph;
     OnnxPort in, out[ONNX_LINKS];
     int out_count;
-    /* metadata_props; texts are borrowed */
+    /* metadata_props, [text_count]; borrowed, including the texts */
     int text_count;
     const OnnxText *text;
-    /* A file of more bytes than this stores the values of its tensors separately in OUT.data. */
+    /* If the file would have more bytes than this, tensors of at least 1 KiB have their values in
+     * OUT.data instead. */
     int64_t most;
     /* true: an existing OUT.data may be overwritten or removed (OnnxModel) */
     bool force;
@@ -35,12 +36,13 @@ typedef struct OnnxFile {
     /* fills plain with parameter `param` of the model, in row-major order */
     Status (*get)(void *user, int param, float *plain);
 } OnnxFile;
+/* limit of the format: a message of protocol buffers has less than 2 GiB */
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
 /* Writes path.part, syncs and renames it. If path.data is needed, *external is set to true and
  * path.data is written in the same way before path; ERR_USAGE if path.data exists and force is
- * false. A path.data that is not needed is removed if force is true and path existed. ERR_IO;
- * errors of get. */
+ * false, or if it is no regular file. A path.data that is not needed is removed if force is true
+ * and path existed. ERR_IO; errors of get. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *external);
 
 #endif

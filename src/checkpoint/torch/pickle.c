@@ -5,8 +5,9 @@
  *                              v
  *                      the value that remains is the tree
  *
- * An operation that could run code has no function in `operations`. Every length is compared with
- * the bytes that remain, and PICKLE_VALUES and PICKLE_MEMO bound the number of values. */
+ * No code is run: a call becomes a value of the tree, and operations that no state_dict needs have
+ * no function in `operations`. Every length is compared with the bytes that remain, and
+ * PICKLE_VALUES and PICKLE_MEMO bound the number of values. */
 #include "pickle_machine.h"
 
 #include <string.h>

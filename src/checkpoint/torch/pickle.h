@@ -6,8 +6,8 @@
 
 #include "base.h"
 
-/* Result of a call of a listed name: an ordered dictionary, a call in the tree, or a value whose
- * content is not read. */
+/* Result of a call of a listed name: a dictionary, a call in the tree, or a value whose content is
+ * not read. */
 typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
 typedef struct PickleName {
     /* "torch._utils._rebuild_tensor_v2" */
@@ -57,7 +57,8 @@ typedef struct Pickle {
     PickleValue *value;
     /* index of the tree's root */
     int root;
-    /* true: the pickle was refused for a name or an operation that could run code */
+    /* true: the pickle was refused for a name that is not listed or an operation that no state_dict
+     * needs; either might run code where Python loads it */
     bool foreign;
 } Pickle;
 

@@ -5,6 +5,7 @@
 
 #include "pickle.h"
 
+/* largest number of values in the tree and of entries in the memo */
 enum { PICKLE_VALUES = 1 << 22, PICKLE_MEMO = 1 << 22 };
 
 /* A growing list of indices. */
@@ -25,6 +26,7 @@ typedef struct Machine {
     Indices stack, marks, memo;
     /* number of items that calls have copied so far */
     int64_t copied;
+    /* true once operation STOP has ended the pickle */
     bool stopped;
 } Machine;
 
@@ -41,7 +43,7 @@ Status machine_pop(Machine *m, int *value);
 /* Removes the last mark; the values above it begin at index *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first);
 /* Moves the values from `first` of the stack on into the container below them, which must be of
- * this kind; a container of kind OTHER is not filled, and the values are dropped. */
+ * this kind; if it is of kind OTHER instead, the values are dropped. */
 Status machine_move(Machine *m, int first, PickleKind kind);
 
 /* Read an argument after an operation: bytes, an unsigned number, a line. */

@@ -103,6 +103,7 @@ static void groups_fini(Groups *groups)
     groups->count = 0;
 }
 
+/* Finds the groups with a weight or, if there is none, those with any tensor. */
 static void groups_init(const TorchFile *torch, Groups *groups)
 {
     for (int weights = 1; weights >= 0; --weights) {

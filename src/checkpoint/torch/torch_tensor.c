@@ -238,7 +238,7 @@ static bool read_sizes(const TorchFile *torch, const PickleValue *tuple, int64_t
 }
 
 /* Returns true if a view is lazily conjugated or negated, so that its values differ from the
- * storage's. */
+ * storage's, or if its metadata have an unknown form. */
 static bool is_lazy(const TorchFile *torch, const TorchCall *call)
 {
     const PickleValue *more =

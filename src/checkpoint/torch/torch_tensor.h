@@ -31,8 +31,8 @@ typedef struct TorchCall {
 /* Returns true if the value is a tensor. *call: the call that makes it, inside wrappers such as
  * torch.nn.Parameter. */
 bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call);
-/* Returns true if the tensor has floats and more than one element, unlike counters and losses (one
- * element) and random states (no floats). */
+/* Returns true if the tensor has floats and a dimension other than 1, unlike counters and losses
+ * (one element) and random states (no floats). */
 bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call);
 /* Fills in type, shape, strides and location of the values, which must be within the storage, and
  * verifies the storage's checksum. t->name must be set. ERR_DATA; ERR_IO. */

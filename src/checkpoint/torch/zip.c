@@ -106,7 +106,8 @@ typedef struct Entry {
 } Entry;
 
 /* Replaces fields that are UINT32_MAX by the 64-bit numbers in the extra field with tag 1, which
- * has the replaced fields in the order of `wide`. */
+ * has the replaced fields in the order of `wide`. Returns false if that field is missing or too
+ * short. */
 static bool read_extra64(Entry *e, const uint8_t *extra, uint64_t length)
 {
     uint64_t *const wide[] = {&e->bytes, &e->packed, &e->local};

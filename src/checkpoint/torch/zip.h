@@ -26,16 +26,15 @@ typedef struct Zip {
 
 /* Reads the directory and every member's own header. ERR_DATA: a file that is truncated, or one of
  * several volumes; members that overlap, are outside the file or have the same name; more than 2^21
- * members. Release with
- * zip_close in every case. */
+ * members, or a directory above 256 MiB. Release with zip_close in every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
 /* Returns the member of that name, borrowed, or NULL. */
 ZipMember *zip_find(const Zip *zip, const char *name);
 /* Verifies the member's bytes, once. ERR_DATA: a wrong checksum, or a packed member; ERR_IO. */
 Status zip_check(const Zip *zip, ZipMember *member);
-/* Reads and verifies all bytes of a member; ERR_DATA if they are more than `most`. Owner of *bytes:
- * the caller. */
+/* Reads and verifies all bytes of a member, and appends a zero byte; ERR_DATA if they are more than
+ * `most`. Owner of *bytes: the caller. */
 Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
 
 #endif
