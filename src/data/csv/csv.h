@@ -60,7 +60,7 @@ typedef struct CsvFile {
     /* owned, [width]: for each value the index of its column in the schema; -1: the value is not
      * used */
     int *column;
-    /* offset of the first block that has a record */
+    /* offset in the unpacked file of the first block that has a record, which may be the header */
     int64_t first_block;
 } CsvFile;
 typedef struct CsvBlock {
@@ -70,8 +70,8 @@ typedef struct CsvBlock {
     int file;
     /* offset of the block in the unpacked file */
     int64_t offset;
-    /* first_of_file: at the beginning of its file. cut: the block is one record that is longer than
-     * a block, without its end. */
+    /* first_of_file: true at the beginning of a file. cut: true if the block is the beginning of
+     * one record that is longer than a block. */
     bool first_of_file, cut;
     size_t bytes;
     /* CSV_BUFFER_BYTES bytes; a line break follows the block's bytes */
@@ -94,9 +94,9 @@ static inline bool csv_is_comment(const CsvSchema *schema, const char *at, const
     size_t length = schema->comment ? strlen(schema->comment) : 0;
     return length && (size_t)(end - at) >= length && memcmp(at, schema->comment, length) == 0;
 }
-/* Calls work once for every block, on several threads; blocks are started in order. Returns the
- * failure of the first block that fails. *bytes grows by the bytes of text read; NULL: not
- * counted. */
+/* Calls work once for every block, on several threads; blocks are started in order, and none after
+ * a failure. worker: index of the thread, below `threads`. Returns the failure of the first block
+ * that fails. *bytes grows by the bytes of text read; NULL: not counted. */
 typedef Status CsvBlockWork(void *user, int worker, CsvBlock *block);
 Status csv_for_each_block(const CsvInput *input, int threads, CsvBlockWork *work, void *user,
                           int64_t *bytes);
@@ -145,7 +145,7 @@ typedef struct CsvWord {
     /* the bytes of a word of up to 16 bytes, else two hashes of it */
     uint64_t key[2];
     /* position of the first record with the word: block << 32 | row in the block; after
-     * csv_vocab_assign_ids the word's id */
+     * csv_vocab_assign_ids, or if the vocabulary was read from a data set, the word's id */
     uint64_t first_or_id;
     /* number of occurrences */
     int64_t count;
@@ -177,7 +177,8 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 /* Adds the words of other with their occurrences. false: too many different values. */
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Removes words with fewer than min_count occurrences and gives the others ids from first_id on,
- * sorted by bytes or by first occurrence; then word[0 .. count) is in the order of the ids. */
+ * sorted by bytes (sorted true) or by first occurrence; then word[0 .. count) is in the order of
+ * the ids. */
 void csv_vocab_assign_ids(CsvVocab *vocab, bool sorted, int64_t min_count, uint64_t first_id);
 /* Returns the bytes of the longest word, at least 1. */
 int64_t csv_vocab_longest(const CsvVocab *vocab);
@@ -222,7 +223,8 @@ typedef struct CsvEncoding {
 void csv_encoding_init(CsvEncoding *encoding, const CsvSchema *schema, int vocabs);
 void csv_encoding_fini(CsvEncoding *encoding, int vocabs);
 /* Converts the record that was read last: numbers to dense (a single 1 if the schema has no
- * numbers), one id per category, and the label if the schema has one. ERR_DATA. */
+ * numbers), one id per category, and the label if the schema has one; else label may be NULL.
+ * ERR_DATA. */
 Status csv_convert_record(const CsvReader *reader, const CsvEncoding *encoding, float *dense,
                           uint64_t *ids, int32_t *label);
 

@@ -1,7 +1,7 @@
 /* Imports text tables as data sets, in two passes over the same blocks: the first counts records
  * and finds vocabularies and means; the second writes each record to its row. If the test set is
- * the end of the training files, another pass counts the records before. Files may be larger than
- * memory; vocabularies must fit. Ids and sums follow the order of the blocks, so the number of
+ * the end of the training files, an additional pass counts the records first. Files may be larger
+ * than memory; vocabularies must fit. Ids and sums follow the order of the blocks, so the number of
  * threads changes no byte. */
 #include "csv.h"
 #include "moments.h"
@@ -13,11 +13,11 @@ typedef struct Split {
     CsvInput input;
     /* number of rows in the input files */
     int64_t rows;
-    /* number of blocks in the input files, and capacity of block_row in blocks */
+    /* number of blocks in the input files, and capacity of block_row and moments in blocks */
     int64_t blocks, room;
     /* owned: per block the number of rows; after sum_rows the number of the first row */
     int64_t *block_row;
-    /* owned: for each block, the moments of all columns of numbers */
+    /* owned: moments of the columns of numbers, [blocks][schema->numbers] */
     Moments *moments;
     TableWriter writer;
     TableLayout layout;
@@ -33,7 +33,7 @@ typedef struct Import {
     int64_t test_begin;
     /* bytes of text read in the second pass */
     int64_t bytes;
-    /* protects the results of blocks */
+    /* protects the arrays of a Split in which a scan stores the results of blocks */
     pthread_mutex_t lock;
     /* vocabularies of all threads, one thread after the other; after assign_ids, those of the first
      * thread have the words of all threads */
@@ -47,17 +47,17 @@ typedef struct Import {
 typedef struct Scan {
     Import *import;
     Split *split;
-    /* Values of rows before end_row are added to vocabularies and moments. INT64_MAX: values of all
-     * rows are added, and this pass also counts the rows of each block. */
+    /* Values of rows before end_row are added to vocabularies and moments, unless count_only is
+     * true. INT64_MAX: all rows, and this pass also stores the number of rows of each block. */
     int64_t end_row;
-    /* rows are counted, and no values are added */
+    /* true: no values are added */
     bool count_only;
 } Scan;
 
 /* ---- the first pass ---- */
 
-/* Adds one value to the vocabulary or the moments of one column. position: position of the value's
- * record, for csv_vocab_add. */
+/* Adds value i of the last record read to the vocabulary or the moments of column c, if c has
+ * either. position: position of the record, as in CsvWord.first_or_id. */
 static Status scan_value(const Scan *s, const CsvReader *r, int i, const CsvColumn *c,
                          CsvVocab *vocab, uint64_t position, Moments *moments)
 {
@@ -155,9 +155,9 @@ static Status scan(Import *im, Split *p, int64_t end_row, bool count_only)
 
 /* ---- between the passes ---- */
 
-/* Joins the threads' vocabularies and assigns ids. The fields' ranges of ids follow each other. A
- * range begins with the id of missing values; with a vocabulary, the id of unknown values
- * follows. */
+/* Joins the threads' vocabularies, drops rare words (min_count) and assigns ids. The fields' ranges
+ * of ids follow each other. A range begins with the id of missing values; with a vocabulary, the id
+ * of unknown values follows. With shared or hexadecimal ids the ranges are not used. */
 static Status assign_ids(Import *im)
 {
     const CsvSchema *s = im->schema;
@@ -198,7 +198,7 @@ static void compute_means(Import *im)
     }
 }
 
-/* Writes the schema, and the words of all fields as /vocab/NAME. */
+/* Writes the schema, and the words of each field whose vocabulary is not empty as /vocab/NAME. */
 static herr_t put_encoding(void *user, hid_t file)
 {
     const Import *im = user;
@@ -247,6 +247,7 @@ static void collect_names(Import *im)
         if (c->type == CSV_NUMBER) im->column_name[c->slot] = c->name;
         if (c->type == CSV_CATEGORY) im->field_name[c->slot] = c->name;
     }
+    /* a table without numbers has a column of ones (csv_convert_record) */
     if (s->numbers == 0) im->column_name[0] = "one";
 }
 
@@ -277,20 +278,21 @@ static Status make_layout(Import *im, Split *p, int64_t samples)
 
 /* ---- the second pass ---- */
 
-/* converted rows of one block */
+/* converted rows of one block, owned: dense (rows, columns), ids (rows, fields), labels (rows) */
 typedef struct Rows {
     float *dense;
     uint64_t *ids;
     int32_t *y;
 } Rows;
 
+/* the second pass over the files of a split */
 typedef struct Writing {
     Import *import;
     Split *split;
 } Writing;
 
-/* Writes the `count` rows of a block, which begin with row `first`: rows before test_begin to the
- * training set, the others to the test set. */
+/* Writes the `count` rows of a block, which begin with row `first`, to the set of the split. If the
+ * test set is the end of the training files, rows from test_begin on go to the test set. */
 static Status put_rows(const Writing *w, int64_t first, int64_t count, const Rows *rows)
 {
     const Import *im = w->import;
@@ -348,7 +350,8 @@ static Status write_split(Import *im, Split *p)
 
 /* ---- the import ---- */
 
-/* Finds the row at which the test set begins, if it is the end of the training files. */
+/* Sets test_begin to the row at which the test set begins, if it is the end of the training files,
+ * and otherwise to INT64_MAX. */
 static Status find_test_begin(Import *im)
 {
     const CsvImport *options = im->options;

@@ -200,7 +200,7 @@ static Status assign_by_header(CsvFile *file, const CsvReader *r)
 
 /* Returns the optional column that is missing from records of `width` values; -1: none is missing.
  * If columns have no explicit positions, the optional column is missing if records have exactly one
- * value less than the schema has columns. */
+ * value less than the schema has columns that are not views. */
 static int missing_column(const CsvSchema *s, int width)
 {
     for (int c = 0; c < s->count; ++c) {

@@ -1,6 +1,7 @@
 /* Splits a block into records and values in place, by RFC 4180: inside a quoted value two quotes
  * mean one quote, and separators and line breaks are text. A quote inside a value that does not
- * begin with a quote is refused, since its meaning is unclear. Empty lines are not records. */
+ * begin with a quote is refused, since its meaning is unclear. With `quotes: false` quotes are
+ * text. Empty lines are not records. */
 #include "csv.h"
 
 #include <stdarg.h>

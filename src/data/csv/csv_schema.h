@@ -13,8 +13,8 @@ typedef enum CsvIdRule {
      * the field are for missing and for unknown values */
     CSV_IDS_FIRST,
     CSV_IDS_SORTED,
-    /* hash: CSV_IDS_HASH, in the field's own range of ids; CSV_IDS_HASH_SHARED, in one range that
-     * all fields share */
+    /* hash: CSV_IDS_HASH, in the field's own range of ids, the first of which is for missing
+     * values; CSV_IDS_HASH_SHARED, in one range that all fields share */
     CSV_IDS_HASH,
     CSV_IDS_HASH_SHARED,
     /* bits 0 to 31: the value, of up to 8 hexadecimal digits; bit 32: set if the value is missing;
@@ -31,9 +31,9 @@ typedef struct CsvColumn {
     /* owned */
     char *name;
     CsvType type;
-    /* the column may be missing from files */
+    /* true: the column may be missing from files */
     bool optional;
-    /* index of the value in a record; -1: found by the name in the header */
+    /* index of the value in a record; -1: found by the name in the header, or a view */
     int position;
     /* A column with key `of` is a view: it reads the values of an earlier column. view_of: index of
      * that column. next_view: index of the first view of this column or, if this is a view, of the
@@ -84,7 +84,7 @@ typedef struct CsvSchema {
     int numbers, categories;
     /* number of columns that are not views; a file may have more */
     int file_columns;
-    /* a column has an explicit position (key `at`) */
+    /* true: a column has an explicit position (key `at`) */
     bool has_positions;
     /* size of the range of ids that all fields share; 0: each field has its own */
     uint64_t shared_ids;
@@ -119,15 +119,17 @@ typedef struct CsvImport {
     int test_count;
     double test_share;
     int threads;
-    /* existing files `out` and `test` are replaced */
+    /* true: existing files `out` and `test` are replaced */
     bool force;
 } CsvImport;
-/* Number of records imported, bytes of text read in the second pass, and time of the import. */
+/* Number of records imported to both sets, bytes of unpacked text read in the second pass, and time
+ * of the import. */
 typedef struct CsvResult {
     int64_t records, bytes;
     double seconds;
 } CsvResult;
-/* Imports text tables as one or two data sets. */
+/* Imports text tables as one or two data sets. *result is not set if the outputs may not be
+ * written. */
 Status csv_import(const CsvImport *import, CsvResult *result);
 
 #endif

@@ -5,13 +5,13 @@
  *
  *     bytes of an element (64 bits), number of elements (64 bits), the elements
  *
- * with 0, 0 for an array that is missing. */
+ * with 0, 0 for an array that is missing, empty or of another type, or that cannot be read. */
 #include "csv.h"
 
 #include <string.h>
 #include <xxhash.h>
 
-/* limits of the separate process: processor time and elapsed time */
+/* limits of the separate process in seconds: processor time and elapsed time */
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
 /* A request consists of texts, each followed by a zero byte: the path of a data set, then the names
@@ -99,8 +99,8 @@ static Status stored_request(Stored *s, const char *path, char *input, size_t in
     return st;
 }
 
-/* Returns the next array, borrowed. *each: bytes of an element; 0: the array is missing. *count:
- * number of elements. */
+/* Returns the next array, borrowed. *each: bytes of an element; 0: the array is missing or
+ * unusable. *count: number of elements. */
 static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_t *count)
 {
     uint64_t size[2] = {0};
@@ -192,7 +192,8 @@ static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *c
     return OK;
 }
 
-/* Reads all vocabularies and finds each field's first id, as assign_ids of the import does. */
+/* Reads all vocabularies and finds each field's first id, as assign_ids of the import does.
+ * ERR_DATA: the data set has another number of ids. */
 static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set,
                           CsvEncoding *encoding)
 {

@@ -43,14 +43,14 @@ typedef struct User {
     int gender, occupation;
 } User;
 typedef struct Movies {
-    /* owned: count ratings */
+    /* owned: `count` ratings, sorted by time */
     Rating *rating;
     int64_t count;
     /* users, items: the largest numbers of a user and of a film. has_users, has_items: u.user,
      * u.item were found. */
     int users, items;
     bool has_users, has_items;
-    /* owned: per user; per film a bit set of its genres */
+    /* owned, indexed by number: users; for each film a bit set of its genres */
     User *user;
     uint32_t *genres;
     CsvVocab gender, occupation;
@@ -60,7 +60,7 @@ typedef struct Movies {
     uint64_t first_id[FIELDS + 1];
 } Movies;
 
-/* reads a file line by line and splits lines into parts */
+/* a text file of which one line at a time is split into parts */
 typedef struct Lines {
     const char *path;
     /* owned */

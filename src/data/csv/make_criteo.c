@@ -2,11 +2,12 @@
  * model, so that the best possible result is known. There are 26 fields with as many values as in
  * Kaggle's data set. In a field, the value of rank r (from 1) occurs with a density of r^-a; a
  * fraction of the values is missing. The teacher has a normally distributed weight for each id, for
- * each pair of ids of some neighbouring fields, and for each of the 13 numbers. Their sum, plus a
- * constant with which 25.6 % of the rows are clicks, is the logit of a click's probability p; the
- * label is drawn with p. The attribute best_auc is the AUC of p itself. With drift D each value is
- * replaced by new ones D times between the first and the last row of the training set, each value
- * at its own times. A row follows from its number, the seed, --samples, --drift and --rows. */
+ * each pair of ids of some neighbouring fields, and for each of the 13 numbers, by which it
+ * multiplies the number's centred logarithm. The sum, plus a constant with which 25.6 % of the rows
+ * are clicks, is the logit of a click's probability p; the label is drawn with p. The attribute
+ * best_auc is the AUC of p itself. With drift D each value is replaced by new ones D times between
+ * the first and the last row of the training set, each value at its own times. A row follows from
+ * its number, the seed, --samples, --drift and --rows. */
 #include "table_file.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ typedef struct Maker {
     uint64_t seed;
     /* rows of the training set, the unit of time */
     int64_t samples;
-    /* ids are hashes below this number; 0: ids are the 32 bits of a value with the field above */
+    /* ids are hashes below this number; 0: an id is the 32 bits of a value, bit 32 (set if the
+     * value is missing), and the field from bit 33 on */
     int64_t id_rows;
     /* replacements of a value over all samples */
     double drift;

@@ -70,7 +70,7 @@ static void moments_scale(Moments *m, int exponent)
     m->exponent = exponent;
 }
 
-/* Returns whether two values differ, so that the sums are not 0. */
+/* Returns whether two values differ, so that the sum of squares is not 0. */
 static bool moments_differ(const Moments *m)
 {
     return m->min != m->max;

@@ -20,9 +20,10 @@ typedef struct Moments {
 void moments_add(Moments *m, double x);
 /* Adds the values of `more`. Joining the same parts in the same order gives the same bits. */
 void moments_join(Moments *m, const Moments *more);
+/* Returns the mean; 0 if there is no value. */
 double moments_mean(const Moments *m);
-/* Returns the root of the mean squared difference from the mean, as numpy.std does; 1 if all values
- * are equal, so that dividing by it changes nothing. */
+/* Returns the root of the mean squared difference from the mean, as numpy.std does; 1 if there is
+ * no value or all are equal, so that dividing by it changes nothing. */
 double moments_deviation(const Moments *m);
 
 #endif
