@@ -2,7 +2,7 @@
  * files. While a set is being opened, the parts are separate arrays; then they are copied into one
  * block, in the order
  *
- *     files | arrays [files][stored] | paths, up to a multiple of 8 bytes | segments
+ *     files | arrays [files][stored] | paths, padded to a multiple of 8 bytes | segments
  *
  * The block begins at FieldSet.file, and can be sent to other ranks and processes as it is. */
 #include "fields_private.h"

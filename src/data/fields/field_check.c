@@ -161,7 +161,8 @@ static Status check_values(const FieldSet *f, const FieldVariable *v, int level,
     return OK;
 }
 
-/* Logs how many pixels each class has, and warns of classes that have none. */
+/* Logs how many pixels each class has, and warns of classes that have none. ERR_DATA: no pixel has
+ * a label. */
 static Status report_labels(const Checking *c)
 {
     const FieldSet *f = c->f;

@@ -18,7 +18,8 @@ typedef enum Membership { MEMBER, JOINS, STAYS_OUT } Membership;
 typedef struct LeftOut {
     char *path;
     struct stat state;
-    /* The file is unlike the set: it stays out until it changes. */
+    /* true: the file is unlike the set, and stays out until it changes; false: it was not
+     * complete */
     bool is_misfit;
 } LeftOut;
 

@@ -16,8 +16,10 @@ static const double TIME_MOST = 2e11;
 typedef struct Extra {
     /* dimension along which the channel varies; FIELD_DIMS: it is the same at all pixels */
     FieldDim along;
-    /* `value` returns an angle in turns; the channels are its sine and cosine */
+    /* true: `value` returns an angle in turns; the channels are its sine and cosine */
     bool is_angle;
+    /* needs_time: true if frames must have times that are dates. needs_degrees: true if the
+     * coordinate of dimension `along` must be in degrees. */
     bool needs_time, needs_degrees;
     /* Returns the angle, or the channel's value, at index `at` of the dimension. time: in seconds
      * as in TimeUnits (calendar.h). */
@@ -66,7 +68,7 @@ static double day_turns(const FieldSet *f, const FieldVariable *v, double time, 
     return time / DAY_S - floor(time / DAY_S);
 }
 
-/* Returns mean solar time as a fraction of a day, with any whole number of days added. It is an
+/* Returns mean solar time as a fraction of a day, possibly more than 1 or less than 0. It is an
  * hour later for each 15 degrees to the east. */
 static double local_day_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {

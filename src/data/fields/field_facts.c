@@ -62,8 +62,8 @@ static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t 
                 name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
 }
 
-/* Reads the stored values that mean missing, and rounds them to the array's type, because they are
- * compared with values of that type. */
+/* Reads the stored values that mean missing. For an array of float32 they are rounded to float32,
+ * because they are compared with values of that type. */
 static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     FieldPacking *p = &v->packing;
@@ -236,7 +236,8 @@ static Status read_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
-/* Sets *axis to the coordinate of rows or columns, unless it has one already. */
+/* Sets *axis to the coordinate of rows or columns, unless it has one already or there are more than
+ * FIELD_ROWS values. */
 static Status set_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
                        int64_t count, FieldAxis *axis)
 {

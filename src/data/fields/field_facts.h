@@ -12,19 +12,19 @@
 typedef struct FieldFactsRequest {
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* the variable is static; if it has a dimension of time, its times are not those of the
+    /* true: the variable is static; if it has a dimension of time, its times are not those of the
      * frames */
     bool is_static[FIELD_VARIABLES];
     /* index of the variable that has labels; -1: none has */
     int labels;
     /* roles of a variable: the bit 1 << FieldRole for each */
     uint8_t roles[FIELD_VARIABLES];
-    /* the variable has no rows and columns */
+    /* true: the variable has no rows and columns */
     bool is_scalar[FIELD_VARIABLES];
     /* index of the variable that data.mask names; -1: none */
     int mask;
-    /* the values of static variables and of variables without time are hashed, because they must be
-     * the same in all files of a set */
+    /* true: the values of static variables and of variables without time are hashed, because they
+     * must be the same in all files of a set */
     bool hash_values;
 } FieldFactsRequest;
 
@@ -74,6 +74,7 @@ typedef struct FieldFacts {
     int flags;
     double flag[FIELD_CLASSES];
     char meanings[FIELD_MEANINGS];
+    /* the file's state when it was opened */
     struct stat stat;
     /* hash of how the arrays are stored, as in field_hash_layout */
     uint64_t layout;
@@ -94,7 +95,8 @@ Status field_facts_each(const FieldFactsRequest *request, char *const *path, int
 void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
                       double **times);
 
-/* field_labels.c. Names the first `count` classes by the labels' flags. */
+/* field_labels.c. Names classes 0 to count - 1 by the labels' flags; a class without a flag has its
+ * number as name. */
 void field_labels_name(const FieldFacts *facts, int count, FieldClasses *classes);
 
 #endif

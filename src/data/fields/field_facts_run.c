@@ -68,7 +68,8 @@ static bool axis_is_valid(FieldAxis *axis)
     return axis->count >= 0 && axis->count <= FIELD_ROWS && isolated_bool(&axis->degrees);
 }
 
-/* Checks the facts of a file, of which `bytes` bytes are left in the answer. */
+/* Checks the facts of a file, and ends their texts with a zero byte. bytes: bytes of the answer
+ * from these facts on. */
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
     bool valid = facts->times >= 0 && facts->times <= FIELD_TIMES && facts->flags >= 0 &&

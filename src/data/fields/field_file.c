@@ -1,5 +1,6 @@
-/* Adds a file to a set of fields. All files must have the same variables, dimensions, units and
- * grid; types, packing and storage may differ. */
+/* Adds a file to a set of fields. All files must have the same variables, dimensions, units,
+ * levels, grid and calendar, the same values without time, and the same names of classes; types,
+ * packing and storage may differ. */
 #include "calendar.h"
 #include "field_opening.h"
 

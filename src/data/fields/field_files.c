@@ -1,6 +1,6 @@
 /* Two tables of open files: descriptors for pread, and files of HDF5 with their variables. When a
  * table is full, the file whose last use is longest ago is closed; files that a thread is reading
- * stay open. Files are opened outside of the lock, since that may take milliseconds. */
+ * stay open. Descriptors are opened outside of the lock, since that may take milliseconds. */
 #include "field_files.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ enum {
 typedef struct OpenFile {
     /* -1: a free entry */
     int file, fd;
-    /* a thread is opening it */
+    /* true: a thread is opening it */
     bool opening;
     /* number of threads that are reading it; FieldFiles.uses at its last use */
     int holds;
@@ -68,7 +68,7 @@ FieldFiles *field_files_new(const FieldSet *f)
 
 /* ---- descriptors ---- */
 
-/* Returns the entry of a file that is open; -1: it is not. */
+/* Returns the entry of a file that is open or being opened; -1: it has none. */
 static int find(const FieldFiles *files, int file)
 {
     for (int i = 0; i < files->room; ++i)

@@ -9,8 +9,8 @@ typedef struct FieldFiles FieldFiles;
 FieldFiles *field_files_new(const FieldSet *f);
 void field_files_free(FieldFiles **files);
 /* Opens a file of the set, if it is not open, and keeps it open until field_files_release(*hold).
- * *fd: the file's descriptor. Several threads may call it. ERR_NOINPUT:
- * nothing is held. */
+ * *fd: the file's descriptor. Several threads may call it. ERR_NOINPUT: the file cannot be opened,
+ * and nothing is held. */
 Status field_files_hold(FieldFiles *files, int file, int *fd, int *hold);
 void field_files_release(FieldFiles *files, int hold);
 /* Opens a variable of a file with HDF5, if it is not open. Call under hdf5_lock; *dataset is valid

@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 /* number of samples that are hashed, spread evenly: SAMPLES_MOST, fewer if these have more than
- * BYTES_MOST bytes, but at least SAMPLES_LEAST */
+ * BYTES_MOST bytes, but at least SAMPLES_LEAST, or all samples of a smaller set */
 enum { SAMPLES_MOST = 256, SAMPLES_LEAST = 16, BYTES_MOST = 16 << 20 };
 
 static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel *list, int count)
@@ -20,8 +20,8 @@ static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel
     }
 }
 
-/* Hashes names, units, levels and offsets of all channels, the times of all segments, the classes
- * of labels, and mean and deviation of the targets if they are known. */
+/* Hashes names, units, levels and offsets of all channels, which targets are changes, the times of
+ * all segments, the classes of labels, and mean and deviation of the targets if they are known. */
 static void hash_description(XXH3_state_t *state, const FieldSet *f)
 {
     hash_list(state, f, f->input, f->inputs);

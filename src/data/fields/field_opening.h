@@ -11,7 +11,7 @@ typedef struct Opening {
     DataSet *set;
     FieldSet *f;
     const Config *config;
-    /* entry of data.variables that each variable is made from */
+    /* entry of data.variables that each variable is made from, or `mask` */
     const ConfigVariable *entry[FIELD_VARIABLES];
     /* the entry of a mask that is not in data.variables */
     ConfigVariable mask;

@@ -40,7 +40,7 @@ typedef struct Described {
 
 /* A dimension of the output. */
 typedef struct Axis {
-    /* the source has no name for it */
+    /* true: the source has no name for it */
     bool unnamed;
     Described is;
     /* FieldDim of the axis; -1: the axis is lead */
@@ -67,7 +67,7 @@ struct FieldOutput {
     NetcdfWriter *file;
     /* samples written so far */
     int64_t written;
-    /* frames have times, in the source's units */
+    /* timed: true if frames have times, which are written in `units`, those of the source */
     bool timed;
     TimeUnits units;
     int axes, vars;
@@ -75,7 +75,7 @@ struct FieldOutput {
     OutVar var[FIELD_VARIABLES];
     /* indices of the variables of time and of valid_time in the file; valid_var -1: not written */
     int time_var, valid_var;
-    /* owned: values of one variable of one sample */
+    /* owned: values of one variable of one sample, at all leads */
     float *row;
 };
 
@@ -376,7 +376,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         if (o->var[i].levels > levels) levels = o->var[i].levels;
     o->row = mem_new((size_t)(plan->leads * levels) * pixels * sizeof *o->row);
     if (st == OK && plan->leads > 1) {
-        /* add_leads has appended lead, which must be axis 1. */
+        /* add_leads appends the axis lead, which is then moved to be axis 1. */
         add_leads(o);
         const Axis lead = o->axis[o->axes - 1];
         memmove(&o->axis[2], &o->axis[1], (size_t)(o->axes - 2) * sizeof lead);
@@ -407,8 +407,8 @@ static double time_of(const FieldOutput *o, int64_t frame)
     return o->timed ? (time - o->units.origin) / o->units.unit : (double)frame;
 }
 
-/* Writes the next sample of a target as variable `var` of the file. field: (leads, channels, H,
- * W). */
+/* Writes the next sample of a predicted variable, or of its truth, as variable `var` of the file.
+ * field: (leads, channels, H, W). */
 static Status put_variable(FieldOutput *o, const OutVar *v, int var, const float *field)
 {
     const DataSet *set = o->plan.set;

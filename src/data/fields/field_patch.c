@@ -83,8 +83,9 @@ void data_set_drop_patch(DataSet *set)
 
 /* ---- places ---- */
 
-/* Finds where a patch begins along an axis, in rows of the inputs. *before: number of the patch's
- * first rows of targets that belong to the tile before it. */
+/* Returns where a patch begins along an axis, in rows (or columns) of the inputs: tile number
+ * `tile` of the axis or, in training, a place drawn by key. *before: number of the patch's first
+ * rows of targets that belong to the tile before it. */
 static int64_t begin_of(const FieldPatch *p, int axis, int64_t tile, RngKey key, int64_t *before)
 {
     const int64_t unit = p->input_unit[axis], room = p->whole[axis] - p->size[axis];

@@ -11,7 +11,7 @@ typedef struct FieldPlace {
     FieldWindow input, target;
     int64_t rows_before, columns_before;
 } FieldPlace;
-/* Returns the place of a sample, which in training depends on the epoch. */
+/* Returns the place of a sample; that of a patch in training depends on the epoch. */
 FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample);
 /* Does the same as field_read_variable for a window of rows and columns. */
 Status field_read_window(FieldReader *reader, int variable, int64_t frame,

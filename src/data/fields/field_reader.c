@@ -1,7 +1,8 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
- * normalised in double precision. A frame of a contiguous array is read by one pread, from the
- * first to the last selected level; a patch needs a pread for each level or each row. Chunks are
- * read by chunks/field_chunks.c; all other arrays go through HDF5 under its lock. */
+ * normalised in double precision. A frame of a contiguous array (time, level, row, column) is read
+ * by one pread, from the first to the last selected level; a patch needs a pread for each level or
+ * each row. Chunks are read by chunks/field_chunks.c; all other arrays, and slabs in very many
+ * pieces, go through HDF5 under its lock. */
 #include "../chunks/field_chunks.h"
 #include "field_patch.h"
 
@@ -241,7 +242,7 @@ static void normalise(float *to, const double *from, int64_t n, double mean, dou
 }
 
 /* Reads the inputs to `plane`, in double precision and in the variables' units, and to x, which may
- * be NULL. */
+ * be NULL: normalised, with 0 for missing values, or in the variables' units, with NaN. */
 static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalised, double *plane,
                           float *x)
 {
@@ -256,8 +257,9 @@ static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalis
     return OK;
 }
 
-/* Reads the targets. inputs: planes of the inputs, for targets that are changes; NULL: the inputs
- * that are needed are read here. */
+/* Reads the targets; if `normalised` is false, as values in the variables' units, never as changes.
+ * inputs: planes of the inputs, for targets that are changes; NULL: the inputs that are needed are
+ * read here. */
 static Status fill_targets(FieldReader *r, const FieldPlace *place, bool normalised,
                            const double *inputs, float *target)
 {

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* largest deviation of a distance between frames, as a fraction of the usual distance */
+/* largest deviation of a distance in time from a multiple of the usual distance between frames, as
+ * a fraction of that distance */
 #define STEP_TOLERANCE 1e-3
 
 static int compare_doubles(const void *a, const void *b)
@@ -18,7 +19,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the most frequent distance in time between consecutive frames; 0: there is none. */
+/* Returns the most frequent distance by which times grow from one frame to the next; 0: they never
+ * grow. */
 static double usual_step(const double *times, int64_t frames)
 {
     double *step = mem_new((size_t)(frames > 1 ? frames : 1) * sizeof *step), best = 0;
@@ -148,7 +150,8 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 field_path(f, 0), span);
 }
 
-/* The times that are selected: from `from` up to `to`. before: `to` itself is not selected. */
+/* The times that are selected: from `from` up to `to`. `before` is true if `to` itself is not
+ * selected. */
 typedef struct Span {
     double from, to;
     bool before;

@@ -21,7 +21,7 @@ typedef struct FieldSlab {
     int64_t step[FIELD_DIMS];
     /* number of elements that are read */
     int64_t elements;
-    /* number of columns before the window that are read as well */
+    /* number of columns before the window that are read as well, because whole rows are read */
     int64_t columns_before;
 } FieldSlab;
 
@@ -32,8 +32,8 @@ FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const Field
 int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *bytes);
 /* Returns the offset of piece i, in bytes from the beginning of the array. */
 int64_t field_slab_piece(const FieldSet *f, const FieldSlab *slab, int64_t i);
-/* Unpacks one level of a slab to `to`, (rows, columns) of the window, missing values as NaN.
- * ERR_DATA: a value is infinite. */
+/* Unpacks one level (an index of FieldVariable.level) of a slab to `to`, (rows, columns) of the
+ * window, missing values as NaN. ERR_DATA: a value is infinite. */
 Status field_slab_unpack(const FieldSet *f, const FieldSlab *slab, const void *raw, int level,
                          double *to);
 

@@ -143,7 +143,8 @@ static bool entry_fits(const FieldSet *f, const Entry *e, const FieldStat *row)
     return fabs(e->level - level) <= 1e-6 * fmax(1, fabs(level));
 }
 
-/* Finds the entry of each row, and copies its mean and deviation. */
+/* Finds the entry of each row, and copies its mean and deviation. ERR_DATA: a row has no entry, or
+ * other units. */
 static Status find_rows(const DataSet *set, FieldStats *stats, const char *path, const Node *list)
 {
     const FieldSet *f = &set->field_set;

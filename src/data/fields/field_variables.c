@@ -95,8 +95,8 @@ Status field_opening_variables(Opening *o)
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
 }
 
-/* Adds channels of a role at one offset, given by its index, to a list. constant: only channels
- * that are constant over space are added; false: only the other channels. */
+/* Adds channels of a role at one offset, given by its index, to a list. If `constant` is true, only
+ * channels that are constant over space are added, else only the others. */
 static Status add_channels(const Opening *o, FieldRole role, bool constant, int offset,
                            FieldChannel *list, int *count)
 {

@@ -74,8 +74,8 @@ static bool mask_varies(const FieldSet *f)
     return f->mask >= 0 && !f->variable[f->mask].is_static;
 }
 
-/* Multiplies the weights of pixels by the mask at a frame. ERR_DATA: the mask has a value that is
- * no weight. */
+/* Multiplies the weights of pixels by the mask at a frame, where a missing value counts as 0.
+ * ERR_DATA: the mask has a value that is no weight. */
 static Status multiply_mask(const DataSet *set, FieldReader *reader, int64_t frame, int64_t pixels,
                             double *pixel)
 {

@@ -11,8 +11,8 @@
 /* field_set.c. Returns "time", "level", "rows" or "columns" for a FieldDim. */
 const char *field_dim_name(int dim);
 /* Opens paths, separated by line breaks, as one set of the variables in data.variables. Reads only
- * metadata, coordinates and, if there are several files, variables without time; mean and deviation
- * stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT, ERR_IO. */
+ * metadata, coordinates and, if there are several files, static variables and variables without
+ * time; mean and deviation stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT, ERR_IO. */
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
 /* field_paths.c. Paths of files, owned. field_paths_find finds the files that `paths`, separated by
  * line breaks, names or matches by patterns. key: the configuration key of `paths`, for messages,
@@ -44,7 +44,8 @@ void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t t
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
 /* field_labels.c. field_labels_check checks that the other keys are possible with a target that has
- * labels. When the channels are known, field_labels_set sets the set's classes. ERR_CONFIG. */
+ * labels. When the channels are known, field_labels_set sets the number of the set's classes and
+ * the value that means no label; the names are set by field_labels_name. ERR_CONFIG. */
 Status field_labels_check(const Config *config);
 Status field_labels_set(DataSet *set, const Config *config);
 /* field_extra.c. Returns the kind of extra channels (FieldExtra) with this name, or -1. */
@@ -67,7 +68,8 @@ void field_units_list(DataSet *set);
 Status field_units_check(const DataSet *set, const DataSet *like);
 /* field_weights.c. field_weights_set sets the weights in losses of targets first to end - 1, which
  * are the levels of an entry of data.variables. When rows and the mask are known,
- * field_weights_check checks that they fit the keys, and sets f->latitude_weights. ERR_CONFIG. */
+ * field_weights_check checks that they fit the keys, and sets f->latitude_weights. height, width:
+ * size of the targets. ERR_CONFIG. */
 Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,
                          int end);
 Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width);
@@ -86,13 +88,12 @@ void field_print_text(const DataSet *set, FILE *out);
 void field_print_json(const DataSet *set, Json *json);
 /* field_check.c. Reads all frames of all variables. Warns of gaps, times that fall or repeat,
  * missing values, constant variables and values beyond the range of float32, and counts the labels
- * of each class.
- * ERR_IO; ERR_DATA: a value is infinite or no class, a variable has only missing values, or no
- * pixel has a label. */
+ * of each class. ERR_IO; ERR_DATA: a value is infinite or no class, a level of a variable has only
+ * missing values, or no pixel has a label. */
 Status field_check(const DataSet *set);
 
-/* field_hash.c. Adds the content of a set to a hash: channels, times, and the values of samples
- * that are spread evenly. ERR_IO, ERR_DATA. */
+/* field_hash.c. Adds the content of a set to a hash: channels, times, classes, statistics of the
+ * targets, and the values of samples that are spread evenly. ERR_IO, ERR_DATA. */
 Status field_hash(XXH3_state_t *state, const DataSet *set);
 /* Sets *layout to a hash of how a file's arrays are stored (h5_layout_hash), and sets the offsets
  * of the set's contiguous arrays in this file to the present ones. ERR_NOINPUT, ERR_DATA. */

@@ -26,7 +26,7 @@ typedef struct OpenVar {
     int ndim;
     /* current extent */
     hsize_t dim[NETCDF_DIMS];
-    /* the first dimension is unlimited; index of the first dimension in NetcdfFile.dim */
+    /* grows: true if dimension 0 is unlimited; dim_index: its index in NetcdfFile.dim, or -1 */
     bool grows;
     int dim_index;
 } OpenVar;

@@ -10,7 +10,8 @@ const char *name_in_group(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* Opens the scale that a list refers to, which must be a data set. */
+/* Opens the scale that a list refers to, which must be a data set; *scale stays -1 if the list is
+ * empty. */
 static bool open_one(hid_t dataset, const hvl_t *list, hid_t *scale)
 {
     if (list->len < 1) return true;
