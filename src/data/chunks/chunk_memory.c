@@ -33,6 +33,7 @@ typedef struct Slot {
     /* number of threads that hold the chunk or have claimed it */
     int32_t holds;
     int8_t ring;
+    /* true: the chunk is unpacked; false: it is claimed */
     bool complete;
 } Slot;
 
@@ -180,7 +181,7 @@ static void drop(ChunkMemory *m, uint32_t slot)
     m->spare = slot;
 }
 
-/* Moves the head to the first place. */
+/* Moves the head to the beginning of the ring. */
 static void begin_again(Ring *ring)
 {
     ring->head = ring->begin;
@@ -195,8 +196,9 @@ static void pass(ChunkMemory *m, Ring *ring)
     ring->behind = s->after;
 }
 
-/* Makes a place of `bytes` bytes free at the head of the ring, and a slot; drops the chunks there.
- * False: the ring is too small, or threads hold too many of them. */
+/* Moves the head of the ring to a free place of `bytes` bytes, and makes a slot free; drops the
+ * chunks in its way that nobody holds. False: the ring is too small, or threads hold too many of
+ * its chunks. */
 static bool make_place(ChunkMemory *m, Ring *ring, size_t bytes)
 {
     bool begun_again = false;

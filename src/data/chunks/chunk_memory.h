@@ -44,11 +44,13 @@ typedef enum ChunkAnswer {
 } ChunkAnswer;
 /* A chunk that a thread holds. */
 typedef struct ChunkHeld {
+    /* number of the chunk's slot in the memory, and the bytes of the chunk */
     uint32_t slot;
     void *data;
 } ChunkHeld;
-/* Finds a chunk of `bytes` bytes, or claims a place for it. Older chunks that nobody holds are
- * dropped, in the order in which they were claimed. *held: set for CHUNK_COMPLETE and
+/* Finds a chunk of `bytes` bytes, or claims a place for it. If there is no room, older chunks that
+ * nobody holds are dropped, in the order in which they were claimed. is_static: true for chunks of
+ * static variables, which have a part of their own. *held: set for CHUNK_COMPLETE and
  * CHUNK_CLAIMED. */
 ChunkAnswer chunk_memory_find(ChunkMemory *memory, ChunkKey key, size_t bytes, bool is_static,
                               ChunkHeld *held);

@@ -19,9 +19,10 @@ enum { LOOKS = 1000 };
 
 /* The chunks of one variable in one file. */
 typedef struct Index {
-    /* usable: the array can be read without HDF5. shuffle, deflate: filters of its chunks. */
+    /* usable: true if the array can be read without HDF5. shuffle, deflate: true if its chunks have
+     * this filter. */
     bool usable, shuffle, deflate;
-    /* sizes of a chunk, and numbers of chunks, by dimension */
+    /* sizes of a chunk, and numbers of chunks, by dimension of the array */
     int64_t size[SHAPE_DIMS], grid[SHAPE_DIMS];
     /* elements of a chunk */
     int64_t elements;
@@ -39,7 +40,7 @@ struct FieldChunks {
     /* the memory of chunks; NULL: not made yet. It is `own`, or that of `shared`. */
     _Atomic(ChunkMemory *) memory;
     FieldMemory shared;
-    /* owned; guarded by the mutex */
+    /* owned: memory of this reader alone, or NULL; made under the mutex */
     void *own;
     size_t own_bytes;
     pthread_mutex_t mutex;
@@ -108,8 +109,8 @@ void field_chunks_free(FieldChunks **chunks)
 
 /* ---- finding chunks ---- */
 
-/* Finds all chunks, which have `unpacked` bytes when unpacked; false: a chunk is not stored, a
- * filter was skipped for it, or this HDF5 is older than 1.10.5. */
+/* Finds all chunks, which have `unpacked` bytes when unpacked; false: a chunk is not stored, has an
+ * impossible size, or a filter was skipped for it, or this HDF5 is older than 1.10.5. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)
@@ -206,7 +207,7 @@ static void swap_bytes(uint8_t *data, int64_t elements, size_t each)
         }
 }
 
-/* Reads and unpacks a chunk to `data`, of `bytes` bytes. */
+/* Reads and unpacks a chunk to `data`, of `bytes` bytes, in this machine's byte order. */
 static Status read_chunk(const FieldChunks *c, const Index *index, const ChunkKey *key,
                          uint8_t *data, size_t bytes)
 {
@@ -234,8 +235,8 @@ static Status read_chunk(const FieldChunks *c, const Index *index, const ChunkKe
     return st;
 }
 
-/* A chunk that a thread uses: held in the memory of chunks, or owned by the thread because it had
- * no place there. */
+/* A chunk that a thread uses: held in the memory of chunks (own is NULL), or owned by the thread
+ * because it had no place there. held.data are its values in both cases. */
 typedef struct Unpacked {
     ChunkMemory *memory;
     ChunkHeld held;
