@@ -6,8 +6,8 @@
 
 typedef struct Fit {
     TextList missing, sizes, surplus;
-    /* true if no tensor that was added has a larger dimension, or another number of dimensions, in
-     * the file than in the model */
+    /* false: a tensor of another size has, in the file, a larger dimension than in the model or
+     * another number of dimensions */
     bool none_larger;
     /* owned: "conv1: 8", name and channels of the first layer with fewer channels in the file; NULL
      * if there is none */

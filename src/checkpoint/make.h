@@ -14,7 +14,7 @@ typedef struct CheckpointSource {
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
 /* Writes a checkpoint. Returns errors of checkpoint_save and of read; after an error the file at
- * path is unchanged. Not collective. */
+ * path is unchanged, unless only the sync of its folder failed. Not collective. */
 Status checkpoint_make(const char *path, const CheckpointMeta *meta,
                        const CheckpointSource *source);
 

@@ -69,7 +69,7 @@ static void unpack(const void *input, size_t input_bytes, FILE *answer)
     (void)input_bytes;
     memcpy(&count, input, sizeof count);
     float *plain = mem_new((size_t)count * sizeof *plain);
-    /* unused: H5Dopen2 fails at an external link */
+    /* not used: at an external link H5Dopen2 fails, and the answer stays empty */
     bool is_external;
     hdf5_lock();
     hid_t access = file_access(), inside = hdf5_access_without_links(&is_external);

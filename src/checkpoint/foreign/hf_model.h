@@ -27,7 +27,7 @@ typedef struct HfModel {
  * with hf_model_fini in every case. */
 Status hf_model_read(HfModel *model, HfFields *fields, const Family *family);
 void hf_model_fini(HfModel *model);
-/* Returns true if weft has the description's model type. */
+/* Returns true if weft has the description's model type or, if it names none, its architecture. */
 bool hf_model_known(HfFields *fields);
 
 /* Reads model.rope_scaling, from rope_scaling or rope_parameters, and model.rotary_base, the base

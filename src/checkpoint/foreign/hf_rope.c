@@ -105,7 +105,7 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
         TRY(truth ? hf_check_kind(f, field, HF_BOOL) : hf_number(f, field, &number));
         if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
             return hf_refuse(f, field, "expected at least 1");
-        /* a member that is 0 means the default */
+        /* a member that is 0 counts as absent */
         if (number == 0) continue;
         fprintf(out, ", %s: %s", s->member[i].name, field->value);
     }
