@@ -7,7 +7,8 @@
  * at its end, so the chunks that are dropped are those that were claimed first; places that threads
  * hold are passed over. Epochs that are shuffled by chunks read one window of chunks after the
  * other, so this order is as good as the order of last use. Static chunks, which all samples need,
- * have a ring that is large enough for all of them.
+ * have a ring of their own, which has room for all of them unless they are very large
+ * (field_memory.c).
  *
  * Slots are numbered from 1 and places are offsets, because processes map the memory at different
  * addresses. A mutex guards everything but the data of claimed and held chunks. If a process ends

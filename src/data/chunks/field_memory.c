@@ -1,6 +1,6 @@
 /* Sizes of the memory in which readers keep the unpacked chunks of a set. A set whose chunks take
  * at most KEPT_BYTES is kept whole. Of a larger one KEPT_BYTES are kept if its chunks have several
- * frames each; this is enough for two windows of the order in which its samples are shuffled
+ * frames each; this is about two windows of the order in which its samples are shuffled
  * (sampler.c). A chunk of one frame is seldom used twice in a short time, so then KEPT_SINGLE_BYTES
  * are kept for each rank, besides static variables. Static variables of a larger set have up to
  * half of KEPT_BYTES. */

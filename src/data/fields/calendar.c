@@ -174,8 +174,8 @@ bool time_units_like(const char *units)
     return since && since > units;
 }
 
-/* Reads the clock time and the zone that may follow a date, "06:30:15.5 +01:00", as seconds since
- * the date began in UTC. Returns false for any other text. */
+/* Reads the clock time and the zone that may follow a date, "06:30:15.5 +01:00", as seconds from
+ * the beginning of the date in UTC. Returns false for any other text. */
 static bool clock_read(const char *text, double *seconds)
 {
     int used = 0, hour = 0, minute = 0, sign;

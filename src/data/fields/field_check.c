@@ -82,7 +82,8 @@ static Status count_labels(Checking *c, int64_t frame)
     return st;
 }
 
-/* Checks one frame of a variable: frame number i, counted over all variables. */
+/* Reads frame number i, counted through the frames of one variable after the other, and adds its
+ * values to the results. */
 static Status check_frame(void *user, int worker, int64_t i)
 {
     Checking *c = user;

@@ -17,7 +17,7 @@ int field_find_file(const FieldSet *f, int64_t frame)
     return index_at_most(&f->file[0].first, sizeof *f->file, f->files, frame);
 }
 
-/* Opens the files of all paths. */
+/* Reads the facts of the files of all paths and adds the files to the set. */
 static Status open_files(Opening *o)
 {
     FieldSet *f = o->f;

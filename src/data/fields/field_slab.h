@@ -25,7 +25,8 @@ typedef struct FieldSlab {
     int64_t columns_before;
 } FieldSlab;
 
-/* Finds the slab of a variable at a frame of the set; static variables have one frame. */
+/* Finds the slab of a variable at a frame of the set or, if the variable is static, at its first
+ * time, whatever `frame` is. */
 FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldWindow *window);
 /* Returns the number of pieces, that is ranges of bytes without gaps, that the slab has in a
  * contiguous array; *bytes: bytes of each piece. */

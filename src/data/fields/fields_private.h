@@ -24,16 +24,19 @@ typedef struct FieldPaths {
 } FieldPaths;
 Status field_paths_find(FieldPaths *list, const char *paths, const char *key);
 void field_paths_free(FieldPaths *list);
-/* field_set.c. Checks that a file can be opened and has all variables. ERR_DATA, ERR_NOINPUT. */
+/* field_set.c. Checks that a file can be opened and has all variables. ERR_DATA, ERR_NOINPUT,
+ * ERR_IO. */
 Status field_file_check(const Config *config, const char *path);
-/* Checks that two files can be members of one set. ERR_DATA: path is unlike first; ERR_NOINPUT. */
+/* Checks that two files can be members of one set. ERR_DATA: path is unlike first, or damaged;
+ * ERR_NOINPUT, ERR_IO. */
 Status field_files_compare(const Config *config, const char *first, const char *path);
 /* field_block.c. While a set is opened, its files, arrays, paths and segments are separate arrays.
  * field_block_make joins them into one block; field_block_drop_parts frees them instead. */
 void field_block_make(FieldSet *f);
 void field_block_drop_parts(FieldSet *f);
 /* field_samples.c. Finds segments, the offsets of data.window in frames, and samples. times: of all
- * frames, in seconds; NULL: frames have no times. ERR_CONFIG; ERR_DATA: there is no sample. */
+ * frames, in seconds; NULL: frames have no times. ERR_CONFIG; ERR_DATA: there is no sample, or
+ * times have too many gaps. */
 Status field_samples_find(DataSet *set, const Config *config, const double *times);
 /* field_set.c. Sets the sizes of inputs and targets of a sample. */
 void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t target_height,
