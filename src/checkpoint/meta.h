@@ -43,9 +43,9 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta);
 const char *meta_get_state(hid_t root, CheckpointMeta *meta);
 const char *meta_get_input(hid_t root, CheckpointMeta *meta);
 /* Reads all attributes of a checkpoint's root. ERR_DATA names the first that is missing or damaged,
- * except for best_metric_of, init_from and the attributes that identify the data (data_train,
- * data_test, data_tokenizer, data_ids, data_columns): without them the fields stay unknown. *meta
- * then owns nothing. */
+ * except for skipped (with the loss scale), best_metric_of, init_from and the attributes that
+ * identify the data (data_train, data_test, data_tokenizer, data_ids, data_columns): without them
+ * the fields stay unknown. *meta then owns nothing. */
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta);
 
 #endif
