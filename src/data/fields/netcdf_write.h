@@ -72,8 +72,8 @@ Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force,
 Status netcdf_write(NetcdfWriter *writer, int var, int64_t first, int64_t count,
                     const void *values);
 /* netcdf_finish makes all variables of an unlimited dimension equally long, syncs, and renames the
- * file to out. If it fails, and in netcdf_drop, out.part is removed and an earlier out stays. Both
- * free the writer; netcdf_drop accepts NULL. */
+ * file to out. If it fails, and in netcdf_drop, out.part is removed and an earlier out stays (not
+ * if only the sync of its folder fails). Both free the writer; netcdf_drop accepts NULL. */
 Status netcdf_finish(NetcdfWriter **writer);
 void netcdf_drop(NetcdfWriter **writer);
 
