@@ -305,7 +305,8 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     if (!missing && meta->step < 0) missing = "step";
     if (!missing) missing = get_position(root, meta);
     if (!missing && !attr_real(root, "best_metric", &meta->best_metric)) missing = "best_metric";
-    bool scaled = !missing && attr_int(root, "skipped", &meta->skipped);
+    const bool scaled = !missing && H5Aexists(root, "skipped") > 0;
+    if (scaled && !attr_int(root, "skipped", &meta->skipped)) missing = "skipped";
     if (scaled && !attr_int(root, "loss_scale_good", &meta->loss_scale_good))
         missing = "loss_scale_good";
     if (scaled && !attr_real(root, "loss_scale", &meta->loss_scale)) missing = "loss_scale";

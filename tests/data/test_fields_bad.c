@@ -236,6 +236,8 @@ static void between_files(void)
 static void times(void)
 {
     refused(file_make("t.nc", (Wrong){.calendar = "lunar"}), good_variables, "t.nc", "lunar");
+    refused(file_make("gap.nc", (Wrong){.time_units = "days since 1582-10-10"}), good_variables,
+            "gap.nc", "no date of its calendar");
     refused(file_make("t.nc", (Wrong){.time_units = "months since 2001-01-01"}), good_variables,
             "t.nc", "months since");
     refused(file_make("t.nc", (Wrong){.time_units = "days since 2001-02-30"}), good_variables,

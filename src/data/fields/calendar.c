@@ -30,6 +30,13 @@ static bool before_gregorian(Date d)
     return d.day < FIRST_GREGORIAN_DAY;
 }
 
+/* True for 1582-10-05 to 1582-10-14, which the standard calendar does not have. */
+static bool is_left_out(Calendar calendar, Date d)
+{
+    return calendar == CALENDAR_STANDARD && d.year == FIRST_GREGORIAN_YEAR &&
+           d.month == FIRST_GREGORIAN_MONTH && d.day > 4 && d.day < FIRST_GREGORIAN_DAY;
+}
+
 /* Returns the number of days of a month; month: 1 to 12. */
 static int month_days(Calendar calendar, int year, int month)
 {
@@ -207,7 +214,8 @@ bool time_read(Calendar calendar, const char *text, double *begin, double *end)
     int used = 0;
     if (sscanf(text, "%5d-%2d-%2d%n", &d.year, &d.month, &d.day, &used) != 3 || d.year < -9999 ||
         d.year > 9999 || d.month < 1 || d.month > 12 || d.day < 1 ||
-        d.day > month_days(calendar, d.year, d.month) || !clock_read(text + used, &clock))
+        d.day > month_days(calendar, d.year, d.month) || is_left_out(calendar, d) ||
+        !clock_read(text + used, &clock))
         return false;
     *begin = (double)day_number(calendar, d) * 86400.0 + clock;
     *end = text[used] ? *begin : *begin + 86400;
