@@ -233,7 +233,7 @@ Status json_scan_real(JsonScan *s, double *value)
     size_t length = word_length(s);
     *value = 0;
     if (length <= NUMBER_CHARS) memcpy(text, s->at, length);
-    if (!is_number(text)) return json_scan_fail(s, "expected a number");
+    if (!is_number(text)) return json_scan_fail(s, "expected a number of at most 127 characters");
     *value = strtod(text, NULL);
     if (!isfinite(*value)) return json_scan_fail(s, "a number is too large");
     s->at += length;
@@ -278,5 +278,5 @@ Status json_scan_skip(JsonScan *s)
 Status json_scan_end(JsonScan *s)
 {
     skip_blanks(s);
-    return s->at == s->end ? OK : json_scan_fail(s, "something follows its end");
+    return s->at == s->end ? OK : json_scan_fail(s, "text follows the end of the value");
 }

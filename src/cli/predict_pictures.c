@@ -92,8 +92,8 @@ static Status read_picture(Pictures *p, const char *path)
     if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
     if (st == OK && p->predict->boxes && !p->predict->set.turned && head.orientation != 1)
         log_info(
-            "%s: its EXIF orientation, %d, is not applied, as in the training: boxes are those "
-            "of the picture as it is stored",
+            "%s: its EXIF orientation, %d, is not applied, because the import of the training set "
+            "applied none: boxes are in pixels of the picture as it is stored",
             path, head.orientation);
     mem_free(&bytes);
     return st;
@@ -144,7 +144,7 @@ static Status predict_all(Pictures *p, int count, char *const *paths)
     }
     TRY(predict_batch(p));
     if (p->unreadable == 0) return OK;
-    return fail(p->status, "%d of %d pictures could not be read", p->unreadable, count);
+    return fail(p->status, "%d of %d files could not be read", p->unreadable, count);
 }
 
 Status predict_pictures(Predict *predict, int count, char *const *paths)

@@ -352,7 +352,7 @@ static const char *flag_fault(const Verb *v, const Flag *f)
                                    [FLAG_CHOICE] = sizeof(int),    [FLAG_LIST] = sizeof(FlagList)};
     const bool number = f->kind == FLAG_WHOLE || f->kind == FLAG_NUMBER;
     return f->name[0] != '-'                                  ? "the name does not begin with -"
-           : flag_find(v, f->name) != f                       ? "the name is there twice"
+           : flag_find(v, f->name) != f                       ? "the name is used twice"
            : !f->help || !*f->help                            ? ".help is not given"
            : f->offset + bytes[f->kind] > v->options_bytes    ? "its field is outside the options"
            : (f->value == NULL) != (f->kind == FLAG_SWITCH)   ? ".value is for all but switches"

@@ -35,7 +35,8 @@ typedef struct LineKind {
 } LineKind;
 static const LineKind line_kinds[] = {
     {"CPU kernels:", SEVERITY_FATAL,
-     "train.cpu=SET with one that all processors have, or nodes of one kind (sbatch -C)"},
+     "train.cpu=avx2, or another set that all processors have, or nodes of one kind (sbatch "
+     "-C)"},
     {"CUDA", SEVERITY_WARN, "nodes of one kind (sbatch -C), one driver on all"},
     {"", SEVERITY_FATAL, "one version on all nodes: module list; echo $LD_LIBRARY_PATH"},
 };
@@ -155,7 +156,7 @@ static void judge_files(const Check *check, const Allocation *a, const void *all
                 report_add_rank(report, i == 0 ? SEVERITY_FATAL : SEVERITY_WARN, r,
                                 i == 0 ? "one program on all nodes, by the same path"
                                        : "one version on all nodes: ldd, module list",
-                                "%s is another file than on %s ranks", name, share);
+                                "%s differs from the file on %s ranks", name, share);
         }
     }
 }

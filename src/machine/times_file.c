@@ -186,7 +186,7 @@ static Status read_operation(const Reader *r, const Node *n)
         time.has[part] = true;
     }
     if (!time.key) return fail_at(r, n, "`key` is missing");
-    if (machine_find(r->machine, time.key)) return fail_at(r, n, "this operation is there twice");
+    if (machine_find(r->machine, time.key)) return fail_at(r, n, "this operation is listed twice");
     machine_add(r->machine, &time);
     return OK;
 }

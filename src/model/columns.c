@@ -13,8 +13,9 @@ static int build(Graph *graph, const Config *config)
     const int64_t layers = config->model.depth > 0 ? config->model.depth : LAYERS;
     const char *act = activation_layer(config);
     if (norm != FIELD_NORM_NONE && norm != FIELD_NORM_LAYER) {
-        fail(ERR_CONFIG, "columns: each is computed by itself, without the others' means: set "
-                         "model.norm to layer or none");
+        fail(ERR_CONFIG,
+             "columns: set model.norm to layer or none: other norms take means over several "
+             "columns, which are computed independently");
         return GRAPH_FAILED;
     }
     int x = graph_add(graph, "pixels_to_tokens", "tokens", (int[]){NODE_INPUT}, 1, NULL);

@@ -135,7 +135,8 @@ static Status read_schedule(JsonScan *scan, LedgerSchedule *schedule)
     TRY(read_numbers(scan, number, 3, schedule));
     if (!(stages >= 1 && stages <= SHAPE_MAX && chunks >= 1 && chunks <= SHAPE_MAX && micros >= 1 &&
           micros <= SHAPE_MAX && 3 * stages * chunks == schedule->costs))
-        return json_scan_fail(scan, "the numbers of the schedule do not belong together");
+        return json_scan_fail(scan, "a schedule needs stages, chunks and micros from 1 to 1048576, "
+                                    "and three costs for each chunk of each stage");
     schedule->shape = (ScheduleShape){(int)stages, (int)chunks, (int)micros};
     return OK;
 }

@@ -19,7 +19,7 @@ static Status read_places(int *map, int ranks, const char *path, const Node *roo
         TRY(value_whole(path, root->item[r], 0, ranks - 1, &map[r]));
         for (int k = 0; k < r; ++k)
             if (map[k] == map[r])
-                return value_fail(path, root->item[r], "process %d is there twice", map[r]);
+                return value_fail(path, root->item[r], "process %d is listed twice", map[r]);
     }
     return map[0] == 0 ? OK
                        : value_fail(path, root->item[0],

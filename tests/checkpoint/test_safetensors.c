@@ -85,7 +85,7 @@ static void malformed(void)
     refused("[]", 8, "does not begin with '{'");
     refused(A(",\"__metadata__\":{},\"__metadata__\":{}"), 8, "two __metadata__");
     refused(" " A(""), 8, "does not begin with '{'");
-    refused(A("") "x", 8, "something follows its end");
+    refused(A("") "x", 8, "text follows the end of the value");
     refused("{}", 0, "holds no tensor");
     refused("{\"a", 0, "does not end");
     refused("{\"\\q\":1}", 0, "a text has a control character or a bad escape");

@@ -41,7 +41,7 @@ cp "$library" lib
 echo "another build" >>"lib/$(basename "$library")"
 check 0 'libyaml' timeout 100 mpirun -n $((4 * cores)) "$WEFT" doctor own : -n 1 env LD_LIBRARY_PATH="$PWD/lib" "$WEFT" doctor own
 says warn "cores .* $((4 * cores + 1)) ranks with $((4 * cores + 1)) threads share $cores cores? and take turns"
-says warn "libraries +rank $((4 * cores)) on .*: libyaml[^ ]* is another file than on most ranks; try: one version on all nodes"
+says warn "libraries +rank $((4 * cores)) on .*: libyaml[^ ]* differs from the file on most ranks; try: one version on all nodes"
 
 # ranks on one core of many; a busy core
 sh -c 'exec taskset -c 0 sh -c "while :; do :; done"' &

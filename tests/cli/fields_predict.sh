@@ -67,7 +67,7 @@ profiles='data.variables={inputs: [profile], targets: [tendency]}'
 check 0 '' "$WEFT" train c.yaml run.name=p "$profiles" 'data.window={}' train.steps=1
 check 0 'wrote p.nc: 12 samples, 1 lead' "$WEFT" predict c.yaml run.name=p "$profiles" 'data.window={}' -o p.nc
 check 0 'time x level 3;' "$WEFT" data info p.nc 'data.variables={inputs: [tendency], targets: [{name: tendency, levels: [500]}]}' 'data.window={targets: [1]}'
-check 78 'each is computed by itself' "$WEFT" plan c.yaml model.norm=batch
+check 78 'set model.norm to layer or none' "$WEFT" plan c.yaml model.norm=batch
 plan() { "$WEFT" plan f.yaml model.layers=1 model.name=unet 'model.channels=[8]' "$@"; }
 check 78 'model.film needs channels that are constant over space' plan model.film=4
 check 78 'heads (3) must divide the width (8)' plan model.attention=3

@@ -30,7 +30,7 @@ cat >good.json <<'END'
 END
 check 65 "no image has a box of category 5, 'yak'" "$WEFT" data import coco photos good.json -o a.h5
 holds "no file stays" test ! -e a.h5
-check 0 "wrote a.h5: 3 pictures, 5 boxes of 3 classes; 1 around crowds; 1 without area; 1 there twice" \
+check 0 "wrote a.h5: 3 pictures, 5 boxes of 3 classes; 1 around crowds; 1 without area; 1 listed twice" \
     "$WEFT" data import coco photos good.json -o a.h5 --allow-empty
 check 0 "boxes data set, 3 samples" "$WEFT" data info a.h5
 holds "the files are stored" grep -qF '/x_bytes' out

@@ -109,7 +109,7 @@ check 64 '--zoom needs --draw' predict photos/plain.jpg --zoom 2
 
 # Pictures and options that are refused.
 head -c 300 photos/plain.jpg >cut.jpg
-check 65 '2 of 3 pictures could not be read' predict cut.jpg photos/plain.jpg none.jpg --draw some
+check 65 '2 of 3 files could not be read' predict cut.jpg photos/plain.jpg none.jpg --draw some
 holds 'the other is drawn' test "$(ls some)" = plain.png
 holds 'both are named' test "$(grep -c '^weft: error: \(cut\|none\).jpg' err)" = 2
 check 66 'none.jpg' predict none.jpg

@@ -37,7 +37,7 @@ stop_mpirun || true
 start cut
 "$cluster/hosts.sh" cut n2
 begin=$SECONDS
-holds "a host that is cut off is named" named cut "nothing has been heard of n2 for"
+holds "a host that is cut off is named" named cut "no message has arrived from n2 for"
 holds "its ranks end, and the others" soon nobody_on n1
 holds "on both sides" soon nobody_on n2
 holds "within 90 s, not $((SECONDS - begin))" [ $((SECONDS - begin)) -le 90 ]
@@ -58,7 +58,7 @@ holds "and the run ends as asked, not with $code" [ $code = 75 ]
 start dead
 "$cluster/hosts.sh" cut n2 # so that no message about its end arrives
 "$cluster/hosts.sh" kill n2
-holds "a host that dies is named" named dead "nothing has been heard of n2 for"
+holds "a host that dies is named" named dead "no message has arrived from n2 for"
 holds "and the others' ranks end" soon nobody_on n1
 stop_mpirun || true
 finish

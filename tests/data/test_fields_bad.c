@@ -193,9 +193,10 @@ static void extra(void)
     refused(path, "data.variables={inputs: [h], extra: [{name: row, levels: [1]}], targets: [h]}",
             "row is an extra channel", "no levels");
     refused(path, "data.variables={inputs: [h], extra: [latitude], targets: [h]}",
-            "extra.nc: the extra channel latitude needs the latitudes", "take row");
+            "extra.nc: the extra channel latitude needs the latitudes", "use the extra channel row");
     refused(path, "data.variables={inputs: [h], extra: [local_hour], targets: [h]}",
-            "extra.nc: the extra channel local_hour needs the longitudes", "take column");
+            "extra.nc: the extra channel local_hour needs the longitudes",
+            "use the extra channel column");
     refused(path, "data.variables={inputs: [h], scalars: [u], targets: [h]}",
             "extra.nc: u has rows, so it is no scalar", "inputs");
     path = file_make("extra.nc", (Wrong){.no_time = true});

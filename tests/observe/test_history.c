@@ -166,7 +166,7 @@ static void errors(void)
                {"{\"rank\":[1]}\n", "line 1 of "},
                {"{\"memory\":{\"rank\":-1}}\n", "-1 is no rank"},
                {"{\"schedule\":{\"stages\":2,\"chunks\":1,\"micros\":1,\"cost\":[1]}}\n",
-                "do not belong together"}};
+                "three costs for each chunk"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
         LedgerHistory h;
         begin(row[i].text, NULL);

@@ -83,7 +83,7 @@ static void dies(void)
 {
     pid_t launcher = getppid();
     if (fork() == 0) {
-        until_said("has been gone");
+        until_said("has been dead");
         kill(launcher, SIGCONT);
         _exit(0);
     }
@@ -220,7 +220,7 @@ static const Case cases[] = {
      300,
      /* mpirun's exit code for a killed rank */
      128 + SIGKILL,
-     {"rank 1 on ", "has been gone for ", "a message (7) of rank 1"},
+     {"rank 1 on ", "has been dead for ", "a message (7) of rank 1"},
      "stopped"},
     {"behind",
      behind,

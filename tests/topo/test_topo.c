@@ -308,7 +308,7 @@ static void test_files(void)
     mem_free(&map);
     CHECK_FAILS(places_read(&map, 4, map_path), ERR_CONFIG, "a process for each of 4 ranks");
     write_text(map_path, "[0, 1, 1]");
-    CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "process 1 is there twice");
+    CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "process 1 is listed twice");
     write_text(map_path, "[1, 0, 2]");
     CHECK_FAILS(places_read(&map, 3, map_path), ERR_CONFIG, "process 0 must play rank 0");
     unlink(topo_path_);

@@ -413,7 +413,7 @@ static Status run(Machine *m)
         ++m->at;
         TRY(o->run(m, o->argument));
     }
-    return m->at == m->end ? OK : machine_refuse(m, "something follows its end");
+    return m->at == m->end ? OK : machine_refuse(m, "bytes follow its end");
 }
 
 Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,

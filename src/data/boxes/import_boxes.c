@@ -99,7 +99,7 @@ static void report(void *user, int64_t samples, int64_t left_out, const char *or
     for (int64_t k = 0; k < set->labels; ++k) labels += !set->label[k].left_out;
     add_count(text, sizeof text, set->crowds, "around crowds");
     add_count(text, sizeof text, set->without_area, "without area");
-    add_count(text, sizeof text, set->duplicates, "there twice");
+    add_count(text, sizeof text, set->duplicates, "listed twice");
     add_count(text, sizeof text, set->left_out, "boxes left out");
     add_count(text, sizeof text, left_out, "pictures left out");
     log_info("wrote %s: %lld pictures, %lld boxes of %lld classes%s%s", set->import->out,

@@ -130,7 +130,8 @@ static void warn_of_times(const FieldSet *f)
         else
             log_warn("%s: times fall or repeat: %s follows %s", path, b, a);
     }
-    if (breaks > named) log_warn("%s: and %d more gaps", field_path(f, 0), breaks - named);
+    if (breaks > named)
+        log_warn("%s: and %d more gaps or repeated times", field_path(f, 0), breaks - named);
 }
 
 static const char *level_text(const FieldVariable *v, int level, char text[FIELD_NAME + 40])

@@ -142,7 +142,8 @@ static Status check_degrees(const DataSet *set, const FieldVariable *v, bool row
     return fail(
         ERR_DATA,
         "%s: the extra channel %s needs the %s of the %s, and the inputs have no coordinate "
-        "of one dimension in %s: take %s, or list a variable under static",
+        "of one dimension in %s: use the extra channel %s, or list a variable that has them under "
+        "data.variables.static",
         set->path, v->name, rows ? "latitudes" : "longitudes", rows ? "rows" : "columns",
         rows ? "degrees_north" : "degrees_east", rows ? "row" : "column");
 }

@@ -151,7 +151,7 @@ static void print_segments(const FieldSet *f, FILE *out)
         if (i + 1 == f->segments || f->step_s == 0) continue;
         const double gap = f->segment[i + 1].start - s->start - (double)(s->frames - 1) * f->step_s;
         if (gap > 0)
-            fprintf(out, "    gap of %g steps after %s\n", gap / f->step_s, to);
+            fprintf(out, "    the next frame is %g steps after %s\n", gap / f->step_s, to);
         else
             fprintf(out, "    times begin again after %s\n", to);
     }

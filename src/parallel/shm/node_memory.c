@@ -40,5 +40,5 @@ void *node_memory_at(const NodeMemory *memory)
 void node_memory_check(void *memory)
 {
     const NodeMemory *m = memory;
-    shm_segments_abort_if_peer_ended(&m->shared, "waiting for a chunk of fields");
+    shm_segments_abort_if_peer_ended(&m->shared, "waiting for node memory");
 }

@@ -214,7 +214,7 @@ static void check_processes(Watchdog *w, double now_s)
             world_abort(code);
             _exit(code);
         }
-        end_for_rank(w, r, "has been gone", times->dead_s);
+        end_for_rank(w, r, "has been dead", times->dead_s);
     }
 }
 
@@ -234,9 +234,10 @@ static void check_nodes(Watchdog *w, double now_s)
         char why[256];
         w->silence_reported[i] = link->length > 0 && silent_s >= named_s;
         if (!w->silence_reported[i]) continue;
-        snprintf(why, sizeof why,
-                 "nothing has been heard of %s for %.0f s: the host is dead, or its network is cut",
-                 w->host[i], silent_s);
+        snprintf(
+            why, sizeof why,
+            "no message has arrived from %s for %.0f s: the host is dead, or its network is cut",
+            w->host[i], silent_s);
         if (silent_s >= end_s) end_job(w, why);
         if (!reported) log_warn("%s", why);
     }
