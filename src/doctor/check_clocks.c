@@ -17,9 +17,9 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Measures on the first node by how many seconds another node's clock is ahead, and sends it the
- * result. In the fastest of several round trips, the other node is assumed to have read its clock
- * in the middle (Cristian 1989). */
+/* Runs on the first node: measures by how many seconds the clock of another node, with number
+ * `rank` in comm, is ahead, and sends that node the result. In the fastest of several round trips,
+ * the other node is assumed to have read its clock in the middle (Cristian 1989). */
 static void measure_offset(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
@@ -77,8 +77,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
         if (is_node_leader(a, r)) ahead[nodes++] = clock[r].ahead_s;
-    /* Offsets are relative to the first node, whose clock may be the wrong one: compare with the
-     * median. */
+    /* Offsets are relative to the first node, whose clock may be the wrong one: with more than two
+     * nodes, compare with the median. */
     if (nodes > 2) median_s = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;

@@ -1,6 +1,7 @@
-/* Checks that each thread that a run would start has a core of its own. Rank 0 joins the affinity
- * masks of all ranks of a node, because a single rank cannot see that a launcher has bound two
- * ranks to one core, or all ranks to few of the node's cores. */
+/* Checks that each thread that a run would start has a core of its own, and that ranks are not
+ * bound to far fewer cores than their launcher has, or to fewer CPUs than the job asked for. Rank 0
+ * joins the affinity masks of all ranks of a node, because a single rank cannot see that a launcher
+ * has bound two ranks to one core, or all ranks to few of the node's cores. */
 #include "measurements.h"
 #include "private.h"
 

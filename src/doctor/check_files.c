@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* time limit of a process that runs a task of the probe */
 static const double PROBE_LIMIT_S = 6;
 
-/* Runs `weft doctor --probe TASK:NAME`. out: receives the output of the probe. Returns the probe's
- * exit code, or a code such as COMMAND_SILENT (command_output). */
+/* Runs `weft doctor --probe TASK:NAME FOLDER`. out: receives the output of the probe, as far as it
+ * fits. Returns the probe's exit code, or COMMAND_SILENT or COMMAND_NONE (command_output). */
 static int run_probe(const Doctor *d, const char *task, const char *name, char *out, size_t bytes)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};
@@ -131,7 +132,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     }
 }
 
-/* True if the probe of this rank has measured free space and files. */
+/* True if the probe of this rank came to its end and could make its test file, so that free space
+ * and inodes are known. */
 static bool has_numbers(const FolderTest *f)
 {
     return f->tested && f->answered && !f->open_error;
@@ -175,7 +177,8 @@ static void judge_inodes(const Check *check, const Allocation *a, const void *al
                             "room for %.0f more files, of %.0f", f[r].free_inodes, f[r].inodes);
 }
 
-/* Judges flock and fcntl. HDF5 locks the files that it opens; a run's own lease needs no locks. */
+/* Judges flock and fcntl. HDF5 locks the files that it opens by flock; a run's own lease needs no
+ * locks. */
 static void judge_locks(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
@@ -295,7 +298,8 @@ const Check check_read = {.name = "read rate",
 
 /* ---- whether all nodes see the same folder ---- */
 
-/* Runs a task of the probe; true if it succeeded and its output contains `expected`. */
+/* Runs a task of the probe. Returns true if it succeeded and its output contains `expected`; false
+ * without running it if the test of the folder did not end in time. */
 static bool probe_prints(const Doctor *d, const char *task, const char *name, const char *expected)
 {
     char text[256];
@@ -303,7 +307,7 @@ static bool probe_prints(const Doctor *d, const char *task, const char *name, co
            strstr(text, expected) != NULL;
 }
 
-/* The first node makes a file in the folder, and the others look for it. */
+/* The first node makes a file in the folder, the others look for it, and the first removes it. */
 static void measure_shared(Doctor *d, void *mine)
 {
     SharedFile *shared = mine;

@@ -15,7 +15,7 @@ static void measure(Doctor *d, void *mine)
     if (g->visible > 0) g->responds = cuda_device_facts(d->world.node_rank, &g->facts);
 }
 
-/* Ranks of a node that have a GPU, and the number of different GPUs among them. */
+/* Number of a node's ranks whose GPU responds, and number of different GPUs that they have. */
 typedef struct Node {
     int ranks, gpus;
 } Node;

@@ -1,6 +1,6 @@
-/* Checks that a launcher started the ranks that the job requested from the batch system: on all
- * nodes, and the same number on each. If launcher and MPI count ranks differently, MPI does not
- * start (doctor.c, report_mpi_failure). */
+/* Checks that a launcher started ranks on all nodes of the job, with the same number on each, and
+ * not a single process in a job of several tasks. If launcher and MPI count ranks differently, MPI
+ * does not start (doctor.c, report_mpi_failure). */
 #include "measurements.h"
 #include "private.h"
 

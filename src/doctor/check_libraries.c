@@ -1,7 +1,7 @@
 /* Compares the program, its libraries and the processor model of all ranks. Versions are compared
- * by the text that libraries report. Files that have the same name on several ranks are compared by
- * a hash of their content (of large files: of samples of it), because another build of the same
- * version may round differently. */
+ * by the text that libraries report. Each file that rank 0 has loaded is compared with the files of
+ * this name on other ranks by a hash of their content (of large files: of samples of it), because
+ * another build of the same version may round differently. */
 #include "measurements.h"
 #include "private.h"
 

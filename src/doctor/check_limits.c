@@ -1,4 +1,5 @@
-/* Checks the limits of a process: open files, and locked memory if there are InfiniBand cards. */
+/* Checks the soft limits of each rank: open files, and locked memory if there are InfiniBand
+ * cards. */
 #include "measurements.h"
 #include "private.h"
 

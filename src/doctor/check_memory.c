@@ -1,4 +1,5 @@
-/* Checks the memory available to a rank: on the machine, and within its control groups. */
+/* Checks the memory of each node, divided by its ranks: the memory available on the machine, but at
+ * most the limit of the control groups. */
 #include "measurements.h"
 #include "private.h"
 
@@ -30,8 +31,8 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* a node with less than this fraction of the nodes' median is reported, because the node with
-     * the least memory limits the size of the model on all */
+    /* a node with less free memory than this fraction of the nodes' median is reported, because
+     * the node with the least memory limits the size of the model on all */
     static const double MEDIAN_FRACTION = 0.8;
     const Memory *m = all;
     double median_bytes = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));

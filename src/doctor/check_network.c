@@ -1,9 +1,9 @@
 /* Checks latency and bandwidth between pairs of nodes, with one rank of each node, and the network
- * card that carries the messages. In a round of the tournament (topo/pairs.h) every node is in one
- * pair, so a node exchanges one message at a time. If there are more than 64 nodes, each node is
- * paired with only 63 others, in rounds spread evenly over the tournament. The best of several
- * messages counts. The time of each round is limited, so that even with a slow link the check ends
- * within its time limit and reports the link. */
+ * card that carries the messages. In a round of the tournament (topo/pairs.h) every node is in at
+ * most one pair, so a node exchanges one message at a time. If there are more than 64 nodes, each
+ * is paired with at most 63 others, in rounds spread evenly over the tournament. The best of
+ * several messages counts. The time of each round is limited, so that even with a slow link the
+ * check ends within its time limit and reports the link. */
 #include "measurements.h"
 #include "private.h"
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* seconds to be spent on small and on large messages, over all pairs of a node */
+/* seconds to be spent on small messages, and on large ones, over all pairs of a node */
 static const double PINGS_S = 1, LARGE_S = 3;
 
 /* ---- measuring ---- */
@@ -87,7 +87,8 @@ static void metric_text(char *out, size_t bytes, const PairMetric *m, double val
 }
 
 /* Judges each node by its best pair: if the node's own link is good, at least one of its pairs is
- * good. Fills best[rank]. Returns the median of the nodes' best pairs. */
+ * good. Fills best[rank], zeroed, for the leaders of nodes. Returns the median of the nodes' best
+ * pairs. */
 static double judge_nodes(const Allocation *a, const Network *n, const PairMetric *m, double *best,
                           Report *report)
 {
@@ -143,6 +144,7 @@ static double judge_pairs(const Allocation *a, const void *all, const PairMetric
     return median_pair;
 }
 
+/* Returns words for the summary: "" if all pairs of nodes were measured. */
 static const char *sample_note(const Allocation *a)
 {
     return a->nodes > PEERS_MAX + 1 ? " over 63 pairs of each node" : "";
@@ -191,7 +193,8 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
         report_set_summary(report, "one node");
 }
 
-/* Returns the median MTU of the cards in use. *share: result of most_or_other for this MTU. */
+/* Returns the median MTU of the nodes' cards in use; 0 if none is known, as for InfiniBand. *share:
+ * result of most_or_other for this MTU. */
 static int median_mtu(const Allocation *a, const Network *n, const char **share)
 {
     double *mtu = mem_new((size_t)a->ranks * sizeof *mtu);

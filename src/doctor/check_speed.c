@@ -1,7 +1,7 @@
 /* Measures the speed of cores and of memory while all ranks of the job work, each with the threads
- * that a run would start. The speed of a core is work per second of the thread's CPU time. If a
- * thread ran for only part of the time, another process used its core. The best of several rounds
- * counts, so that a short disturbance is not reported. */
+ * that a run would start, and reads the processor quota. The speed of a core is work per second of
+ * the thread's CPU time, the best of several rounds, so that a short disturbance is not reported.
+ * If a thread ran for only part of the time, another process used its core. */
 #include "measurements.h"
 #include "private.h"
 
@@ -13,7 +13,8 @@
 #include <time.h>
 
 /* ROUNDS: rounds of ROUND_S seconds. BLOCK: floats of the array that a thread computes with.
- * REPEATS: passes over the array between two readings of the clock. */
+ * REPEATS: passes over the array between two readings of the clock. THREADS_MAX: maximum number of
+ * threads of a rank. */
 enum { ROUNDS = 5, BLOCK = 1024, REPEATS = 64, THREADS_MAX = 512 };
 static const double ROUND_S = 0.1;
 
@@ -54,6 +55,8 @@ static void *compute(void *speed)
     return NULL;
 }
 
+/* Runs `compute` in all threads of this rank and returns the result of the thread that did least;
+ * zeros if no thread could be started. Collective on d->world. */
 static CoreSpeed slowest_thread(const Doctor *d)
 {
     int threads = count_threads(d);

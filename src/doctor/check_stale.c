@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* maximum number of files that are examined; all others are left out */
 enum { FILES_MAX = 64 };
 
 /* True if MPI or NCCL gives such names to its files. */
@@ -24,7 +25,7 @@ static bool is_mpi_file(const char *name)
 typedef struct OldFiles {
     /* owned */
     char *path[FILES_MAX];
-    /* a process has the file mapped */
+    /* true: a process has the file mapped */
     bool mapped[FILES_MAX];
     double bytes[FILES_MAX];
     int count;
@@ -48,8 +49,8 @@ static void add_old_file(const char *root, const char *name, void *old_files)
     }
 }
 
-/* Marks the files that a process has mapped. entry: a name in /proc, which is a process if it is a
- * number. */
+/* Marks the files that a process has mapped, as far as this user may see that. entry: a name in
+ * /proc, which is a process if it is a number. */
 static void mark_mapped(const char *root, const char *entry, void *old_files)
 {
     if (entry[0] < '1' || entry[0] > '9') return;

@@ -79,6 +79,7 @@ const char *doctor_check_name(int i, const char **threshold_meaning)
 
 /* ---- the deadline ---- */
 
+/* time limits of the start of MPI and of its end; of doctor_run as a whole */
 static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;
 /* The deadline of ranks that only wait for others is later, so that the rank at fault reports
  * first. */
@@ -89,11 +90,11 @@ typedef struct Deadline {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    /* the thread was started */
+    /* true: the thread was started */
     bool started;
-    /* the thread must end */
+    /* true: the thread must end */
     bool stop;
-    /* this rank has measured and waits for the others */
+    /* true: this rank has measured and waits for the others */
     bool waiting;
     /* the check, or the phase of MPI, that is running */
     const char *phase;
@@ -154,13 +155,13 @@ static void deadline_end(Deadline *d)
 
 /* ---- the loop over the rows ---- */
 
-/* Buffers for the structs of one check. */
+/* Buffers for the structs of the check that measured last; owned. */
 typedef struct Measured {
     /* this rank's struct */
     char *mine;
-    /* on rank 0: the structs of all ranks */
+    /* on rank 0: the structs of all ranks; else NULL */
     char *all;
-    /* size of each rank's struct */
+    /* sizes of the ranks' structs, [world size], all equal */
     size_t *bytes;
 } Measured;
 
@@ -204,7 +205,7 @@ static void print_totals(const Report *reports, double begin_s)
     puts("");
 }
 
-/* Prints the first `rows` checks. */
+/* Prints one JSON object with the reports on the first `rows` checks. */
 static void print_json(const Doctor *d, const Allocation *a, const Report *reports, int rows)
 {
     Json json = json_to(stdout, true);
@@ -219,7 +220,8 @@ static void print_json(const Doctor *d, const Allocation *a, const Report *repor
     json_end(&json);
 }
 
-/* Fails with the names of the checks that have a fatal finding. */
+/* Fails with the names of the checks that have a fatal finding. Returns OK on ranks other than rank
+ * 0, whose reports are empty. */
 static Status check_fatal(const Report *reports)
 {
     char names[256] = "";
@@ -262,8 +264,8 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     return status_agree(world, status);
 }
 
-/* Reports that MPI did not start, because it does not work with the launcher. There is no
- * communication between ranks yet. */
+/* Reports that MPI did not start, most likely because it does not work with the launcher: the first
+ * task prints the finding, and all fail. Ranks cannot communicate yet. */
 static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};

@@ -21,32 +21,36 @@ typedef struct Launch {
 } Launch;
 
 typedef struct Cores {
-    /* threads that a run would start on this rank (threads_share) */
+    /* threads that a run would start on this rank without train.threads (threads_share) */
     int threads;
     ThreadsLimits limits;
     /* CPUs per task that the job requested (srun -c); 0: no such request */
     int slurm_cpus;
-    /* a bit for each core in the affinity mask */
+    /* bit i % 8 of byte i / 8 is set if core i is in the affinity mask */
     unsigned char core[MASK_CPUS / 8];
 } Cores;
 
-/* Memory that the ranks of a node may use, together. */
+/* Memory that the ranks of a node may use, together: limit_bytes is the machine's memory or the
+ * smallest limit of the control groups; free_bytes is the memory available on the machine, but at
+ * most limit_bytes. */
 typedef struct Memory {
     double limit_bytes, free_bytes;
-    /* path of the file that sets the limit; "" if the limit is the machine's memory */
+    /* path of the file that sets the limit; "": limit_bytes is the machine's memory */
     char group[PATH_BYTES];
 } Memory;
 
 /* Free space in /dev/shm. */
 typedef struct ShmSpace {
     double free_bytes;
-    /* there is a /dev/shm */
+    /* true: there is a /dev/shm */
     bool exists;
 } ShmSpace;
 
-/* This user's files in /dev/shm that earlier jobs left behind. */
+/* This user's files in /dev/shm that earlier jobs left behind, as found among at most 64 files; 0
+ * and "" on ranks that are no leaders. */
 typedef struct StaleFiles {
     int count;
+    /* sum of the files' sizes */
     double bytes;
     /* path of one of the files */
     char example[PATH_BYTES];
@@ -55,7 +59,7 @@ typedef struct StaleFiles {
 typedef struct Limits {
     /* soft limits on open files and on locked memory; UNLIMITED: no limit */
     double open_files, locked_bytes;
-    /* the node has InfiniBand cards, which need locked memory */
+    /* true: the node has InfiniBand cards, which need locked memory */
     bool has_infiniband;
 } Limits;
 static const double UNLIMITED = 1e300;
@@ -65,10 +69,12 @@ enum { VERSIONS_BYTES = 1536, LIBRARIES_MAX = 192 };
 typedef struct Versions {
     char lines[VERSIONS_BYTES];
 } Versions;
-/* The files that this process has loaded: the program, then its libraries. */
+/* The files that this process has loaded: the program, then its libraries, at most LIBRARIES_MAX
+ * files. */
 typedef struct Libraries {
     int count;
     struct LoadedFile {
+        /* name without the folder; "weft" for the program */
         char name[NAME_BYTES];
         /* hash of file_describe's text */
         uint64_t hash;
@@ -81,9 +87,9 @@ typedef struct Processor {
 typedef struct Gpus {
     /* number of devices that CUDA shows to this process; if it is 0, `reason` says why */
     int visible;
-    /* the driver lists a GPU on this node */
+    /* true: NVIDIA's driver lists a GPU on this node */
     bool has_nvidia_gpu;
-    /* this rank's GPU responded and `facts` is filled */
+    /* true: this rank's GPU has responded, and `facts` is filled */
     bool responds;
     char reason[PATH_BYTES];
     /* the GPU that a run would give this rank */
@@ -97,24 +103,24 @@ typedef struct Clock {
     double ahead_s;
 } Clock;
 
-/* The slowest thread of a rank. */
+/* A thread; of each rank, the one with the least speed * run_fraction is judged. */
 typedef struct CoreSpeed {
     /* amount of work per second of CPU time, in a unit that is only good for comparisons */
     double speed;
     /* fraction of the wall time for which the thread ran */
     double run_fraction;
-    /* the CPU that the thread ran on */
+    /* the CPU that the thread ran on at its end */
     int cpu;
 } CoreSpeed;
 typedef struct Quota {
     /* quota of the control groups in cores; 0 if there is none */
     double cores;
-    /* seconds for which the quota stalled processes since the first check */
+    /* seconds for which a quota has stalled processes since before the first check */
     double throttled_s;
     /* seconds from the beginning of doctor_run to this measurement */
     double elapsed_s;
 } Quota;
-/* Result of memory_rate, which measures STREAM's triad. */
+/* Result of memory_rate, which measures STREAM's triad, on one rank. */
 typedef struct Triad {
     double bytes_per_s;
 } Triad;
@@ -122,6 +128,7 @@ typedef struct Triad {
 /* Maximum number of pairs that one node measures. */
 enum { PEERS_MAX = 63 };
 typedef struct Network {
+    /* number of elements of `pair` that are filled; 0 on ranks that are no leaders */
     int peers;
     struct Pair {
         /* rank in the job of the other node's leader */
@@ -131,7 +138,7 @@ typedef struct Network {
     /* the card that sent most bytes during the measurement; name "": no card sent enough
      * (cards_compare) */
     Card used;
-    /* the fastest card that is up */
+    /* the fastest card that is up; name "": none */
     Card fastest;
 } Network;
 /* Compares two readings of the cards' counters. Sets network->used to the card that sent most bytes
@@ -143,29 +150,30 @@ void cards_compare(const Card *before, int count_before, const Card *after, int 
 
 /* Results of testing the folder that runs will write to. */
 typedef struct FolderTest {
-    /* this rank ran the test */
+    /* true: this rank ran the test, as only leaders do */
     bool tested;
-    /* the test ended in time */
+    /* true: the test came to its end in time, with or without errors of calls */
     bool answered;
-    /* the system call that the test announced last */
+    /* the system call that the test announced last; "end": none is left */
     char last_call[NAME_BYTES];
     /* type of the file system */
     char type[NAME_BYTES];
     /* "" if the folder exists, else the nearest existing folder above it, which was tested */
     char existing_parent[PATH_BYTES];
+    /* inodes 0: the file system has no fixed number of them */
     double free_bytes, inodes, free_inodes;
-    /* errno of the call on a file that failed; 0: the call worked or was not tried. write_error: of
+    /* errno of a call on the test file; 0: the call worked or was not tried. write_error: that of
      * write or fsync */
     int open_error, write_error, read_error, flock_error, fcntl_error;
     /* median of the seconds of a 4 KB write and fsync; 0: not measured */
     double sync_s;
-    /* rates of writing and of reading, in bytes/s; 0: not measured */
+    /* rates of writing (with an fsync at the end) and of reading; 0: not measured */
     double write_bytes_per_s, read_bytes_per_s;
 } FolderTest;
 typedef struct SharedFile {
-    /* the first node has made a file in the folder */
+    /* true: the first node has made a file in the folder; false on ranks that are no leaders */
     bool expected;
-    /* this node sees the file */
+    /* true: this node sees the file */
     bool found;
 } SharedFile;
 

@@ -11,13 +11,15 @@ typedef struct Doctor {
     World world;
     /* the node leaders, which are the first ranks of all nodes; not valid on other ranks */
     World leaders;
-    /* this rank is the leader of its node */
+    /* true: this rank is the leader of its node */
     bool is_leader;
-    /* the file system did not answer the last probe, so no further probe is started */
+    /* true: the probe that tests the folder did not end in time, so this rank starts no further
+     * probe */
     bool folder_timed_out;
     /* clock_s at the beginning of doctor_run */
     double begin_s;
-    /* seconds for which control groups had stalled their processes before the first check */
+    /* seconds for which a quota had stalled processes before the first check
+     * (ThreadsLimits.waited_s) */
     double throttled_s;
 } Doctor;
 
@@ -29,7 +31,7 @@ struct Check {
     /* meaning of the threshold, for the manual: "bytes per rank" */
     const char *threshold_meaning;
     double threshold;
-    /* seconds within which all ranks must have measured */
+    /* seconds that a call of `measure` may take; 0 if there is no `measure` */
     double limit_s;
     /* size of the struct that a rank measures (measurements.h) */
     size_t bytes;

@@ -1,8 +1,8 @@
 /* The tasks of the process `weft doctor --probe`, which can be left behind if the file system does
  * not answer. One task tests a folder or, if the folder does not exist, the nearest existing folder
- * above it. It prints the line "at CALL" before each call, and "NAME VALUE" for each result. Its
- * test file is unlinked as soon as it is open, so that no file stays in the folder. The other tasks
- * make, find and remove a file in the folder. */
+ * above it. It prints the line "at CALL" before each kind of call, "NAME VALUE" for each result,
+ * and "at end" when it is complete. Its test file is unlinked as soon as it is open, so that no
+ * file stays in the folder. The other tasks make, find and remove a file in the same folder. */
 #include "private.h"
 
 #include "machine/measure.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096, SYNCS_MAX = 20, WRITE_BYTES_MAX = 64 << 20 };
-/* time limit of each step: syncs, writing, reading */
+/* seconds after which each step (syncs, writing, reading) begins no further call */
 static const double STEP_S = 1.2;
 
 static void print_number(const char *name, double value)
@@ -53,8 +53,9 @@ static void measure_space(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-/* The functions try_* print what they measure. try_sync, try_write and try_read return the errno of
- * the call that failed, or 0. The test goes on if locks fail. */
+/* The functions try_* print what they measure. try_sync, try_write and try_read return 0 or an
+ * error: the errno of the call that failed, ENOSPC if a write was incomplete, EIO if the file ended
+ * early. The test goes on if locks fail. */
 static void try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -161,6 +162,7 @@ static Status make_shared_file(const char *folder, const char *name)
 
 static Status find_shared_file(const char *folder, const char *name)
 {
+    /* the threshold of check_shared */
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
     double begin_s = clock_s();

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* largest number of hosts or ranks named in one line, and of findings printed for one check */
+/* NAMES_MAX: maximum number of hosts or ranks named in one line. FINDINGS_MAX: maximum number of
+ * findings printed for one check. */
 enum { NAMES_MAX = 6, FINDINGS_MAX = 10 };
 static const char *const severity_names[] = {[SEVERITY_OK] = "ok",
                                              [SEVERITY_SKIP] = "skip",
@@ -88,7 +89,8 @@ void report_fini(Report *report)
 
 /* ---- as text ---- */
 
-/* Prints the hosts or ranks of a finding: "n1, n2 and 5 more: " or "rank 3 on n1 and 2 more: ". */
+/* Prints the hosts or ranks of a finding: "n1, n2: " or "rank 3 on n1: "; after NAMES_MAX names "
+ * and 5 more: "; nothing if the finding is about the whole allocation. */
 static void print_ranks(FILE *out, const Allocation *a, const Finding *f)
 {
     for (int i = 0; i < f->ranks && i < NAMES_MAX; ++i) {

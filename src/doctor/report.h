@@ -27,7 +27,7 @@ typedef enum Severity { SEVERITY_OK, SEVERITY_SKIP, SEVERITY_WARN, SEVERITY_FATA
 
 typedef struct Finding {
     Severity severity;
-    /* the hosts of the ranks are printed instead of the ranks */
+    /* true: the hosts of the ranks are printed instead of the ranks */
     bool names_hosts;
     /* owned */
     char *text;
@@ -40,8 +40,9 @@ typedef struct Finding {
     int ranks;
 } Finding;
 typedef struct Report {
+    /* the measurement in short */
     char summary[256];
-    /* the check could not measure; the summary says why */
+    /* true: the check could not measure; the summary says why */
     bool skipped;
     /* owned */
     Finding *finding;
@@ -49,7 +50,7 @@ typedef struct Report {
     int findings;
 } Report;
 
-/* Sets the summary, which is printed if there is no finding. */
+/* Sets the summary. report_print prints it if there is no finding, report_json always. */
 void report_set_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Marks the check as skipped, with the reason as summary: "not measured", "not known". */
 void report_skip(Report *report, const char *reason);
@@ -64,15 +65,18 @@ void report_add_rank(Report *report, Severity severity, int rank, const char *re
                      const char *fmt, ...) BASE_PRINTF(5, 6);
 /* Returns the highest severity of the findings; without findings SKIP or OK. */
 Severity report_worst(const Report *report);
+/* Prints a line for each finding (beyond the tenth only their number), or a line with the summary
+ * if there is none. */
 void report_print(FILE *out, const char *check, const Allocation *allocation, const Report *report);
+/* Writes the report as an object, with all findings. */
 void report_json(Json *json, const char *check, const Allocation *allocation, const Report *report);
 void report_fini(Report *report);
 
 /* True if the rank is the first of its node. */
 bool is_node_leader(const Allocation *allocation, int rank);
 /* Return the median of the double at `offset` in the structs `all`, of `bytes` bytes each, over the
- * leaders of all nodes or over all ranks. Values of 0 are left out; if no value is left, the result
- * is 0. */
+ * leaders of all nodes or over all ranks. Values of 0 or less are left out; if no value is left,
+ * the result is 0. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 /* Returns "most" if `alike` is more than half of `all`, else "other". */
