@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Sizes in pixels; TICKS: approximate number of grid lines of an axis. */
+/* Sizes of charts of lines in pixels; TICKS: approximate number of ticks of an axis. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
+/* TABLE_ROWS: maximum number of values in the table of a line. MARKS_MAX: a line with more points
+ * has no marks. BAR_: sizes of charts of bars in pixels. */
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
 
 /* Ranges of the two axes. */
@@ -32,9 +34,10 @@ static double tick_step(double range)
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
-/* Widens the range of values. A range is at least 1e-9 of the values, so that the distance of ticks
- * can be added to them: values may differ in their last bits only. A range of more than VALUE_MAX
- * has no double, so values beyond it are drawn outside of the picture. */
+/* Adds a margin to the range of values. The range becomes at least 1e-9 of the values, even if they
+ * differ only in their last bits, so that adding the distance of ticks changes them. The range is
+ * cut to -VALUE_MAX .. VALUE_MAX, because the difference of larger values overflows; such values
+ * are drawn outside of the picture. */
 static void widen_values(Axes *a)
 {
     static const double VALUE_MAX = 4e307, VALUE_MIN = 1e-300, RANGE_MIN = 1e-9;
@@ -98,7 +101,7 @@ static void put_points(FILE *out, const Axes *a, const Series *s)
     }
 }
 
-/* Marks the points of a line that has at most MARKS_MAX. */
+/* Marks the points of a line that has at most MARKS_MAX points. */
 static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
 {
     for (int i = 0; i < s->count && s->count <= MARKS_MAX; ++i)
@@ -106,7 +109,7 @@ static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
                 colour % CHART_COLOURS, place_x(a, s->step[i]), place_y(a, s->value[i]));
 }
 
-/* Returns the additional class of line l of a chart. */
+/* Returns the additional class of line l of a chart, with a blank before it; "" if none. */
 static const char *dashes(int l)
 {
     static const char *const class[] = {"", " dash", " dot"};

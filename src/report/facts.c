@@ -1,4 +1,4 @@
-/* Writes the last sections of a report: memory, versions, configuration and log. */
+/* Writes the sections of a report about memory, versions, configuration and log. */
 #include "private.h"
 
 #include <string.h>
@@ -44,16 +44,18 @@ void section_versions(FILE *out, const RunFiles *run, int runs)
 
 /* ---- configuration ---- */
 
-/* A key of a configuration and its value, which may have several lines. */
+/* A key of a configuration, "train.batch", and its value, whose lines are joined by blanks. */
 typedef struct Setting {
     /* owned */
     char *key, *value;
 } Setting;
 typedef struct Settings {
+    /* [count], owned */
     Setting *setting;
     int count;
 } Settings;
 
+/* Adds the key and the value of a line "key: value" of a section. */
 static void settings_add(Settings *s, const char *section, const char *text, int length)
 {
     int key = (int)strcspn(text, ":\n");
@@ -102,6 +104,7 @@ static void settings_fini(Settings *s)
     mem_free(&s->setting);
 }
 
+/* Returns the value of a key, borrowed; "-" if there is no such key. */
 static const char *settings_value(const Settings *s, const char *key)
 {
     for (int i = 0; i < s->count; ++i)
@@ -109,8 +112,8 @@ static const char *settings_value(const Settings *s, const char *key)
     return "-";
 }
 
-/* Writes a key of run `from` with its values in all runs if they differ. Writes nothing if an
- * earlier run has the key, since it has been written then. */
+/* Writes a key of run `from` with its values in all runs if they differ; nothing if an earlier run
+ * has the key, because that run's turn has come before. */
 static void put_difference(FILE *out, const Settings *all, int runs, int from, const char *key)
 {
     bool differs = false;

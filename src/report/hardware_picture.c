@@ -1,6 +1,6 @@
 /* Draws a node as nested boxes: sockets, NUMA nodes, caches, cores with their ranks, network cards,
- * GPUs. Boxes fill rows from left to right. With View.out NULL nothing is drawn, and only sizes are
- * computed.
+ * GPUs; below them, a table of the links of the GPUs. Boxes fill rows from left to right. With
+ * View.out NULL nothing is drawn, and only sizes are computed.
  *
  *     socket 0
  *       NUMA node 0, 64 GB
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Sizes in pixels. */
+/* Sizes in pixels; CORES_IN_ROW: maximum number of cores side by side in a box. */
 enum { PAD = 8, GAP = 6, HEADER = 20, CORE_WIDTH = 58, CORE_HEIGHT = 36, DEVICE_HEIGHT = 40 };
 enum {
     LETTER = 7,
@@ -120,7 +120,8 @@ static Size put_part(const View *v, int index, int room, int x, int y)
     return size;
 }
 
-/* Draws the parts inside `parent` in rows; returns the size of all rows together. */
+/* Draws the parts inside `parent` (-1: the whole node) in rows; returns the size of all rows
+ * together. */
 static Size put_parts(const View *v, int parent, int room, int x, int y)
 {
     Size all = {0, 0};
@@ -143,8 +144,8 @@ static Size put_parts(const View *v, int parent, int room, int x, int y)
     return all;
 }
 
-/* Draws the box of a device at *x, *y, or in the next row if this row is full. Moves *x past the
- * box. */
+/* Draws the box of a device at *x, *y, or at the beginning of the next row if this row is full.
+ * Moves *x past the box, and *y to its row. */
 static void put_device(const View *v, const char *name, const char *detail, int *x, int *y)
 {
     size_t letters = strlen(name) > strlen(detail) ? strlen(name) : strlen(detail);
@@ -193,15 +194,15 @@ static int put_devices(const View *v, int y)
     return h->cards + h->gpus > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
 }
 
-/* Writes a cell of the table of links: a word, or the name of a column. row: y of the text, in
- * pixels. */
+/* Writes a cell of the table of links: a word, or the name of a column. row: y of the text's
+ * baseline, in pixels. */
 static void put_word(FILE *out, int row, int column, const char *class, const char *word)
 {
     svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, row, word);
 }
 
 /* Draws a table of links from y on: the word of each pair of GPUs, and of each GPU with each card
- * (Gpu.link, Gpu.card). Returns its height. */
+ * (Gpu.link, Gpu.card). Returns its height; 0 if there is no such pair. */
 static int put_words(const View *v, int y)
 {
     const Hardware *h = v->hardware;

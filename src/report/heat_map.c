@@ -10,7 +10,8 @@ enum { LEFT = 44, TITLE = 22, TOP = 20, CELL_WIDTH = 52, CELL_HEIGHT = 24, CELLS
 static const double PALE = 0.04, DARK = 0.45;
 enum { SHADES = 12 };
 
-/* The cells of a heat map: position and size in pixels; least and greatest value. */
+/* The cells of a heat map: y of the first row and size of a cell, in pixels; least and greatest
+ * value. */
 typedef struct Cells {
     int y;
     double width, height;
@@ -73,6 +74,7 @@ static void put_rank(FILE *out, const Cells *c, int rank)
             c->y - 6, rank);
 }
 
+/* Frames the cell of ranks a (row) and b (column). */
 static void put_frame(FILE *out, const Cells *c, int a, int b)
 {
     fprintf(out, "<rect class=\"slow\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" />\n",

@@ -8,17 +8,18 @@
 
 #include "observe/history.h"
 
-/* The values of one key of metrics.jsonl, one for each step that has the key and a finite value. */
+/* The values of one key of metrics.jsonl, one for each line that has the key with a finite
+ * value. */
 typedef struct Series {
     /* key in metrics.jsonl; owned */
     char *key;
-    /* steps and values, [count]; owned */
+    /* steps and values of the lines, [count]; owned */
     double *step, *value;
     /* number of values, 0 if all are null; number of values for which there is room */
     int count, capacity;
     /* number of lines in which the value is null, which stands for NaN and infinities */
     int nulls;
-    /* the value of the last line with this key is null */
+    /* true: the value of the last line with this key is null */
     bool ends_null;
 } Series;
 
@@ -32,7 +33,7 @@ typedef struct RunFiles {
     LedgerHistory ledger;
     /* true: the last line of metrics.jsonl is torn, and left out */
     bool metrics_torn;
-    /* content of config.yaml, and the last part of log.txt; "" if there is no such file; owned */
+    /* content of config.yaml, and the last part of log.txt; "" if the file cannot be read; owned */
     char *config, *log;
     /* topo.json; ranks 0: there is none; owned */
     Topology topo;
@@ -44,10 +45,11 @@ void run_files_fini(RunFiles *run);
 const Series *run_series(const RunFiles *run, const char *key);
 
 /* topology.c. Writes the pictures and tables of a topology into a page. of: name of the run that
- * the topology belongs to, for the headings; NULL: the page has only one topology. */
+ * the topology belongs to, for the headings; NULL: headings without a name. */
 void topology_sections(FILE *out, const Topology *topo, const char *of);
-/* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns the
- * height of the picture in pixels. out NULL: nothing is drawn. */
+/* hardware_picture.c. Draws a node, whose hardware is described, with its ranks, from y on,
+ * PICTURE_WIDTH pixels wide. Returns the height of the picture in pixels. out NULL: nothing is
+ * drawn. */
 enum { PICTURE_WIDTH = 900 };
 int hardware_picture(FILE *out, const Topology *topo, int node, int y);
 /* heat_map.c. A matrix of links that is drawn as a heat map. */
@@ -59,8 +61,8 @@ typedef struct HeatMap {
     /* true: slow pairs are framed */
     bool marks;
 } HeatMap;
-/* With more than HEAT_RANKS_MAX ranks no heat map is drawn. With more than HEAT_NUMBERS_MAX ranks
- * the cells of a heat map have no numbers. */
+/* With more than HEAT_RANKS_MAX ranks topology.c draws no heat maps. With more than
+ * HEAT_NUMBERS_MAX ranks the cells of a heat map have no numbers. */
 enum { HEAT_RANKS_MAX = 64, HEAT_NUMBERS_MAX = 16 };
 /* Draws a heat map; y, out and the result are as in hardware_picture. */
 int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
@@ -68,10 +70,10 @@ int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
 /* html.c. The CSS of a page, and of a picture in a file of its own. */
 extern const char html_style[];
 /* Writes a text in a picture. class: classes of html_style; anchor: "start", "middle" or "end" of
- * the text is at x. */
+ * the text is at x; y: that of the text's baseline. */
 void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
-/* Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
- * characters. */
+/* Writes text with & < > " escaped and bytes that are not UTF-8 as "?", without control characters
+ * except newlines and tabs. */
 void html_text(FILE *out, const char *text);
 void html_begin(FILE *out, const char *title);
 void html_end(FILE *out);
@@ -88,12 +90,13 @@ typedef struct ChartLine {
     const Series *series;
 } ChartLine;
 /* Number of colours. Lines after the sixth use the same colours again, with dashes, and those after
- * the twelfth with dots. */
+ * the twelfth with dots; from the nineteenth on, lines look like earlier ones. */
 enum { CHART_COLOURS = 6 };
-/* Writes a figure: lines over the step, and their values in a table. line[count], count > 0. */
+/* Writes a figure: lines over the step, and a table of values (at most 60) for each line.
+ * line[count], count > 0; each series has a value. */
 void chart_lines(FILE *out, const char *title, const ChartLine *line, int count);
-/* Writes a figure with one bar for each row: the row's values, stacked. The row with the largest
- * sum has the full width. value: [rows][parts] */
+/* Writes a figure with one bar for each row: the row's values, stacked, negative ones as 0. The row
+ * with the largest sum has the full width. value: [rows][parts] */
 void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value);
 

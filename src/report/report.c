@@ -31,8 +31,8 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
-/* Returns the last known step: that of the last line of metrics.jsonl, or, if it is later, that of
- * the last start in ledger.jsonl. */
+/* Returns the last known step: the largest of the last steps of all series or, if it is larger, the
+ * last step of the last start in ledger.jsonl. */
 static double last_step(const RunFiles *run)
 {
     double last = 0;
@@ -44,6 +44,7 @@ static double last_step(const RunFiles *run)
     return last;
 }
 
+/* Returns whether metrics.jsonl of at least one run has the key, perhaps without a finite value. */
 static bool any_has(const RunFiles *run, int runs, const char *key)
 {
     for (int r = 0; r < runs; ++r)
@@ -59,7 +60,7 @@ static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name
     fprintf(out, "/%s: a line is torn and left out</p>\n", name);
 }
 
-/* Says which curves lack values because these are not finite. */
+/* Writes which curves of a run lack values because these are not finite. */
 static void put_nulls(FILE *out, const RunFiles *run)
 {
     for (int i = 0; i < run->series_count; ++i) {
@@ -130,8 +131,8 @@ static bool is_curve(const char *key)
     return true;
 }
 
-/* Writes the chart of a key of run `from`. If an earlier run has the key, its chart has been
- * written already. */
+/* Writes the chart of a key that run `from` has, with a line for this run and for each later run.
+ * If an earlier run has the key, the chart has been written already. */
 static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const char *key)
 {
     ChartLine *line = mem_new((size_t)runs * sizeof *line);
@@ -152,8 +153,8 @@ static double largest(const Series *s)
     return most;
 }
 
-/* Writes one chart with the fractions of a run's time. A fraction that is always below
- * FRACTION_FROM is left out. */
+/* Writes one chart with the fractions of a run's time, the keys time_*. A fraction that is always
+ * below FRACTION_FROM is left out, as is time_s, the whole time. */
 static void put_time_curves(FILE *out, const RunFiles *run)
 {
     static const double FRACTION_FROM = 0.01;

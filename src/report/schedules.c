@@ -2,7 +2,7 @@
  * the chunks. */
 #include "private.h"
 
-/* largest numbers of boxes and of stages of a picture */
+/* largest numbers of boxes (tasks) and of stages of a picture */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)
@@ -27,7 +27,8 @@ static void put_chunks(FILE *out, const Schedule *schedule, const LedgerSchedule
     fputs("</table></details>\n", out);
 }
 
-/* Draws a schedule of this kind and shape. ERR_CONFIG: kind and shape do not fit. */
+/* Draws a schedule of this kind and shape, and writes the table of its chunks. ERR_CONFIG: kind and
+ * shape do not fit. */
 static Status put_picture(FILE *out, int kind, ScheduleShape shape, const LedgerSchedule *s)
 {
     Schedule *schedule;

@@ -1,6 +1,6 @@
-/* Reads the files of a run. Each line of metrics.jsonl is an object; each number in it becomes a
- * value of the series of its key, at the line's step. A last line that a crash has torn is left
- * out, and the page says so. */
+/* Reads the files of a run. Each line of metrics.jsonl is an object; each number in it except the
+ * step becomes a value of the series of its key, at the line's step. A last line that a crash has
+ * torn is left out, and the page says so. */
 #include "private.h"
 
 #include "base/json_scan.h"
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* METRICS_BYTES: a larger metrics.jsonl is an error. TEXT_BYTES: bytes that are read at the end of
+ * config.yaml, which has fewer. */
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
 /* bytes that are read at the end of log.txt */
 enum { LOG_BYTES = 32 << 10 };
@@ -23,6 +25,7 @@ const Series *run_series(const RunFiles *run, const char *key)
     return NULL;
 }
 
+/* Returns the series with this key; makes it if there is none. Borrowed until the next call. */
 static Series *series_for(RunFiles *run, const char *key)
 {
     for (int i = 0; i < run->series_count; ++i)
@@ -51,8 +54,8 @@ static bool is_number(const JsonScan *scan)
     return scan->at < scan->end && (*scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9'));
 }
 
-/* Reads a value of a line of metrics.jsonl. *step: step of the line; the line's first key sets
- * it. */
+/* Reads a value of a line of metrics.jsonl. *step: step of the line; the value of the key step sets
+ * it, which a run writes first. */
 static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double *step)
 {
     double value;
@@ -111,8 +114,8 @@ static Status read_lines(RunFiles *run, const char *path)
     return st;
 }
 
-/* Returns about the last `most` bytes of a text file, beginning with a whole line; "" if the file
- * cannot be read. The caller owns the text. */
+/* Returns the end of a text file, at most `most` bytes, from the beginning of a line if possible;
+ * "" if the file cannot be read. The caller owns the text. */
 static char *text_end(const char *folder, const char *name, size_t most)
 {
     char *path = mem_format("%s/%s", folder, name);

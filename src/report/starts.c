@@ -4,8 +4,8 @@
 
 #include <time.h>
 
-/* Writes a date and time in UTC, so that equal files give equal pages everywhere. seconds: since
- * 1970. */
+/* Writes a cell with date and time in UTC, so that equal files give equal pages everywhere.
+ * seconds: since 1970; 0: not known. */
 static void put_date(FILE *out, double seconds)
 {
     char text[32] = "-";

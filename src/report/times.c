@@ -6,7 +6,8 @@
 
 /* ---- a step ---- */
 
-/* Writes the forecast of a part and its error; "-" if there is no forecast. */
+/* Writes the forecast of a part, and by how much the measured time exceeds it; "-" if there is no
+ * forecast. */
 static void put_forecast(FILE *out, const LedgerPart *part)
 {
     if (part->has_forecast)
@@ -99,7 +100,8 @@ static void put_ranks_table(FILE *out, const LedgerHistory *h, char *const *row)
     fputs("</table></details>\n", out);
 }
 
-/* Writes a bar for each rank that the ledger has, if there are at least two. */
+/* Writes a bar and a row of a table for each rank that the ledger has, if there are at least
+ * two. */
 static void put_ranks(FILE *out, const RunFiles *run)
 {
     const LedgerHistory *h = &run->ledger;

@@ -20,13 +20,14 @@ static void heat_maps(const Topology *t, HeatMap map[MAPS])
     map[2] = (HeatMap){"rate while all ranks send, GB/s", t->together_bytes_per_s, 1e-9, false};
 }
 
+/* Returns whether heat maps are drawn. */
 static bool draws_links(const Topology *t)
 {
     return t->bytes_per_s && t->ranks > 1 && t->ranks <= HEAT_RANKS_MAX;
 }
 
-/* Calls `draw` for the first node of each layout whose hardware is described. Returns the sum of
- * the heights that `draw` returned. */
+/* Calls `draw` for the first node of each layout whose hardware is described, with y or, after the
+ * first, the y below the picture before. Returns the sum of the heights that `draw` returned. */
 static int each_picture(FILE *out, const Topology *t, int y,
                         int (*draw)(FILE *out, const Topology *t, int node, int y))
 {
@@ -47,7 +48,8 @@ static int draw_node(FILE *out, const Topology *t, int node, int y)
     return hardware_picture(out, t, node, y) + SPACE;
 }
 
-/* Draws all pictures below each other; returns their height. */
+/* Draws all pictures below each other, from y = 0 on; returns their height. out NULL: nothing is
+ * drawn. */
 static int draw_all(FILE *out, const Topology *t)
 {
     HeatMap map[MAPS];
@@ -92,7 +94,7 @@ static void begin_picture(FILE *out, const char *title, int height)
     fputs("</title>\n", out);
 }
 
-/* Writes the cores of a node and the ranks on them. */
+/* Writes a table of a node's cores and the ranks on them, without ranks that may use all CPUs. */
 static void put_cores_table(FILE *out, const Topology *t, int node, const Hardware *h)
 {
     char name[32], cpus[200];
@@ -113,6 +115,8 @@ static void put_cores_table(FILE *out, const Topology *t, int node, const Hardwa
     fputs("</table></details>\n", out);
 }
 
+/* Writes the figure of a node. It has an SVG element of its own, so y is not used and the result
+ * is 0. */
 static int put_node(FILE *out, const Topology *t, int node, int y)
 {
     const Hardware *h = topo_hardware(t, node);
