@@ -1,6 +1,6 @@
 /* Checks that all ranks run the same program on the same configuration. A stale copy on one node
  * would otherwise cause a hang or different numbers. The program is identified by its build ID, a
- * hash made by the linker. */
+ * hash made by the linker, or, without one, by its version. */
 #include "private.h"
 
 #include <elf.h>

@@ -138,7 +138,9 @@ static Status answer_unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Checks the configuration before any rank is started, and copies the settings of ranks from it. */
+/* Checks the configuration, and that no output of the verb replaces an input, before any rank is
+ * started. Copies the settings of ranks from the configuration; ranks->folder is owned by the
+ * caller. Collective if a launcher has started this rank and a check fails. */
 static Status check_config(const Verb *verb, int argc, char **argv, const void *options,
                            Ranks *ranks)
 {
@@ -216,8 +218,8 @@ static Status run(int argc, char **argv, char **words)
     return run_verb(verb, argc - used, argv + used, words);
 }
 
-/* Prints a verb's error. The launcher ends a job as soon as one process has failed. Therefore all
- * other ranks wait one second, in which rank 0 prints its message. */
+/* Prints a verb's error on rank 0. The launcher ends a job as soon as one process has failed.
+ * Therefore all other ranks wait one second, in which rank 0 prints its message. */
 static void report(Status status, int rank)
 {
     if (status == OK) return;
@@ -239,8 +241,9 @@ static void fill_closed_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Reports failed writes to stdout: as an error if the verb prints its result; as a warning if it is
- * VERB_LONG_RUNNING, because its results are in files. */
+/* Reports failed writes to stdout: as a warning if the verb is VERB_LONG_RUNNING, because its
+ * results are in files; otherwise as an error, unless the verb has failed already. Returns the
+ * status of the verb, or this error. */
 static Status check_stdout(Status status, bool long_running)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
@@ -252,7 +255,8 @@ static Status check_stdout(Status status, bool long_running)
     return status;
 }
 
-/* Redirects output to this rank's file in the folder of weft run's --log-dir. */
+/* Redirects stdout and stderr to this rank's file in the folder of weft run's --log-dir, if weft
+ * run has started this rank with that flag. */
 static void redirect_output(int rank)
 {
     const char *folder = getenv("WEFT_LOG_DIR");

@@ -1,5 +1,6 @@
-/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP, IoU and the
- * confusion matrix. Runs on any number of ranks, regardless of the training's grid. */
+/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP, IoU, errors of
+ * fields and the confusion matrix. Runs on any number of ranks, regardless of the training's
+ * grid. */
 #include "private.h"
 
 #include "train.h"
@@ -9,7 +10,8 @@
 
 /* Results of one class. */
 typedef struct ClassResult {
-    /* samples of the class, samples predicted as the class, samples in both */
+    /* samples (of label fields: pixels) of the class, those predicted as the class, those in
+     * both */
     int64_t count, predicted, hits;
     /* hits / count and hits / predicted; NaN if the divisor is 0 */
     double recall, precision;
@@ -32,20 +34,22 @@ typedef struct Eval {
     const char *results;
     bool json, per_class, no_ema;
     EvalLine line;
+    /* number of classes; 0: there is no confusion matrix */
     int64_t classes;
     /* results of each class of a detector, if per_class is set; on rank 0 only; owned */
     CocoResult coco;
-    /* number of samples of each pair [true class][predicted class], [classes][classes]; NULL for
-     * losses without classes; owned */
+    /* number of samples (of label fields: pixels) of each pair [true class][predicted class],
+     * [classes][classes]; NULL for losses without classes; owned */
     int64_t *confusion;
+    /* the test set; borrowed */
     const DataSet *set;
-    /* the loaded parameters are moving averages */
+    /* true: the loaded parameters are moving averages */
     bool ema;
-    /* names of the classes; on rank 0 only */
+    /* names of the classes; on rank 0 only; owned */
     ClassNames names;
 } Eval;
 
-/* Returns the name of a class, or its label in the data set if it has no name. */
+/* Returns the name of a class or, if it has none, its label in the data set as text in `number`. */
 static const char *label_of(const Eval *e, int64_t class, char number[24])
 {
     return class_name(&e->names, class < e->names.count ? class : class + e->set->label_base,
@@ -166,7 +170,7 @@ static void print_worst(const Eval *e, FILE *out)
     }
 }
 
-/* Prints a line of metrics for each target. */
+/* Prints skill and RMSE of fields, and a line of metrics for each target. */
 static void print_fields(const FieldMetrics *fields, FILE *out)
 {
     enum { COLUMNS = 20 };

@@ -42,9 +42,9 @@ static const Flag flags[] = {
 typedef struct Printer {
     /* without a tokenizer, each token is printed as a byte (true) or as its id (false) */
     bool byte_tokens;
-    /* the output is flushed after each token */
+    /* true: the output is flushed after each token */
     bool flush;
-    /* NULL: none; borrowed */
+    /* tokenizer of --tokenizer; NULL: none, or bytes as tokens; borrowed */
     const Tokenizer *tokenizer;
     /* last byte printed, or last id printed */
     int last;
@@ -106,8 +106,8 @@ static char *describe_tokenizer(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-/* Logs that it is not known whether --tokenizer, with this hash, is the tokenizer of `path`, a data
- * set or checkpoint that has the identity of its tokenizer. */
+/* Logs that it is not known whether `tokenizer`, the value of --tokenizer, whose hash is `hash`, is
+ * the tokenizer of `path`, a data set or a checkpoint that names its tokenizer by `identity`. */
 static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *path,
                                   const char *identity)
 {
@@ -123,7 +123,8 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
 
 /* Refuses a tokenizer that differs from the one of the checkpoint's training, because its ids have
  * other meanings. If the checkpoint does not name its tokenizer, the tokenizer of the data set is
- * compared. t: NULL if each byte is a token. path: the checkpoint. */
+ * compared. If neither is known, refuses a tokenizer with more tokens than the model, and logs a
+ * line about any other. t: NULL if each byte is a token. path: the checkpoint. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {

@@ -49,7 +49,8 @@ static Status describe_tokens(DataSet *set, const Config *config)
 }
 
 /* Describes samples for a model that maps fields to fields. Targets have the size of the inputs:
- * `targets` fields of numbers, or labels of `classes` classes. */
+ * with classes 0 they are `targets` fields of numbers, else one field of labels of `classes`
+ * classes (targets 1). */
 static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
 {
     const int64_t dim[] = {set->samples, targets, set->height, set->width};
@@ -64,7 +65,7 @@ static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
     set->target_width = classes > 0 ? 0 : targets * set->height * set->width;
 }
 
-/* Describes images or table rows. */
+/* Describes images, fields or table rows. */
 static Status describe_samples(DataSet *set, const Input *input, const Config *config)
 {
     char text[64];

@@ -1,5 +1,5 @@
 /* Starts and ends a job: reads the configuration, then starts MPI. Also adapts the configuration to
- * verbs that do not train, and finds the checkpoint that they read. */
+ * verbs that do not train, finds the checkpoint that they read, and checks their output files. */
 #include "private.h"
 #include "schedules.def"
 

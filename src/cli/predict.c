@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* largest number of samples per forward pass; a detector gets one picture at a time, which is kept
- * until its boxes have been drawn into it */
+ * until its boxes have been drawn into a copy of it */
 enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256, DETECTOR_BATCH = 1 };
 /* value of --top if it is not given */
 enum { TOP_DEFAULT = 5 };
@@ -176,6 +176,8 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
     return take_names(p, path);
 }
 
+/* Describes the samples by the checkpoint or, if it does not describe them, by the training set.
+ * Takes class names, fingerprint and ranges of the training set from the checkpoint. */
 static Status take_checkpoint(Predict *p, const Config *config, const char *path)
 {
     CheckpointMeta meta;

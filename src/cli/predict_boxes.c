@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The values that YOLOv5 uses to detect boxes in pictures. */
+/* The defaults of YOLOv5's non_max_suppression; --score replaces the score. */
 static const DetectOptions DETECTION = {.score = 0.25,
                                         .nms = {.iou = 0.45, .candidates = 30000, .most = 300}};
 
@@ -23,7 +23,8 @@ static char *drawing_path(const char *dir, const char *path, int64_t sample)
                       (int)(dot && dot > name ? dot - name : (int)strlen(name)), name, number);
 }
 
-/* Checks, before any picture is read, that each drawing gets a file of its own. */
+/* Checks, before any picture is read, that each drawing gets a file of its own, which is no input
+ * and, without --force, does not exist. Then makes the folder. */
 static Status check_drawings(const Predict *p, int count, char *const *paths)
 {
     const PredictOptions *o = p->options;

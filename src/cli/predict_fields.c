@@ -7,11 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* samples per forward pass without --rollout; leads on the sheet of a rollout */
+/* largest number of samples per forward pass, which a rollout makes with one sample; largest number
+ * of leads on the sheet of a rollout */
 enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
 
 /* ---- errors ---- */
 
+/* Adds the errors of a channel's pixels, except those where value or truth is missing (NaN). */
 static void add_errors(const Fields *f, const float *value, const float *truth, ErrorSums *sums)
 {
     for (int64_t i = 0; i < f->pixels; ++i) {
@@ -22,7 +24,8 @@ static void add_errors(const Fields *f, const float *value, const float *truth, 
     }
 }
 
-/* Adds the errors of a sample at all leads for which the set has the truth. */
+/* Adds the errors of a sample at all leads for which the set has the truth; for label fields, its
+ * pixels to f->confusion. */
 static Status add_sample(const Fields *f, int64_t sample, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
@@ -64,7 +67,7 @@ static int variable_end(const Fields *f, int first)
     return end;
 }
 
-/* Writes a lead, in days only if all leads are whole days: "18h", "24h", "30h". */
+/* Writes a lead, in days only if the first lead is whole days: "18h", "24h", "30h". */
 static const char *lead_text(const Fields *f, int lead, char text[FIELD_TIME_TEXT])
 {
     const FieldSet *s = &f->set->field_set;
@@ -159,13 +162,15 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
     return st;
 }
 
-/* Draws truth, prediction and difference of one target at some leads of a rollout. */
+/* Draws truth, prediction and difference of one target at up to SHEET_LEADS leads of a rollout,
+ * from the first to the last. */
 static Status draw_rollout(const Fields *f, int64_t sample, int channel, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
     FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
-    /* range of the truth, or of the predictions if there is no truth */
+    /* ranges of the truth, of the predictions (used if there is no truth), and of the
+     * differences */
     ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
     float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
     FieldPanel panel[3 * SHEET_LEADS];

@@ -8,7 +8,8 @@
 #include "data/field_picture.h"
 #include "train/rollout.h"
 
-/* Sums over the pixels of a variable at a lead. A lead is the time from a sample to a forecast. */
+/* Sums over samples and pixels of a channel (a variable at a level) at a lead, the time from a
+ * sample to a forecast. */
 typedef struct ErrorSums {
     /* sum of weight * error^2, and sum of weights */
     double squares, weight;
@@ -17,13 +18,14 @@ typedef struct ErrorSums {
 typedef struct Fields {
     const Predict *predict;
     const DataSet *set;
+    /* owned, as all pointers below; output NULL: there is no -o */
     Rollout *rollout;
     FieldOutput *output;
     /* number of leads, and of predicted channels at each lead */
     int leads, channels;
     /* pixels of a field */
     int64_t pixels;
-    /* This field and all fields below are owned. reader and weights are used to compute `pixel`. */
+    /* reader and weights are used to compute `pixel` */
     FieldReader *reader;
     FieldWeights weights;
     /* weights of the pixels at a lead, [pixels] */
@@ -34,7 +36,7 @@ typedef struct Fields {
     /* predicted: (batch, leads, channels, pixels); of one sample: truth (leads, channels, pixels),
      * persistence (channels, pixels) */
     float *predicted, *truth, *persistence;
-    /* errors of the model and of persistence, [leads][channels] */
+    /* errors of the model and of persistence, [leads][channels]; not used for label fields */
     ErrorSums *model, *last;
     /* label fields: number of pixels of each pair [label][predicted class]; NULL if the targets are
      * numbers */
@@ -48,9 +50,10 @@ const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD
 Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
 /* ---- label fields: predict_labels.c ---- */
-/* Adds the pixels of a sample to f->confusion. Their classes are in `predicted` and f->truth. */
+/* Adds the pixels of a sample that have a label to f->confusion. Predicted classes are in
+ * `predicted`, labels in f->truth. */
 void predict_labels_add(const Fields *f, const float *predicted);
-/* Draws input, truth, prediction and errors of a sample. */
+/* Draws input, truth, prediction and errors of a sample to a file in the folder of --png. */
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted);
 /* Prints the metrics of all samples. */
 void predict_labels_print(const Fields *f);

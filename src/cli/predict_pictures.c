@@ -1,5 +1,5 @@
 /* weft predict on pictures: classifies picture files, or finds boxes in them. A picture is prepared
- * like a sample in evaluation. Data sets among the files are read by predict_sets.c. */
+ * like a sample in evaluation. For data sets among the files it calls predict_sets.c. */
 #include "predict.h"
 
 #include <errno.h>

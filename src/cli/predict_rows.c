@@ -10,7 +10,7 @@ typedef struct Rows {
     const char *path;
     /* number of the next row */
     int64_t row;
-    /* the ranges of the first rows have been compared with those of the training rows */
+    /* true: the ranges of the first batch have been compared with those of the training rows */
     bool compared;
 } Rows;
 
@@ -36,7 +36,7 @@ static void print_row(const Rows *r, const double *probability)
     json_end(&json);
 }
 
-/* Warns if the range of a file's first rows differs from that of the training rows. */
+/* Warns if the ranges of a file's first batch differ from those of the training rows. */
 static void warn_of_range(const Rows *r, const Batch *batch)
 {
     const Predict *p = r->predict;
@@ -58,8 +58,8 @@ static Status predict_batch(void *user, const Batch *batch)
     return OK;
 }
 
-/* Refuses a data set other than that of the training: its vocabularies may number the same words
- * differently. */
+/* Refuses a data.train other than the data set of the training, if the checkpoint names that: its
+ * vocabularies may number the same words differently. */
 static Status check_training_set(const Predict *p)
 {
     char now[DATA_FINGERPRINT];

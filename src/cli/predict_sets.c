@@ -1,6 +1,5 @@
 /* weft predict on samples of data sets: opens the data sets among the files, and reads the samples
- * that --samples chooses in the same way as an evaluation. Pictures are classified, or boxes are
- * found in them. */
+ * of --samples as an evaluation reads them. Pictures are classified, or boxes are found in them. */
 #include "predict.h"
 
 #include <string.h>

@@ -35,7 +35,7 @@ enum { RANKS_MAX = 65536 };
     }
 
 /* The kind of samples, given by --input instead of a data set: images as 3x224x224, tokens, or
- * table rows as 13+26 (numbers + fields of ids). */
+ * table rows as 13 (numbers) or 13+26 (numbers + fields of ids). */
 #define INPUT_VALUE "CxHxW|tokens|D+F"
 typedef struct Input {
     /* shape of a sample: (1,C,H,W) or (1,D); ndim 0: none */
@@ -47,14 +47,16 @@ typedef struct Input {
 /* Parses the value of --input. ERR_USAGE: it has none of the forms of INPUT_VALUE. */
 Status input_parse(const char *text, Input *input);
 /* Describes a training set without a file, of `samples` samples of this kind. Their labels have
- * model.classes classes, or their targets model.classes numbers if the loss reads targets; tokens
- * are below model.vocab or, if only model.size is set, below GPT-2's vocabulary. ERR_USAGE: the
- * number of classes, of numbers in a target or of different tokens is unknown. ERR_CONFIG: labels
- * of pixels have too many classes. */
+ * model.classes classes, or their targets model.classes numbers if the loss reads targets; if
+ * model.classes is not set, as many as the loss has by itself (LossInfo.classes). Tokens are below
+ * model.vocab or, if only model.size is set, below GPT-2's vocabulary. ERR_USAGE: the number of
+ * classes, of numbers in a target or of different tokens is unknown. ERR_CONFIG: labels of pixels
+ * have too many classes. */
 Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Opens data.train; used if --input is not given. ERR_NOINPUT: data.train is not set, or the file
- * is missing; ERR_CONFIG: its pictures have several sizes, and no key gives the size that the model
- * takes. The message suggests --input. */
+/* Opens data.train, if --input is not given, with the times that the configuration selects; set
+ * must be zeroed. ERR_NOINPUT: data.train is not set, or the file is missing; ERR_CONFIG: its
+ * pictures have several sizes, and no key gives the size that the model takes. The message suggests
+ * --input. */
 Status input_open_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
@@ -84,10 +86,11 @@ Status job_check_output(const Config *config, const char *out);
  * replay of the order of requests (run.order_log, run.replay), for a verb that updates no
  * parameters. */
 void job_drop_servers(Config *config);
-/* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples.
- * The optimizer is replaced by one without state, because only training needs its memory. */
+/* Sets the configuration to one rank, without servers (job_drop_servers), and to batches of one
+ * micro-batch of `samples` samples. The optimizer is replaced by one without state, because only
+ * training needs its memory. */
 void job_use_one_rank(Config *config, int64_t samples);
-/* Returns the status that all ranks agree on, after MPI has ended. Collective. */
+/* Ends MPI, frees the configuration, and returns the status that all ranks agree on. Collective. */
 Status job_close(Job *job, Status status);
 /* Reads the configuration and checks it without MPI: its model must be known, and with VERB_DATA
  * data.train must be set. The caller owns *config. */
@@ -97,8 +100,9 @@ Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 bool is_launched(void);
 /* Returns the rank of this process from the launcher's environment; 0 without a launcher. */
 int launch_rank(void);
-/* Ranks to be started, and settings for them. Strings are borrowed. */
+/* Ranks to be started, and settings for them. launch_ranks borrows the strings. */
 typedef struct Ranks {
+    /* number of ranks, from -n; 0: not given */
     int count;
     /* threads of each rank; 0: its share of the cores */
     int threads;
@@ -167,8 +171,8 @@ typedef struct DataWords {
 } DataWords;
 /* Finds the data sets that a verb is called with, and the keys that describe them. argv is either
  * FILE [TEST] [key=value ...], with at most `most` (1 or 2) files, or CONFIG.yaml [key=value ...]
- * with data.train, data.test or both. The caller owns *config. ERR_CONFIG: neither is set;
- * ERR_USAGE: too many files. */
+ * with data.train, data.test or both, whatever `most` is. The caller owns *config. ERR_CONFIG:
+ * neither key is set; ERR_USAGE: too many files. */
 Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config);
 /* Opens set i of the words, with the times that the configuration selects. */
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);

@@ -8,7 +8,8 @@
 
 #include <unistd.h>
 
-/* Prints the path of the run's newest checkpoint, for scripts that start a run again (--newest). */
+/* Prints the path of the run's newest checkpoint on rank 0, for scripts that start a run again
+ * (--newest); nothing if there is none. */
 static Status print_newest(int argc, char **argv)
 {
     Config *config = NULL;

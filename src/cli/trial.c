@@ -1,5 +1,6 @@
 /* One run of a verification. It has its own configuration and folder, and its output goes to a log.
- * Its losses and hashes are kept; everything else is removed. */
+ * Its losses, hashes, warnings and time are kept in memory, and its folder is removed. The next run
+ * overwrites configuration and log. */
 #include "verify.h"
 
 #include "train.h"
@@ -17,8 +18,9 @@ static void add_word(char **words, int *count, const char *key, const char *valu
     if (value) words[(*count)++] = mem_format("%s=%s", key, value);
 }
 
-/* Sets the number of steps, logs every loss, turns off evaluation, traces, the map and max_time,
- * and leaves a single checkpoint at the end. If train.threads is not set, a rank has one thread. */
+/* Sets the keys of a run that makes v->steps steps from step 0, logs every loss, and saves only the
+ * checkpoint after the last step, without evaluation, traces, run.map and run.max_time. If
+ * train.threads is not set, a rank has one thread. */
 static void set_keys(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = c->run.map = false;
@@ -58,6 +60,8 @@ Status trial_make_config(Config **config, const Verification *v, const Trial *t)
     return status;
 }
 
+/* Sets run.dir and run.name, so that the run's folder is DIR/run (v->dir), and writes the
+ * configuration to `path`. ERR_IO. */
 static Status write_config(Config *config, const Verification *v, const char *path)
 {
     mem_free(&config->run.dir);
@@ -132,7 +136,7 @@ static Status read_losses(Trial *t, const char *path, int steps)
     return fail(ERR_BUG, "%s: holds %d losses of %d steps", path, count, steps);
 }
 
-/* Computes the trial's hash from the names and hashes of all tensors. */
+/* Computes the trial's hash from the paths and hashes of all tensors. */
 static void combine_hashes(Trial *t)
 {
     for (int i = 0; i < t->hashes.count; ++i) {
@@ -171,8 +175,8 @@ static Status fail_run(const Trial *t, const char *log, int code)
                 code);
 }
 
-/* mpirun's exit code for its own failures, which may happen after its ranks have ended; weft's
- * codes differ. */
+/* exit code of mpirun for its own failures, which may happen after the ranks have ended; weft has
+ * no exit code 1 */
 enum { MPIRUN_ERROR = 1 };
 
 /* True if rank 0 has printed the run's summary, which follows after all ranks have agreed that the

@@ -75,8 +75,8 @@ static const char *word_at(const FlagList *list, int i)
     return list->count ? list->word[i] : NULL;
 }
 
-/* Returns the number of values of a list that are tried; 1 if the list is empty or has no
- * effect. */
+/* Returns the number of values of a list that are tried; 1 if the list is empty, or has no effect
+ * on the grid. */
 static int word_count(const FlagList *list, bool has_effect)
 {
     return has_effect && list->count ? list->count : 1;
@@ -123,7 +123,7 @@ static Status check_trials(const Trials *all, const Verification *v)
 typedef struct Difference {
     /* first step with a different loss; 0: none */
     int step;
-    /* first tensor that differs, parameters before others; NULL: none */
+    /* first parameter that differs or, if none does, first other tensor; NULL: none; borrowed */
     const char *tensor;
     /* number of tensors that differ */
     int tensors;
@@ -220,7 +220,8 @@ static Status fail_difference(const Trial *t, const Trial *first, Difference d)
 
 /* ---- the verb ---- */
 
-/* Runs all trials, even after one that differs. */
+/* Runs all trials, even after one that differs, and prints each. ERR_DATA: a trial differs; the
+ * message is about the first one that does. */
 static Status run_all(Trials *all, Verification *v)
 {
     const Trial *first = all->trial;
@@ -265,8 +266,8 @@ static Status check_tune(const Config *config)
                            "record of a run (runs/NAME/algorithms.txt), or off");
 }
 
-/* Makes the folder v->dir next to run.dir, where there is space for runs and which other nodes can
- * see. Calls check_tune first. */
+/* Makes the folder v->dir next to run.dir, where there is space for runs and where other nodes see
+ * it. Calls check_tune first. */
 static Status make_folder(Verification *v)
 {
     Config *config = NULL;
