@@ -1,4 +1,4 @@
-/* weft ckpt check: verifies that checkpoints are complete. */
+/* weft ckpt check: verifies the checksums of checkpoints. */
 #include "../private.h"
 
 #include "checkpoint.h"

@@ -1,5 +1,6 @@
 /* weft ckpt export: writes a checkpoint's parameters for other programs as safetensors, or with
- * --onnx the whole model that the checkpoint's configuration describes. */
+ * --onnx the whole model that the configuration describes: the checkpoint's or that of --config,
+ * with key=value arguments. */
 #include "../private.h"
 
 #include "checkpoint.h"

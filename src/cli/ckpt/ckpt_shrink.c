@@ -40,17 +40,18 @@ typedef struct Shrink {
     const ShrinkFlags *flags;
     /* path of the checkpoint; borrowed */
     const char *from;
-    /* owned, like all fields below */
+    /* owned, like all fields below; `after` is NULL until the channels are removed */
     Config *config;
     Graph *before, *after;
     Units *units;
-    /* for each unit: true if it is removed */
+    /* for each unit: true if it is removed, [units->unit_count] */
     bool *removed;
 } Shrink;
 
 /* ---- the model ---- */
 
-/* Reads the samples' shape and the number of classes or tokens. */
+/* Sets shape of samples and number of classes or tokens in `set`, from --input or else from the
+ * training set. */
 static Status read_input(const Shrink *s, DataSet *set)
 {
     Input input;

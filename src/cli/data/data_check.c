@@ -8,13 +8,14 @@
 
 /* A data set and the results of its check. */
 typedef struct Checked {
+    /* all fields are owned */
     DataSet *set;
     ClassNames names;
-    /* classes that occur in the labels */
+    /* classes that occur in the labels; empty without labels (has_labels) */
     LabelUse *use;
 } Checked;
 
-/* True if the set has a label for each sample. */
+/* True if the set has a label of a class for each sample or each pixel. */
 static bool has_labels(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);

@@ -18,7 +18,7 @@ static const Flag flags[] = {
     FLAG_FORCE(StatsOptions, force),
 };
 
-/* Opens the training set. Only rank 0 calls it. */
+/* Checks the output file, and opens the training set. Only rank 0 calls it. */
 static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet *set)
 {
     Config *config;

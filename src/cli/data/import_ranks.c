@@ -13,13 +13,14 @@ typedef struct ImportProgress {
     World *world;
     /* name of what is counted: "pictures"; borrowed */
     const char *things;
-    /* stdout is a terminal, on which the line is overwritten */
+    /* true: stdout is a terminal, on which the line is overwritten */
     bool terminal;
-    /* the last line that was printed is an unfinished progress line */
+    /* true: the last line that was printed is an unfinished progress line */
     bool drawn;
     /* times of the first call and of the last line */
     double begin_s, last_s;
-    /* number of things that an earlier, interrupted import has done; -1: not known yet */
+    /* number of this rank's things that an earlier, interrupted import has done; -1: not known
+     * yet */
     int64_t before;
 } ImportProgress;
 

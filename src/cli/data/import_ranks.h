@@ -8,9 +8,9 @@
 
 /* Does an import on these ranks, with `threads` threads on each. */
 typedef Status ImportOnRanks(const ImportRanks *ranks, int threads, const void *user);
-/* Starts MPI, and calls `import` on each rank, with a progress line that counts `things`
- * ("pictures"). reads_names: rank 0 may read names of classes from a data set. threads: of each
- * rank; 0: the rank's share of the cores. */
+/* Starts MPI, calls `import` on each rank, with a progress line that counts `things` ("pictures"),
+ * and ends MPI. reads_names: rank 0 may read names of classes from a data set. threads: of each
+ * rank; 0 or less: the rank's share of the cores. Collective. */
 Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_names, int64_t threads,
                        const void *user);
 

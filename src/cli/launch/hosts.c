@@ -1,6 +1,7 @@
-/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. In a
- * Slurm job, srun starts the ranks on the hosts; otherwise Open MPI's mpirun starts them by ssh,
- * PBS or LSF. To test whether a host answers, srun or mpirun runs `true` on the host. */
+/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. On the
+ * hosts of a Slurm job srun starts the ranks; on others Open MPI's mpirun starts them by ssh, PBS
+ * or LSF (weft run --launcher may choose otherwise). To test whether a host answers, srun or mpirun
+ * runs `true` on the host. */
 #include "hosts.h"
 
 #include "../private.h"
@@ -13,6 +14,7 @@
 
 /* seconds in which a host, or scontrol, must answer */
 static const double ANSWER_MAX_S = 15;
+/* maximum number of hosts that are tested at the same time */
 enum { PROBES_AT_ONCE = 32 };
 
 /* ---- the list of hosts ---- */
@@ -40,7 +42,7 @@ static void add_words(Hosts *h, const char *text)
     }
 }
 
-/* Parses a line: "name", "name slots=4" or "name:4"; # begins a comment. */
+/* Parses a line: "name" (one slot), "name slots=4" or "name:4"; # begins a comment. */
 static Status add_line(Hosts *h, const char *file, int number, char *line)
 {
     line[strcspn(line, "#\r\n")] = 0;

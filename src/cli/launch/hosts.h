@@ -14,7 +14,7 @@ typedef struct Host {
     int slots;
     /* true: the host did not answer the last probe */
     bool lost;
-    /* ranks on this host in the current start */
+    /* number of ranks that were last placed on this host */
     int ranks;
 } Host;
 typedef struct Hosts {
@@ -35,11 +35,11 @@ void hosts_fini(Hosts *hosts);
 /* Sets the environment variables that mpirun needs on these hosts; does nothing if another program
  * starts the ranks. */
 void hosts_set_launcher_env(const Hosts *hosts);
-/* Starts a command on each host, and marks the hosts on which it does not succeed within 15 s as
- * lost. */
+/* Starts a command on each host. Marks the hosts on which it does not succeed within 15 s as lost,
+ * and all others as not lost. */
 void hosts_probe(Hosts *hosts);
-/* Distributes `ranks` ranks over the first hosts that answer, at most hosts_max of them (0: any
- * number), as far as their slots suffice; returns the number of ranks placed. */
+/* Distributes `ranks` ranks over the first hosts that are not lost, at most hosts_max of them (0:
+ * any number), as far as their slots suffice; returns the number of ranks placed. */
 int hosts_place_ranks(Hosts *hosts, int ranks, int hosts_max);
 /* True if all ranks are placed on this host and mpirun starts them. */
 bool hosts_are_local(const Hosts *hosts);

@@ -1,9 +1,10 @@
 /* TCP connections between ranks and a launcher on another host. The launcher lists the addresses of
  * its interfaces, because other hosts may be unable to resolve its name. A rank tries one address
- * after another. On the rank's host, an address may belong to another machine (bridges of
- * containers have the same address on every host), so the launcher must answer with the token. The
- * launcher never waits for a peer: the kernel reports a connection only when data has arrived on it
- * (TCP_DEFER_ACCEPT), and a connection whose first message is incomplete is closed. */
+ * after another. On the rank's host, one of its addresses may lead to another machine (bridges of
+ * containers have the same address on every host), so a rank keeps a connection only if the peer
+ * answers with the token. The launcher never waits for a peer: the kernel reports a connection when
+ * data has arrived on it, or after DEFER_S (TCP_DEFER_ACCEPT); if the first message is then
+ * incomplete, the connection is closed. */
 #include "remote.h"
 
 #include <errno.h>
@@ -18,8 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* time limits of a rank for a connection and for the answer; time for which the kernel does not
- * report a connection without data */
+/* CONNECT_MS, ANSWER_MS: a rank's time limits for connecting to one address and for the launcher's
+ * answer. DEFER_S: time for which the kernel does not report a connection without data to the
+ * launcher. */
 enum { CONNECT_MS = 500, ANSWER_MS = 2000, DEFER_S = 2 };
 
 static void set_option(int fd, int level, int option, int value)
@@ -27,7 +29,8 @@ static void set_option(int fd, int level, int option, int value)
     setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/* Appends the addresses of all interfaces that are up, as many as fit. ipv6: IPv6 addresses too. */
+/* Appends the addresses of the interfaces that are up, without loopback, as many as fit, each after
+ * a '/'. ipv6: IPv6 addresses, too, except those of one link. */
 static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
 {
     struct ifaddrs *all = NULL;
@@ -120,6 +123,7 @@ int remote_connect(const char *addresses, const RemoteHello *hello)
     char text[REMOTE_ADDRESSES], *rest = text, *address;
     int fd = -1;
     snprintf(text, sizeof text, "%s", addresses);
+    /* the list is "/PORT/ADDRESS/..." (remote_listen): the text before the first '/' is empty */
     strsep(&rest, "/");
     const char *port = strsep(&rest, "/");
     while (port && fd < 0 && (address = strsep(&rest, "/"))) {

@@ -22,8 +22,9 @@ typedef struct RemoteMessage {
     int64_t message;
 } RemoteMessage;
 
-/* Launcher: listens on all interfaces. Writes "/PORT/ADDRESS/ADDRESS..." with the numeric addresses
- * of this host. Returns the listening socket; -1: there is no network, and `addresses` is empty. */
+/* Launcher: listens on all interfaces. Writes "/PORT/ADDRESS/ADDRESS..." with numeric addresses of
+ * this host, as many as fit, without loopback and addresses of one link. Returns the listening
+ * socket; -1: there is no network, and `addresses` is empty. */
 int remote_listen(char addresses[REMOTE_ADDRESSES]);
 /* Launcher: accepts a connection and reads its first message; returns the socket, or -1 if the peer
  * is not a rank of this launcher. Does not wait. */

@@ -36,7 +36,7 @@ static const Flag flags[] = {
 
 /* ---- one start ---- */
 
-/* Makes the folder DIR/start-K for the ranks' output, with the smallest unused K. */
+/* Makes the folder DIR/start-K of --log-dir for the ranks' output, with the next unused K. */
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
@@ -98,7 +98,7 @@ static Status start_once(Supervisor *s, int *code)
 /* ---- after a start has ended ---- */
 
 /* True for errors that would occur in every further start, too: in the command line, the data or
- * the configuration. */
+ * the configuration, or because the run needs more memory than it may use. */
 static bool is_final(int code)
 {
     return code == ERR_USAGE || code == ERR_DATA || code == ERR_NOINPUT || code == ERR_MEMORY ||
@@ -111,7 +111,8 @@ static bool ended_normally(const Supervisor *s)
     return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
 }
 
-/* Gives the run up. The message does not suggest another start. */
+/* Gives the run up: ERR_BUG after a crash of a rank, else ERR_IO. The message does not suggest
+ * another start. */
 static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || runner_rank_crashed(&s->runner, code);
@@ -119,8 +120,8 @@ static Status give_up(Supervisor *s, int code, const char *why)
                 s->has_checkpoint ? "; its checkpoints are kept" : "");
 }
 
-/* Looks for new checkpoints. *progress: the last start has written a checkpoint; before the first
- * start: there is a checkpoint. */
+/* Looks for new checkpoints. *progress true: the last start has written a checkpoint; before the
+ * first start: there is a checkpoint. */
 static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;

@@ -3,7 +3,7 @@
  * signal. It gets SIGUSR1, which mpirun and srun forward to the ranks, and the ranks write a
  * checkpoint. A second SIGINT, SIGTERM or SIGQUIT ends mpirun: by SIGTERM, or by SIGHUP if mpirun
  * blocks SIGTERM. The mpirun of a training blocks SIGINT and SIGTERM if Runner.local is set,
- * because systemd and PBS send them to every process when they end a job. A single rank gets
+ * because systemd and PBS send them to every process when they end a job. A single rank is ended by
  * SIGKILL. Commands other than trainings are ended by the first signal. mpirun does not get Ctrl-Z
  * (SIGTSTP) from the terminal either; this process passes it on. */
 #include "runner.h"
@@ -68,7 +68,7 @@ static bool is_continuing(const Runner *r)
 }
 
 /* Reads all pending signals. Returns true if there was a signal other than SIGCHLD and SIGTSTP.
- * *end: a repeated stop request has arrived. */
+ * *end true: a repeated stop request has arrived. */
 static bool take_signals(Runner *r, bool *end)
 {
     struct signalfd_siginfo info;
@@ -127,7 +127,7 @@ static void end_ranks(Runner *r)
     send_signal(r, r->single ? SIGKILL : blocks_requests(r) ? SIGHUP : SIGTERM);
 }
 
-/* Kills the process, and the ranks on this host, which may be stopped. */
+/* Kills the process, and the known ranks on this host, which may be stopped. */
 static void kill_all(const Runner *r)
 {
     kill(r->process, SIGKILL);

@@ -15,11 +15,11 @@ typedef struct Runner {
     /* number of the first signal, 0: none; time at which it arrived */
     int first_signal;
     double first_signal_s;
-    /* number of stop requests (SIGINT, SIGTERM, SIGQUIT); times of the last and of the second
-     * request */
+    /* number of stop requests: SIGINT, SIGTERM, SIGQUIT, of which those within a second count as
+     * one; times of the last and of the second request */
     int stop_requests;
     double last_request_s, second_request_s;
-    /* a warning that the process is stopped has been printed */
+    /* true: a warning that the process is stopped has been printed */
     bool stopped_reported;
     /* train.hang_s: seconds that a start may last without progress; set by the caller */
     double hang_s;
@@ -27,19 +27,20 @@ typedef struct Runner {
      * output is not redirected. threads: of each rank */
     const char *log;
     int threads;
-    /* set by the caller: a single rank is started without mpirun */
+    /* The next three are set by the caller. */
+    /* true: a single rank is started without mpirun */
     bool single;
-    /* set by the caller: mpirun runs on this host and can be ended with SIGHUP */
+    /* true: mpirun runs on this host and can be ended with SIGHUP */
     bool local;
-    /* set by the caller: ranks may be on other hosts */
+    /* true: ranks may be on other hosts */
     bool may_be_remote;
-    /* ranks are running, and SIGTSTP is passed on to them */
+    /* true: ranks are running, and SIGTSTP is passed on to them */
     bool passes_suspend;
     /* time at which this process last continued after SIGTSTP; 0: never */
     double continued_s;
     /* mpirun, srun or the single rank of the current or last start */
     pid_t process;
-    /* the command is a training, which saves a checkpoint at a first signal */
+    /* true: the command is a training, which saves a checkpoint at a first signal */
     bool trains;
     /* signal that killed the process; 0: none */
     int killed_by;
@@ -59,19 +60,20 @@ void runner_init(Runner *runner);
  * signal asks the ranks to save a checkpoint, or ends them if none has begun its first step, and a
  * second SIGINT, SIGTERM or SIGQUIT ends them; without trains, the first signal ends them. *code:
  * the worst status of the ranks if all have announced their end, else the exit code of the process
- * as a shell reports it. Release with runner_fini_run after the last query about these ranks.
- * ERR_IO: no process could be made. */
+ * as a shell reports it (137 if it reports success although this process has killed ranks). Release
+ * with runner_fini_run after the last query about these ranks. ERR_IO: no process could be made. */
 Status runner_run(Runner *runner, char *const *words, int ranks, bool trains, int *code);
 void runner_fini_run(Runner *runner);
-/* Waits without running ranks; returns true as soon as a signal has arrived. */
+/* Waits for these seconds, without running ranks. Returns true at once if a signal arrives or has
+ * arrived before; false after the whole time. */
 bool runner_pause(Runner *runner, double seconds);
 /* Called after the ranks have ended: true if any rank had connected to this process, or if a single
  * rank was started. */
 bool runner_any_began(Runner *runner);
 /* True if the exit code may mean that mpirun could not start the ranks or that MPI could not
- * connect them. False if a known rank has passed MPI_Init, if this process received a signal, or if
- * a rank was known and a process was killed by a signal other than SIGBUS, which a full /dev/shm
- * causes. */
+ * connect them. False if the code is one of weft's, if a known rank has passed MPI_Init, if this
+ * process received a signal or has killed ranks, or if a rank was known and a process was killed by
+ * a signal other than SIGBUS, which a full /dev/shm causes. */
 bool runner_may_have_failed_to_start(Runner *runner, int code);
 /* True if a stop of a training was requested before its first step, by a signal to this process or
  * to a rank that has reported the signal. */

@@ -1,7 +1,7 @@
 /* weft sbatch: writes a job script that needs no editing. If the numbers of ranks and nodes are not
- * given, they are computed from the configuration's grid; the memory per node is computed from the
- * plan of its ranks. Refuses a grid that cannot be distributed over the nodes, a run that the
- * planner refuses, and an output file that exists already. */
+ * given, they are computed from the configuration's grid; the memory per node, without --mem, is
+ * computed from the plan of its ranks. Refuses a grid that cannot be distributed over the nodes, a
+ * run that the planner refuses, and, without --force, an output file that exists already. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -177,7 +177,7 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 /* ---- memory ---- */
 
 /* Computes the host memory that the ranks of a node need by the plan, for the node that needs most.
- * *most: bytes. */
+ * *most: bytes; 0 before the call. */
 static Status plan_node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);

@@ -27,7 +27,7 @@ Status sbatch_read_minutes(const char *text, int64_t *minutes);
 typedef struct Script {
     /* job: name of the job, without characters that need quotes; run: name of the run */
     const char *job, *run;
-    /* the script has CONFIG and key=value as its own arguments */
+    /* true: the script has CONFIG and key=value as its own arguments */
     bool any_config;
     /* path of weft, or of the script that starts weft; working directory; CONFIG */
     const char *weft, *folder, *config;
@@ -38,16 +38,17 @@ typedef struct Script {
     const char *file;
     /* tasks: ranks per node; cpus: per rank; gpus: per node */
     int64_t nodes, tasks, cpus, gpus;
-    /* jobs of a chain; 0: no chain */
+    /* number of jobs of a chain; 0: no chain */
     int64_t links;
-    /* ranks on hosts without Slurm; 0: as many as there are slots */
+    /* number of ranks on hosts without Slurm; 0: as many as there are slots */
     int64_t ranks;
     /* memory per node in MiB, including the margin. 0: the text `memory` is used instead; if it is
      * NULL too, no memory is requested. */
     int64_t memory_mib;
-    /* bytes per node in the plan */
+    /* planned bytes of the node that needs most */
     double planned_bytes;
     const char *memory;
+    /* time limit of a job */
     int64_t minutes;
     /* NULL: not given. array: Slurm's list of numbers; more: further options of sbatch, separated
      * by blanks; hosts: path of the host file, "": the script's first argument is the path */

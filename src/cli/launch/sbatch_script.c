@@ -1,5 +1,6 @@
 /* Writes job scripts of weft sbatch from pieces of text. Some pieces are in all scripts; others
- * depend on the launcher, or are only for a chain or an array. Texts from the user are quoted. */
+ * depend on the launcher, or are only for a chain or an array. Texts from the user are quoted, or
+ * have been checked (sbatch_texts.c). */
 #include "sbatch.h"
 
 #include <string.h>

@@ -252,8 +252,8 @@ static char *state_text(const StartingRank *r)
                       (int)r->process, stopped, at[r->stage]);
 }
 
-/* Appends `more` about a rank to text: "text: more" for the first named rank, else "text; more".
- * Frees text and more. */
+/* Appends `more` about a rank to text: "text: more" for the first rank (named 1), else "text;
+ * more". Frees text and more. */
 static char *join(char *text, int named, char *more)
 {
     char *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", more);
@@ -274,8 +274,8 @@ static char *missing_text(const StartWatch *s, int number)
 }
 
 /* Kills all ranks of this host, or only those that are stopped. Returns "problem: rank 1 on n1
- * (process 17) is in MPI_Init; ...", owned by the caller. The text names the killed ranks and, if
- * only_stopped is false, ranks that have not reported. */
+ * (process 17) is in MPI_Init; ...", owned by the caller. The text names the same ranks, also those
+ * of other hosts, and, if only_stopped is false, ranks that have not reported. */
 static char *kill_ranks(const StartWatch *s, const Watch *watch, const char *problem,
                         bool only_stopped)
 {

@@ -8,8 +8,9 @@
 /* A rank between its start and its first step. */
 typedef struct StartingRank {
     pid_t process;
+    /* number of the rank; -1: not known */
     int number;
-    /* last stage that the rank has reported; START_PROGRAM also before it has sent its number */
+    /* last stage that the rank has reported; START_PROGRAM also if it has not reported any */
     StartStage stage;
     /* time at which the rank was found to be stopped by a signal, or silent; 0: it is running */
     double stopped_s;
@@ -24,7 +25,7 @@ typedef struct StartWatch {
     /* times of the last check (checked_s), of the last progress of any rank (progress_s), and of
      * the first check after this process was suspended (resumed_s) */
     double checked_s, progress_s, resumed_s;
-    /* a rank that is not stopped counts as making progress */
+    /* true: a rank that is not stopped counts as making progress */
     bool computes;
     /* hosts on which the ranks were placed; NULL: unknown. Borrowed. */
     const Hosts *hosts;
@@ -53,15 +54,17 @@ void start_watch_set_id(StartWatch *watch, const char *folder, const char *id, i
 void start_watch_init(StartWatch *watch, double hang_s, const char *phase);
 void start_watch_fini(StartWatch *watch);
 /* Checks the ranks, at most twice a second. starter: the process that may be their parent (mpirun).
- * Returns NULL if there is no problem. Otherwise kills the ranks of this host that are the cause,
- * and returns a description that names ranks, owned by the caller. */
+ * Returns NULL if there is no problem. Otherwise kills the known ranks of this host that are the
+ * cause, and returns a description that names ranks as far as they are known, owned by the
+ * caller. */
 char *start_watch_check(StartWatch *watch, const Watch *ranks, pid_t starter);
-/* True if every known rank has begun its first step; false while no rank is known. */
+/* True if every known rank has begun its first step or closed its connection; false while no rank
+ * is known. */
 bool start_is_over(const Watch *ranks);
 /* True if any known rank has begun its first step. */
 bool start_any_stepped(const Watch *ranks);
-/* Returns a number that grows while a process of this host works: the number of bytes that it has
- * read and written plus the number of its page faults. -1: not known. */
+/* Returns a number that grows while a process of this host works: the sum of the bytes that it has
+ * read and written, the bytes read from disk, and its page faults. -1: not known. */
 double process_work(pid_t process);
 
 #endif

@@ -70,13 +70,13 @@ static int rank_capacity(Hosts *hosts, int hosts_max)
     return hosts_place_ranks(hosts, INT32_MAX, hosts_max);
 }
 
-/* Returns the number of ranks of this number of replicas. */
+/* Returns the number of ranks of this number of replicas, and of the servers. */
 static int64_t ranks_of(const Supervisor *s, int64_t replicas)
 {
     return replicas * s->ranks_per_replica + s->servers;
 }
 
-/* Returns the number of complete replicas on `ranks` ranks. */
+/* Returns the number of complete replicas on `ranks` ranks, of which some are servers. */
 static int replicas_in(const Supervisor *s, int ranks)
 {
     return (ranks - s->servers) / s->ranks_per_replica;
@@ -89,7 +89,7 @@ static int64_t ranks_of_grid(const Supervisor *s)
     return dp > 0 ? ranks_of(s, dp) : 0;
 }
 
-/* Checks the options against each other and against the hosts. */
+/* Checks --nnodes and s->wanted against the hosts. */
 static Status check_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
@@ -194,13 +194,13 @@ typedef struct Fewer {
      * been logged */
     int dp;
     Status status;
-    /* same_bits is valid, because the run with all replicas could be planned, too */
+    /* true: same_bits is valid, because the run with all replicas could be planned, too */
     bool compared;
-    /* results are bit-identical to those with all replicas */
+    /* true: results are bit-identical to those with all replicas */
     bool same_bits;
 } Fewer;
 
-/* Makes the plan for dp replicas in a dry run. *bits: the result of train_same_bits. *padded:
+/* Makes the plan for dp replicas in a dry run. *bits: the result of train_same_bits. *padded true:
  * micro-batches would be padded. Leaves grid.dp unchanged. */
 static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 {

@@ -1,5 +1,5 @@
 /* Finds out which rank died, because mpirun only says that a rank died, and then ends the others.
- * The launcher listens on a socket, whose name is in the ranks' environment. Each rank of this host
+ * The launcher listens on a socket, whose name is in the ranks' environment. Each rank of its host
  * connects to the socket, sends its number, and later announces its end. The kernel closes the
  * connection of a killed rank, so the first connection that closes without an announcement
  * identifies the rank that died. Ranks on other hosts find no such socket; while they start, they

@@ -24,7 +24,8 @@ typedef struct WatchedRank {
     pid_t process;
     /* last stage that the rank has reported */
     StartStage stage;
-    /* the rank has announced its end, with this exit status */
+    /* true: the rank has announced its end, with this exit status, or its stop before the first
+     * step, for which the status stays OK */
     bool ended;
     Status status;
     /* name of the host; "": this host */
@@ -43,8 +44,8 @@ typedef struct Watch {
     int lost;
     /* random number that a rank must know */
     uint64_t token;
-    /* a rank has stopped before its first step because it was requested, and not because another
-     * rank was lost */
+    /* true: a rank has stopped before its first step because it was requested, and not because
+     * another rank was lost */
     bool stop_reported;
     /* time at which a rank last connected, reported a stage or announced its end; 0: never */
     double last_message_s;
@@ -73,11 +74,11 @@ const WatchedRank *watch_lost_rank(Watch *watch);
  * later. */
 void watch_connect(int rank);
 void watch_report_stage(StartStage stage);
-/* Sends a heartbeat if the launcher is on another host; called about ten times a second while the
- * rank starts. The first calls connect to the launcher. */
+/* Sends a heartbeat, at most one in half a second, if the launcher is on another host; called about
+ * ten times a second while the rank starts. The first calls try to connect to the launcher. */
 void watch_send_beat(void);
-/* Reports that this rank stops before its first step, as requested. Returns true if a launcher
- * listens; then the launcher informs the user. */
+/* Reports that this rank stops before its first step, as requested. Returns true if the report was
+ * sent; then the launcher informs the user. */
 bool watch_report_stop(void);
 /* Announces that this rank ends by itself, with this exit status, and closes the connection. */
 void watch_report_end(Status status);

@@ -1,4 +1,5 @@
-/* weft topo find: prints the best ring, path and tree over the ranks, and the places of a grid. */
+/* weft topo find: prints the ring, path and tree over the ranks whose slowest link is fastest, as
+ * far as the search finds them, and places of the ranks for grids (grid.rank_map). */
 #include "../private.h"
 #include "topo_cli.h"
 
@@ -68,7 +69,7 @@ static void print_links(const char *name, GridLinks links)
     printf("\n");
 }
 
-/* Reads --grid; text may be NULL. */
+/* Reads --grid; text may be NULL: shape is left as it is. ERR_USAGE: no grid of all ranks. */
 static Status read_grid(const Topology *t, const char *text, GridShape *shape)
 {
     int read = 0;

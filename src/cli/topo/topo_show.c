@@ -6,6 +6,7 @@
 #include "base/isolated.h"
 #include "report.h"
 
+/* approximate time of all measurements */
 static const double MEASURE_S = 8;
 
 typedef struct ShowOptions {

@@ -39,8 +39,9 @@ static void print_size(const char *name, int64_t bytes)
     printf("%s %s", name, memory_text(bytes, text));
 }
 
-/* Prints in one line the cores from part `first` on that follow each other inside the same parent
- * and have the same ranks. Returns the part after these cores, or -1. */
+/* Prints in one line the cores from part `first` on that follow each other inside the same parent,
+ * have consecutive numbers, the same ranks and L2 caches of equal size. Returns the part after
+ * these cores, or -1. */
 static int print_cores(const Topology *t, int node, const Hardware *h, int first)
 {
     char text[CPUS_SHOWN_BYTES];
