@@ -71,7 +71,8 @@ static Status count_ranks(const Config *config, const World *world, int64_t give
     return OK;
 }
 
-/* Makes the number of replicas follow from the ranks, if these are not the configuration's. */
+/* Makes the number of replicas follow from the number of ranks, if that is not the
+ * configuration's. */
 static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
@@ -221,7 +222,7 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
 
 /* The machine for which the plan is made. */
 typedef struct MachineFile {
-    /* "": none */
+    /* path of the file; "": none, and `times` is zeroed */
     const char *path;
     Machine times;
 } MachineFile;
@@ -232,8 +233,8 @@ static int ranks_on_node(const Machine *times, int ranks)
     return ranks < times->ranks ? ranks : times->ranks;
 }
 
-/* Reads the machine's file. If train.threads is not set, the plan uses the machine's; if
- * train.memory is not set, a rank's share of the machine's memory. */
+/* Reads the machine's file, if there is one. If train.threads is not set, the plan uses the
+ * machine's threads; if train.memory is not set, a rank's share of the machine's memory. */
 static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
 {
     machine->path = o->machine ? o->machine : config->run.machine;

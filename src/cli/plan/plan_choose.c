@@ -1,6 +1,7 @@
-/* weft plan --choose: plans every grid of the ranks with every schedule, zero and recompute,
- * forecasts a step of each that fits in memory, and prints the fastest. Nothing is timed, so equal
- * files give equal choices. */
+/* weft plan --choose: plans the grids of the ranks with schedules, values of grid.zero and
+ * recomputation, forecasts a step of each plan, and prints the fastest that fit in memory. Plans
+ * are skipped if a lower bound, or another plan of the same grid, shows that they are not near the
+ * fastest. Nothing is timed, so equal files give equal choices. */
 #include "plan_choose.h"
 
 #include <math.h>
@@ -40,6 +41,7 @@ typedef struct Choice {
     Forecast forecast;
     /* memory of the rank that needs most, in bytes */
     double bytes;
+    /* true: results have the same bits on every grid (train_same_bits) */
     bool same_bits;
 } Choice;
 
@@ -86,12 +88,14 @@ static void keep(Choosing *c, const Choice *choice)
     c->best_s = fmin(c->best_s, choice->forecast.step.median);
 }
 
+/* Copies the message of a failure to why, if that is empty. */
 static void note(char why[WHY_TEXT])
 {
     if (!*why) snprintf(why, WHY_TEXT, "%s", fail_message());
 }
 
-/* Computes the memory and the forecast of a candidate, which t has planned. */
+/* Computes the memory and the forecast of a candidate, which t has planned, unless its bits rule it
+ * out. */
 static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
 {
     const ChooseFrom *from = c->from;
@@ -124,7 +128,8 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
 }
 
 /* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. A run that
- * has no memory for a copy of its state writes checkpoints without one, so this is tried, too. */
+ * has no memory for a copy of its state writes checkpoints without one, so a candidate that is too
+ * large is tried again without the copy. */
 static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
 {
     Config config = configure(c, of);
@@ -187,8 +192,8 @@ static void try_grid(Choosing *c, const GridBound *grid)
         try_order(c, (Candidate){.shape = grid->shape}, o);
 }
 
-/* Computes the bound of a grid. Returns false if no plan of the grid is possible, and counts the
- * outcome. */
+/* Computes the bound of a grid from its plan with the first schedule. Returns false if that plan
+ * has no forecast, and counts the outcome. */
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
 {
     Choice found;
@@ -212,7 +217,7 @@ static int by_least(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Grids whose plans are possible. */
+/* Grids that have a bound. */
 typedef struct GridList {
     /* [count]; owned */
     GridBound *grid;
@@ -373,7 +378,7 @@ static char *joined(char *text, char *more)
     return both;
 }
 
-/* Fails with the number of plans by outcome, and a reason for each outcome. */
+/* Fails with the number of plans by outcome, and reasons. */
 static Status none_fits(const Choosing *c)
 {
     const int *n = c->outcomes;

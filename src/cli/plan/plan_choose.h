@@ -8,7 +8,7 @@
 typedef struct ChooseFrom {
     const Config *config;
     const World *world;
-    /* data set of a dry run, or NULL */
+    /* training set of the dry runs; NULL: data.train is opened */
     const DataSet *data;
     const Machine *machine;
     /* path of the file with the machine's times, for messages */
@@ -16,12 +16,13 @@ typedef struct ChooseFrom {
     /* bytes that a rank may use */
     double memory;
     int ranks;
-    /* samples of a step; micro-batches of a step, the largest possible number of replicas */
+    /* number of samples of a step; number of its micro-batches, which limits the number of
+     * replicas */
     int64_t batch, micros;
     /* number of plans to print */
     int top;
-    /* any_bits: plans whose results have the same bits only on some grids are listed, too; json:
-     * one JSON object is printed instead of text */
+    /* any_bits true: plans whose results have the same bits only on some grids are listed, too.
+     * json true: one JSON object is printed instead of text. */
     bool any_bits, json;
 } ChooseFrom;
 /* Prints the fastest plans on rank 0. ERR_CONFIG: no plan is allowed, fits in memory, and can be

@@ -121,6 +121,7 @@ static CommWay configured_way(const PlanView *v)
     return (CommWay)trainer_config(v->trainer)->grid.sums;
 }
 
+/* Returns the stage with most bytes of gradients. */
 static int largest_stage(const PlanView *v)
 {
     int most = 0;

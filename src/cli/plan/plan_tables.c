@@ -14,7 +14,7 @@ typedef struct Traffic {
     int kinds;
 } Traffic;
 
-/* Returns the largest number of ids that a bag reads in one step of a rank. */
+/* Returns the largest number of ids that the bag of a table reads in one step of a rank. */
 static int64_t step_ids(const PlanView *v, const SparseTable *table)
 {
     const Trainer *t = v->trainer;
@@ -50,8 +50,8 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Returns the sizes of the bag to which tables first to end - 1 belong. If the number of rows of
- * all these tables is known, it also limits the number of rows that change between two sync
+/* Returns the sizes of the bag to which tables first to end - 1 belong. If the numbers of rows of
+ * all its tables are known, their sum also limits the number of rows that change between two sync
  * points. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {

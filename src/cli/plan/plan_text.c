@@ -262,9 +262,9 @@ static void print_gathers(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Returns the bytes that a rank sends in an exchange: all slices of the tensor except its own, in
- * two messages, one forward and one backward, or both in one of the passes. Partial sums are in
- * fp32, results in train.precision. */
+/* Returns the bytes that a rank sends in an exchange for one micro-batch: twice all slices of the
+ * tensor except its own, once in forward and once in backward, or twice in one of the passes.
+ * Partial sums are in fp32, results in train.precision. */
 static double exchange_node_bytes(const OpSpec *s)
 {
     const bool leaves = s->exchange == EXCHANGE_LEAVE;
@@ -289,7 +289,7 @@ static double token_sum_bytes(const Graph *g, int i)
 }
 
 /* Returns the bytes that ranks gather for a loss whose classes are cut into slices: six floats for
- * each row and slice, and the position of the label for each row and rank. */
+ * each row and slice, and the position of the label for each row and rank; 0 for other losses. */
 static double loss_bytes(const Graph *g, const OpSpec *s)
 {
     const Shape x = s->x[0].shape;
@@ -332,7 +332,7 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
-/* Prints the sums of statistics for synchronized batch norms. */
+/* Prints the sums of statistics for synchronized batch norms, in the stage that has most. */
 static void print_replica_sums(const PlanView *v, FILE *out)
 {
     ReplicaSums most = {0};

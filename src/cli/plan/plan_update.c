@@ -108,7 +108,8 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     print_names(t, rule, out);
 }
 
-/* Prints the learning rate of each depth group; parameters with equal rates share a line. */
+/* Prints the learning rates of depth groups; consecutive parameters with equal rates share a
+ * line. */
 static void print_depth_groups(const Trainer *t, FILE *out)
 {
     const Graph *g = trainer_graph(t);
@@ -162,6 +163,8 @@ double view_gathered_bytes(const PlanView *v)
     return most;
 }
 
+/* Prints how many tensors are updated as a whole, by which replicas, and the bytes of their slices
+ * that a rank gathers. */
 static void print_whole(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;

@@ -8,6 +8,7 @@
 typedef struct StageView {
     /* owned */
     Plan *plan;
+    /* memory of a rank of the stage */
     TrainBytes bytes;
     /* estimated seconds for one micro-batch, forward and backward, on one core */
     double cost_s;
@@ -31,8 +32,8 @@ typedef struct PlanView {
     double cost_s;
     /* the stage that needs most memory, and the stage that needs most time */
     int largest, slowest;
-    /* simulated schedules: equal: all tasks have the same cost; real: tasks have the costs of their
-     * chunks. Messages take no time in both. */
+    /* simulated schedules; owned. equal: all tasks have the same cost; real: tasks have the costs
+     * of their chunks. Messages take no time in both. */
     ScheduleReport equal, real;
     /* true: a file with the times of a machine is given, and forecast and files are set */
     bool has_forecast;
@@ -70,15 +71,15 @@ static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
  * parameters. */
 size_t view_tie(const PlanView *view, int param, int *from, int *to);
 
-/* plan_update.c: prints the update rules and their parameters, if there are several rules or
- * learning rates. */
+/* plan_update.c: prints the update rules and their parameters; the text only if there are several
+ * rules or learning rates. */
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
 /* Some rules update whole tensors, whose slices a rank must gather. Returns the bytes that a rank
  * receives for this in a step; the largest number over all ranks. */
 double view_gathered_bytes(const PlanView *view);
 
-/* plan_tables.c: prints the sparse tables, if there are any. */
+/* plan_tables.c: prints the sparse tables; the text is empty if there are none. */
 void plan_tables_text(const PlanView *view, FILE *out);
 void plan_tables_json(const PlanView *view, Json *json);
 
@@ -88,11 +89,12 @@ void plan_tables_json(const PlanView *view, Json *json);
 Status view_parse_link(const char *text, Link *link);
 /* Prints the sums over replicas, if there are several replicas. */
 void plan_sums_text(const PlanView *view, FILE *out);
-/* Returns the bytes of a stage that are summed in one step (gradients) or, in mode geo, at one sync
- * point (changes of parameters); 0 in mode async. */
+/* Returns the bytes of a rank of the stage that are summed in one step (gradients) or, in mode geo,
+ * at one sync point (changes of parameters); 0 in mode async and with one replica. */
 double view_summed_bytes(const PlanView *view, int stage);
 void plan_sums_json(const PlanView *view, int stage, Json *json);
 
+/* columns: width of the picture of the schedule, in characters */
 void plan_view_text(const PlanView *view, int columns, FILE *out);
 void plan_view_json(const PlanView *view, FILE *out);
 
