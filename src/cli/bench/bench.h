@@ -15,7 +15,8 @@ double bench_max_ranks(const World *world, double mine);
 
 /* Queues work on the compute stream. */
 typedef void (*BenchWork)(void *user);
-/* Returns the median seconds of one call on the backend's own clock, measured for about 0.2 s. */
+/* Returns the median seconds of one call on the backend's own clock, measured for about 0.2 s, but
+ * for at least nine calls. */
 double bench_seconds(Backend *backend, BenchWork work, void *user);
 
 /* Rate of matrix products of size x size x size in the backend's precision. */
@@ -32,7 +33,8 @@ Status bench_product(BenchProduct *product, Backend *backend, const World *world
  * writes the same number; both are counted. */
 double bench_copy(Backend *backend, double bytes);
 
-/* Fills memory of the backend with random numbers from low to low + 1. */
+/* Fills memory of the backend with random numbers from low to low + 1, which repeat after 2^18
+ * elements. type: fp32, bf16 or fp16. */
 void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float low);
 /* Fills memory of the backend with random integers from 0 to limit - 1. */
 void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t limit);
@@ -74,8 +76,9 @@ Status bench_check_servers(const Config *config, const char *verb);
     }
 /* Parses the value of this flag; text NULL: input gets neither a shape nor tokens. ERR_USAGE. */
 Status bench_input_parse(const char *text, Input *input);
-/* If the input has a shape or tokens, generates a file of random samples on each node and makes it
- * the training set; path is then the name of the file, otherwise "". ERR_USAGE: such samples do not
+/* If the input has a shape or tokens, generates a file of random samples on each node, makes it the
+ * training set, and drops the test set; path is then the name of the file, otherwise "". ERR_USAGE:
+ * such samples do not
  * fit train.loss; ERR_CONFIG: there is neither a shape nor a data set. Collective. Release with
  * bench_data_end, which removes the file. */
 Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
@@ -85,9 +88,9 @@ void bench_data_end(const Job *job, const char *path);
  * numbers of ranks. Collective. */
 Status bench_measure_links(const World *world, Backend *backend, Machine *machine);
 /* Measures the rates of a node's memory and of files: of reading the file `set`, and of saving a
- * file in a folder. set: NULL, or the same on all ranks; without it, and if it is small, the rate
- * of reading is that of a saved file. If the times of copies are not known, they are set by the
- * rate of memory. Rates of files that cannot be measured are 0, and the log says why.
+ * file in a folder. set: NULL, or the same on all ranks; if it is NULL or small, the rate of
+ * reading is that of a saved file. If the times of copies are not known, they are computed from the
+ * rate of memory. If saving or reading cannot be measured, both rates are 0, and the log says why.
  * Collective. */
 void bench_measure_rates(const World *world, const char *set, const char *folder, Machine *machine);
 /* Measures Machine.overlap_compute: the time of the tasks of steps during sums over world's ranks,
@@ -96,9 +99,9 @@ void bench_measure_rates(const World *world, const char *set, const char *folder
  * of steps of each kind. Collective. */
 Status bench_measure_overlap(Trainer *trainer, const World *world, int64_t steps, Machine *machine);
 
-/* Measures each memory-bound operation of the model, and the optimizer. Prints on rank 0 their
- * rates, compared with the rates of copies. Overwrites the model's parameters and optimizer state.
- * All ranks measure at the same time; not collective. */
+/* Measures each memory-bound operation of the model, and the optimizer, unless its rule needs norms
+ * or whole tensors. Prints on rank 0 its rates, compared with the rates of copies. Overwrites the
+ * model's parameters and optimizer state. All ranks measure at the same time; not collective. */
 void bench_model(Trainer *trainer, bool json);
 
 #endif

@@ -43,6 +43,7 @@ static const Flag flags[] = {
 
 /* The operations that are timed. */
 typedef enum Timed {
+    /* a copy on rank 0 while the other ranks wait */
     COPY_ALONE,
     /* a copy on all ranks at once */
     COPY_ALL,
@@ -52,6 +53,7 @@ typedef enum Timed {
     SUM_MPI,
     /* sums of GPU memory, which is copied through host memory */
     SUM_STAGED,
+    /* ordered sums of GPU memory by NCCL */
     SUM_NCCL,
     /* NCCL's own all-reduce, in any order */
     SUM_NCCL_ALLREDUCE,
@@ -88,13 +90,13 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    /* repeats of a measurement; 0: the number that fits into MEASURE_S */
+    /* repeats of a measurement; 0: the number that fits into MEASURE_S, at least REPEATS_MIN */
     int repeats;
-    /* size of each of from and to */
+    /* size of `from`, and of `to` */
     size_t bytes;
-    /* memory of the backend */
+    /* memory of the backend; owned by bench_ranks */
     float *from, *to;
-    /* transport that is measured */
+    /* transport that is measured; owned by measure_sums */
     Comm *comm;
 } Bench;
 typedef void (*BenchRun)(Bench *bench, int64_t count);

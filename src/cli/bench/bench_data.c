@@ -39,8 +39,8 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
-/* Writes the file under a name of this rank and then renames it, because several nodes may write
- * the file in one shared folder. */
+/* Makes the file of random samples. Writes it under a name of this rank's own and then renames it,
+ * because several nodes may write the file in one shared folder. */
 static Status make_file(const Job *job, const Input *input, const char *path)
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
@@ -55,7 +55,7 @@ static Status make_file(const Job *job, const Input *input, const char *path)
     return st;
 }
 
-/* Checks that --input describes samples of the model. A detector needs square samples. If
+/* Checks that --input describes samples of the model. A detector needs square samples, and if
  * data.letterbox is set, it is changed to the side of the samples, so that they are not resized.
  * ERR_USAGE. */
 static Status check_input(Job *job, const Input *input)

@@ -1,4 +1,4 @@
-/* Measures the update kernels of the optimizers, and other kernels on arrays, each compared with a
+/* Measures kernels on flat arrays: updates of the optimizers, and others; each is compared with a
  * copy of the same number of bytes. */
 #include "bench_op.h"
 

@@ -48,9 +48,11 @@ typedef struct IoArgs {
     bool json;
 } IoArgs;
 
-/* A reader on one core. */
+/* A reader, one for each core. */
 typedef struct IoWorker {
+    /* borrowed */
     const DataSet *set;
+    /* time for which it reads */
     double seconds;
     uint64_t seed;
     /* samples in memory that are copied instead of reading the file, borrowed; NULL: the file is

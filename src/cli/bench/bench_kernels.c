@@ -1,8 +1,8 @@
 /* weft bench kernels [NAME ...]: measures the CPU's memory-bound kernels in every memory layout and
  * with every instruction set of this processor, each compared with a copy of the same number of
- * bytes. Shapes are those of resnet50, resnet18 and GPT-2; flat arrays have a size that fits into a
- * cache, and the size of resnet50. If the data of an operation fit into a cache, those of the copy
- * do, too. */
+ * bytes. Most shapes are those of resnet50, resnet18 and GPT-2; flat arrays have as many elements
+ * as fit into a cache, and as many as resnet50 has parameters. If the data of an operation fit into
+ * a cache, those of the copy do, too. */
 #include "../private.h"
 
 #include "bench_op.h"
@@ -64,7 +64,8 @@ static const Case cases[] = {
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
 enum { CASES = sizeof cases / sizeof *cases, FLAT_KERNELS_MAX = 16 };
-/* numbers of elements of flat arrays: one that fits into a cache, and that of resnet50 */
+/* numbers of elements of flat arrays: one that fits into a cache, and that of resnet50's
+ * parameters */
 static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 
 typedef struct Layout {

@@ -43,7 +43,7 @@ static void receive_message(Channels *channels, int from, char *to, size_t bytes
 }
 
 /* Measures the time of a message from its sender's first byte to its receiver's last: half of the
- * round-trip time between ranks 0 and 1. Collective. */
+ * round-trip time between ranks 0 and 1. *seconds is 0 on other ranks. Collective. */
 static Status time_message(const World *world, size_t bytes, double *seconds)
 {
     const ChannelSpec spec[] = {{.from = 0, .to = 1, .depth = 2, .bytes = bytes},

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+/* WARMUP_STEPS: steps before the measured ones. MICROS_MAX: of each operation, at most the times of
+ * this number of micro-batches, times the number of steps, are kept. */
 enum { WARMUP_STEPS = 3, MICROS_MAX = 64 };
 
 typedef struct MachineOptions {
@@ -52,6 +54,7 @@ typedef struct StepTimes {
     double tasks_s;
     /* processor time of this process in all steps */
     double processor_s;
+    /* times of the operations; owned */
     OperationTimes *operations;
 } StepTimes;
 
@@ -115,6 +118,7 @@ typedef struct RankTimes {
     size_t text_bytes;
 } RankTimes;
 
+/* Returns the number of elements of parameters that this rank updates. */
 static double trained_elements(const Trainer *t)
 {
     const Plan *plan = trainer_plan(t);
@@ -185,7 +189,7 @@ static void unpack_operations(Machine *machine, const char *packed, size_t bytes
     }
 }
 
-/* Returns a plus the share of b in a mean over `ranks` ranks. */
+/* Returns a + b / ranks: adds the share of one rank, b, to a mean over `ranks` ranks. */
 static TimeRange range_mean(TimeRange a, TimeRange b, int ranks)
 {
     return (TimeRange){a.low + b.low / ranks, a.median + b.median / ranks, a.high + b.high / ranks};
@@ -302,7 +306,8 @@ static Status measure(const Config *config, const World *world, const World *job
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
     char *set = o->input ? NULL : mem_text(data_set_path(trainer_train_set(t), 0));
-    /* the system keeps the pages of a file in memory while the trainer maps it */
+    /* before files are measured: while the trainer maps the set, the system keeps its pages in
+     * memory */
     trainer_free(&t);
     if (st == OK) bench_measure_rates(world, set, config->run.dir, &machine);
     mem_free(&set);

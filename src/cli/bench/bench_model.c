@@ -14,6 +14,8 @@ typedef struct Kernel {
     int times;
 } Kernel;
 
+/* True for operations without products of matrices that this rank computes alone and that write a
+ * result of their own. */
 static bool is_memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);
@@ -56,8 +58,8 @@ static void update(void *user)
 }
 
 /* Measures the optimizer, which reads and writes parameters and state, and reads gradients. Returns
- * the number of lines filled: 0 for rules that need norms or whole tensors, because these
- * communicate with other ranks. */
+ * the number of lines filled: 0 if this rank updates nothing, and for rules that need norms or
+ * whole tensors, because these communicate with other ranks; else 1. */
 static int measure_optimizer(Trainer *t, BenchLine *line)
 {
     Backend *backend = trainer_backend(t);

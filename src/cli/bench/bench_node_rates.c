@@ -16,8 +16,8 @@
  * writing, of reading back, and of reading. */
 static const double FILE_BYTES = 64e6, SMALL_BYTES = 16e6, LIMIT_S = 1.2;
 
-/* Measures reading this rank's part of a file, of which all ranks read different parts. Sets
- * *bytes_per_s to 0 if the file is small. Returns 0 or errno. */
+/* Measures reading this rank's part of a file, of which all ranks read different parts.
+ * *bytes_per_s: the rate; 0 if the file is small. Returns 0 or errno. */
 static int read_rate(const World *world, const Machine *machine, const char *path,
                      double *bytes_per_s)
 {
@@ -66,6 +66,7 @@ static bool measured(const World *world, const char *what, const char *path, int
     return !worst;
 }
 
+/* Returns the mean over the nodes of the sum of a node's rates. Collective. */
 static double node_rate(const World *world, const Machine *machine, double mine)
 {
     return bench_sum_ranks(world, mine) / machine->nodes;

@@ -20,8 +20,8 @@ typedef struct Bench {
 
 /* ---- bytes that must be moved ---- */
 
-/* True if forward may write the gradient over its input, which is then read only once. Forward and
- * backward are then measured together. */
+/* True if forward may write the gradient over its input, so that the input is read only once, and
+ * backward does nothing. Forward and backward are then measured together. */
 static bool is_measured_together(const Op *op)
 {
     return op->dx_over_x && op->spec.need_dx[0];
@@ -100,7 +100,8 @@ static void allocate_targets(Bench *b)
     b->run.targets = targets;
 }
 
-/* Allocates targets without boxes, whose cost is small compared with that of all cells. */
+/* Allocates targets without boxes, because the cost of boxes is small compared with that of all
+ * cells. */
 static void allocate_boxes(Bench *b)
 {
     const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;

@@ -27,15 +27,15 @@ typedef struct BenchLine {
 /* Measures op, which op_new has planned, in memory that is allocated for the measurement. name:
  * name of the operation, for labels. Returns the number of lines filled: two, for forward and
  * backward; one if backward has nothing to do, or if forward and backward are measured together
- * because backward overwrites the input of forward. */
+ * because the gradient overwrites the input (Op.dx_over_x). */
 int bench_op(BenchLine line[2], Op *op, const char *name);
 /* Returns the name of kernel 0, 1, ... of those that work on flat arrays (updates of the
  * optimizers, and others); NULL after the last. */
 const char *bench_flat_name(int kernel);
 /* Measures this kernel on fp32 arrays of `elements` elements. */
 void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements);
-/* Prints the heading of the lines to stdout. layouts: the heading has columns for instruction set
- * and memory layout instead of BenchLine.times. */
+/* Prints the heading of the lines to stdout. layouts true: it has columns for instruction set and
+ * memory layout; false: a column for BenchLine.times. */
 void bench_line_head(bool layouts);
 /* Prints a line to stdout, as text or as a JSON object. */
 void bench_line_print(const BenchLine *line, bool json);

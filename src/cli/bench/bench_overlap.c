@@ -1,5 +1,5 @@
 /* Measures for weft bench machine how much longer the tasks of a step take while sums between nodes
- * are on their way. All ranks make steps in turns: one step alone, one during sums. */
+ * are on their way. All ranks alternately make a step without sums and one during sums. */
 #include "bench.h"
 
 #include <math.h>
@@ -17,6 +17,7 @@ static Status time_tasks(Trainer *t, double *seconds)
     return OK;
 }
 
+/* Begins the sums, makes a step, and waits for the sums. *seconds: as in time_tasks. */
 static Status time_tasks_during_sums(Trainer *t, Comm *comm, int sums, double *seconds)
 {
     for (int i = 0; i < sums; ++i) comm_allreduce_begin(comm, 0, SUM_FLOATS);

@@ -1,9 +1,9 @@
 /* weft bench io FILE for a file of encoded pictures: measures how many images per second the loader
- * prepares with one thread, and how many one thread only decodes. Images are prepared as 224x224,
- * with random resized crop, flip and normalisation; images of a set of boxes as 320x320, in mosaics
- * of four with random scale, shift, colours and flip. The two rates are measured alternately, so
- * that other load on the machine slows both. Also prints the time to open the file and the memory
- * of the process afterwards. */
+ * prepares with one thread and, for comparison, how many one thread decodes without preparing them.
+ * Images are prepared as 224x224, with random resized crop, flip and normalisation; images of a set
+ * of boxes as 320x320, in mosaics of four with random scale, shift, colours and flip. The two rates
+ * are measured alternately, so that other load on the machine slows both. Also prints the time to
+ * open the file and the memory of the process afterwards. */
 #include "../private.h"
 
 #include "data.h"

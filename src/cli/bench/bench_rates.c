@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* a measurement is the median of ROUNDS rounds; a round repeats the call for about ROUND_S */
+/* a measurement is the median of ROUNDS rounds; a round repeats the call for about ROUND_S, at most
+ * CALLS_MAX times */
 enum { ROUNDS = 9, CALLS_MAX = 1000 };
 static const double ROUND_S = 0.02;
 /* sizes of matrix products; the first that takes PRODUCT_S is used */
@@ -184,6 +185,7 @@ static void product_work(void *user)
     op_forward(p->op, &p->run);
 }
 
+/* Finds BenchProduct.size on this rank. */
 static Status choose_product_size(Backend *backend, int64_t *size)
 {
     double once_s = 0;

@@ -19,7 +19,7 @@ typedef struct ScaleOptions {
     bool json;
 } ScaleOptions;
 
-/* Forecasts a row from the machine's times; called on rank 0. */
+/* Forecasts a row from the machine's times, or sets its forecast_note; called on rank 0. */
 static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
 {
     Forecast result;
@@ -46,7 +46,8 @@ static Status check_batch(const Trainer *t)
                            (long long)samples, (long long)batch);
 }
 
-/* Measures a row on the ranks of part. Collective on part; all ranks return the same Status. */
+/* Measures a row on the ranks of part, and sets the facts about the model in s. Collective on part;
+ * all ranks return the same Status. */
 static Status measure(Scale *s, const World *part, ScaleRow *row)
 {
     Trainer *t = NULL;

@@ -18,6 +18,7 @@ typedef struct ScaleRow {
 
 /* The measurements of a job, complete on rank 0. Texts are borrowed. */
 typedef struct Scale {
+    /* borrowed; train.batch is changed for each row */
     Config *config;
     /* grid of all ranks */
     GridShape shape;
@@ -26,7 +27,7 @@ typedef struct Scale {
     Machine machine;
     /* number of timed steps of a row, and of steps before them */
     int steps, warmup;
-    /* samples of a micro-batch, and TrainSizes.rows_per_sample */
+    /* number of samples of a micro-batch, and TrainSizes.rows_per_sample */
     int64_t micro_batch, rows_per_sample;
     /* row_name: result of bench_row_name */
     const char *row_name, *model, *precision, *device;

@@ -68,7 +68,7 @@ static const char *note_at(const Scale *s, int k, int *ranks)
     return k % 2 ? row->forecast_note : row->note;
 }
 
-/* Prints each different note once, with the numbers of ranks of its rows. */
+/* Prints each different note once, with the numbers of ranks of the rows that have it. */
 static void print_notes(const Scale *s)
 {
     const char *before = "\n";

@@ -12,6 +12,7 @@
 typedef struct StepBench {
     /* number of steps that are timed, and of steps before them */
     int steps, warmup;
+    /* kernels true: memory-bound operations are measured, too (bench_model) */
     bool json, kernels;
     /* file of times for which operations sleep instead of computing; NULL: operations compute */
     const char *pretend;
@@ -23,10 +24,10 @@ typedef struct StepBench {
     double rows_per_s;
     /* flop/s of the model */
     double flops;
-    /* peak memory of all ranks' processes */
+    /* sum of the peak memory of all ranks' processes, in MiB */
     double memory_mb;
-    /* memory of all ranks' devices in MB: used; planned; used outside the plan by libraries and
-     * graphs. NaN: the device has no memory of its own */
+    /* memory of all ranks' devices, in units of 10^6 bytes: used; planned; used outside the plan by
+     * libraries and graphs. NaN: the device has no memory of its own */
     double device_mb, device_planned_mb, device_unplanned_mb;
 } StepBench;
 
@@ -124,7 +125,8 @@ static void measure_device_memory(const Trainer *t, StepBench *bench)
     bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
-/* Reads the times for which operations sleep. *seconds: result of train_part_times. */
+/* Reads the times for which operations sleep. *seconds: result of train_part_times, owned by the
+ * caller. */
 static Status read_pretended(const Trainer *t, const char *path, PartSeconds **seconds)
 {
     Machine machine;

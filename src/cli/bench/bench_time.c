@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Times that the host has spent so far: waiting for data, in forward and backward, with
+/* Times that this rank's host has spent so far: waiting for data, in forward and backward, and with
  * messages. */
 typedef struct Counters {
     double data_wait_s, work_s, messages_s;
@@ -17,9 +17,9 @@ static Counters counters_now(const Trainer *t)
                       .messages_s = phase_s(PHASE_MESSAGES) + phase_s(PHASE_EXCHANGE)};
 }
 
-/* Returns the fraction of the time in which stages are idle. The total time is the longest time
- * that any stage works and waits for messages. Returns NaN for a GPU: the host only queues work for
- * it, so the host's times are not the times of the work. */
+/* Returns the fraction of the time since `before` in which ranks are idle. The whole time is the
+ * longest time for which any rank works and waits for messages. Returns NaN for a GPU: the host
+ * only queues work for it, so the host's times are not the times of the work. Collective. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
