@@ -169,8 +169,8 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (!(verb->traits & VERB_LONG_RUNNING)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_choose_waiting(ranks->threads, ranks->words);
-    /* only rank 0 reads descriptions of files, in a helper process, which must be made before MPI
-     * starts */
+    /* only rank 0 reads the metadata of HDF5 files, in a helper process, which must be made before
+     * MPI starts */
     if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
 }

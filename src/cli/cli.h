@@ -1,9 +1,8 @@
 /* The command line. Each verb ("train", "data info") has a file with its row and its flags
  * (config.h). A verb gets the words after its name that are no flags, and returns a Status, which
- * becomes the exit code. It reports an error
- * by fail(), and cli_main prints the message. Before a verb runs, cli_main handles --help, the
- * flags, -n and OpenMP's threads. It also reads and checks the configuration, so that errors in it
- * are found before any rank is started. */
+ * becomes the exit code. It reports an error by fail(), and cli_main prints the message. Before a
+ * verb runs, cli_main handles --help, the flags, -n and OpenMP's threads. It also reads and checks
+ * the configuration, so that errors in it are found before any rank is started. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 

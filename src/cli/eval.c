@@ -1,6 +1,6 @@
 /* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP, IoU, errors of
- * fields and the confusion matrix. Runs on any number of ranks, regardless of the training's
- * grid. */
+ * fields and the confusion matrix. Runs on any grid, regardless of that of the training; the number
+ * of replicas follows from the number of ranks. */
 #include "private.h"
 
 #include "train.h"

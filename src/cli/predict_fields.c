@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* largest number of samples per forward pass, which a rollout makes with one sample; largest number
- * of leads on the sheet of a rollout */
+/* FIELD_BATCH: largest number of samples per forward pass; a rollout of several steps takes one
+ * sample. SHEET_LEADS: largest number of leads on the sheet of a rollout. */
 enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
 
 /* ---- errors ---- */

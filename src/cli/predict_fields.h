@@ -34,7 +34,7 @@ typedef struct Fields {
     int64_t *start;
     int64_t starts;
     /* predicted: (batch, leads, channels, pixels); of one sample: truth (leads, channels, pixels),
-     * persistence (channels, pixels) */
+     * persistence (channels, pixels), for label fields the input that pictures show */
     float *predicted, *truth, *persistence;
     /* errors of the model and of persistence, [leads][channels]; not used for label fields */
     ErrorSums *model, *last;

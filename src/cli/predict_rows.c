@@ -1,5 +1,6 @@
 /* weft predict on tables: classifies the rows of data sets, or of text files, which are read with
- * the training set's schema and vocabularies. Prints one line per row, in the order of rows. */
+ * the training set's vocabularies and its schema or that of --schema. Prints one line per row, in
+ * the order of rows. */
 #include "predict.h"
 
 #include <string.h>

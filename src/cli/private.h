@@ -137,7 +137,8 @@ void launch_prepare(int ranks, int threads);
 char **launch_words(int ranks, char *const *words);
 /* Appends the mpirun options that pass weft's environment variables on to ranks on other hosts. */
 void mpirun_add_env(Words *w);
-/* Returns the words of mpirun on this host followed by the command. Release with words_free. */
+/* Returns the words of mpirun, followed by the command, for `ranks` ranks on this host or, in a
+ * batch job, on the job's hosts. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
 /* Tests whether mpirun can start `ranks` ranks of the program on this host: starts ranks that end
  * after MPI_Init. Returns "the ranks could not be started; mpirun says: ...", owned by the caller,

@@ -162,7 +162,8 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
 
 /* ---- the run ---- */
 
-/* Shows the log, and fails with the status that corresponds to the run's exit code. */
+/* Shows the log, and fails with the status that corresponds to the run's exit code; ERR_BUG for
+ * other codes. */
 static Status fail_run(const Trial *t, const char *log, int code)
 {
     static const Status known[] = {ERR_USAGE,  ERR_DATA, ERR_NOINPUT,

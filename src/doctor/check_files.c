@@ -132,8 +132,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     }
 }
 
-/* True if the probe of this rank came to its end and could make its test file, so that free space
- * and inodes are known. */
+/* True if the probe of this rank came to its end and could make its test file. Free space and
+ * inodes are then known, unless statfs failed. */
 static bool has_numbers(const FolderTest *f)
 {
     return f->tested && f->answered && !f->open_error;

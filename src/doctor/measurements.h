@@ -12,7 +12,7 @@ enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
 
 /* How this process was started. */
 typedef struct Launch {
-    /* a launcher such as mpirun or srun started the ranks */
+    /* true: a launcher such as mpirun or srun started the ranks */
     bool launched;
     /* numbers of tasks and nodes that Slurm gave to the job; 0: not in a job of Slurm, or not
      * known */
@@ -65,7 +65,7 @@ typedef struct Limits {
 static const double UNLIMITED = 1e300;
 
 enum { VERSIONS_BYTES = 1536, LIBRARIES_MAX = 192 };
-/* The lines of `weft --version`, and a line for the C library. */
+/* The lines of `weft --version`, cut after 1400 bytes, and a line for the C library. */
 typedef struct Versions {
     char lines[VERSIONS_BYTES];
 } Versions;

@@ -78,9 +78,8 @@ Status bench_check_servers(const Config *config, const char *verb);
 Status bench_input_parse(const char *text, Input *input);
 /* If the input has a shape or tokens, generates a file of random samples on each node, makes it the
  * training set, and drops the test set; path is then the name of the file, otherwise "". ERR_USAGE:
- * such samples do not
- * fit train.loss; ERR_CONFIG: there is neither a shape nor a data set. Collective. Release with
- * bench_data_end, which removes the file. */
+ * such samples do not fit train.loss; ERR_CONFIG: there is neither a shape nor a data set.
+ * Collective. Release with bench_data_end, which removes the file. */
 Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
 void bench_data_end(const Job *job, const char *path);
 

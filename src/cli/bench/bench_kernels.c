@@ -64,7 +64,7 @@ static const Case cases[] = {
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
 enum { CASES = sizeof cases / sizeof *cases, FLAT_KERNELS_MAX = 16 };
-/* numbers of elements of flat arrays: one that fits into a cache, and that of resnet50's
+/* numbers of elements of flat arrays: one that fits into a cache, and about that of resnet50's
  * parameters */
 static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 

@@ -279,8 +279,9 @@ static void warn_if_busy(const World *world, const World *job, const StepTimes *
                  100 * share);
 }
 
-/* Measures steps, messages and sums, and writes the file. world: the ranks of the measurement; job:
- * the ranks of this rank's trainer: all ranks, or this rank alone. */
+/* Measures steps, messages, sums, memory and files, and writes the file of times. world: the ranks
+ * of the measurement; job: the ranks of this rank's trainer: all ranks, or this rank alone.
+ * Collective on world. */
 static Status measure(const Config *config, const World *world, const World *job,
                       const MachineOptions *o)
 {

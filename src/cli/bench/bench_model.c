@@ -14,8 +14,8 @@ typedef struct Kernel {
     int times;
 } Kernel;
 
-/* True for operations without products of matrices that this rank computes alone and that write a
- * result of their own. */
+/* True for an operation that has no matrix products, needs no other rank, and writes a result of
+ * its own. */
 static bool is_memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);

@@ -2,6 +2,7 @@
  * This file has only the verbs; the data module does the import. */
 #include "import_ranks.h"
 
+/* --size: smallest and largest value */
 enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
 
 typedef struct BoxOptions {

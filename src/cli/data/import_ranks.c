@@ -36,8 +36,8 @@ static void broadcast(void *user, void *bytes, size_t count)
     world_bcast(((ImportProgress *)user)->world, bytes, count, 0);
 }
 
-/* ImportRanks.progress: prints the progress line if enough time has passed. done, total, broken:
- * numbers of things of this rank */
+/* ImportRanks.progress: prints the progress line if enough time has passed, or at the end. done,
+ * total, broken: numbers of things of this rank */
 static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
     ImportProgress *p = user;

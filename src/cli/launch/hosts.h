@@ -22,8 +22,8 @@ typedef struct Hosts {
     /* owned */
     Host *host;
     Starter starter;
-    /* origin of the list: "Slurm", a file's name; NULL: there is none, and ranks start on this
-     * host. Borrowed */
+    /* origin of the list: "Slurm", "PBS", "LSF" or a file's name; NULL: there is none, and ranks
+     * start on this host. Borrowed */
     const char *source;
 } Hosts;
 

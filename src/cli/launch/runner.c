@@ -5,7 +5,7 @@
  * blocks SIGTERM. The mpirun of a training blocks SIGINT and SIGTERM if Runner.local is set,
  * because systemd and PBS send them to every process when they end a job. A single rank is ended by
  * SIGKILL. Commands other than trainings are ended by the first signal. mpirun does not get Ctrl-Z
- * (SIGTSTP) from the terminal either; this process passes it on. */
+ * (SIGTSTP) from the terminal either; this process passes it on, except to srun. */
 #include "runner.h"
 #include "../private.h"
 
@@ -47,8 +47,8 @@ void runner_init(Runner *r)
     r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Handles Ctrl-Z: suspends the ranks, also those on other hosts, and then this process until it is
- * continued. mpirun itself keeps running. */
+/* Handles Ctrl-Z: suspends the ranks, also those on other hosts, except ranks of srun; then
+ * suspends this process until it is continued. mpirun itself keeps running. */
 static void suspend(Runner *r)
 {
     sigset_t set;

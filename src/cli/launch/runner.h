@@ -34,7 +34,7 @@ typedef struct Runner {
     bool local;
     /* true: ranks may be on other hosts */
     bool may_be_remote;
-    /* true: ranks are running, and SIGTSTP is passed on to them */
+    /* true: ranks are running, and SIGTSTP is passed on to them (not by srun) */
     bool passes_suspend;
     /* time at which this process last continued after SIGTSTP; 0: never */
     double continued_s;

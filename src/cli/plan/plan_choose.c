@@ -30,6 +30,7 @@ typedef enum Outcome {
     CHOICE_TOO_LARGE,
     /* the configuration or the model does not allow the plan */
     CHOICE_REFUSED,
+    /* results have the same bits only on some grids, and any_bits is not set */
     CHOICE_OTHER_BITS,
     /* the machine's file lacks a time that the plan needs */
     CHOICE_UNMEASURED,

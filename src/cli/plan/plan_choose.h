@@ -25,8 +25,9 @@ typedef struct ChooseFrom {
      * json true: one JSON object is printed instead of text. */
     bool any_bits, json;
 } ChooseFrom;
-/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan is allowed, fits in memory, and can be
- * forecast from the machine's times. Collective on world, because its ranks agree on each plan. */
+/* Prints the fastest plans on rank 0. ERR_CONFIG: there is no plan that is allowed, fits in memory
+ * and can be forecast from the machine's times. Collective on world, because its ranks agree on
+ * each plan. */
 Status plan_choose(const ChooseFrom *from, FILE *out);
 
 #endif
