@@ -24,7 +24,7 @@ typedef struct StepBench {
     double rows_per_s;
     /* flop/s of the model */
     double flops;
-    /* sum of the peak memory of all ranks' processes, in MiB */
+    /* sum of the peak memory of all ranks' processes, in units of 10^6 bytes */
     double memory_mb;
     /* memory of all ranks' devices, in units of 10^6 bytes: used; planned; used outside the plan by
      * libraries and graphs. NaN: the device has no memory of its own */
