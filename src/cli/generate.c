@@ -123,8 +123,8 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
 
 /* Refuses a tokenizer that differs from the one of the checkpoint's training, because its ids have
  * other meanings. If the checkpoint does not name its tokenizer, the tokenizer of the data set is
- * compared. If neither is known, refuses a tokenizer with more tokens than the model, and logs a
- * line about any other. t: NULL if each byte is a token. path: the checkpoint. */
+ * compared. If the two cannot be compared, refuses a tokenizer with more tokens than the model, and
+ * logs a line about any other. t: NULL if each byte is a token. path: the checkpoint. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {

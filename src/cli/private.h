@@ -53,7 +53,7 @@ Status input_parse(const char *text, Input *input);
  * classes, of numbers in a target or of different tokens is unknown. ERR_CONFIG: labels of pixels
  * have too many classes. */
 Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Opens data.train, if --input is not given, with the times that the configuration selects; set
+/* Opens data.train, for a call without --input, with the times that the configuration selects. set
  * must be zeroed. ERR_NOINPUT: data.train is not set, or the file is missing; ERR_CONFIG: its
  * pictures have several sizes, and no key gives the size that the model takes. The message suggests
  * --input. */

@@ -50,7 +50,7 @@ typedef struct ShmSpace {
  * and "" on ranks that are no leaders. */
 typedef struct StaleFiles {
     int count;
-    /* sum of the files' sizes */
+    /* memory that the files take, in total */
     double bytes;
     /* path of one of the files */
     char example[PATH_BYTES];

@@ -99,7 +99,7 @@ void bench_measure_rates(const World *world, const char *set, const char *folder
 Status bench_measure_overlap(Trainer *trainer, const World *world, int64_t steps, Machine *machine);
 
 /* Measures each memory-bound operation of the model, and the optimizer, unless its rule needs norms
- * or whole tensors. Prints on rank 0 its rates, compared with the rates of copies. Overwrites the
+ * or whole tensors. Rank 0 prints its own rates, compared with the rates of copies. Overwrites the
  * model's parameters and optimizer state. All ranks measure at the same time; not collective. */
 void bench_model(Trainer *trainer, bool json);
 

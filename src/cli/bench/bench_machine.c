@@ -118,7 +118,8 @@ typedef struct RankTimes {
     size_t text_bytes;
 } RankTimes;
 
-/* Returns the number of elements of parameters that this rank updates. */
+/* Returns the number of elements of parameters that a rank of this stage updates, with grid.zero
+ * the mean over the replicas. */
 static double trained_elements(const Trainer *t)
 {
     const Plan *plan = trainer_plan(t);

@@ -78,7 +78,7 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_end(json);
 }
 
-/* Writes the messages of a step over one boundary in one direction. */
+/* Writes the messages of one kind that a stage sends to another in a step. */
 static void put_message(int from, int to, int count, size_t bytes, const char *what, Json *json)
 {
     json_object(json, NULL);
