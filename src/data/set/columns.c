@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* ERR_DATA, with the first difference, if the lists of names of both files differ. */
+/* ERR_DATA, with the first difference, if the lists of names of both files differ in a name that
+ * both have; a longer list alone is no difference. */
 static Status compare_names(const DataSet *set, const DataSet *like, const char *list)
 {
     ClassNames a, b = {0};

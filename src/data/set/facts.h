@@ -11,8 +11,8 @@
 enum { CHUNK_BYTES_MAX = 1 << 30 };
 
 /* The request to the separate process: the file's path, and the names of x and y. In weft's own
- * sets, "/x" means the array with the samples, whatever its name. y is not read if x holds tokens.
- * Plain bytes. */
+ * sets, "/x" means the array with the samples, whatever its name. y is not read if x holds tokens,
+ * or if the file is a set of boxes. Plain bytes. */
 typedef struct FactsRequest {
     char path[DATA_PATH], x[256], y[256];
 } FactsRequest;
@@ -86,7 +86,8 @@ Status facts_file_open(FactsFile *in, const char *path);
 Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key);
 /* Is this description of an array, a part of an answer, possible? Makes its texts printable. */
 bool facts_array_is_valid(DataArray *a);
-/* Checks an answer and makes its texts printable. ERR_DATA: it is impossible. */
+/* Checks an answer, terminates its texts, and makes those of arrays and of the tokenizer printable.
+ * ERR_DATA: the answer is impossible. */
 Status facts_check(const FactsRequest *request, SetFacts *facts);
 
 #endif

@@ -1,7 +1,8 @@
 /* Opens several files as one set (data.train: [a.h5, b.h5]), and lists and describes a set's files.
  * Samples are numbered in the order of the list. Files may differ only in the number of samples,
  * their storage and their classes (see class_map.c); the set's mean and deviation are those of the
- * first file. Token files are refused, since a sample could extend over two files. */
+ * first file. Token files are refused, since a sample could extend over two files, and so are sets
+ * of boxes. */
 #include "../data_private.h"
 
 #include <math.h>

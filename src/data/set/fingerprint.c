@@ -8,9 +8,9 @@
  *   encoded pictures the index, and the orientations if they are applied
  *   ids              (N,F) like samples; flat ids, and their index, like tokens
  *   samples          the first 16 KB of 4,096 samples, spread evenly from the first to the last, or
- *                    of all samples if there are fewer; in all at most 64 MB are read
+ *                    of all samples if there are fewer; in all at most 64 MB are hashed
  *   tokens           the first and last MB and 4,096 runs of 1,024 tokens, spread evenly, or all
- *                    tokens if there are fewer; bytes of encoded pictures in the same way
+ *                    of up to 4,096 x 1,024 tokens; bytes of encoded pictures in the same way
  * After the last file, mean and deviation are hashed if samples are normalised by them. Values are
  * hashed as readers return them, so compression and stored byte order do not matter. They are in
  * the byte order of this machine, which is little-endian, as checkpoints require. Arrays that are
@@ -35,8 +35,8 @@ enum {
 
 /* State of hashing one array. */
 typedef struct Digest {
-    /* The array holds labels of this set, which are mapped to classes; NULL: values are hashed as
-     * they are stored. */
+    /* borrowed: the set whose labels the array holds, and by which they become classes; NULL:
+     * values are hashed as readers return them */
     const DataSet *labels;
     /* owned */
     XXH3_state_t *state;

@@ -1,8 +1,8 @@
 /* The data module's helpers for HDF5: the lock, limits for a process that unpacks a file, opening
- * files with messages that say what to do, listing a file's arrays, and checking that a data set's
- * bytes are all in one file. HDF5's own error printing is off; where HDF5's messages help, weft's
- * messages quote them. h5_open and all functions that use HDF5's objects are called under
- * hdf5_lock. Files are read without file locks, since shared file systems often have none. */
+ * files and arrays with messages that say what to do, and checking that a data set's bytes are all
+ * in one file. HDF5's own error printing is off; where HDF5's messages help, weft's messages quote
+ * them. h5_open and all functions that use HDF5's objects are called under hdf5_lock. With HDF5
+ * 1.10.7 or newer, files are read without file locks, since shared file systems often have none. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
     enum {
         /* memory for a chunk of 1 GB, packed and unpacked, and for rows of it */
         MEMORY_MB = 4096,
-        /* slowest accepted unpacking: a slower file is taken for a malicious one */
+        /* slowest accepted rate: a file that unpacks more slowly is taken for a malicious one */
         UNPACK_MB_S_MIN = 10,
         /* time for all other work, which is added to the time for unpacking */
         SPARE_S = 30

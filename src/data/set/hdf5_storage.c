@@ -1,5 +1,6 @@
 /* Describes how the bytes of a data set are stored in its file, in words and as a hash of their
- * addresses. All functions are called under hdf5_lock. */
+ * addresses, and decides whether weft can read its chunks without HDF5. All functions are called
+ * under hdf5_lock. */
 #include "../data_private.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Reads all labels of a set, or all tokens: checks that each has a class, finds the classes that
  * have samples, and warns of labels that are probably wrong: labels that count from 1, a label for
- * "no class" far above the others, or large gaps. The warning names the key or command that
- * corrects them. */
+ * "no class" far above the others, or large gaps. The warning says how to correct them. */
 #include "../data_private.h"
 
 /* Records that a class (or a token) occurs. */

@@ -21,7 +21,8 @@ enum {
 
 /* Values to measure. */
 typedef enum RangeOf {
-    /* inputs times the set's scale */
+    /* inputs times the set's scale; of a set of fields the same as RANGE_INPUTS, because its reader
+     * normalises them */
     RANGE_SCALED,
     /* inputs as the model takes them: scaled, with mean and deviation applied */
     RANGE_INPUTS,
@@ -32,7 +33,7 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* number of samples that are measured, and of values of a sample */
+    /* number of samples that are measured; number of values, or of targets, of a sample */
     int64_t count, all;
     /* owned: up to BUFFER_VALUES values of a sample */
     float *buffer;
@@ -220,7 +221,8 @@ static bool targets_are_alike(const DataRange *a, const DataRange *b)
 static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
 {
     enum { FEW_VALUES = 32 };
-    /* accepted difference of the least, and of the largest values, as a fraction of the width */
+    /* accepted difference of the least, and of the largest values, as a fraction of `width`, the
+     * width of both ranges together */
     const double tolerance = set->x.type == ELEM_U8 ? 0.9 : 0.25;
     double width = fmax(a->most, b->most) - fmin(a->least, b->least);
     double deviation = fmax(a->deviation, b->deviation);

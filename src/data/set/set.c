@@ -1,10 +1,10 @@
 /* Opens a data set: derives the DataSet (kind, samples, classes, mean, deviation, scale) from the
- * file's metadata, which facts.c reads in a separate process. Arrays of weft's own data sets are
- * identified by root attributes, those of other files by the keys data.x, data.y and data.layout; a
- * one-dimensional array of integers in another file holds tokens. Besides the metadata, the index
- * of pictures is read and checked; the index of ids is, too, if the file does not give id_most; the
- * index of boxes gives the largest number of boxes of a picture. Labels or tokens are scanned if
- * nothing gives the number of classes or of tokens. */
+ * file's metadata, which facts.c reads in a separate process. The keys data.x and data.y name the
+ * arrays. Without data.x, x is the array of the kind in weft's own data sets, and /x in other
+ * files, where x's dimensions give the kind; a one-dimensional array of integers there holds
+ * tokens. Besides the metadata, the index of pictures is read and checked; the index of ids is,
+ * too, if the file does not give id_most; the index of boxes gives the largest number of boxes of a
+ * picture. Labels or tokens are scanned if nothing gives the number of classes or of tokens. */
 #include "facts.h"
 #include "../fields/fields_private.h"
 #include "layers.h"
@@ -223,8 +223,8 @@ int64_t data_context(const Config *config)
     return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
 }
 
-/* Computes the number of samples of a token set: a sample is model.context tokens, and the label of
- * each is the next token. */
+/* Sets samples, vocabulary and tokenizer of a token set. A sample is model.context tokens, and the
+ * label of each token is the next one. */
 static Status open_tokens(Opening *o)
 {
     DataSet *set = o->set;
@@ -289,7 +289,8 @@ static Status find_mean_and_std(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids and sets id_most, for files without the attribute id_most. */
+/* Checks the index of flat ids and raises id_most, which is 0, to the largest number of ids of a
+ * sample, for files without the attribute id_most. */
 static Status scan_id_index(DataSet *set)
 {
     enum { BUFFER_ROWS = 1 << 16 };
