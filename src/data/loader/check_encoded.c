@@ -1,6 +1,7 @@
-/* Checks that every picture of an encoded set decodes completely, on all cores of this process. The
- * message names the broken picture with the lowest number and the number of others; the log lists
- * the next LISTED_MAX - 1 of them. Neither depends on the threads' timing. */
+/* Checks on all cores of this process that every picture of an encoded set decodes completely, and
+ * that pictures of a set of boxes have the sizes for which their boxes were made. The message names
+ * the broken picture with the lowest number and the number of others; the log lists the next
+ * LISTED_MAX - 1 of them. Neither depends on the threads' timing. */
 #include "../data_private.h"
 
 #include <stdatomic.h>

@@ -16,12 +16,13 @@ typedef struct Fill {
     /* needs_picture_work: images need PictureWork (data_needs_picture_work). mixes_images: images
      * are mixed in pairs (data_mixes_images), only in training. */
     bool needs_picture_work, mixes_images;
-    /* sets of boxes: labels of the whole set; largest number of boxes of a sample */
+    /* sets of boxes: labels of the whole set, with the classes of this run, owned; largest number
+     * of boxes of a sample */
     DataBoxes boxes;
     int64_t box_most;
-    /* owned: matches of the step that was planned last (BoxTargets.normaliser), and epoch and
-     * number of that step; in an evaluation the matches of the whole set. matches NULL: matches are
-     * not counted */
+    /* matches of the step that was planned last, int64[levels + 1] as BoxTargets.normaliser, owned,
+     * and epoch and number of that step; in an evaluation the matches of the whole set. matches
+     * NULL: matches are not counted */
     int64_t *matches, matches_epoch, matches_step;
     /* owned: boxes of one sample, for counting its matches */
     float *box_row;
@@ -30,6 +31,7 @@ typedef struct Fill {
     float *weights;
     /* true: weights of targets vary between samples */
     bool weights_vary;
+    /* factors of the weights, set if the loss has weights; released by fill_weights_fini */
     FieldWeights pixel_weights;
     /* number of floats of a sample's x; number of labels of a sample */
     int64_t sample_floats, sample_labels;

@@ -14,7 +14,8 @@ static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *r
     return scene_rows(&source, &scene, row);
 }
 
-/* Adds the matches of the samples at positions first to end - 1 of an epoch. */
+/* Adds the matches of the samples at positions first to end - 1 of an epoch to f->matches, and
+ * their number to its last entry. */
 static void count_matches(const Fill *f, int64_t epoch, int64_t first, int64_t end)
 {
     for (int64_t i = first; i < end; ++i) {

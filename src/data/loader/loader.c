@@ -9,11 +9,12 @@
  * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
  * sleep on condition variables, and receive no signals but those of their own faults. Since waking
- * a thread takes longer than a small micro-batch, threads that wait for a slot are woken when as
- * many slots are unused as have micro-batches that are not taken yet, or when the training waits.
- * An error is reported after the complete micro-batches before it. It is always the error of the
- * first bad row: rows are taken in order, and all rows that have been taken are filled. The content
- * of a micro-batch depends only on the plan, never on time or the number of threads. */
+ * a thread takes longer than a small micro-batch, threads that wait for a slot are woken when at
+ * least as many slots are unused as hold micro-batches that are not taken yet, or when the training
+ * waits. An error is reported after the complete micro-batches before it. It is that of the first
+ * bad row, because rows are taken in order, and all rows that have been taken are filled; only in
+ * evaluation, a thread reads the inputs of all rows that it has taken before their labels. The
+ * content of a micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 

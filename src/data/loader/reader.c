@@ -25,7 +25,8 @@ struct Reader {
     FieldReader *fields;
 };
 
-/* Returns the bytes that reading one sample of the set reads from the array. */
+/* Returns the bytes by which the way of reading an array is chosen: those of a sample; of flat ids
+ * and of their index, which have several entries for a sample, those of one entry. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
     return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);

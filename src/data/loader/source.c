@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 enum {
-    /* largest size of HDF5's chunk cache, in bytes */
+    /* size of HDF5's chunk cache for arrays of at least this size, in bytes; a smaller array has a
+     * cache of its own size plus 1 MiB */
     CHUNK_CACHE_MAX = 256 << 20,
     /* number of hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
     CHUNK_CACHE_SLOTS = 12421,
-    /* an array of at most these bytes is kept in memory by source_keep */
+    /* largest array, in bytes, that source_keep reads into memory */
     WHOLE_MAX = 64 << 20,
     CACHE_LINE = 64,
     /* bytes of a sample that are prefetched */
@@ -99,10 +100,11 @@ static void source_map(Source *s)
 static Status source_open_hdf5(Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
+    /* required by the call, and not read: links were refused when the set was opened (facts.c) */
     bool is_external;
     hid_t access = hdf5_access_without_links(&is_external);
-    /* Random access returns to every chunk, so a small set is cached whole; of a large set the
-     * chunks that were used last are cached. */
+    /* Samples are read in random order, so each chunk is needed many times: a small array is cached
+     * whole, and of a large array the chunks that were used last. */
     size_t cache = bytes < CHUNK_CACHE_MAX ? (size_t)bytes + (1 << 20) : CHUNK_CACHE_MAX;
     H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, cache, 0.0);
     s->dataset = H5Dopen2(s->file->hdf5, s->array->name, access);

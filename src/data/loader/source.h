@@ -44,12 +44,12 @@ typedef struct Source {
  * by pread */
 enum { SOURCE_MAPPED_MAX = 64 << 10 };
 /* Checks the extent (source_check_extent), and maps the array or opens it in HDF5, if it is read in
- * this way. request_bytes: bytes that are read for one sample. ERR_DATA. */
+ * this way. request_bytes: bytes that are read for one sample. ERR_DATA, ERR_NOINPUT, ERR_IO. */
 Status source_open(Source *s, int64_t request_bytes);
 /* If the array is small and must be read through HDF5, reads it into memory, from which later reads
  * copy. */
 Status source_keep(Source *s);
-/* Call under hdf5_lock. */
+/* Releases the mapping, the HDF5 array and the copy. Call under hdf5_lock. */
 void source_close(Source *s);
 /* Checks that the file is still long enough; it may have changed since data_set_open, which another
  * rank may have called. ERR_DATA: the file is too short. */
@@ -60,7 +60,8 @@ Status source_read(const Source *s, int64_t first, int64_t count, void *to);
 Status source_read_head(const Source *s, int64_t first, int64_t count, int64_t bytes, void *to);
 /* Reads `left` bytes of a contiguous array from sample `first` on with pread. */
 Status source_pread(const Source *s, int64_t first, size_t left, void *to);
-/* Prefetches a sample of `bytes` bytes if the array is mapped. */
+/* Prefetches the first 4 KiB of a sample of `bytes` bytes into the CPU's cache if the array is
+ * mapped. */
 void source_prefetch(const Source *s, int64_t sample, int64_t bytes);
 
 #endif

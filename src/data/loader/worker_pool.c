@@ -85,7 +85,7 @@ typedef struct Ahead {
     int64_t first;
     /* bytes of an item */
     size_t bytes;
-    /* owned */
+    /* owned: items, one after the other */
     char *item;
 } Ahead;
 
