@@ -31,7 +31,8 @@ typedef struct Source {
     PackedFile in;
     /* borrowed: path that the user gave */
     const char *name;
-    /* bits of a token that the user gave; 0: not given */
+    /* bits of a token: of an array as the user gave them, 0: not given; of a text 8, or those of
+     * the encoded array */
     int bits;
     TokenFormat format;
     /* owned: PIECE_BYTES */

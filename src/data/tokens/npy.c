@@ -1,10 +1,10 @@
-/* Parses the header of a .npy file, with either byte order: magic bytes, version, length of the
- * text, and the text, a Python literal padded with blanks:
+/* Parses the header of a .npy file, whose elements may have either byte order: magic bytes,
+ * version, length of the text, and the text, a Python literal padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *
- * The three keys may have any order; nothing is evaluated. Refuses records and objects (whose descr
- * is a list), repeated and other keys, sizes that overflow, and text after the brace. */
+ * The three keys may have any order; nothing is evaluated. Refuses records (whose descr is a list)
+ * and objects ('|O'), repeated and other keys, sizes that overflow, and text after the brace. */
 #include "npy.h"
 
 #include <string.h>

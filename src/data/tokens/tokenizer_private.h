@@ -7,7 +7,8 @@
 enum {
     /* 1 + the largest possible id */
     TOKENIZER_IDS_MAX = 1 << 22,
-    /* largest number of bytes of a token in merges.txt and in a tiktoken file */
+    /* largest number of bytes of each part of a pair in merges.txt, and of a token in a tiktoken
+     * file */
     TOKEN_BYTES_MAX = 1024,
     /* largest number of bytes of a file */
     TOKENIZER_FILE_MAX = 1 << 26,
@@ -37,7 +38,7 @@ struct Tokenizer {
     int64_t count;
     /* owned: bytes of all tokens; those of token i are text[start[i]] to text[start[i + 1] - 1] */
     char *text;
-    /* owned: count + 1 entries */
+    /* owned: offsets in text, count + 1 entries */
     int64_t *start;
     /* id of each single byte */
     int32_t byte[256];
