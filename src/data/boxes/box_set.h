@@ -1,5 +1,6 @@
-/* Pictures with labelled boxes while they are imported: what a reader of a format (coco_read.c,
- * yolo_read.c, voc_read.c) finds, and its checks (box_set.c). */
+/* Pictures with labelled boxes while they are imported or made: the list that the reader of a
+ * format (coco_read.c, yolo_read.c, voc_read.c) or a maker of pictures (make_scenes.c,
+ * random_boxes.c) fills, and its checks (box_set.c). */
 #ifndef WEFT_DATA_BOX_SET_H
 #define WEFT_DATA_BOX_SET_H
 
@@ -42,10 +43,11 @@ typedef struct BoxCategory {
 
 typedef struct BoxSet BoxSet;
 struct BoxSet {
-    /* the import, borrowed; file or folder of the labels for messages, borrowed */
+    /* the import, borrowed; file or folder of the labels, else of the pictures, for messages,
+     * borrowed */
     const BoxImport *import;
     const char *source;
-    /* boxes are fractions of the picture's sides (BoxLabel.box) */
+    /* true: boxes are added as fractions of the picture's sides (BoxLabel.box) */
     bool relative;
     /* owned: folder of the pictures; NULL: import->images */
     char *root;
@@ -80,8 +82,9 @@ static inline const char *box_set_path(const BoxSet *set, int64_t picture)
  * set; otherwise they are ERR_DATA, and so are ids that occur twice. */
 Status box_set_order(BoxSet *set);
 /* Checks the labels of each picture whose size is known and that has not been checked before, and
- * makes its relative boxes absolute. Labels that cannot be used are left out with a warning if
- * import->skip_broken is set; otherwise ERR_DATA names the first of them. */
+ * makes its relative boxes absolute; their reader has checked them. Labels that cannot be used are
+ * left out with a warning if import->skip_broken is set; otherwise ERR_DATA names the first of
+ * them. */
 Status box_set_check_labels(BoxSet *set);
 /* ERR_DATA: there is no box; or a class has no box, and empty classes are not allowed. */
 Status box_set_check_classes(const BoxSet *set);

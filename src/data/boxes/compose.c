@@ -1,7 +1,7 @@
 /* Chooses the objects of a scene and their places. At least half of each object stays visible, and
  * two boxes have an IoU of at most 0.3. In a hundred scenes, about five have no object, and three
- * have a heap: many objects close together, which may cover each other more, with one box around
- * all. */
+ * have a heap: many objects close together, with one box around all. Objects of a heap may be
+ * covered wholly. */
 #include "compose_private.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@ enum {
     TRIES = 20,
     /* fewest objects of a heap */
     HEAP_LEAST = 6,
-    /* largest side of an object of a heap, and its largest distance from the heap's centre along an
-     * axis, in pixels */
+    /* largest side of an object of a heap, and largest distance along an axis of its box's corner
+     * from the random place of the heap, in pixels */
     HEAP_SIDE = 24,
     HEAP_SPREAD = 20,
     /* percentage of scenes that are empty, and of scenes that have a heap */

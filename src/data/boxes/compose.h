@@ -19,7 +19,7 @@ enum {
 };
 
 typedef struct Composer {
-    /* square images of uint8 with one channel and with classes; borrowed */
+    /* square images of uint8 with one channel and with classes, and their reader; borrowed */
     const DataSet *images;
     Reader *reader;
     /* height and width of a scene in pixels */
@@ -30,6 +30,7 @@ typedef struct Composer {
 } Composer;
 
 typedef struct ComposedObject {
+    /* number of its image in Composer.images, and the image's label */
     int64_t image;
     int32_t class;
     /* side of the scaled image, and its corner in the scene; the image may reach beyond the

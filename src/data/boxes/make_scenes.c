@@ -10,7 +10,7 @@
 enum {
     /* number of scenes whose boxes are found, by all threads, before they are added to the list */
     CHUNK = 4096,
-    /* largest number of boxes of a scene, for their ids */
+    /* number of ids that are reserved for the boxes of a scene */
     LABELS = 16,
     /* sides of images that are accepted */
     IMAGE_LEAST = 8,

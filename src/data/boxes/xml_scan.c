@@ -1,5 +1,6 @@
 /* A scanner of XML 1.0 for annotations. It reads elements with text and XML's five entities, and
- * skips attributes and comments. Depth, names and texts are bounded. */
+ * skips attributes, comments and <?...?>; DOCTYPE and CDATA are errors. Depth, names and texts are
+ * bounded. */
 #include "xml_scan.h"
 
 #include <string.h>
