@@ -18,7 +18,8 @@ typedef struct FolderExtra {
     DataKind kind;
     /* Lists the pictures and the names of classes. */
     Status (*find)(void *user, FolderFiles *files);
-    /* Called once or twice for each picture that decodes. ERR_DATA: it cannot be used. */
+    /* Called once for each picture that decodes, and again for those that it refused. ERR_DATA: the
+     * picture cannot be used. */
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
     /* Called once, when it is known which pictures are left out. */
     Status (*close)(void *user, const uint8_t *left_out);
@@ -33,7 +34,7 @@ typedef struct FolderExtra {
 
 /* Result for a sample, as stored in the journal. */
 typedef struct FolderSample {
-    /* size of the picture in its file */
+    /* size of the picture in its file, before rotation by its orientation */
     int32_t height, width;
     /* EXIF orientation */
     uint8_t orientation;

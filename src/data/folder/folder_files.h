@@ -42,13 +42,14 @@ bool files_changed(const FolderFiles *files, int64_t i);
 void files_fini(FolderFiles *files);
 
 /* Finds the pictures below dir. Each sub-folder of dir is a class, and all files below it belong to
- * this class. Classes are sorted by the bytes of their names. ERR_NOINPUT, ERR_DATA. */
+ * this class; names that begin with a dot are skipped. Classes are sorted by the bytes of their
+ * names. ERR_NOINPUT, ERR_IO, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
 /* Finds all files below dir, in the order in which folder_scan finds the files of a class. Their
  * label is 0; the classes are not set. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan_flat(FolderFiles *files, const char *dir);
-/* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
- * ERR_NOINPUT; ERR_DATA names the line. */
+/* Reads the file `list`, with a picture and its label in each line; paths that do not begin with a
+ * slash are relative to dir. ERR_NOINPUT; ERR_DATA names the line. */
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
 /* Does the same for a list that has been read. text: its content, which is modified; list: its
  * path, for messages. */

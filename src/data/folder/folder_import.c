@@ -168,8 +168,8 @@ static Status find_files(FolderWork *work)
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }
 
-/* Opens OUT.part and the journal on rank 0. If one of the two is missing, the other is
- * discarded. */
+/* Opens OUT.part and the journal on rank 0, and finds the offset of the samples. If one of the two
+ * files is missing, or the journal is empty, the other is discarded. */
 static Status open_part(FolderWork *work)
 {
     Contents contents = {.work = work, .first_layout = true, .samples = work->files.count};
@@ -296,7 +296,8 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of a picture that is left out. Decodes the picture again to find the reason. */
+/* Warns of a picture that is left out. Decodes the picture again to find the reason. ERR_IO: the
+ * picture has changed; or it can be used now, for which the journal is removed. */
 static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
     const FolderExtra *extra = work->import->extra;

@@ -1,8 +1,8 @@
 /* Reads a list of pictures with their labels, one per line: path,label with quotes as in CSV. In a
- * line without a comma, a tab or the last blank separates path and label, as in ImageNet's lists.
- * If all labels are numbers from 0, they are the classes; otherwise they are names, which are
- * sorted by bytes and numbered. Several labels for a picture, in one line or in several, are
- * refused. */
+ * line without a comma, the first tab, or else the last blank, separates path and label, as in
+ * ImageNet's lists. If all labels are numbers from 0, they are the classes; otherwise they are
+ * names, which are sorted by bytes and numbered. Several labels for a picture, in one line or in
+ * several, are refused. */
 #include "folder_files.h"
 
 #include <stdlib.h>
