@@ -82,8 +82,8 @@ bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
  * strain, else 0. With the Okubo-Weiss parameter W = (u_x - v_y)^2 + (v_x + u_y)^2 - (v_x - u_y)^2
  * and its root mean square S over the frame, a cell is in a vortex if W is below -0.2 S, and under
  * strain if W is above 0.2 S (Okubo 1970, Weiss 1991; the bounds are those of Isern-Fontanet et al.
- * 2003). Derivatives are centred differences; rows do not wrap around if there are walls. w:
- * scratch memory (H,W). */
+ * 2003). Derivatives are centred differences; those across rows are one-sided at walls, and wrap
+ * around if there are none. w: scratch memory (H,W). */
 void flow_regimes(int64_t height, int64_t width, bool walls, const double *u, const double *v,
                   double *w, int8_t *regime);
 

@@ -278,7 +278,7 @@ static Status clear_folder(const char *path, bool force)
     return st;
 }
 
-/* Makes the folder, or clears it. Called on rank 0. */
+/* Checks the grid, and makes the folder or clears it. Called on rank 0. */
 static Status prepare_folder(const FlowMake *make)
 {
     struct stat st;

@@ -46,8 +46,8 @@ static double hill(double x, double y, double radius)
     return flow_exp(-(x * x + y * y) / (2 * radius * radius));
 }
 
-/* Returns the distance x along a channel of this length to the nearest periodic copy, which is at
- * most half of the length away. */
+/* Returns the signed distance to the nearest periodic copy of a point at distance x along a channel
+ * of this length: at most half of the length. */
 static double wrap(double x, double length)
 {
     return x - length * floor(x / length + 0.5);
@@ -258,8 +258,8 @@ static void add_jet(const FlowSolver *w, double middle, double half_width, doubl
     }
 }
 
-/* Adds a vortex to the stream function, which is given at the corners of cells and is 0 at the
- * walls. */
+/* Adds a vortex, whose largest speed is |speed|, to the stream function, which is given at the
+ * corners of cells and is 0 at the walls. */
 static void add_vortex(const FlowSolver *w, double x0, double y0, double radius, double speed,
                        double *stream)
 {

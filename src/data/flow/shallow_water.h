@@ -12,11 +12,12 @@ struct FlowSolver {
     int height, width;
     /* numbers from one row of a field to the next, and numbers of a field, both with the halo */
     int64_t stride, field;
-    /* side of a cell in m, gravity, hyperviscosity in m^4/s, mean depth in m */
+    /* side of a cell in m, gravity in m/s^2, hyperviscosity in m^4/s, mean height of the surface in
+     * m */
     double side, gravity, viscosity, depth;
     uint64_t seed;
-    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground; scratch fields:
-     * potential vorticity, fluxes, Bernoulli's function, Laplacians of u and v */
+    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground, a field in m;
+     * scratch fields: potential vorticity, fluxes, Bernoulli's function, Laplacians of u and v */
     double *coriolis, *ground, *q, *flux_u, *flux_v, *bernoulli, *laplacian_u, *laplacian_v;
 };
 

@@ -93,7 +93,8 @@ void spectral_add_random(const FlowSolver *s, RngKey key, int most, double peak,
         for (int y = -most; y <= most; ++y) {
             double a = flow_draw(key, drawn++, -1, 1), b = flow_draw(key, drawn++, -1, 1);
             /* A field is real if the coefficients of each wave and of its opposite are conjugate,
-             * so opposite waves are not drawn. */
+             * so a draw serves both waves; of the waves with x 0 only those with y above 0
+             * count. */
             if (x == 0 && y <= 0) continue;
             double square = (x * unit * (x * unit) + (double)(y * y)) / (peak * peak);
             double size = 1 / (1 + square * square);
@@ -150,7 +151,8 @@ double spectral_longest_step(const FlowSolver *s)
         if (fabs(u[i]) > most_u) most_u = fabs(u[i]);
         if (fabs(v[i]) > most_v) most_v = fabs(v[i]);
     }
-    /* largest wave number that is kept; it is the same along both sides, since cells are squares */
+    /* limit of the wave numbers that are kept, the same along both sides, since cells are
+     * squares */
     double k = s->height / 3.0;
     return SHARE * FLOW_STABLE /
            (k * (most_u + most_v) + 2 * s->viscosity * k * k + s->drag + 1e-9);
