@@ -14,7 +14,8 @@
 /* GZIP_ONLY: zlib's windowBits for the largest window and gzip's format */
 enum { SMALL_BYTES = 64 << 20, EXPANSION_MAX = 100, IN_BYTES = 128 << 10, GZIP_ONLY = 15 + 16 };
 
-/* other compressed formats: their first bytes, and the command that unpacks them */
+/* other compressed formats: bytes by which they are recognised, and the command that unpacks
+ * them */
 static const struct Packer {
     const char *name, *magic;
     /* number of bytes of magic, and their offset in the file */
