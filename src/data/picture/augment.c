@@ -9,7 +9,7 @@
 /* Random choices for one sample. */
 typedef struct Choice {
     bool flip;
-    /* crop: output pixel (y, x) is pixel (y + dy, x + dx) of the raw image, or padding */
+    /* crop: pixel (y, x), before a flip, is pixel (y + dy, x + dx) of the raw image, or padding */
     int64_t dy, dx;
     /* cutout: rows cut_y0 to cut_y1 - 1 and columns cut_x0 to cut_x1 - 1; none if y0 == y1 */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;

@@ -1,7 +1,8 @@
-/* Mixes the images of a micro-batch in pairs, each image with the image before it, like
- * torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss is a weighted mean
- * over both labels. All images of a micro-batch are mixed in the same way; random numbers are keyed
- * by (seed, epoch, step, micro-batch), so results do not depend on the grid. */
+/* Mixes the images of a micro-batch in pairs, each image with the image before it, and the first
+ * with the last, like torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun et al. 2019). The
+ * loss is a weighted mean over both labels. All images of a micro-batch are mixed in the same way;
+ * random numbers are keyed by (seed, epoch, step, micro-batch), so results do not depend on the
+ * grid. */
 #include "../data_private.h"
 
 #include <math.h>

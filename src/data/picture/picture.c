@@ -328,7 +328,7 @@ Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes 
     return OK;
 }
 
-/* Applies up to four changes of colour in random order, each by a random factor. */
+/* Applies up to four changes of colour in random order, each by a random amount. */
 void picture_jitter(Image *image, const Config *config, RngKey key)
 {
     enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };

@@ -11,11 +11,12 @@
  *     | grey      |               +-----+--------+
  *     +-----------+
  *
- * In training the canvas is then scaled and shifted at random, and the input is its middle. Each
- * picture is resampled once, straight to its place. A scene is a pure function of (seed, epoch,
- * sample), the sizes of pictures and the keys of `data`: it needs no pixels, so boxes are known on
- * ranks without pictures. The placement is that of YOLOv5 (v7.0), with edges rounded to whole
- * pixels; boxes are placed by the rounded edges. */
+ * In training the canvas is scaled (data.affine_scale) around its centre, which is the input's
+ * centre, and then shifted (data.affine_shift), both at random. Each picture is resampled once,
+ * straight to its place. A scene is a pure function of (seed, epoch, sample), the sizes of pictures
+ * and the keys of `data`: it needs no pixels, so boxes are known on ranks without pictures. The
+ * placement is that of YOLOv5 (v7.0), with edges rounded to whole pixels; boxes are placed by the
+ * rounded edges. */
 #ifndef WEFT_DATA_SCENE_H
 #define WEFT_DATA_SCENE_H
 
@@ -38,9 +39,10 @@ typedef struct ScenePart {
 typedef struct Scene {
     int count;
     ScenePart part[SCENE_PARTS];
-    /* edges of the canvas, at which boxes are cut */
+    /* the canvas in pixels of the input; pictures and boxes are cut at its edges and at the
+     * input's */
     SceneBox canvas;
-    /* true: training changes the scene, and boxes of which little is left are dropped */
+    /* true: in training, and scene_is_changed(config); boxes of which little is left are dropped */
     bool changed;
     /* true: the finished input is mirrored */
     bool flip;
@@ -54,14 +56,15 @@ typedef struct SceneSource {
     const DataBoxes *boxes;
 } SceneSource;
 
-/* Does training change scenes by these keys? */
+/* Can training change scenes: is data.mosaic, data.affine_scale or data.affine_shift set? */
 bool scene_is_changed(const Config *config);
-/* Chooses the scene of a sample: in evaluation the letterbox. */
+/* Chooses the scene of a sample; in evaluation it is always the unchanged letterbox. */
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
-/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. Boxes around groups
- * are left out. In a changed scene three more kinds are left out: boxes with a side of at most 2
- * pixels, boxes of whose part on the canvas at most a tenth is inside the input, and boxes with one
- * side at least 100 times the other. */
+/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. row: space for
+ * data_box_most rows. Boxes around groups are left out. If scene->changed, boxes are also left out
+ * after they have been cut at the canvas and at the input: if a side has at most 2 pixels, if one
+ * side is at least 100 times the other, or if cutting at the input has left at most a tenth of the
+ * area. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif

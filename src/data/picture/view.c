@@ -1,7 +1,8 @@
 /* Chooses the part of a picture to use and the size to resize it to, like torchvision:
  * RandomResizedCrop, Resize of the short side, RandomCrop, CenterCrop, RandomErasing. The choice
  * depends only on the picture's size, the keys and random words, not on pixels. Python rounds
- * halves to even, and so does rint. */
+ * halves to even, and so does rint. Also places letterboxes, and derives the size of the model's
+ * input from the keys. */
 #include "scene.h"
 
 #include <limits.h>
