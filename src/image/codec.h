@@ -11,7 +11,7 @@
 enum { IMAGE_CHUNK_BYTES_MAX = 8 << 20 };
 
 struct ImageDecoder {
-    /* owned: a picture as the format's library returns it, before its conversion to RGB */
+    /* owned: pixels as the format's library returns them, before their conversion to RGB */
     uint8_t *scratch;
     size_t scratch_bytes;
 };
@@ -26,8 +26,9 @@ typedef struct ImageCodec {
     const char *package;
     /* Reads width, height and orientation. The caller checks the size. */
     Status (*read_header)(ImageHeader *head, const uint8_t *bytes, size_t count, const char *name);
-    /* Decodes a region *part that contains `need`, and sets the image's size to it. NULL: the
-     * format can only decode whole pictures. */
+    /* Decodes a region that contains `need`, and sets *part to it and the image's size to its size;
+     * *part is the whole picture before the call. NULL: the format can only decode whole
+     * pictures. */
     Status (*decode_part)(ImageDecoder *decoder, Image *image, const uint8_t *bytes, size_t count,
                           ImageBox need, ImageBox *part, const char *name);
     /* Decodes the whole picture to an image whose size has been set to the header's. */

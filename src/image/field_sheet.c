@@ -94,7 +94,7 @@ static Sizes sizes_of(const FieldSheet *s)
     return z;
 }
 
-/* Writes a text in the largest letters that fit into the width. */
+/* Writes a text in large letters if they fit into the width, else in small ones. */
 static void put_text(Image *image, const char *text, int x, int y, int width)
 {
     const int scale = paint_text_width(text, LARGE) <= width ? LARGE : SMALL;
@@ -145,7 +145,7 @@ static void put_bar(Image *image, const ColourRange *range, const char *units, i
     }
 }
 
-/* Draws a box for each category, with its name. */
+/* Draws a box for each category, with its name if there is room. */
 static void put_categories(Image *image, const FieldSheet *s, int categories, int x, int y,
                            int width)
 {

@@ -1,9 +1,10 @@
 /* Resamples with the same bits as Pillow, written from Pillow's description: a pass along the rows
- * and a pass down the columns, each rounded to bytes. The filter is widened if the picture shrinks
- * (antialiasing): its support is the kernel's times max(scale, 1). The window of output i is
- * centred at (i + 1/2) * scale and cut at the edge of the picture; weights add up to one and are
- * rounded to multiples of 2^-22. All sums are sums of integers, so every machine, with and without
- * AVX2, gives the same bytes. A pass that would keep the size is skipped. */
+ * and a pass down the columns, each rounded to bytes. With scale = inputs / outputs, the filter is
+ * widened if the picture shrinks (antialiasing): its support is the kernel's times max(scale, 1).
+ * The window of output i is centred at (i + 1/2) * scale and cut at the edge of the box; weights
+ * are divided by their sum and rounded to multiples of 2^-22. All sums are sums of integers, so
+ * every machine, with and without AVX2, gives the same bytes. A pass that would keep the size is
+ * skipped. */
 #include "resample.h"
 
 #include <math.h>

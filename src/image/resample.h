@@ -17,7 +17,8 @@ enum {
 /* The weights of one pass: output i is the weighted sum of taps[i] inputs, from first[i] on. */
 typedef struct Weights {
     int outputs;
-    /* number of weights stored for each output: a multiple of TAP_GROUP, at least all of taps[] */
+    /* number of weights stored for each output: a multiple of TAP_GROUP, at least the largest of
+     * taps[] */
     int stride;
     int32_t *first, *taps;
     /* int32_t[outputs][stride] */
@@ -43,7 +44,7 @@ typedef struct RowPass {
 typedef void RowsResample(const Weights *w, const RowPass *pass);
 RowsResample rows_resample_avx2;
 /* Computes one output row of the pass down the columns: row `output`, of `bytes` bytes. from: the
- * first input row of the pass. */
+ * first input row of the pass. May read up to 15 bytes beyond the end of an input row. */
 typedef void ColumnResample(const Weights *w, int output, const uint8_t *from, size_t from_step,
                             uint8_t *to, int bytes);
 ColumnResample column_resample_avx2;
