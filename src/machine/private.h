@@ -35,7 +35,8 @@ Status message_between_stages(const Machine *machine, const ForecastOf *of, int 
                               double bytes, MessageCost *cost);
 /* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
 Status network_known(const Machine *machine, const ForecastOf *of);
-/* Returns the link between the ranks of a tensor group. */
+/* Returns the link between the ranks of a tensor group: `message` if nodes hold whole groups, else
+ * `network`, shared by all ranks of a node. Zeros if the machine's file has neither. */
 Link link_in_tensor_group(const Machine *machine, const ForecastOf *of);
 /* Distribution of the replicas of a stage over nodes. */
 typedef struct SumPlaces {

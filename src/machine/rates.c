@@ -1,5 +1,4 @@
-/* Computes times of operations from the rates of a machine that was described instead of
- * measured. */
+/* Computes times of operations that were not measured, from the rates in the machine's file. */
 #include "private.h"
 
 #include <math.h>

@@ -308,7 +308,8 @@ static double sum_events(const Replay *r)
     return events;
 }
 
-/* Plays one rank of each stage, whose messages have its share of the node's connection. */
+/* Restricts the replay to one rank of each stage, whose messages have its share of the node's
+ * connection. */
 static void play_one_lane(Replay *r)
 {
     r->share = r->lanes < r->machine->ranks ? r->lanes : r->machine->ranks;

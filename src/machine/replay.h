@@ -39,7 +39,7 @@ bool events_take(Events *events, Event *first);
 /* Something that is sent from one node to another: a message of the pipeline, or what a rank sends
  * in one round of a sum. */
 typedef struct Parcel {
-    /* nodes */
+    /* nodes; equal for a sum, of which a node receives as much as it sends */
     int from, to;
     /* size in bytes; seconds from the time at which the last byte has passed both connections to
      * the arrival */
@@ -49,7 +49,7 @@ typedef struct Parcel {
     int64_t message;
     int receiver, stage;
     /* set by the network: seconds of a part; number of parts that have not left; true: the parcel
-     * stays on its node; index of the next free parcel, -1: none */
+     * passes no connection, since it stays on its node; index of the next free parcel, -1: none */
     double part_s;
     int parts;
     bool inside;
