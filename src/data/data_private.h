@@ -121,20 +121,21 @@ typedef struct BoxArrayInfo {
     bool letterbox;
 } BoxArrayInfo;
 extern const BoxArrayInfo box_array_info[BOX_ARRAYS];
-/* Returns the name of an array that is missing, or whose shape, type or storage is wrong; NULL: all
- * are good. */
+/* Returns the name of an array that is missing or must not be there (letterbox), or whose shape or
+ * type is wrong, or that is not contiguous; NULL: all are good. */
 const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded);
 /* Reads all labels; lists the first 100 problems in the log. ERR_DATA: there are problems. Release
  * with data_boxes_free unless it fails. */
 Status boxes_check(const DataSet *set, DataBoxes *boxes);
-/* Counts of labels. */
+/* Counts of the labels of a set of boxes. Every number includes the boxes around groups. */
 typedef struct BoxCounts {
-    /* owned: boxes of each class */
+    /* owned: number of boxes of each class */
     int64_t *of_class;
-    /* pictures without boxes; largest number of boxes of a picture; boxes around groups, and boxes
-     * without area */
+    /* number of pictures without boxes; largest number of boxes of a picture; number of boxes
+     * around groups, and of boxes without area */
     int64_t empty_pictures, most, crowds, without_area;
 } BoxCounts;
+/* Counts labels whose classes are those of the file (before data_boxes_map_classes). */
 BoxCounts box_counts(const DataBoxes *boxes);
 /* Sets set->box_most from /box_start and /box_crowd. Leaves it unchanged, and returns OK, if
  * /box_start is damaged: data_boxes_read reports that later. ERR_IO, ERR_DATA: an array cannot be
@@ -179,9 +180,9 @@ typedef struct PictureView {
     ImageBox box, part;
     int width, height;
 } PictureView;
-/* Returns the offset at which `part` pixels are centred in `whole` pixels, halves rounded to even
- * as torchvision's CenterCrop does. The offset is negative if `part` is larger; the picture is then
- * padded on both sides. */
+/* Returns the offset at which `part` pixels are centred in `whole` pixels, as by torchvision's
+ * CenterCrop: halves are rounded to even. If `part` is larger, the picture is padded on both sides:
+ * the offset is negative, and halves are rounded towards 0. */
 int view_centre_offset(int whole, int part);
 /* Scales *width x *height, keeping the ratio, to the smallest size that covers to_width x
  * to_height: one side becomes equal, the other is truncated to whole pixels. */
@@ -250,7 +251,8 @@ typedef struct Mix {
     ImageBox box;
 } Mix;
 Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
-/* Mixes row r with row r - 1, and row 0 with the last. spare: memory for one sample. */
+/* Mixes row r with row r - 1, and row 0 with the last row that is not padding. spare: memory for
+ * one sample. */
 void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
 /* Sets the batch's labels_other to the labels of the other row of each pair. */
 void mix_labels(const Batch *batch);
@@ -258,7 +260,8 @@ void mix_labels(const Batch *batch);
 /* ---- reading ---- */
 /* Creates a reader of one array of a file; where other readers read x, it reads this array. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
-/* Creates a reader of only x (and ids) or only y. */
+/* Creates a reader of x and the ids if `x` is set, and of y if `y` is set; a reader of fields
+ * always reads both. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 /* Returns the reader of a set of fields, borrowed; NULL: other kinds. */
 struct FieldReader *reader_fields(const Reader *reader);
@@ -322,14 +325,14 @@ typedef struct PackedFile {
     /* owned: buffer of bytes read from the file; the last stream.avail_in of them are unused */
     uint8_t *in;
     z_stream stream;
-    /* offsets in the file: of the end of the buffer, and of the current member */
+    /* offsets in the file: of the end of the buffer, and of the current member's first byte */
     int64_t read_to, member;
     /* true: the next byte is inside a member; false: it begins a member, or follows the last one */
     bool in_member;
 } PackedFile;
 /* Opens a file. ERR_NOINPUT: it cannot be opened, or is not a regular file; ERR_DATA: it is in
- * another compressed format, or its name ends in .gz and it is not gzip; ERR_IO. Release with
- * packed_close. */
+ * another compressed format or from torch.save, or its name ends in .gz and it is not gzip; ERR_IO.
+ * Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
 /* Opens a file that weft itself wrote: it is plain, even if it begins like a compressed file. */
 Status packed_open_plain(PackedFile *file, const char *path);
@@ -450,8 +453,8 @@ typedef struct ImageLayout {
     /* `classes` names, borrowed; NULL: numbers */
     const char *const *class_names;
 } ImageLayout;
-/* Lays out out.part and reserves its space, so that a full disk fails here. ERR_USAGE: out exists
- * and force is false. */
+/* Lays out out.part and reserves its space. ERR_USAGE: out exists and force is false; ERR_IO, also
+ * if the disk is full. */
 Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);
 /* Appends images (N,C,H,W) and their labels. */
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
