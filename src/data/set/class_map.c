@@ -104,7 +104,7 @@ typedef struct Match {
     /* index of the first class name that the file lacks, and number of such names. `unknown` and
      * `missing` are -1 if there is no such name. */
     int64_t missing, missings;
-    /* The file's names are the first class names, in the same order: to[i] is i. */
+    /* true: the file's names are the first class names, in the same order: to[i] is i */
     bool is_identity;
 } Match;
 
@@ -359,8 +359,8 @@ static void names_replace(ClassNames *all, ClassNames *more)
 }
 
 /* Joins two lists of which at least one does not name classes: labels keep their numbers, and `all`
- * becomes the list that names classes, if there is one. *joined: that list has a name for each
- * class of the file or set that has no such list. */
+ * becomes the list that names classes, if there is one. *joined: there is such a list, and it has
+ * at least as many names as the file or set without names has classes. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {

@@ -42,7 +42,8 @@ typedef struct SetFacts {
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
     DataArray box[BOX_ARRAYS];
-    /* number of classes (names, or root attribute); root attribute vocab; 0: missing */
+    /* number of classes by the list of names, else by the root attribute `classes`; root attribute
+     * `vocab`; 0: missing */
     int64_t classes, vocab;
     /* number of readable names of classes */
     int64_t names;

@@ -1,4 +1,5 @@
-/* Checks the ids of tables, 64 bits each, and reports errors with file, sample and field. */
+/* Checks the ids of tables, 64 bits each, reports errors with file, sample and field, compares the
+ * identities of ids, and computes the memory of a micro-batch's ids. */
 #include "../data_private.h"
 
 #include <string.h>

@@ -6,7 +6,8 @@
  * values that are read */
 enum { ROWS_MAX = 4096, WIDTH_MAX = 1 << 16 };
 
-/* Properties of all rows. whole: all values are whole numbers. */
+/* Properties of all rows that are read. whole: all values are whole numbers below 1e9 in absolute
+ * value. */
 typedef struct RowsKind {
     bool whole, one_hot;
 } RowsKind;

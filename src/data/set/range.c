@@ -216,8 +216,9 @@ static bool targets_are_alike(const DataRange *a, const DataRange *b)
 }
 
 /* Pictures use their range fully, so least and largest values are compared; bytes may differ more,
- * since pictures may be dark. Columns of tables have outliers, so mean and deviation are compared.
- * A small deviation of range a is ignored if a has few values, which may be close by chance. */
+ * since pictures may be dark. Of other sets mean and deviation are compared, because columns of
+ * tables have outliers. A small deviation of range a is ignored if a has few values, which may be
+ * close by chance. */
 static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
 {
     enum { FEW_VALUES = 32 };
