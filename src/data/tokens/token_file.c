@@ -1,7 +1,7 @@
 /* Recognises the format of a file of tokens by its first bytes. Reads two known headers: of llm.c's
  * shards, which modded-nanogpt also uses, and of NumPy's .npy files. Refuses other known kinds of
  * file with a message that names the kind. Every other file is taken for token ids without a
- * header, whose size the caller must give. */
+ * header; the caller must give the width of an id. */
 #include "token_file.h"
 
 #include "npy.h"
