@@ -57,7 +57,8 @@ ComposeWork *compose_work_new(const Composer *composer);
 void compose_work_free(ComposeWork **work);
 /* Chooses the objects of a scene and their places. ERR_IO, ERR_DATA: an image cannot be read. */
 Status compose_plan(const Composer *composer, ComposeWork *work, int64_t scene, Composition *plan);
-/* Paints a scene: uint8 (3, side, side), red, green and blue. Errors as above. */
+/* Paints a scene, planned by compose_plan: uint8 (3, side, side), red, green and blue. ERR_IO,
+ * ERR_DATA: an image cannot be read. */
 Status compose_paint(const Composer *composer, ComposeWork *work, int64_t scene,
                      const Composition *plan, uint8_t *out);
 
