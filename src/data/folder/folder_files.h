@@ -61,8 +61,8 @@ Status folder_set_classes(FolderFiles *files, const char *path);
  * per line. ERR_DATA, too: the file names no class, or one class twice. Release with
  * class_names_free. */
 Status folder_read_classes(ClassNames *names, const char *path);
-/* Reads names of classes from the key `names` of a YAML file: a list, or a mapping of the numbers
- * from 0 to names. ERR_NOINPUT; ERR_DATA with line and column. */
+/* Reads names of classes from the key `names` of a YAML file: a list, or a mapping from the numbers
+ * 0, 1, 2, ... to names. ERR_NOINPUT; ERR_DATA with line and column. */
 Status yaml_classes_read(ClassNames *names, const char *path);
 /* Fails with ERR_DATA if a class has no picture. left_out: per file, not 0 if it is left out; NULL:
  * no file is. */

@@ -1,6 +1,6 @@
 /* Reads the names of classes from a data.yaml of YOLO's programs: its key `names` is a list, or a
- * mapping of the numbers from 0 to names. If there is a key `nc`, it must be the number of names.
- * Other keys, such as path, train and val, are not read. */
+ * mapping from the numbers 0, 1, 2, ... to names. If there is a key `nc`, it must be the number of
+ * names. Other keys, such as path, train and val, are not read. */
 #include "folder_files.h"
 #include "../data_private.h"
 
