@@ -66,9 +66,9 @@ typedef struct Connection {
     /* time until `since` in which any parcel was on its way */
     double busy_s;
 } Connection;
-/* The connections of nodes. A node sends what was begun first, first. A long parcel goes in parts,
- * after each of which it is the turn of the others. A node receives in the order in which parts
- * leave their senders. */
+/* The connections of nodes. A node sends parcels in the order in which they were begun. A long
+ * parcel goes in parts; after each part it waits until the parcels behind it have sent one. A node
+ * receives in the order in which parts leave their senders. */
 typedef struct Network {
     double s_per_byte;
     /* [nodes]; owned */
@@ -99,8 +99,8 @@ double network_busy_s(const Network *network, double now, int node);
 typedef struct StageSum {
     /* number of played ranks whose part is not complete yet */
     int ranks_left;
-    /* time in which the ranks of a node add their parts. Messages are begun at once and complete
-     * later by this time. */
+    /* time in which the ranks of a node add their parts. The messages of the first round are begun
+     * without waiting for it, and arrive later by this time. */
     double on_node_s;
     /* rounds of messages, one after the other; bytes that a played rank sends in each, and latency
      * of each */
