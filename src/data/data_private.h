@@ -40,10 +40,11 @@ const char *element_finite_text(ElementType type);
 
 /* ---- HDF5 ---- */
 /* Opens a file for reading. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not
- * HDF5, truncated. */
+ * HDF5, truncated or damaged. ERR_IO. The caller closes it. */
 Status h5_open(hid_t *file, const char *path);
-/* Opens data set `name`. If it is missing, the message lists the data sets that exist and `key`,
- * the configuration key that names it. key is NULL for names that weft fixes in its own sets. */
+/* Opens data set `name`, which the caller closes. ERR_DATA: it is behind an external link, or
+ * missing; then the message lists the data sets that exist, and `key`, the configuration key that
+ * names it. key is NULL for names that weft fixes in its own sets. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
 /* Opens an attribute of a file's root or of a data set; *count: number of its elements. Returns a
@@ -173,7 +174,7 @@ Status failure_end(FirstFailure *first);
  * encoded set gets 0 if config is NULL, or if no key gives the size. ERR_CONFIG: keys contradict
  * each other or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
-/* Which part of a picture is used, at which size. `box`, a box of the picture, is resampled to
+/* The part of a picture that is used, and its size. `box`, a box of the picture, is resampled to
  * width x height pixels. `part`, a box of this result, is kept; its pixels outside the result are
  * zero, or grey in a letterbox. */
 typedef struct PictureView {
@@ -191,7 +192,7 @@ void view_cover_size(int64_t to_width, int64_t to_height, int64_t *width, int64_
  * name: a side exceeds INT_MAX. */
 Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
 /* Choose the view of a picture of this size; name is for messages. ERR_DATA: after its short side
- * is resized, its long side exceeds INT_MAX, or (in training) the picture is smaller than
+ * is resized, its long side exceeds INT_MAX, or (in training) one of its sides is below
  * data.random_crop. */
 Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *config,
                               int width, int height, const char *name);
@@ -258,7 +259,8 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
 void mix_labels(const Batch *batch);
 
 /* ---- reading ---- */
-/* Creates a reader of one array of a file; where other readers read x, it reads this array. */
+/* Creates a reader of one array of a set that is one file: functions that read x read this array
+ * instead. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* Creates a reader of x and the ids if `x` is set, and of y if `y` is set; a reader of fields
  * always reads both. */
@@ -375,8 +377,10 @@ Status class_names_check(const ClassNames *names, const char *path);
 /* Joins the classes of one more file, `other`, to those of a set of several files. all: the class
  * names of the set so far; filled at the second file. If names can be matched, appends the names
  * that only `other` has to `all`, and sets other->map. If not, labels keep their numbers, and `all`
- * becomes the list that names classes, if there is one. *joined: the names give set->classes.
- * ERR_DATA: each list has a name that the other lacks, or a file has a name twice. */
+ * becomes the list that names classes, if there is one. *joined true: `all` names the classes of
+ * both, and set->classes is at least their number; false: the two numbers of classes must be equal,
+ * which the caller checks. ERR_DATA: both lists name classes, and each has a name that the other
+ * lacks, or a file has a name twice. */
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 
 /* A file that is written as OUT.part and becomes OUT at the end. */
@@ -424,7 +428,7 @@ Status part_update(const PartFile *part, PartPut *put, void *user);
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
 /* Opens the existing out.part on a rank that only writes samples. */
 Status part_open_existing(PartFile *part, const char *out);
-/* Lays out OUT.part around its largest array, whose data_bytes bytes others write with part_write.
+/* Lays out OUT.part around its largest array, whose data_bytes bytes are written with part_write.
  * put lays out a temporary file in which this array is a hole, and stores the array's offset where
  * data_offset points (a field of `user`). copy: everything around the hole is then copied to
  * OUT.part; false: the caller needs only the offset. */
