@@ -1,6 +1,6 @@
 /* Compares the columns of two tables: their names, how the import transformed and scaled them, and
  * whether the vocabularies of both are known. Tables of equal shape may differ in all three. For
- * sets of fields, fields/field_units.c compares variables and units instead. */
+ * sets of fields, fields/field_units.c compares units instead. */
 #include "base/escape.h"
 #include "../fields/fields_private.h"
 
