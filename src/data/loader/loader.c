@@ -13,7 +13,7 @@
  * least as many slots are unused as hold micro-batches that are not taken yet, or when the training
  * waits. An error is reported after the complete micro-batches before it. It is that of the first
  * bad row, because rows are taken in order, and all rows that have been taken are filled; only in
- * evaluation, a thread reads the inputs of all rows that it has taken before their labels. The
+ * evaluation, a thread may read the inputs of all rows that it has taken before their labels. The
  * content of a micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"

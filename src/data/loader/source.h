@@ -4,8 +4,8 @@
  *            second), and the kernel's read-around fills the cache. If the file shrinks, the result
  *            is ERR_IO or ERR_DATA, not a crash: see mapped_copy.c.
  *   pread    contiguous, samples of more than SOURCE_MAPPED_MAX bytes: one request per sample,
- *            which suits parallel file systems (page faults would fetch 4 KiB at a time) and
- *            reports errors.
+ *            which suits parallel file systems (page faults would fetch a sample in small pieces)
+ *            and reports errors.
  *   HDF5     chunked, compressed, compact or of the other byte order: through the library, under
  *            its lock, with a chunk cache sized for random access.
  * Reading does not change a source, so several threads may read at once. */
