@@ -95,8 +95,8 @@ Status box_set_close(BoxSet *set, const uint8_t *left_out);
  * fails. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);
 /* Does the same for a set that weft makes: all pictures are kept, and are squares of import->side.
- * Also writes attributes and classes, and lays out the pixels, (N,channels,side,side), at byte
- * *x_offset. */
+ * Also writes attributes and classes, and lays out the pixels, (N,channels,side,side). *x_offset:
+ * their offset in the file. */
 bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_t *x_offset);
 
 /* Adds the pictures below dir, in the order of folder_scan_flat, with ids from 1. Files whose names

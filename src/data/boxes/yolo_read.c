@@ -24,7 +24,9 @@ typedef struct Yolo {
     double *value;
 } Yolo;
 
-/* Finds the folders of pictures and of texts. */
+/* Finds the folders of pictures and of texts: IMAGES and LABELS if import->labels is given, else
+ * IMAGES/images and IMAGES/labels; if there is no such folder, IMAGES, and IMAGES with its last
+ * part `images` replaced by `labels`, or IMAGES itself if it has no such part. */
 static void find_folders(Yolo *y)
 {
     const char *images = y->set->import->images, *last = NULL;
