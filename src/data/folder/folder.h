@@ -18,8 +18,8 @@ typedef struct FolderExtra {
     DataKind kind;
     /* Lists the pictures and the names of classes. */
     Status (*find)(void *user, FolderFiles *files);
-    /* Called once for each picture that decodes, and again for those that it refused. ERR_DATA: the
-     * picture cannot be used. */
+    /* Called once for each picture that decodes, and again for those refused whose reason is
+     * logged. ERR_DATA: the picture cannot be used. */
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
     /* Called once, when it is known which pictures are left out. */
     Status (*close)(void *user, const uint8_t *left_out);
