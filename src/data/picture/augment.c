@@ -1,9 +1,9 @@
 /* Converts a raw sample, or a picture of RGB bytes that has been resampled, to float (C,H,W), in
  * torchvision's usual order: RandomCrop (of the raw image, padded with zeros),
  * RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor 2017), a square of zeros
- * (the mean value) whose centre may be any pixel, so that the image's edge may cut it; last
- * RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one multiply-add per value.
- * Random choices depend on (seed, epoch, sample) only. */
+ * (the mean of normalised images) whose centre may be any pixel, so that the image's edge may cut
+ * it; last RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one multiply-add per
+ * value. Random choices depend on (seed, epoch, sample) only. */
 #include "../data_private.h"
 
 /* Random choices for one sample. */
