@@ -1,6 +1,6 @@
 /* Decodes pictures in memory. The format is detected from the first bytes, and the size in the
- * header is checked before memory is allocated for pixels. Damage that a decoder finds is an error;
- * a picture is never decoded in part. */
+ * header is checked before memory is allocated for pixels. Damage that a decoder finds is an error,
+ * not a partial result. */
 #include "codec.h"
 
 #include <string.h>
