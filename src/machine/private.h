@@ -53,8 +53,8 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
 /* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
- * a stage. places: the result of sum_places for it; collect, spread: as in SumShape
- * (parallel/sums.h): values are summed; the sums are sent to all ranks. */
+ * a stage. places: the result of sum_places for it. As in SumShape (parallel/sums.h), collect:
+ * values are summed; spread: the sums are sent to all ranks. */
 SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread);
 
