@@ -21,8 +21,9 @@ typedef struct Encoder {
     /* owned: text that has not been encoded yet, its size and its capacity */
     char *text;
     size_t bytes, room;
-    /* tokens that have not been written yet */
+    /* tokens that have not been written yet, owned */
     TokenList list;
+    /* borrowed */
     Encoded *result;
 } Encoder;
 

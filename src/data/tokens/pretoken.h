@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the bytes of the word at the beginning of a text of n > 0 bytes. If final, the text ends
- * after these bytes; if not, returns 0 where the result may depend on the bytes that follow. */
+/* Returns the number of bytes of the word at the beginning of a text of n > 0 bytes. final: the
+ * text ends after the n bytes; false: more follow, and 0 is returned if the result may depend on
+ * them. */
 size_t first_word_bytes(const unsigned char *text, size_t n, bool final);
 
 #endif

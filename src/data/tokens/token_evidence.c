@@ -71,7 +71,8 @@ void token_evidence_fini(TokenEvidence *e)
     mem_free(&e->seen);
 }
 
-/* pattern: what the values have in common; advice: what they look like, and what to do */
+/* Fails with ERR_DATA. pattern: what the values have in common; advice: what they look like, and
+ * what to do. */
 static Status fail_format(const TokenFormat *format, const char *path, const char *pattern,
                           const char *advice)
 {
