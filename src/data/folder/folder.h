@@ -89,8 +89,8 @@ static inline int64_t block_samples(const FolderWork *work, int64_t block)
 int64_t sample_offset(const FolderWork *work, int64_t i);
 
 /* ---- the journal ---- */
-/* Opens the journal. lock: true on rank 0, which creates the journal if necessary and locks it.
- * ERR_IO; ERR_USAGE: another import has the lock. */
+/* Opens the journal. lock: true on rank 0, which creates the journal if necessary and locks it, if
+ * the file system has locks. ERR_IO; ERR_USAGE: another import has the lock. */
 Status journal_open(FolderWork *work, bool lock);
 /* Opens the journal again on rank 0 and keeps the lock. On a network file system only a new open is
  * sure to show the records that other ranks have written. */

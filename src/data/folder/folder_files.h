@@ -46,7 +46,7 @@ void files_fini(FolderFiles *files);
  * names. ERR_NOINPUT, ERR_IO, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
 /* Finds all files below dir, in the order in which folder_scan finds the files of a class. Their
- * label is 0; the classes are not set. ERR_NOINPUT, ERR_DATA. */
+ * label is 0; the classes are not set. ERR_NOINPUT, ERR_IO, ERR_DATA. */
 Status folder_scan_flat(FolderFiles *files, const char *dir);
 /* Reads the file `list`, with a picture and its label in each line; paths that do not begin with a
  * slash are relative to dir. ERR_NOINPUT; ERR_DATA names the line. */
