@@ -241,7 +241,8 @@ static double longest_step(FlowSolver *w, const double *state)
 
 /* ---- the initial state ---- */
 
-/* Adds a jet along x with a profile 1 / cosh^2, in geostrophic balance with h. */
+/* Adds a jet along x, in geostrophic balance with h: at y, its speed in m/s is speed / cosh^2((y -
+ * middle) / half_width). */
 static void add_jet(const FlowSolver *w, double middle, double half_width, double speed, double *h,
                     double *u)
 {
