@@ -1,10 +1,11 @@
 /* Imports an untrusted HDF5 file, whose arrays may be chunked, compressed, or in the other byte
  * order, so that only HDF5 can read them. This process lays out OUT.part; a separate process with
  * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
- * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets, the size of the
- * vocabulary, the tokenizer, the classes, and mean and deviation are kept; arrays get the names
- * that weft looks for. Refuses arrays that readers could not read (set/facts.c), and sets of boxes,
- * encoded pictures and tables with ids. */
+ * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets and how pictures were
+ * turned and resized, the size of the vocabulary, the tokenizer, the classes, and mean and
+ * deviation are kept; arrays get the names that weft looks for, and other attributes are lost, such
+ * as the names of columns. Refuses arrays that readers could not read (set/facts.c), and sets of
+ * boxes, encoded pictures and tables with ids. */
 #include "../set/facts.h"
 #include "../data_private.h"
 

@@ -2,7 +2,7 @@
  * content of a data set. */
 #include "../data_private.h"
 
-/* images that are written at a time */
+/* number of images that are written at a time */
 enum { BLOCK = 16 };
 
 static Status write_all(ImageWriter *writer, ImageLayout l, uint64_t seed)

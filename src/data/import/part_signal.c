@@ -13,7 +13,7 @@
 enum { PARTS = 32 };
 /* paths of registered files; 8: for ".part" and a zero byte */
 static char path[PARTS][DATA_PATH + 8];
-/* is the entry of path used? are the handlers installed? */
+/* used[i]: path[i] is registered; installed: the handlers are installed */
 static volatile sig_atomic_t used[PARTS], installed;
 /* held while an entry of path changes */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
