@@ -203,7 +203,7 @@ Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result)
                            .ap = mem_new(n * sizeof *result->ap),
                            .ap50 = mem_new(n * sizeof *result->ap50),
                            .truths = mem_new(n * sizeof *result->truths)};
-    /* used by the pragma; ignored by compilers without OpenMP */
+    /* only the pragma uses `threads`, and compilers without OpenMP ignore the pragma */
     (void)threads;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int c = 0; c < classes; ++c) {

@@ -3,8 +3,8 @@
  *   detections of the class by falling score, the first 100
  *   for each range of areas: truths that count come before truths that are ignored
  *     for each threshold: each detection in turn is matched with the free truth of the largest IoU
- *     (of equal IoUs with the later truth; with an ignored truth only if no free truth that
- *     counts reaches the threshold)
+ *     that reaches the threshold, if there is one (of equal IoUs with the later truth; with an
+ *     ignored truth only if no free truth that counts reaches the threshold)
  *
  * A truth is free until a detection is matched with it; a crowd stays free. The rules are those of
  * pycocotools' evaluateImg. A detection is ignored if its truth is ignored, or if it has no truth
@@ -95,7 +95,7 @@ static Key *keys_reserve(Key **key, int64_t *room, int64_t count)
     return *key;
 }
 
-/* Sorts the truths by class. */
+/* Checks the truths, and sorts their keys by class. ERR_DATA. */
 static Status sort_truths(const CocoEval *eval, int64_t image, const TruthBox *truth, int64_t n)
 {
     CocoScratch *s = eval->scratch;
@@ -114,7 +114,7 @@ static Status sort_truths(const CocoEval *eval, int64_t image, const TruthBox *t
     return OK;
 }
 
-/* Sorts the detections by class and score. */
+/* Checks the detections, and sorts their keys by class and score. ERR_DATA. */
 static Status sort_detections(const CocoEval *eval, int64_t image, const DetectedBox *detected,
                               int64_t n)
 {
@@ -231,7 +231,8 @@ static void match_group(CocoEval *eval, int64_t image, const Group *g)
     eval->count += g->detections;
 }
 
-/* Returns the index after the last of the keys with this class, which begin at `at`. */
+/* Returns the end of the keys with this class, which are those from `at` on; `at` if there are
+ * none. */
 static int64_t class_end(const Key *key, int64_t at, int64_t count, int32_t category)
 {
     while (at < count && key[at].category == category) ++at;

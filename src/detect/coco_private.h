@@ -18,7 +18,7 @@ static inline double coco_threshold(int t)
     return t == COCO_THRESHOLDS - 1 ? 0.95 : t * step + 0.5;
 }
 
-/* memory for matching one image, which grows as needed */
+/* memory for matching an image, which is kept for the next images and grows as needed */
 typedef struct CocoScratch CocoScratch;
 
 struct CocoEval {
@@ -29,7 +29,7 @@ struct CocoEval {
     CocoMatch *match;
     /* owned: number of truths that count, [categories][COCO_AREAS] */
     int64_t *truths;
-    /* owned; coco_match.c */
+    /* owned; defined in coco_match.c */
     CocoScratch *scratch;
 };
 CocoScratch *coco_scratch_new(void);

@@ -15,7 +15,8 @@ enum {
     LABEL_BYTES = 128
 };
 
-/* Returns the colour of a class: hues that differ by the golden ratio, and so never repeat. */
+/* Returns the colour of a class. The hues of neighbouring classes differ by the golden ratio of the
+ * circle of hues, so no hue repeats. */
 static Colour class_colour(int32_t class)
 {
     Colour c;
@@ -43,7 +44,7 @@ static int to_pixel(double value, int side)
     return value > 2.0 * side ? 2 * side : (int)lround(value);
 }
 
-/* A box in whole pixels of a picture, and the thickness of its lines. */
+/* A box in whole pixels of a picture, [x, right) x [y, bottom), and the thickness of its lines. */
 typedef struct Frame {
     int x, y, right, bottom, line;
 } Frame;

@@ -1,6 +1,6 @@
-/* Non-maximum suppression. Goes through the boxes by falling score and drops a box if its IoU with
- * a kept box of the same class is above a threshold. Boxes of different classes never suppress each
- * other. */
+/* Non-maximum suppression. Goes through the boxes with the highest scores (NmsOptions.candidates),
+ * by falling score, until NmsOptions.most are kept, and drops a box if its IoU with a kept box of
+ * the same class is above a threshold. Boxes of different classes never suppress each other. */
 #include "detect.h"
 
 #include <math.h>
