@@ -8,7 +8,7 @@
 typedef struct TriadThread {
     /* number of elements of each of its three arrays */
     int64_t count;
-    /* result */
+    /* result: bytes that the thread reads and writes per second */
     double bytes_per_s;
 } TriadThread;
 

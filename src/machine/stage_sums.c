@@ -29,7 +29,8 @@ static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *par
     return OK;
 }
 
-/* Sharded gradients leave after each micro-batch, others after the last one. */
+/* Do gradients leave the rank after this task? Sharded gradients do after each micro-batch, others
+ * after the last one. */
 static bool task_leaves(const ForecastOf *of, const Plan *plan, const Task *task)
 {
     TaskKind filling = of->schedule->split ? TASK_BACKWARD_WEIGHT : TASK_BACKWARD;
