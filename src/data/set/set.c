@@ -243,7 +243,8 @@ static Status open_tokens(Opening *o)
     return OK;
 }
 
-/* Copies mean and deviation from the configuration's lists or the file's attributes. */
+/* Copies mean and deviation from data.mean and data.std, else from the file's attributes, and
+ * checks them; copies none if data.normalize is false. */
 static Status find_mean_and_std(Opening *o)
 {
     DataSet *set = o->set;
@@ -315,7 +316,8 @@ static Status scan_id_index(DataSet *set)
     return st;
 }
 
-/* Checks shapes and types of a table's /sparse and /sparse_offset, and sets the set's fields. */
+/* Checks shapes and types of a table's /sparse and /sparse_offset, and sets the members of DataSet
+ * that describe ids. */
 static Status open_ids(Opening *o)
 {
     DataSet *set = o->set;
@@ -354,7 +356,8 @@ static Status open_ids(Opening *o)
                 set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
-/* ERR_DATA: a set of boxes names another number of classes than it has. */
+/* ERR_DATA: a set of boxes names another number of classes than it has, or has more than
+ * DATA_LABELS. */
 static Status check_box_classes(const Opening *o)
 {
     const int64_t named = o->facts->classes, classes = o->set->box[BOX_ARRAY_CATEGORY_ID].dim[0];
@@ -365,7 +368,7 @@ static Status check_box_classes(const Opening *o)
                 o->set->path, (long long)classes, (long long)named, DATA_LABELS);
 }
 
-/* Sets all fields of the set but its path from the metadata. */
+/* Sets all members of the set but its path, from the metadata and the configuration. */
 static Status open_contents(Opening *o)
 {
     DataSet *set = o->set;
