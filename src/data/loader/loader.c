@@ -34,6 +34,7 @@ typedef struct Worker {
 typedef struct SlotRows {
     /* number of rows that threads have taken, and of rows that are not filled yet */
     int taken, left;
+    /* true: all rows are filled, and fill_end has returned */
     bool complete;
 } SlotRows;
 
@@ -56,7 +57,8 @@ struct Loader {
     pthread_mutex_t mutex;
     pthread_cond_t changed_filled, changed_released;
     int64_t planned, filled, taken, released;
-    /* stop: threads must end. all_planned: the evaluation's last micro-batch is planned. */
+    /* stop true: threads must end. all_planned true: the evaluation's last micro-batch is planned;
+     * always false in training. */
     bool stop, all_planned;
     /* active: number of running threads. ended: all threads have ended. */
     int active;
