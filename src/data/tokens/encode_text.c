@@ -12,7 +12,9 @@
 enum { PIECE_BYTES = 1 << 20, WORD_BYTES_MAX = 1 << 26 };
 
 typedef struct Encoder {
+    /* borrowed */
     Tokenizer *tokenizer;
+    /* true: <|endoftext|> in the text becomes its token */
     bool special;
     PackedFile in;
     FILE *out;
