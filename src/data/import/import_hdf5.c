@@ -26,7 +26,8 @@ typedef struct Copy {
     /* descriptor of OUT.part, and offsets of the two arrays in it */
     int out_fd;
     int64_t x_offset, y_offset;
-    /* drops: samples with label drop_label are left out, and rows_kept remain */
+    /* drops true: samples with label drop_label are left out, and rows_kept remain; false: all
+     * samples are copied, and the other two are not used */
     bool drops;
     int64_t drop_label, rows_kept;
 } Copy;
