@@ -8,6 +8,7 @@
 
 /* Random choices for one sample. */
 typedef struct Choice {
+    /* true: the image is mirrored */
     bool flip;
     /* crop: pixel (y, x), before a flip, is pixel (y + dy, x + dx) of the raw image, or padding */
     int64_t dy, dx;
