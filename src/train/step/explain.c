@@ -1,7 +1,8 @@
 /* Explains a bad step. Names a tensor of parameters, running statistics or optimizer state that is
  * not finite or differs between replicas. If there is no such tensor and the step made no update,
  * repeats the step. Then names the first layer whose output or gradient is not finite, with the
- * samples concerned; after a loss spike, names the sample with the largest loss. */
+ * samples concerned; after a loss spike, names the sample with the largest loss. If the repeated
+ * step shows no fault, the hardware is at fault. */
 #include "explain.h"
 
 #include "position.h"
@@ -29,7 +30,8 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
     return count > shown ? put(text, used, " and %d more", count - shown) : used;
 }
 
-/* Appends the samples of micro-batch `micro` of the last step to text. Returns the new length. */
+/* Appends the samples of micro-batch `micro` of the last step's global batch to text. Returns the
+ * new length. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
     int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;

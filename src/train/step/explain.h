@@ -7,8 +7,9 @@
 /* bytes of the text */
 enum { EXPLAIN_BYTES = 1024 };
 
-/* Writes to text why the last step is bad. result: the result of this step. Reads the step's data
- * again. The trainer cannot make another step afterwards. Collective; all ranks return the same
+/* Writes to text why the last step is bad; "" if that cannot be found because the step made its
+ * update. result: the result of this step. If the step was skipped, reads its data again, and
+ * train_begin_steps must be called before another step. Collective; all ranks return the same
  * Status. */
 Status explain(Trainer *trainer, const StepResult *result, char text[EXPLAIN_BYTES]);
 

@@ -77,7 +77,8 @@ static void join_stages(const Trainer *t, double *square)
     mem_free(&all);
 }
 
-/* Returns the sum of the squared norms of the gradients of all micro-batches. Collective. */
+/* Returns the sum of the squared norms of the gradients of all micro-batches as backward wrote
+ * them. Collective. */
 static double micro_squares(const Trainer *t)
 {
     const int dp = t->shape.dp, local = t->micros_local;

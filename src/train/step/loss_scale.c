@@ -1,5 +1,6 @@
 /* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training"): the factor is halved
- * after an overflow, and doubled after train.loss_scale_steps steps without an overflow. */
+ * after an overflow, and doubled, up to 2^24, after train.loss_scale_steps steps without an
+ * overflow. */
 #include "loss_scale.h"
 
 static const double SCALE_MIN = 0x1p-24, SCALE_MAX = 0x1p24;

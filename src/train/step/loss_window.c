@@ -34,8 +34,9 @@ void loss_window_add(LossWindow *w, double loss)
     w->loss[w->count++ % CHECKPOINT_LOSSES] = (float)loss;
 }
 
-/* Returns the mean plus `deviations` standard deviations. Adds in the order of the array, so that
- * the bits of the sums are always the same. */
+/* Returns the mean plus `deviations` standard deviations; a standard deviation counts as at least
+ * deviation_min times the mean. Adds in the order of the array, so that the bits of the sums are
+ * always the same. */
 static double spike_limit(const double *x, double deviations, double deviation_min)
 {
     double sum = 0, squares = 0;

@@ -10,14 +10,15 @@ typedef struct LossWindow {
     int64_t count;
 } LossWindow;
 
-/* Fills the window with `count` losses, oldest first. */
+/* Empties the window, then adds `count` losses, oldest first. */
 void loss_window_init(LossWindow *window, const float *loss, int count);
-/* Copies the kept losses to loss, oldest first; returns their number. */
+/* Copies the kept losses to loss, which has space for CHECKPOINT_LOSSES, oldest first; returns
+ * their number. */
 int loss_window_list(const LossWindow *window, float *loss);
 void loss_window_add(LossWindow *window, double loss);
-/* Returns true if this loss is a spike, and sets *most to the limit. Returns false, and does not
- * set *most, until the window is full and for deviations <= 0. Depends only on the losses, so all
- * ranks get the same result. */
+/* Returns true if this loss is a spike, and sets *most to the largest loss that would not have been
+ * one. Returns false until the window is full and for deviations <= 0. If it returns false, *most
+ * has no meaning. Depends only on the losses, so all ranks get the same result. */
 bool loss_window_spike(const LossWindow *window, double deviations, double loss, double *most);
 
 #endif

@@ -3,9 +3,9 @@
  *     epoch 3:  |--5--|--5--|--5--|---10---|---10---|-5-|      train.batch 5, then 10
  *                           begin ^
  *
- * Trainer.begin is the position at which the steps of the current batch size begin: the first
- * sample of epoch 0, or the position of the loaded checkpoint. All later positions are computed
- * from it.
+ * Trainer.begin is the position at which the steps of the current batch size and training set
+ * begin: the first sample of epoch 0, the position of the loaded checkpoint, or the position at
+ * which new files joined the set (position_move). All later positions are computed from it.
  *
  * The learning rate's curve and warm-up are functions of the number of steps of the batch size with
  * which the run began (schedule_batch). This number may be a fraction, so the rate is continuous
@@ -13,7 +13,8 @@
  * size; only milestones, which are epochs, depend on the position in the data. */
 #include "position.h"
 
-/* Computes the numbers of steps from the position in t->begin. */
+/* Computes the number of the last step, and of steps in an epoch, from t->begin and
+ * t->begin_step. */
 static void count_steps(Trainer *t)
 {
     const Config *c = t->config;

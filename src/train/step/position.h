@@ -5,13 +5,13 @@
 
 #include "../trainer.h"
 
-/* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
- * collective. */
+/* Sets the position after step 0 to the first sample of epoch 0, and computes the number of steps;
+ * does not set t->step. Not collective. */
 void position_init(Trainer *t);
 /* Makes the next step continue at position `at`, with the samples of a new training set. */
 void position_move(Trainer *t, Position at);
-/* Returns the position after step number `steps` of the run. The step must not be before that of
- * the loaded checkpoint. */
+/* Returns the position after step number `steps` of the run, which must not be before
+ * t->begin_step, the step of the loaded checkpoint or of the last new files. */
 Position position_after(const Trainer *t, int64_t steps);
 /* Returns true if an epoch ends with step number `steps`. */
 bool position_ends_epoch(const Trainer *t, int64_t steps);
@@ -26,7 +26,7 @@ LrSteps position_lr(const Trainer *t, const Config *config);
 
 /* Writes the position to a checkpoint's metadata. */
 void position_put(const Trainer *t, CheckpointMeta *meta);
-/* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An
+/* Sets the trainer to the position of a loaded checkpoint, and computes the number of steps. An
  * epoch that began with other data, or with samples in another order, starts again. Returns
  * ERR_CONFIG if the checkpoint does not give the number of samples done. All ranks compute the same
  * position. */

@@ -6,8 +6,8 @@
 #include "../mode/sparse.h"
 #include "../mode/step_mode.h"
 
-/* The loader reads the micro-batches whose gradients this replica adds. With synchronised batch
- * norms micro-batches are dealt to the replicas in turns for every order of sums, so that the
+/* Opens a loader for the micro-batches whose gradients this replica adds. With synchronised batch
+ * norms the replicas take micro-batches in turns, even if Plan.deal is another order, so that the
  * micro-batches over which a batch norm averages do not depend on grid.zero. */
 static Status open_loader(Trainer *t, FieldMemory chunks)
 {

@@ -4,10 +4,11 @@
 
 #include "../trainer.h"
 
-/* Opens the loader at the step after t->step. Collective; all ranks return the same Status. */
+/* Opens the loader, which must be closed, at the step after t->step. Collective; all ranks return
+ * the same Status. */
 Status step_loader_open(Trainer *t);
-/* Closes the loader if it is open; its micro-batches become invalid. Collective with sparse
- * tables. */
+/* Closes the loader if it is open; its micro-batches become invalid. Collective if the model has
+ * sparse tables. */
 void step_loader_close(Trainer *t);
 
 #endif

@@ -55,7 +55,8 @@ static void check_loss(Trainer *t, StepResult *result)
     result->most = limit;
 }
 
-/* Reads the statistics of the steps up to number `step` that have not been read yet. */
+/* Reads the statistics of the steps up to number `step` that have not been read yet: adds their
+ * requests, times and rows to *result, and sets its loss and accuracies to those of the last. */
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
     const bool local = t->mode->local;
@@ -96,7 +97,7 @@ void train_step_stats(Trainer *t, StepResult *result)
 
 /* Returns the factor by which the update multiplies gradients so that their norm is at most
  * optim.clip; 1 if the update clips by itself. Computes the norm only if it is needed here or
- * logged. */
+ * logged, and never in a local mode, which excludes optim.clip. */
 static double clip_factor(Trainer *t, StepResult *result)
 {
     double limit = t->config->optim.clip;
