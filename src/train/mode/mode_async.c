@@ -44,7 +44,7 @@ static TableDenseState dense_state(Trainer *t)
                              .updates = t->optim->step * t->shape.dp};
 }
 
-/* Sends rank 0's parameters and state to the servers, and waits for all ranks. */
+/* On rank 0, sends the parameters and their state to the servers. Waits for all ranks. */
 static void start(Trainer *t)
 {
     TableDenseState dense = dense_state(t);

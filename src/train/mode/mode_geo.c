@@ -1,7 +1,7 @@
-/* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets
- * new = old + (sum of all ranks' changes since the last sync point) / ranks, where the tree of
- * ranks fixes the order of additions. Tables do the same with the rows that have changed
- * (table/geo.c). */
+/* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets them
+ * to old + (sum of all ranks' changes since the last sync point) / ranks, where old are the
+ * parameters at that last sync point. The summation tree fixes the order of additions. Tables do
+ * the same with the rows that have changed (table/geo.c). */
 #include "local_steps.h"
 #include "sync_points.h"
 
@@ -10,7 +10,7 @@
 struct GeoSteps {
     /* connects the ranks that train; its arena contains the changes; owned */
     Comm *comm;
-    /* number of floats of all parameters */
+    /* number of floats in the arena of parameters */
     int64_t count;
     /* parameters at the last sync point, float[count]; owned */
     float *old;

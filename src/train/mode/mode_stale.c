@@ -10,8 +10,8 @@
 struct DeferredUpdates {
     /* floats of the gradient arena */
     int64_t elements;
-    /* Ring of deferred updates: number of entries, index of the oldest entry in use, and number of
-     * entries in use. */
+    /* Ring of deferred updates: number of entries (grid.staleness), index of the oldest entry in
+     * use, and number of entries in use. */
     int depth, oldest, count;
     /* gradients of each entry, float[depth][elements]; owned */
     float **gradient;
@@ -55,8 +55,8 @@ static void free_deferred(Trainer *t)
     mem_free(&t->deferred);
 }
 
-/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest
- * gradients in the ring, and updates the parameters with the latter. */
+/* Updates the tables, and stores the step's gradients in the ring. If the ring is full, the step's
+ * gradients replace the oldest ones, with which the parameters are updated. */
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;

@@ -305,8 +305,8 @@ Status sparse_serve(const Config *config, const World *job)
     return st;
 }
 
-/* Tells the servers that the watchdog starts or ends; these calls are collective on all ranks of
- * the job. The barrier ensures that no worker still waits for a server when the servers enter the
+/* Lets the servers call watchdog_new or watchdog_free, which are collective on all ranks of the
+ * job. The barrier ensures that no worker still waits for a server when the servers enter the
  * call. */
 static void announce_watchdog(Trainer *t)
 {
@@ -339,7 +339,8 @@ StepBatch sparse_forward_backward_batch(Trainer *t)
     return sparse_forward_backward(t, position_batch_samples(t, t->step));
 }
 
-/* A stage contributes the sums of its own tables and zeros for the tables of other stages. */
+/* A stage contributes the sums of its own tables, and zeros for the tables of other stages. The
+ * ranks of a stage already have the same sums. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;

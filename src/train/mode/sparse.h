@@ -24,17 +24,17 @@ void sparse_free(Trainer *t);
 Status sparse_serve(const Config *config, const World *job);
 /* Most bytes of rows that a server may store. share_bytes: its share of the host's memory. */
 double sparse_server_limit(const Config *config, double share_bytes);
-/* Starts and ends the watchdog of all ranks of the job, including servers. Owner: the caller. Both
- * are collective. */
+/* Start and end the watchdog of all ranks of the job, including servers. Owner of the watchdog: the
+ * caller. Both are collective on the ranks that train. */
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
 void sparse_watch_end(Trainer *t, Watchdog **watchdog);
 /* Returns ERR_CONFIG with a message that all ranks would be servers. */
 Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
 TableMode sparse_mode(const Trainer *t);
-/* Divides the ranks of the job into a world of those that use tables and a world of the others;
- * *world is the world of this rank. has_tables: true if this rank uses tables or is a server.
- * Collective on job. */
+/* Divides the ranks of the job into a world of the servers and the ranks that use tables, and a
+ * world of all other ranks; *world is the world of this rank. has_tables: true if this rank uses
+ * tables or is a server. Collective on job. */
 void sparse_split(World *world, const World *job, bool has_tables);
 /* Micro-batches that tables use at the same time, which the loader must provide in addition to
  * data.prefetch. */
@@ -43,10 +43,11 @@ int sparse_batches_out(const Trainer *t, const Plan *plan);
 RowState sparse_state(const Trainer *t, int table);
 /* Bytes of the tables' buffers on a rank of the plan's stage. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
-/* Bytes of the rows that a rank of the plan's stage owns, for tables with a known number of rows; 0
- * if servers own the rows. */
+/* Bytes of the rows that a rank of the plan's stage owns, at most and with their index, for tables
+ * with a known number of rows; 0 if servers own the rows. */
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
-/* Logs the number of rows and requests. Collective. */
+/* Logs the number of rows and requests. Collective on the ranks that use tables; does nothing on
+ * others. */
 void sparse_report(Trainer *t);
 /* Calls step_forward_backward and sums the gradients of rows. */
 StepBatch sparse_forward_backward(Trainer *t, int64_t samples);

@@ -1,7 +1,7 @@
 /* The modes of grid.mode. A mode is a constant table of functions, which train_step calls. In mode
  * sync all ranks have the same state after each step; in the other modes, only at sync points
- * (sync_points.h). To add a mode, add one file, its entry in step_mode.c and its word in
- * table.h. */
+ * (sync_points.h). To add a mode, add one file, its name below, its entry in step_mode.c and its
+ * word in table.h. */
 #ifndef WEFT_TRAIN_STEP_MODE_H
 #define WEFT_TRAIN_STEP_MODE_H
 
@@ -30,8 +30,9 @@ typedef struct StepMode {
     Status (*make)(Trainer *t);
     /* Frees the state of the mode, if there is one. May be NULL. */
     void (*free)(Trainer *t);
-    /* Copies the current parameters to the places where the mode needs them. Called before the
-     * first step, and before the first step after a load. May be NULL. */
+    /* Copies the current parameters to the places where the mode needs them. Called by
+     * train_begin_steps when it opens the loader: before the first step, and before the next step
+     * after a load. May be NULL. */
     void (*start)(Trainer *t);
     /* Called before the forward pass of a step. May be NULL. */
     void (*begin)(Trainer *t);
@@ -45,7 +46,8 @@ typedef struct StepMode {
     /* Applies the gradients. Not called for a skipped step. */
     void (*update)(Trainer *t, UpdateArgs args);
     /* Called after the update, also in a skipped step. At a sync point, gives all ranks the same
-     * state. NULL: all ranks have the same state after each step. */
+     * state, and *result the requests of all ranks. NULL: all ranks have the same state after each
+     * step. */
     void (*after_update)(Trainer *t, StepResult *result);
 } StepMode;
 
