@@ -66,7 +66,8 @@ enum {
     BEST_SKILL,
     BEST_RMSE
 };
-/* The first entry is the default. To add a metric, add an entry here and its function above. */
+/* The first entry is the default. To add a metric, add an entry here, and its constant and function
+ * above. */
 static const BestMetric metrics[] = {
     [BEST_AUTO] = {{.word = "auto", .help = "top1, auc, ap, iou or eval_loss"}},
     [BEST_EVAL_LOSS] = {{.word = "eval_loss", .help = "falls"},

@@ -31,6 +31,7 @@ typedef struct BestMetric {
      * metric. */
     double (*value)(const EvalLine *line);
 } BestMetric;
+/* Returns the word of metric number i, and an empty one after the last metric. */
 ConfigWord best_metric_word(int i);
 /* Returns ERR_BUG, with the metric's name, if a field of the metric is missing. */
 Status best_metric_check(const BestMetric *metric);
@@ -39,21 +40,23 @@ Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
  * tokens: true if the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
-/* Returns ERR_CONFIG if the metric does not suit the loss, if lr_check fails, or if
- * train.early_stop or the learning rate's curve needs evaluations and there is no test set. */
+/* Returns ERR_CONFIG if the metric does not suit the loss or the kind of data, if lr_check fails,
+ * or if train.early_stop or the learning rate's curve needs evaluations and there is no test set
+ * (tested = false). */
 Status best_check(const Config *config, bool tokens, bool tested);
 
 /* State of early stopping, which checkpoints contain. */
 typedef struct EarlyStop {
-    /* best value so far; NaN: no evaluation yet */
+    /* value of the last evaluation that was better by more than train.early_stop_delta; NaN: no
+     * evaluation yet */
     double best;
-    /* consecutive evaluations that were not better */
+    /* consecutive evaluations since then, which were not better */
     int64_t bad;
 } EarlyStop;
 /* Returns the state before the first evaluation. */
 EarlyStop early_stop(void);
-/* Counts an evaluation in *stop. rises = true: larger values are better; false: smaller ones. A NaN
- * is never better. */
+/* Counts an evaluation in *stop. rises = true: larger values are better; false: smaller ones. A
+ * value is better only by more than train.early_stop_delta; NaN never is. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
 /* Returns true if the run must end, because the metric has not improved for train.early_stop
  * evaluations. */

@@ -1,7 +1,7 @@
-/* Evaluates the boxes of a detector. Each rank with the loss finds the boxes of its pictures and
- * matches them with the truths; rank 0 gathers the matches, which are small, and computes COCO's
- * numbers. A match depends on one picture, and COCO's numbers do not depend on the order of
- * pictures. The numbers are therefore the same on every grid. */
+/* Evaluates the boxes of a detector. Each rank that collects outputs finds the boxes of its
+ * pictures and matches them with the truths; rank 0 gathers the matches, which are small, and
+ * computes COCO's numbers. A match depends on one picture, and COCO's numbers do not depend on the
+ * order of pictures. The numbers are therefore the same on every grid. */
 #include "detections.h"
 
 #include "scores.h"
@@ -107,7 +107,7 @@ void detections_add(Detections *detections, const Batch *batch)
 }
 
 /* Gathers the matches of all ranks on rank 0, and sets line->coco on every rank. each: may be NULL;
- * on rank 0 receives COCO's numbers, including those of each class. */
+ * on rank 0 receives COCO's numbers, including those of each class. Collective. */
 static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;
@@ -152,7 +152,8 @@ static DetectedBox *sort_by_picture(const DetectedBox *box, int64_t count, int64
     return sorted;
 }
 
-/* Writes the boxes of all ranks, picture after picture, in order of descending score. */
+/* Writes the boxes of all ranks, picture after picture, and those of a picture in order of
+ * descending score. Rank 0 reads the set's labels again for the ids of the file. Collective. */
 static Status write_results(const Detections *d, const Trainer *t, const char *path)
 {
     size_t bytes = (size_t)d->kept_count * sizeof *d->kept;

@@ -7,8 +7,9 @@
 
 #include "detect.h"
 
-/* Boxes of the pictures that this rank evaluates. eval is NULL if this rank has no loss or the
- * model finds no boxes. Pointers without another comment are owned. */
+/* Boxes of the pictures that this rank evaluates. eval is NULL if the model finds no boxes, or
+ * train_collects_outputs is false for this rank; then nothing is read or found. Pointers are owned
+ * unless their comment says otherwise. */
 typedef struct Detections {
     /* borrowed */
     const Trainer *trainer;
@@ -31,12 +32,15 @@ typedef struct Detections {
     char *message;
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's parts for boxes and
- * for objects (LOSS_COLUMNS_PARTS). The part for classes is the rest. */
+ * for objects (LOSS_COLUMNS_PARTS). The part for classes is the rest; 0 if the rest is a rounding
+ * error. */
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
-/* Reads the truths of the set. keeps: true if the boxes will be written to a file. */
+/* Reads the truths of the set. keeps: true if the found boxes will be written to a file. Release
+ * with detections_fini, also after an error. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
-/* Adds the micro-batch that the executor has just evaluated. */
+/* Adds the micro-batch that the executor has just evaluated. After an error, which
+ * detections_line returns, it does nothing. */
 void detections_add(Detections *detections, const Batch *batch);
 /* Sets line->boxes and, if the model finds boxes, COCO's numbers over the pictures of all ranks, on
  * every rank. On rank 0 also sets *extras->coco and writes the file extras->results, if these are

@@ -60,7 +60,8 @@ static void decode_box(const Cell *c, double box[4])
     box[1] = (cells[1] + c->row) * c->height - box[3] / 2;
 }
 
-/* Adds the boxes of a cell: one for each class, or only the box of the best class. */
+/* Adds the boxes of a cell with a score above o->score: one for each class, or only the box of the
+ * best class. The score is the product of the probabilities of an object and of the class. */
 static void add_cell(DetectorBoxes *d, const Cell *c, const DetectOptions *o)
 {
     const float *class = c->logit + BOX_CHANNELS * c->stride;

@@ -1,5 +1,5 @@
-/* Evaluates a data set in one pass: runs forward on all of its micro-batches, and computes an
- * EvalLine from the results with the files of this folder. */
+/* Evaluates a data set in one pass: runs forward on all of its micro-batches and, with the other
+ * files of this folder, computes an EvalLine from the results. */
 #include "../average.h"
 #include "../run/data_watch.h"
 #include "eval_data.h"
@@ -16,8 +16,8 @@
  * sums in the order of micro-batches, so the bits do not depend on the number of ranks. */
 typedef struct EvalSums {
     double loss, column[2];
-    /* number of rows; of rows with a label; of rows whose label is the likeliest class; of rows
-     * whose label is among the five likeliest */
+    /* number of rows. Only for losses of class labels: number of rows with a label; of rows whose
+     * label is the likeliest class; of rows whose label is among the five likeliest */
     int64_t rows, labelled, top1, top5;
 } EvalSums;
 
@@ -25,7 +25,7 @@ typedef struct Evaluation {
     const Trainer *trainer;
     /* sums of this rank's micro-batches, in order; borrowed */
     EvalSums *micro;
-    /* number of micro-batches that have been evaluated */
+    /* number of this rank's micro-batches that have been evaluated */
     int64_t done;
     /* confusion matrix [label][prediction]; NULL: not requested; borrowed */
     int64_t *confusion;

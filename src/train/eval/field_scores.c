@@ -214,7 +214,7 @@ static Status read_weights(const FieldScores *s, int64_t sample)
     return OK;
 }
 
-/* Sums over the pixels of one target, in their order. */
+/* Adds the pixels of one target of a sample to `sum`, in their order. */
 static void add_target(const FieldScores *s, int64_t sample, int target, double sum[SUMS])
 {
     const DataSet *set = s->set;

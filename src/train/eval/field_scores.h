@@ -31,7 +31,7 @@ typedef struct FieldScores {
     const DataSet *set;
     /* true: field_scores_collect is true for this rank */
     bool collects;
-    /* error of reading the weights of a sample */
+    /* first error of opening `reader` or of reading the weights of a sample */
     Status status;
     /* reader: reads weights of pixels that vary in time. pixel: these weights at each offset of the
      * targets. Both are owned, and NULL if weights do not vary. */
@@ -48,8 +48,9 @@ typedef struct FieldScores {
  * Status. */
 Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set);
 void field_scores_fini(FieldScores *scores);
-/* field_scores_collect: true if this rank has the model's outputs and adds them up.
- * field_scores_read_inputs: true if it needs the inputs of samples for that. */
+/* field_scores_collect: true if this rank has the model's outputs and makes records of samples from
+ * them. field_scores_read_inputs: true if it also needs the inputs of samples, because a target is
+ * a change since an input. */
 bool field_scores_collect(const Trainer *t, const DataSet *set);
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
 /* Adds the micro-batch that the executor has just evaluated. Sets scores->status after an error. */

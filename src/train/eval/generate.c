@@ -1,6 +1,6 @@
 /* Generates text with a trained model of tokens. For each new token the whole model runs forward on
- * the last model.context tokens, and the new token is drawn from the logits of the last position. A
- * causal model ignores the padding after that position. */
+ * the last model.context tokens, and the new token is drawn from the logits at the last of them. A
+ * causal model ignores the padding that follows if there are fewer tokens. */
 #include "../trainer.h"
 
 #include <math.h>
@@ -58,6 +58,7 @@ static void append(Generator *g, int32_t token)
     window[g->filled++] = token;
 }
 
+/* Order of qsort: the larger logit first; of equal logits, the lower token. */
 static int likelier(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;

@@ -13,7 +13,7 @@ typedef struct LabelScores {
     bool collects;
     /* number of this rank's pixels with each (label, predicted class), [classes][classes]; owned */
     int64_t *confusion;
-    /* predicted classes of one sample; owned */
+    /* predicted classes of one sample's pixels; owned */
     int32_t *predicted;
     /* memory to which label_scores_line copies this rank's counts, [classes][classes]; borrowed;
      * may be NULL */
@@ -23,7 +23,8 @@ void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int6
 void label_scores_fini(LabelScores *scores);
 /* Adds the micro-batch that the executor has just evaluated. */
 void label_scores_add(LabelScores *scores, const Batch *batch);
-/* Sets line->labels to the metrics over all ranks' pixels, on every rank. Collective. */
+/* If the set has label fields, sets line->labels to the metrics over all ranks' pixels, on every
+ * rank, and line->top1 and top5 to NaN; else sets line->labels to NULL. Collective. */
 void label_scores_line(LabelScores *scores, EvalLine *line);
 /* Sets predicted[pixels] to the class with the largest output of each pixel; of equal outputs, the
  * lowest class. output: (classes, pixels). */

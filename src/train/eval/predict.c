@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* BatchSource.next that always provides the same batch. user: address of a pointer to it. */
+/* BatchSource.next that always provides the same batch. user: address of a pointer to the batch. */
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
 {
     (void)wait_s;

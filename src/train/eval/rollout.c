@@ -1,5 +1,5 @@
-/* Forecasts of fields. Inputs of a step are fields that earlier steps have predicted, or fields
- * that are read from the set:
+/* Forecasts fields. Inputs of a step are fields that earlier steps have predicted, or fields that
+ * are read from the set:
  *
  *     frames      -1   0 |  1    2    3        window {inputs: [-1, 0], targets: [1]}
  *     step 0       x   x -> p
@@ -64,8 +64,8 @@ static int find_target(const Rollout *r, const FieldChannel *a)
     return -1;
 }
 
-/* Returns the index of the forecast's time at which a frame, counted from the start, is predicted;
- * -1: the frame is not predicted. */
+/* Returns the index in lead_frame of a frame, counted from the forecast's start; -1: the frame is
+ * not predicted. */
 static int find_lead(const Rollout *r, int64_t frame)
 {
     for (int i = 0; i < rollout_leads(r); ++i)
@@ -73,7 +73,8 @@ static int find_lead(const Rollout *r, int64_t frame)
     return -1;
 }
 
-/* Checks that the inputs of each step are in the set or predicted by an earlier step. */
+/* Checks that each input that targets replace is predicted by an earlier step, unless its frame is
+ * not after the start; and that targets replace at least one input. */
 static Status check_window(const Rollout *r)
 {
     const FieldSet *f = &r->set->field_set;

@@ -1,7 +1,7 @@
-/* Collects the logits and labels of an evaluation. They stay on the ranks with the loss until the
- * end of the pass. Then the counters of all ranks are added; for the exact AUC, rank 0 gathers all
- * logits. Counters are integers and logits are sorted, so the result does not depend on the number
- * or order of ranks. */
+/* Counts the logits and labels of an evaluation on the ranks that collect outputs. At the end of
+ * the pass the counters of all ranks are added. For the exact AUC these ranks also keep logits and
+ * labels until the end, and rank 0 gathers and sorts them. Counters are integers, so the result
+ * does not depend on the number or order of ranks. */
 #include "scores.h"
 
 #include <math.h>

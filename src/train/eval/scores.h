@@ -25,14 +25,15 @@ bool train_collects_outputs(const Trainer *t);
 /* steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
-/* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */
+/* Adds a micro-batch; does nothing on a rank that does not collect. columns: (rows, LOSS_COLUMNS),
+ * results of the loss. label: [rows]. */
 void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
 /* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: bytes of this rank's array;
  * set to the bytes of all arrays together, on every rank. The result is empty on other ranks.
  * Owner: the caller. Collective. */
 void *gather_arrays(const World *world, const void *mine, size_t *bytes);
-/* Sets the metrics over all ranks' rows in *line, on every rank. Collective on the trainer's
- * world. */
+/* Sets line->auc_kind and, for a loss of one logit, the metrics over all ranks' rows, on every
+ * rank. Collective on the trainer's world. */
 void scores_line(const Scores *scores, const Trainer *t, EvalLine *line);
 
 #endif
