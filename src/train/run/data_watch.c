@@ -1,8 +1,8 @@
 /* Watches the files of data sets during a run. If a file's size, time or inode has changed, the
  * fingerprint of its content shows whether the data have changed. A removed file is only logged,
- * because the loader has it open; if a file with its name exists later, that file is compared. The
- * same data at other offsets in the file are also a change: readers and HDF5 remember the offsets
- * of an open file, so they have read wrong bytes since. */
+ * because the loader has the training set open; if a file with its name exists later, that file is
+ * compared. The same data at other offsets in an open file are also a change: readers and HDF5
+ * remember the former offsets, so they may have read wrong bytes since. */
 #include "data_watch.h"
 
 #include <errno.h>

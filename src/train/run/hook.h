@@ -12,8 +12,8 @@ typedef struct Hook Hook;
 Hook *hook_new(const char *command, double limit_s);
 /* Kills the running command with all processes that it has started. */
 void hook_free(Hook **hook);
-/* Runs the command with `line` as its input, at once or after the notifications that are queued.
- * step: for messages. */
+/* Runs the command with `line` as its input, at once or after the notifications that are queued; a
+ * queued notification of the same event is dropped. step: for messages. */
 void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
 /* Reads the running command's answer and checks its end and its time limit; if no command runs,
  * starts the next queued one. Does not wait. Errors become warnings. */

@@ -1,5 +1,5 @@
-/* Lists the hosts of a run for its first log lines, each with its ranks and their cores or GPUs. A
- * core that several ranks may use is counted once. */
+/* Lists the hosts of a run for its first log lines, each with its ranks, their cores and their
+ * GPUs. A core or GPU that several ranks use is counted once. */
 #include "host_list.h"
 
 #include <math.h>

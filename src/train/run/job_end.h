@@ -32,12 +32,13 @@ typedef struct JobEnd {
 
 /* Reads the environment and sends the first query. Release with job_end_fini. */
 void job_end_init(JobEnd *end);
+/* Ends the query that is open; kills squeue. */
 void job_end_fini(JobEnd *end);
 /* Reads squeue's answer if it has arrived, and sends the next query when it is due; queries become
  * more frequent as the end of the job approaches. margin_s: seconds that the run needs before the
  * end. Does not wait. */
 void job_end_poll(JobEnd *end, double margin_s);
-/* Returns true if less than margin_s seconds are left. Returns false while a query is open, because
+/* Returns true if at most margin_s seconds are left. Returns false while a query is open, because
  * the answer may be a later end. */
 bool job_end_near(const JobEnd *end, double margin_s);
 

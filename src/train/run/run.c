@@ -146,8 +146,8 @@ static Status run_all(Run *r)
 
 /* Finds the rank whose memory has grown most since before its trainer was made or, on devices, the
  * rank that has allocated most of its device's memory. Called while the trainer's memory is still
- * allocated. A run without steps is not measured, because it has not touched its memory.
- * Collective. */
+ * allocated. Without a device, a run without steps is not measured, because it has not touched its
+ * memory. Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -188,8 +188,8 @@ static Status flush_lines(const Run *r)
     return st;
 }
 
-/* Ends a run with the status of its steps: waits for the running save, the logs and the hook, and
- * prints the summary. */
+/* Ends a run. st: the status of its steps. Waits for the running save; if there was no error, also
+ * for the logs and the hook, and prints the summary. */
 static Status finish(Run *r, Status st)
 {
     char *why = mem_text(st == OK ? "" : fail_message());

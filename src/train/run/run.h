@@ -118,9 +118,10 @@ typedef struct Run {
     bool best_in_next;
     /* true: the next checkpoint is written even if there is already one of its step */
     bool save_again;
-    /* rows/s, smoothed; 0: no step yet */
+    /* samples/s, or tokens/s for tokens, smoothed; 0: no step yet */
     double rate;
-    /* rows and seconds of all steps except the first, without evaluations and saves */
+    /* samples (or tokens) and seconds of all steps except the first, without evaluations and
+     * saves */
     double steady_rows, steady_s;
     /* time (clock_s) at which the next step's time begins: the end of the last step, evaluation or
      * save */
@@ -195,26 +196,28 @@ Status run_load(Run *run, const char *path);
 /* Waits for the running save. Then begins to save a checkpoint if there is none of this step yet,
  * or save_again is set; when it is written, old ones are removed. A failed save is logged and
  * repeated later. last = true: this is the last save of the run; then run_save waits until the save
- * has ended, and returns its error. Collective; all ranks return the same Status. */
+ * has ended, and returns its error. Also waits if Trainer.saves_in_background is false. Collective;
+ * all ranks return the same Status. */
 Status run_save(Run *run, bool last);
-/* Begins to save best.h5 with this metric. checkpoint_due = true: a checkpoint is due after this
- * step; then best.h5 becomes a second name of it if possible. Collective; all ranks return the same
- * Status. */
+/* Waits for the running save, and begins to save best.h5 with this metric. checkpoint_due = true:
+ * run_save follows for this step; then best.h5 becomes a second name of the checkpoint if possible.
+ * Collective; all ranks return the same Status. */
 Status run_save_best(Run *run, double metric, bool checkpoint_due);
-/* Call it between two steps. Continues the running save if no rank is busy with it. Collective; all
- * ranks return the same Status. */
+/* Call it between two steps. Continues the running save, if there is one, unless a rank is still
+ * busy with it in the background. Collective; all ranks return the same Status. */
 Status run_save_continue(Run *run, const StepResult *result);
 /* Waits until the running save has ended. Collective; all ranks return the same Status. */
 Status run_save_wait(Run *run);
-/* Returns true if the test set is evaluated after that step. */
+/* Returns true if an evaluation is due after that step; without a test set it does nothing. */
 bool run_eval_due(const Run *run, int64_t step);
 /* Returns ERR_CONFIG if the configuration depends on evaluations that cannot be made. Not
  * collective. */
 Status run_evaluations_check(const Run *run);
-/* Evaluates the test set, logs and writes the result. counts: true if the learning rate's curve and
- * early stopping use the result. If best.h5 must be saved, sets *better to its metric; otherwise
- * *better does not change. A stop request ends the evaluation, and the next start repeats it.
- * Collective; all ranks return the same Status. */
+/* Evaluates the test set, logs and writes the result; does nothing without a test set. counts: true
+ * if the learning rate's curve and early stopping use the result. If best.h5 must be saved, sets
+ * *better to its metric; otherwise *better does not change. A stop request ends the evaluation and
+ * sets run->stopped; the next start repeats the evaluation. Collective; all ranks return the same
+ * Status. */
 Status run_evaluate(Run *run, bool counts, double *better);
 /* Returns true if the run had ended before this start, at its last step or early; an early end sets
  * run->ended. The same on all ranks; not collective. */
@@ -229,11 +232,12 @@ void run_time_evaluation(Run *run, double seconds);
 /* Begins the ledger before the first step of this start. On rank 0 writes a line to
  * ledger.jsonl. */
 void run_ledger_begin(Run *run);
-/* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
- * collective. */
+/* Fills the ledger's forecast from the file run.machine, if that is set. Errors as in machine_read
+ * and train_forecast. Not collective. */
 Status run_forecast(Run *run);
-/* Appends summary.ledger to ledger.jsonl in the run's folder, and fills summary.goodput. A failure
- * is only logged. Call it on rank 0. */
+/* Appends summary.ledger to ledger.jsonl in the run's folder and, if the run has had several
+ * starts, fills summary.goodput; does nothing if this start made no step. A failure is only logged.
+ * Call it on rank 0. */
 void run_ledger_write(Run *run);
 /* Fills summary.ledger on rank 0 from the times of all ranks, except the forecast. Collective. */
 void run_ledger_end(Run *run);
@@ -250,7 +254,8 @@ void run_live_take(Run *run, const StepResult *result);
 /* Call it before each step. On rank 0, returns true if the run must stop now, and logs the reason
  * once. On other ranks, returns false. */
 bool run_time_over(Run *run);
-/* Makes the run end after this step, with a reason. Call it on every rank. */
+/* Makes the run end after this step, with a reason, unless it already ends early. Call it on every
+ * rank. */
 void run_end_early(Run *run, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* run_hook_begin creates the hook. run_hook_end sends the last event and waits until the hook has
  * ended. */
@@ -281,7 +286,7 @@ bool run_repeats(const Run *run);
 /* Initialise and free the state of the handling of bad steps. */
 void run_bad_begin(Run *run);
 void run_bad_end(Run *run);
-/* Adds advice to an ERR_DATA message. */
+/* Adds advice for a bad step to the message of the last fail(). Returns status. */
 Status run_bad_advice(Status status);
 
 #endif

@@ -160,7 +160,8 @@ static Status find_bad(Run *r, StepResult *result, RunDue due)
 
 /* ---- reactions ---- */
 
-/* Ends the run. fault: its description; more: text to append to the message. */
+/* Returns ERR_DATA, which ends the run, with a message. fault: description of the fault; more: text
+ * to append to the message. */
 static Status stop(Run *r, const StepResult *result, const char *fault, const char *more)
 {
     char why[EXPLAIN_BYTES] = "";
@@ -170,6 +171,7 @@ static Status stop(Run *r, const StepResult *result, const char *fault, const ch
     return run_bad_advice(ERR_DATA);
 }
 
+/* Lets the run continue after a bad step that made no update; otherwise ends the run. */
 static Status skip(Run *r, const StepResult *result, const char *fault)
 {
     const Trainer *t = r->trainer;
@@ -186,7 +188,8 @@ static Status skip(Run *r, const StepResult *result, const char *fault)
     return OK;
 }
 
-/* Loads the newest checkpoint or, if there is none, sets the trainer back to step 0. */
+/* Loads the newest checkpoint or, if there is none, sets the trainer back to step 0. Opens the logs
+ * again, without the lines of later steps. */
 static Status load_newest(Run *r)
 {
     Trainer *t = r->trainer;
@@ -205,8 +208,9 @@ static Status load_newest(Run *r)
     return OK;
 }
 
-/* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of this save is
- * not reported, because the save has found the same fault. */
+/* Rolls back to the newest checkpoint, after waiting for a running save; ends the run if the last
+ * rollback went there, too. ERR_DATA of the save is not reported, because the save has found the
+ * same fault. */
 static Status roll_back(Run *r, const StepResult *result, const char *fault)
 {
     RunBad *b = &r->bad;

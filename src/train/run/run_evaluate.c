@@ -32,7 +32,8 @@ static void end_by_evaluations(Run *r)
                   trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad);
 }
 
-/* Counts an evaluation for the learning rate's curve and early stopping. */
+/* Counts an evaluation for the learning rate's curve and early stopping, and logs what follows from
+ * it: a lower rate, or the end of the run. */
 static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *line)
 {
     Trainer *t = r->trainer;
@@ -54,7 +55,8 @@ static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *l
     observer_decision(r->observer, &event);
 }
 
-/* Handles a failed evaluation: marks it as due, so that the next start of the run repeats it. */
+/* Handles a failed evaluation: if it counts, marks it as due, so that the next start of the run
+ * repeats it. */
 static Status fail_evaluation(Run *r, Status st, bool counts)
 {
     Trainer *t = r->trainer;

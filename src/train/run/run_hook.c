@@ -105,7 +105,7 @@ bool run_hook_has_request(Run *r)
     return hook_has_request(r->hook);
 }
 
-/* Broadcasts rank 0's request. */
+/* Broadcasts rank 0's request, and merges it into r->request. */
 static void broadcast_request(Run *r)
 {
     HookRequest request = {0};

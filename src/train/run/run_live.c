@@ -1,6 +1,6 @@
-/* For the line of a logged step: the time by activity since the previous logged step, as the mean
- * over the ranks. The ranks' times are summed with the metrics of the logged step, so they do not
- * include this step. */
+/* Computes, for the line of a logged step, the time by activity since the previous logged step, as
+ * the mean over the ranks. Each rank sends its times with the metrics of the logged step, before
+ * that step's work, so they do not include this step. */
 #include "run.h"
 
 void run_live_send(Run *r)

@@ -25,8 +25,8 @@ Status run_refresh_begin(Run *r)
     return OK;
 }
 
-/* Looks for new files on rank 0. Returns their number; *next is the extended set. Files that do not
- * fit are named in the log and left out. */
+/* Looks for new files on rank 0. Returns the number of those that join the set; if there are any,
+ * *next is the extended set. Files that do not fit are named in the log and left out. */
 static int find_files(const Run *r, DataSet *next)
 {
     int added;

@@ -24,7 +24,7 @@ static Status find_file(const char *path, bool *exists)
     return fail(ERR_IO, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
-/* Returns true if Slurm has requeued this job, or weft run or a script has restarted it. Then the
+/* Returns true if Slurm has requeued this job, or weft run has started its ranks again. Then the
  * files in the folder are those of this run. */
 static bool is_restarted(const Run *r)
 {
@@ -36,9 +36,10 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* On rank 0: chooses the beginning of a run that has no checkpoint; *path is unchanged for step 0.
- * The folder may contain files of a run that died before its first checkpoint; they are kept. An
- * old best.h5 must have this run's configuration, because a better one may replace it. */
+/* On rank 0: chooses the beginning of a run that has no checkpoint: *path becomes that of
+ * checkpoint.resume's file, or stays NULL for step 0. The folder may contain files of a run that
+ * died before its first checkpoint; they are kept. An old best.h5 must have this run's
+ * configuration, because a better one may replace it. */
 static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
@@ -82,8 +83,8 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
     return resume_check(r->trainer, *path);
 }
 
-/* On rank 0: reads the metric of best.h5; NaN if there is no file. A file whose metric cannot be
- * compared with this run's is moved aside. */
+/* On rank 0: reads the metric of best.h5; NaN if there is no file, or it is moved aside. A file is
+ * moved aside if it is damaged, or if its metric cannot be compared with this run's. */
 static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};

@@ -15,7 +15,7 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Called before a file is created or renamed: ends the run if its folder now belongs to another
+/* Called before a file is created or renamed: ends the job if its folder now belongs to another
  * run. Syncs the metrics, because their lines up to the checkpoint's step must be on disk before
  * the checkpoint. */
 static void before_file(void *user)
@@ -126,8 +126,8 @@ Status run_save_continue(Run *r, const StepResult *result)
     return r->save && (all_idle || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
-/* Begins a save to path; takes ownership of path. Waits for the save if it is the last, or if there
- * is no memory for a copy. */
+/* Begins a save to path; takes ownership of path. Waits for the save if it is the last, or if saves
+ * are not made in the background. */
 static Status save_begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before_file, after_checkpoint};

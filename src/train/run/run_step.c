@@ -90,15 +90,14 @@ static bool save_due(const Run *r, const StepResult *result)
            result->save_requested || result->stop_requested || t->step == t->steps;
 }
 
-/* Returns true if the hook runs after this step because an epoch ends. */
+/* Returns true if this step ends an epoch, and the hook runs at the ends of epochs. */
 static bool notifies_of_epoch(const Run *r)
 {
     const Trainer *t = r->trainer;
     return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
 }
 
-/* Returns true if the hook runs after an evaluation; without a test set there are no
- * evaluations. */
+/* Returns true if the hook runs after evaluations, and there is a test set to evaluate. */
 static bool notifies_of_evaluation(const Run *r)
 {
     return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
@@ -180,7 +179,8 @@ Status run_evaluate_again(Run *r)
     return OK;
 }
 
-/* Checks regularly that the run's folder has not been renamed or claimed by another run. */
+/* On rank 0, at most once a second: ends the job if the run's folder was renamed, removed or
+ * claimed by another run. */
 static void check_folder(Run *r)
 {
     static const double EVERY_S = 1;

@@ -27,8 +27,8 @@ static double move(double *line_s, LedgerLine from, LedgerLine to, double second
     return seconds - moved;
 }
 
-/* Without replicas there are no sums: the wait for the statistics at the end of a step then belongs
- * to the messages between stages or, on one rank, to other work. */
+/* Without replicas there are no sums: the wait for the statistics at the end of a step then counts
+ * as messages or, on one rank, as other work. */
 static void name_sums(const Run *r, double *line_s)
 {
     if (r->trainer->shape.dp > 1) return;

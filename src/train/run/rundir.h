@@ -17,13 +17,13 @@ typedef struct RunDir {
 /* Sets the paths; touches no file. */
 void run_dir_init(RunDir *dir, const Config *config);
 /* Makes the folders and takes the lease. Returns ERR_IO if they cannot be made, ERR_CONFIG if
- * another run uses them. beat_s: run.heartbeat_s. */
+ * another run uses them, or another error of lease_take. beat_s: run.heartbeat_s. */
 Status run_dir_open(RunDir *dir, double beat_s);
 /* Sets *path to a checkpoint or log of an earlier run in this folder; NULL: there is none. Owner:
- * the caller. */
+ * the caller. ERR_IO: a folder cannot be listed. */
 Status run_dir_earlier(const RunDir *dir, char **path);
-/* Moves the files of an earlier run to the folder's subfolder earlier-1 (or the next free number).
- * Deletes nothing. Returns ERR_IO. */
+/* Moves the files of an earlier run, if there is one, to the folder's subfolder earlier-1 (or the
+ * next free number), and makes the folder of checkpoints again. Deletes nothing. Returns ERR_IO. */
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration to config.yaml, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
