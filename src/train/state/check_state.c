@@ -1,7 +1,7 @@
 /* Checks that parameters, running statistics and optimizer state are finite, and the same on all
  * replicas that store their own copies. Each rank reads its tensors once, hashes them, and compares
  * the hashes with those of its replicas. If hashes differ, the message names the first such tensor
- * and the ranks that are in the minority. */
+ * and the ranks that are in the minority, or all ranks if there is no majority. */
 #include "save_copy.h"
 #include "../transport.h"
 
@@ -260,8 +260,8 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
                        : ": the memory or the processor of one of them is at fault");
 }
 
-/* Returns the index of the first tensor that differs among this rank's replicas; `compared` if none
- * does. */
+/* Returns the index of the first tensor that differs among the replicas of this rank's part of the
+ * model; `compared` if none does. Collective on these replicas. */
 static int first_difference(const StateCheck *state)
 {
     const World *dp = &state->trainer->grid.dp_world;
@@ -275,7 +275,8 @@ static int first_difference(const StateCheck *state)
     return world_least(dp, i);
 }
 
-/* Collects the hashes of tensor i from this rank's replicas and describes the difference. */
+/* Gathers the hashes of tensor i from the same replicas and describes the difference. Collective on
+ * them. */
 static void describe_difference(const StateCheck *state, int i, char *text)
 {
     const Trainer *t = state->trainer;

@@ -38,8 +38,8 @@ static char *find_source(const Trainer *t, bool *begins)
     return *begins ? mem_text(init) : NULL;
 }
 
-/* Reads the checkpoint's names of classes. Returns false without a checkpoint or if it cannot be
- * read; such a file is reported when it is loaded. */
+/* Reads the checkpoint's names of classes, and sets *classes to the number of its classes. Returns
+ * false without a checkpoint or if it cannot be read; such a file is reported when it is loaded. */
 static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
@@ -115,8 +115,8 @@ static Status choose_names(Trainer *t, Lists *l)
     return st;
 }
 
-/* Adds to the outputs those classes that only the test set has, if model.classes is large
- * enough. */
+/* Adds to the model's names those of classes that only the test set has, if model.classes is large
+ * enough for all. */
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};
@@ -206,8 +206,8 @@ Status classes_check_labels(Trainer *t)
 
 /* ---- checking a loaded checkpoint ---- */
 
-/* Compares the names of classes with the loaded checkpoint's. They were already matched if this is
- * the file that find_source returned. */
+/* Called after a load. The names were already matched if the loaded file is the one that
+ * find_source has returned. */
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     ClassNames now, then;

@@ -5,8 +5,8 @@
 
 #include "../trainer.h"
 
-/* Maps the labels of both sets to the model's classes, by name, and sets t->classes. Returns
- * ERR_DATA if names do not match. */
+/* Maps the labels of both sets to the model's classes, by name, and sets t->classes; does nothing
+ * for sets without classes. Returns ERR_DATA if names do not match. */
 Status classes_fit(Trainer *t);
 /* Reads all labels: returns ERR_DATA if a label is outside the model's classes, and warns of
  * suspicious labels. */

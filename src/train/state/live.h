@@ -26,11 +26,12 @@ typedef struct Live {
     CheckpointTensor *tensor;
 } Live;
 
-/* Allocates buffers. The caller sets .sparse if there are rows of tables. */
+/* Allocates buffers. params_only: as in tensors_init. The caller then sets .sparse, if there are
+ * rows of tables, before live_io. Release with live_fini. */
 void live_init(Live *live, Trainer *t, bool params_only);
 void live_fini(Live *live);
 /* Returns the interface through which the checkpoint module accesses the tensors. The interface
- * borrows from live. */
+ * borrows from live. Call it once. */
 CheckpointIo live_io(Live *live);
 
 #endif

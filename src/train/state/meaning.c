@@ -21,6 +21,7 @@ typedef struct Facts {
     /* shape of a sample as the model reads it; for a table, height and width are not used */
     int64_t channels, height, width;
     DataColumns columns;
+    /* true: samples have class labels; always true for a checkpoint, of which it is not known */
     bool has_labels;
     /* the other side of the comparison; borrowed */
     const struct Facts *other;
@@ -73,8 +74,9 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "rows of %lld columns", c);
 }
 
-/* Pictures of another size are acceptable, because models may accept any size. The same number of
- * values in another shape is not: the values are then in another order. */
+/* Samples of the same kind with another number of values are acceptable, because models of pictures
+ * may accept any size. The same number of values in another shape is not: the values are then in
+ * another order. */
 static bool shape_allowed(const Facts *then, const Facts *now)
 {
     return then->kind == now->kind &&

@@ -4,25 +4,28 @@
 
 #include "../trainer.h"
 
-/* Computes the fingerprints of the data sets (Trainer.train_data, test_data) and the ranges of the
- * training set. resume_check and the checkpoints of this trainer use them. Collective; all ranks
- * return the same Status. */
+/* Computes the fingerprints of the data sets (Trainer.train_data, test_data) and, on rank 0, the
+ * ranges of the training set's values (Trainer.ranges). resume_check and the checkpoints of this
+ * trainer use them. Collective; all ranks return the same Status. */
 Status resume_know_data(Trainer *trainer);
-/* Checks whether the trainer may resume from path. Call it after resume_know_data. Not collective.
- * Errors:
+/* Checks whether the trainer may resume from path, a checkpoint of this run. Call it after
+ * resume_know_data. Not collective. Errors:
  * - ERR_CONFIG: the file was written with a configuration that gives other results (the message has
- * the first difference), its step is after the end of this run, or this run must keep the bits and
- * has other algorithms on GPUs;
- * - ERR_DATA: the training set has changed. */
+ * the first difference), its step or epoch is after the end of this run, or this run must keep its
+ * bits but has another algorithm for a shape on GPUs than the file's run;
+ * - ERR_DATA: the training set has changed;
+ * - errors of checkpoint_read_meta. */
 Status resume_check(const Trainer *trainer, const char *path);
-/* Describes, in the form of config_text, everything on which the bits of results depend, except the
- * number of ranks: the configuration without keys that do not affect results, and the fingerprints
- * of the training set and of model.init_from. Call it after resume_know_data. Owner: the caller. */
+/* Returns a text by which servers recognise a run (tables_begin), in the form of config_text: the
+ * configuration with defaults for the keys that may change when a run resumes (except grid.mode and
+ * grid.geo_steps), the fingerprint of the training set, and the description of model.init_from.
+ * Call it after resume_know_data. Owner: the caller. */
 char *resume_numbers(const Trainer *trainer);
 /* Returns true if a checkpoint's best metric was measured on this run's test data, or if the
  * checkpoint's or this run's test data are not known. Otherwise the metrics are not comparable. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);
-/* Returns true if the checkpoint's best metric is the metric of this run. */
+/* Returns true if the checkpoint's best metric is the metric of this run, or if the checkpoint does
+ * not name its metric. */
 bool resume_same_best(const Trainer *trainer, const CheckpointMeta *meta);
 
 #endif

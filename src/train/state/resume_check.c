@@ -1,7 +1,7 @@
-/* Checks whether this run may resume from a checkpoint. The configuration must be the same, except
- * for train.epochs, train.steps, the keys of grid (also grid.mode), and keys that only affect where
- * and how the run executes, what it logs and saves, and when it stops. The content of the training
- * set must be the same; its file may be at another path. */
+/* Checks whether this run may resume from one of its checkpoints. The configuration must be the
+ * same, except for train.epochs, train.steps, the keys of grid (also grid.mode), and the other keys
+ * that copy_neutral_keys names. The content of the training set must be the same; its file may be
+ * at another path if the checkpoint has a fingerprint of the content. */
 #include "../algorithms.h"
 #include "resume.h"
 

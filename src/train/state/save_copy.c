@@ -261,8 +261,9 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 
 /* ---- rounds ---- */
 
-/* Chooses the size of pieces and the number of rounds. The size depends only on the whole model, so
- * sender and receiver choose the same; the number is the maximum over all ranks. Collective. */
+/* Chooses the size of pieces and the number of rounds. The size depends only on the whole model and
+ * the grid, so sender and receiver choose the same; the number of rounds is the maximum over all
+ * ranks. Collective. */
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
@@ -280,6 +281,8 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
     s->rounds = -world_least(t->world, -(int)((most + s->piece - 1) / s->piece));
 }
 
+/* Returns the next piece of the range of `count` floats at offset `at`, of which `done` floats have
+ * been moved; an empty part after its end. */
 static WorldPart part_of_round(const SaveCopy *c, int64_t at, int64_t count, int64_t done,
                                int64_t piece)
 {
@@ -390,8 +393,8 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
     op_unpack(g->node[p->node].op, p->slot, stored, plain);
 }
 
-/* Returns a tensor in stored form; the shards of a sharded tensor are copied to c->whole, one after
- * another. */
+/* Returns a tensor, or this rank's slice of it, in stored form. The shards of a sharded tensor are
+ * copied to c->whole, one after another. */
 static const float *join_shards(const SaveCopy *c, int i)
 {
     const int64_t *at = c->shard[i];

@@ -6,17 +6,18 @@
 
 typedef struct SaveCopy SaveCopy;
 
-/* Bytes of the copy on the rank of the plan's stage that needs the most. Not collective. */
+/* Bytes of the copy, with its buffer, on the rank of the plan's stage that needs the most. Not
+ * collective. */
 size_t save_copy_bytes(const Trainer *t, const Plan *plan);
 /* Allocates and touches the copy. Owner: the caller. Collective on all ranks. */
 SaveCopy *save_copy_new(Trainer *t);
 void save_copy_free(SaveCopy **copy);
-/* Bytes of this rank's copy. */
+/* Bytes of this rank's copy, with its buffer. */
 size_t save_copy_local_bytes(const SaveCopy *copy);
-/* Returns the address in the copy of a parameter's value (slot TENSOR_VALUE) or state slot, or of
- * this rank's shard or slice of it; NULL if another rank copies it. */
+/* Returns the address in the copy of a parameter's value, state or average (slot: as in
+ * Tensors.slot), or of this rank's shard or slice of it; NULL if another rank copies it. */
 float *save_copy_place(const SaveCopy *copy, int param, int slot);
-/* Copies all tensors at once, with all threads. */
+/* Copies this rank's tensors, shards and slices, with all threads or from the device. */
 void save_copy_take(SaveCopy *copy);
 /* Whole tensors are assembled in rounds between steps; a round makes a step at most 3 % longer.
  * Level 0 collects the replicas' shards, level 1 the slices of a tensor-parallel group. */

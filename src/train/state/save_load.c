@@ -85,7 +85,7 @@ struct TrainSave {
     char *path;
     /* second name of the file; NULL: it has one name; owned */
     char *also;
-    /* access to the trainer's tensors in place, if training waits for the save */
+    /* access to the trainer's tensors in place, if training waits for the save; else unused */
     Live live;
     /* level and number of the next round of the copy */
     int level, round;
@@ -241,7 +241,7 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
 }
 
 /* Checks the vocabulary of ids for evaluation, prediction and model.init_from. A run that resumes
- * compares the whole configuration and the data instead. */
+ * from its own checkpoint compares the whole configuration and the data instead (resume_check). */
 static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (data_ids_match(data_set_ids(&t->train_set), meta->data_ids)) return OK;
@@ -255,7 +255,7 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
 
 /* On rank 0: checks that data and model have the same meaning as in the checkpoint's training; the
  * shapes of tensors do not show this. The layers are compared only if just parameters are loaded: a
- * run that resumes has already compared the whole configuration. */
+ * run that resumes from its own checkpoint has already compared the whole configuration. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -270,8 +270,8 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
     return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
 }
 
-/* Ends a load: logs the use of averages. If the run has an average that the file does not have,
- * begins it with the parameters. */
+/* Ends a load: logs the use of averages. Begins the run's average with the parameters, unless the
+ * load has restored it from the file. */
 static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *path, TrainLoad what)
 {
     const bool averages = t->config->train.ema > 0;

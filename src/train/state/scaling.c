@@ -75,10 +75,10 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
     return OK;
 }
 
-/* Called if this run's factor differs from the training's for the same type. Values other than
- * uint8 may have different ranges in different files, so that each file needs its own factor; for
- * uint8 or the same data another factor is ERR_DATA. If the checkpoint has no ranges to compare,
- * logs a warning. */
+/* Called if data.scale differs from the training's factor for the same type. Values other than
+ * uint8 may have different ranges in different files, so that each file needs its own factor. For
+ * uint8, for the same data and without a data set another factor is ERR_DATA. If the checkpoint has
+ * no ranges to compare, logs a warning. */
 static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
                            const char *path)
 {
@@ -239,8 +239,9 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
-/* Sets the mean and deviation of a table to those in a checkpoint. A checkpoint of a table has no
- * channels; it has mean and deviation if its training used them. */
+/* Sets the mean and deviation of a table to those in a checkpoint, also to none, unless the
+ * configuration sets others. A checkpoint of a table has no channels; it has mean and deviation if
+ * its training used them. */
 static void take_table_stats(const Config *config, const CheckpointInput *input, DataSet *train)
 {
     const bool table = train->kind == DATA_TABLE && input->channels == 0;

@@ -6,13 +6,15 @@
 #include "checkpoint.h"
 #include "../trainer.h"
 
-/* Sets the set's mean and deviation to those of the training set. */
+/* Sets the set's mean and deviation, also those of targets of fields, to those of the training
+ * set. */
 void train_share_stats(DataSet *set, const DataSet *train);
 /* Sets the mean and deviation of both sets to those of Trainer.checkpoint or Trainer.earlier, if
  * there is such a file and the configuration does not set others. Without data.train also sets the
  * scale and the number of classes. */
 void scaling_take(Trainer *t);
-/* Returns ERR_DATA if this run scales raw values differently from the model in the file. */
+/* Returns ERR_DATA if this run scales raw values differently from the training of the model in the
+ * file, unless the types or ranges of the values justify it; some such differences are logged. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Warns if the values of the test set have another scale than those of the training set, or values
  * of one file another scale than those of the first file of its set. If the test set has the scale
@@ -25,8 +27,9 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
  * training set. before: the beginning of the line. */
 void scaling_warn_ranges(const Trainer *t, const CheckpointMeta *meta, const char *path,
                          const char *before);
-/* For a run that begins with a file's parameters, which may scale differently: logs the difference
- * that scaling_check would refuse, and normalisation on one side only. */
+/* For a run that begins with a file's parameters and may scale differently: logs the difference
+ * that scaling_check would refuse, else normalisation on one side only; and another scale of the
+ * values (scaling_warn_ranges). */
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
 #endif

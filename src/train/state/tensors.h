@@ -11,8 +11,8 @@
 enum { TENSOR_VALUE = -1, TENSOR_AVERAGE = OPTIM_SLOTS };
 
 /* The list of tensors: parameters and running statistics, then each optimizer slot of the trained
- * parameters, then the averages of all parameters and running statistics that are not frozen. A
- * tied parameter is stored under the name of the parameter to which it is tied. */
+ * parameters, then with train.ema the averages of all parameters and running statistics that are
+ * not frozen. A tied parameter is stored under the name of the parameter to which it is tied. */
 typedef struct Tensors {
     Trainer *trainer;
     /* plan of the trainer's stage, or of a dry run's; borrowed */
@@ -39,23 +39,24 @@ int tensor_piece(const Trainer *t, int param);
  * tied to it; -1: this rank does not store the tensor. */
 int tensors_param(const Tensors *list, int i);
 /* Returns true if each replica stores only a shard of tensor i: optimizer state and averages with
- * grid.zero, or a trained parameter that replicas gather (grid.zero 3 without shared memory). */
+ * grid.zero, and values that are not frozen if replicas gather them (grid.zero 3 without shared
+ * memory). */
 bool tensors_sharded(const Tensors *list, int i);
 /* Returns true if each rank of the tensor-parallel group stores only a slice of tensor i. */
 bool tensors_sliced(const Tensors *list, int i);
 /* Returns true for optimizer state that this configuration does not use, for example that of SGD
  * without momentum. It is stored as zeros in the file and has no memory. */
 bool tensors_zero(const Tensors *list, int i);
-/* Returns the number of floats of tensor i that replica dp_rank stores. The tensor must belong to
- * this stage. */
+/* Returns the number of floats of tensor i, or of a slice of it, that replica dp_rank stores. The
+ * tensor must belong to the stage of list->plan. */
 int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank);
 /* Returns the address of tensor i, or of this rank's shard or slice, in the backend's memory. */
 float *tensors_memory(const Tensors *list, int i);
 /* Returns the stage that has the node. */
 int tensors_stage(const Trainer *t, int node);
-/* Bytes of the largest parameter of this rank's graph. */
+/* Bytes of the largest parameter, as it is stored, of this rank's graph. */
 size_t tensors_largest_bytes(const Trainer *t);
-/* Bytes of the largest parameter of the model before it is sliced. */
+/* Bytes in plain order of the largest parameter of the model before it is sliced. */
 size_t tensors_largest_whole_bytes(const Trainer *t);
 
 #endif
