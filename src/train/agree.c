@@ -1,8 +1,8 @@
 /* Finds differences between the ranks' environments that would make their sums meaningless: for
  * example another version of a library on one node, or an old copy of the data on another. Also
  * checks that all ranks have the same run folder. Rank 0 broadcasts short texts that describe its
- * environment, and each rank compares them with its own texts: this needs one broadcast, one
- * reduction and constant memory for any number of ranks. */
+ * environment, and each rank compares them with its own texts. This needs a constant number of
+ * broadcasts and reductions, and constant memory, for any number of ranks. */
 #include "agree.h"
 
 #include <errno.h>
@@ -38,7 +38,8 @@ static void describe_c_library(const Trainer *t, char *out)
 #endif
 }
 
-/* Lists the environment variables that make libraries choose other kernels, in a fixed order. */
+/* Lists the environment variables that make weft or its libraries choose other kernels, in a fixed
+ * order. */
 static void describe_variables(const Trainer *t, char *out)
 {
     static const char *const names[] = {"ONEDNN_MAX_CPU_ISA",
@@ -147,8 +148,8 @@ static void describe(const Trainer *t, Description *local)
     for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
-/* Returns the index of the first fact that differs, among those with this value of warn_only; FACTS
- * if none differs. */
+/* Returns the index of the first fact that differs, among those with this value of warn_only that
+ * both ranks use; FACTS if none differs. */
 static int first_difference(const Description *mine, const Description *first, bool warn_only)
 {
     int i = 0;

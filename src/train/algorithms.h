@@ -7,8 +7,10 @@
 
 /* Sets t->algorithms to the run's record: that of the configured file, that of the run's newest
  * checkpoint or of the checkpoint with which it begins, or, if the trainer will make steps, an
- * empty one. Returns ERR_CONFIG if the record was made for another GPU model or other libraries and
- * may not be replaced. only: the dry run, or NULL. Collective; all ranks return the same Status. */
+ * empty one. It stays NULL with train.cuda_tune=off and on CPUs. Returns ERR_CONFIG if the
+ * configured file cannot be read, or if the record was made for another GPU model or other
+ * libraries and may not be replaced. only: the dry run, or NULL. Collective; all ranks return the
+ * same Status. */
 Status algorithms_find(Trainer *t, const DryRun *only);
 /* Plans the trainer's graph. Afterwards all ranks have the same record. With train.cuda_tune=time,
  * a shape that is not in the record is timed by the first rank that has it: rank 0 or, for slices,

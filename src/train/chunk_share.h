@@ -13,9 +13,11 @@ void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
 /* True if the ranks of this node share such memory: there are several, and grid.transport is not
  * mpi. */
 bool chunk_share_possible(const Trainer *t);
-/* Returns this rank's part of the bytes of such memory. */
+/* Returns this rank's part of the bytes of the memory for the set's chunks: all of them if each
+ * rank keeps chunks for itself. */
 size_t chunk_share_bytes(const Trainer *t, const DataSet *set);
-/* Logs how many chunks the loaders of the steps have unpacked in the run. Collective. */
+/* Logs how many chunks the loaders of the steps have unpacked since this start of the run, over all
+ * ranks. Collective. */
 void chunk_share_report(const Trainer *t);
 
 #endif

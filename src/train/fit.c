@@ -1,6 +1,6 @@
-/* Checks that the plan fits into the memory that a rank may use; turns recomputation on if the plan
- * does not fit without it. Also sets the limit for rows of sparse tables, and whether checkpoints
- * are written from a copy. */
+/* Checks that the plan fits into the memory that a rank may use; with grid.recompute=auto, turns
+ * recomputation on if the plan does not fit without it. Also sets the limit for rows of sparse
+ * tables, and whether checkpoints are written from a copy. */
 #include "fit.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
@@ -66,7 +66,8 @@ static double memory_of_rank(const Trainer *t)
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Memory of the stage that needs the most, in bytes. */
+/* Memory in bytes. bytes, fixed, rows and reserved are those of the stage with the largest `bytes`;
+ * each of the others is its maximum over the stages. */
 typedef struct Need {
     /* device memory of a rank with a device, else host memory */
     double bytes;

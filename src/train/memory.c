@@ -1,8 +1,9 @@
 /* Planned and measured memory of a run, which its summary shows together. Arenas, the loader's
- * micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned. These
- * libraries have allocated all of it when the graph has been planned, and the same amount on every
- * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
- * time, before the first arena is allocated. */
+ * micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned. Apart
+ * from memory for packing weights (Op.packing_bytes), these libraries have allocated it when the
+ * graph has been planned, and about the same amount on every rank, because each rank plans the
+ * whole graph. Therefore a run and `weft plan` measure it at that time, before the first arena is
+ * allocated. */
 #include "data/field_read.h"
 #include "chunk_share.h"
 #include "state/save_copy.h"
@@ -50,8 +51,8 @@ static size_t label_bytes(const Trainer *t, const Plan *plan)
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
 }
 
-/* Bytes of unpacked chunks of fields of both sets: this rank's part of what the node keeps. All
- * ranks of a node have a part of memory that they share, also those that read nothing. */
+/* Bytes of the unpacked chunks of fields of both sets that this rank keeps. If the ranks of a node
+ * share the chunks, each rank, also one that reads nothing, counts an equal part of them. */
 static size_t chunk_bytes(const Trainer *t, const Plan *plan)
 {
     if (!plan->reads_data && !plan->reads_labels && !chunk_share_possible(t)) return 0;

@@ -28,7 +28,8 @@ static ParamRole role_of(const Graph *g, int param)
     return graph_is_output(g, p->node) ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
-/* Lists the parameters that are not tied to another one, in the model's order. */
+/* Lists the parameters that are not tied to another one, without running statistics, in the model's
+ * order. param: their numbers in the graph. Returns the length of the list. */
 static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
 {
     int count = 0;
@@ -102,8 +103,9 @@ static Status check_slim(const Trainer *t, const Graph *g)
                            "needs a batch norm that is trained, and the model has none");
 }
 
-/* Refuses options with which gradients at the same parameters differ. A rule that updates all
- * parameters together needs the gradient of the whole training set in each step. */
+/* Refuses options with which two steps at the same parameters have different gradients, because a
+ * rule that updates all parameters together needs the gradient of the whole training set in each
+ * step. */
 static Status check_same_gradient(const Trainer *t, const char *word)
 {
     const Config *c = t->config;
@@ -228,8 +230,9 @@ static bool cuts_sums(const Graph *g)
     return false;
 }
 
-/* Lists the trained parameters of this rank from range `count` on; with statistics = true, the
- * running statistics that training updates and train.ema averages. Returns the number of ranges. */
+/* Appends to the `count` ranges those of this rank's trained parameters; with statistics = true,
+ * those of the running statistics that training updates and train.ema averages. Returns the new
+ * number of ranges. */
 static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
     const Graph *g = t->graph, *whole = graph_whole(t->graph);
@@ -275,8 +278,8 @@ static void make_slices(Trainer *t)
 }
 
 /* True if the optimizer can clip without a wait of the host: all gradients of the model are in this
- * rank's arena, and there is no loss scale (fp16), with which the host checks for overflow
- * first. */
+ * rank's arena, and there is no loss scale (fp16), because with one the host checks for overflow
+ * before the update. */
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;

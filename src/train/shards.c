@@ -1,7 +1,7 @@
-/* Implements OptimShard: the elements of each range that this rank updates, and the exchange of
- * sums of squares, from which norms are computed. With ZeRO exactly one replica computes the sum of
- * each chunk of FLAT_CHUNK elements, and the others set it to zero, so world_merge gives all
- * replicas the complete array. */
+/* Implements OptimShard and OptimMerge: the elements of each range that this rank updates, and the
+ * exchange of sums of squares, from which norms are computed. With ZeRO exactly one replica
+ * computes the sum of each chunk of FLAT_CHUNK elements, and the others set it to zero, so
+ * world_merge gives all replicas the complete array. */
 #include "shards.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The forecast of a trainer's step from the times in a machine's file, and those of reading its
- * training set and of its saves. */
+/* Forecasts a trainer's step from the times in a machine's file, and the times of reading the
+ * training set and of saving a checkpoint from the file's rates. */
 #include "state/tensors.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ char *train_setup(const Config *c)
     return whole;
 }
 
-/* Returns ERR_CONFIG if the step has parts for which a machine's file has no times. path: path of
- * the machine's file, for messages. */
+/* Returns ERR_CONFIG if steps of this kind of run cannot be forecast: on GPUs, with servers, in
+ * other modes than sync, or with MPI. path: path of the machine's file, for messages. */
 static Status check(const Trainer *t, const char *path)
 {
     const Config *c = t->config;
@@ -76,8 +76,8 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     return st;
 }
 
-/* Computes the bytes of a checkpoint, and the largest number of bytes that the ranks of one node
- * write. */
+/* Adds the bytes of a checkpoint to *all. Raises *node_most to the largest number of bytes that the
+ * ranks of one node write. */
 static void checkpoint_bytes(const Trainer *t, int node_ranks, double *all, double *node_most)
 {
     Tensors list;

@@ -1,6 +1,7 @@
 /* Sets up a trainer in the order data set -> model -> plan -> memory -> parameters, and frees it.
- * train_step.c makes the steps. Set-up finds all errors in the input, and reports them to all ranks
- * before any rank writes a file. */
+ * train_step.c makes the steps. Set-up finds errors in the configuration and in the data sets,
+ * except samples that cannot be read, and reports them to all ranks before any rank writes a
+ * file. */
 #include "agree.h"
 #include "algorithms.h"
 #include "average.h"
@@ -32,7 +33,7 @@ static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micros)
 /* Returns the largest divisor of the batch up to 32. The divisor does not depend on the grid: the
  * micro-batch affects results, and results must be the same on every grid. In modes geo and async,
  * however, results depend on the grid in any case; there the divisor is small enough to give each
- * rank a micro-batch, if the batch has enough samples. */
+ * replica a micro-batch, if the batch has enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
     int replicas = t->mode->local ? t->shape.dp : 1;
@@ -55,8 +56,9 @@ static void set_batch_sizes(Trainer *t)
 }
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
- * depend on which rank adds. If train.cpu limits no rank and all processors have the same features,
- * sets no limit. If train.cpu limits a rank to portable, limits all ranks to portable. */
+ * depend on which rank adds. A rank may have a limit of its own, from train.cpu or WEFT_CPU. If no
+ * rank has one and all processors have the same features, sets no limit. If a rank has the limit
+ * portable, limits all ranks to portable. */
 static Status agree_on_cpu_set(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
@@ -71,8 +73,8 @@ static Status agree_on_cpu_set(const Trainer *t)
     }
     CpuSet best_here = set == CPU_AUTO ? cpu_best() : set;
     CpuSet best_everywhere = (CpuSet)world_least(t->world, (int)best_here);
-    /* 31 bits of a hash of the processor's instructions; made negative on a rank that train.cpu
-     * limits, so that it differs from the hash of every rank without a limit */
+    /* 31 bits of a hash of the processor's instructions; made negative on a rank with a limit, so
+     * that it differs from the hash of every rank without one */
     int features = (int)(cpu_features() >> 1);
     if (set != CPU_AUTO) features = -1 - features;
     bool all_equal = world_least(t->world, features) == -world_least(t->world, -features);
@@ -174,11 +176,11 @@ static Status cut_graph(Trainer *t)
     return OK;
 }
 
-/* Chooses how micro-batches are dealt to replicas. DEAL_BLOCKS needs one sum over the replicas in a
- * step; DEAL_SUBTREES needs up to log2(micro-batches of a replica + 1) sums, but makes results
- * independent of the number of replicas. Where each replica makes steps alone, and with
- * train.sync_batch_norm, results depend on that number with either deal, so the cheaper DEAL_BLOCKS
- * is chosen. */
+/* Chooses in which order the gradients of micro-batches are added over the replicas. DEAL_BLOCKS
+ * needs one sum over the replicas in a step; DEAL_SUBTREES needs up to log2(micro-batches of a
+ * replica + 1) sums, but makes results independent of the number of replicas. Where each replica
+ * makes steps alone, and with train.sync_batch_norm, results depend on that number with either
+ * deal, so the cheaper DEAL_BLOCKS is chosen. */
 static Deal choose_deal(const Trainer *t)
 {
     const Config *c = t->config;
@@ -357,8 +359,8 @@ static Status agree_on_plan(Trainer *t)
     return OK;
 }
 
-/* Sets up this rank. The ranks agree after every step that can fail on one rank, before the next
- * collective call. */
+/* Sets up this rank. The ranks agree on the Status after everything that can fail on one rank,
+ * before the next collective call. */
 static Status setup_ranks(Trainer *t)
 {
     const Config *c = t->config;

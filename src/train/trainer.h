@@ -1,5 +1,5 @@
-/* The state of a run (Trainer), and those functions of this folder's files that other files of the
- * module call. */
+/* The state of a run (Trainer), and functions of files without a header of their own that other
+ * files of the module call. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
@@ -50,8 +50,8 @@ struct Trainer {
     /* Only during set-up: a description of samples that replaces the data sets; NULL: data sets are
      * opened. Borrowed. */
     const DataSet *samples;
-    /* Only during set-up: path of the checkpoint that train_load will load; NULL: the run's own
-     * checkpoint, or none. Borrowed. */
+    /* path of the checkpoint that train_load will load; NULL: the run's own checkpoint, or none.
+     * Used only during set-up, for which it is borrowed. */
     const char *checkpoint;
     /* Only during set-up, on rank 0 of a run with a set of fields: path of the checkpoint from
      * which the run will continue or begin. The training set gets the checkpoint's mean and
@@ -99,8 +99,8 @@ struct Trainer {
     size_t slices_bytes;
     /* parameter to which each of the optimizer's ranges belongs; owned */
     int *range_param;
-    /* shards of this rank, and exchange of sums of squares; NULL: nothing is sharded or sliced;
-     * owned */
+    /* shards of this rank, and exchange of sums of squares; NULL: without ZeRO, unless a rule needs
+     * norms of slices (grid.tp); owned */
     struct Shards *shards;
     /* rule of each sparse table, see optim_assign; owned */
     int *table_rule;
@@ -108,8 +108,9 @@ struct Trainer {
     /* sparse tables of this rank's stage; NULL: the stage has none; owned */
     Tables *tables;
     /* With grid.servers, `job` contains all ranks, the last `servers` of which are servers, and
-     * table_world contains the ranks that use the tables of this rank's stage. Without
-     * grid.servers, `job` is NULL and `servers` 0. `job` is borrowed. */
+     * table_world contains the servers and the ranks of the stage with the tables or, on a rank of
+     * another stage, the ranks of all other stages. Without grid.servers, `job` is NULL and
+     * `servers` 0. `job` is borrowed. */
     const World *job;
     int servers;
     World table_world;
@@ -240,9 +241,9 @@ struct Trainer {
     StepStats step_stats;
 };
 
-/* Like trainer_new_to_load, for the ranks of a job that train. job: all ranks of the job, including
- * servers, to which the result of set-up is sent (sparse_serve receives it); NULL: there are no
- * servers. earlier: see Trainer.earlier. */
+/* trainer_new without initial parameters, for the ranks of a job that train. job: all ranks of the
+ * job, including servers, to which the result of set-up is sent (sparse_serve receives it); NULL:
+ * there are no servers. earlier: see Trainer.earlier. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job, const char *earlier);
 /* Returns the largest micro-batch that divides the batch and gives each replica at least one
@@ -262,8 +263,9 @@ Status trainer_open_data(Trainer *t, const DryRun *only);
  * true. Collective. */
 double train_grad_squares(Trainer *t, bool one_use);
 /* trainer_data.c. At the end of an epoch, replaces the training set by rank 0's *next, which has
- * more files; other ranks pass an empty set. *next is empty afterwards. Mean and deviation are
- * kept. Collective; all ranks return the same Status. */
+ * more files; other ranks pass an empty set. *next is empty afterwards, unless it does not fit the
+ * old set (an error, which changes nothing). Mean and deviation are kept, and the loader is closed.
+ * Collective; all ranks return the same Status. */
 Status trainer_extend_data(Trainer *t, DataSet *next);
 /* predict.c. Runs the model on one batch. Sets *logits to the model's outputs, one row after
  * another, borrowed until the next call. */

@@ -101,7 +101,7 @@ static Status open_set(const Config *config, const char *path, bool test, DataSe
 }
 
 /* If a training set of fields has no mean and deviation, measures them on all ranks, or reads them
- * from data.stats. Changes the sets of rank 0; the caller broadcasts them. Collective. */
+ * from data.stats. Only rank 0's sets get them; the caller broadcasts the sets. Collective. */
 static Status find_field_stats(Trainer *t)
 {
     DataSet *train = &t->train_set, *test = &t->test_set;
@@ -185,8 +185,8 @@ static Status open_sets(Trainer *t)
     return OK;
 }
 
-/* Compares the sets' scaling with each other, and matches their classes. Only rank 0 calls this
- * function. */
+/* Compares the scaling of the sets and of their files (scaling_compare_sets), and matches the
+ * sets' classes. Only rank 0 calls this function. */
 static Status compare_sets(Trainer *t)
 {
     TRY(scaling_compare_sets(t));
@@ -324,8 +324,8 @@ static Status count_tokens(const Config *c, const DataSet *set, const DataSet *t
     return OK;
 }
 
-/* Returns ERR_CONFIG if the shape of the model's outputs differs from that of the targets, or of
- * the pixels' classes. */
+/* Returns ERR_CONFIG if the shape of the model's outputs differs from that of the targets or, with
+ * a label for each pixel, from (samples, classes, height, width). */
 static Status check_targets(const Graph *graph, const Config *config, const DataSet *set)
 {
     char y[64], needed[64];

@@ -1,5 +1,5 @@
-/* Functions with which other modules read a trainer: accessors, and texts for the log about equal
- * bits and padding. Some functions at the end of the accessors serve measurements. */
+/* Functions with which other modules read a trainer: accessors, functions for measurements, and
+ * texts for the log about equal bits and padding. */
 #include "trainer.h"
 #include "mode/step_mode.h"
 

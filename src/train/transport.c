@@ -21,8 +21,8 @@ Status transport_check(const Trainer *t)
     return OK;
 }
 
-/* True if the replicas of a stage are on one node. A dry run for several nodes examines the first
- * stage only. */
+/* True if the replicas of this rank's stage are on one node. Before the grid is made, examines the
+ * first stage in a dry run with DryRun.node_ranks, else whether all ranks are on one node. */
 static bool replicas_on_one_node(const Trainer *t)
 {
     if (t->grid_ready) return t->grid.dp_world.one_node;
