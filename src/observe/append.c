@@ -67,11 +67,12 @@ int append_copy(int from, int to)
     return error;
 }
 
+/* bytes at the end of a file that are read to find its last line */
 enum { TAIL = 4096 };
 
 /* Makes a file of lines end with a whole line, since the next line would be joined to a torn one.
- * Adds the newline if the last line lacks only that, otherwise removes the torn line. Returns 0 or
- * errno. */
+ * Adds the newline if the last line lacks only that, otherwise removes the torn line, unless it is
+ * longer than TAIL bytes. Returns 0 or errno. */
 static int end_line(int fd, int64_t size)
 {
     char tail[TAIL];
@@ -92,7 +93,7 @@ static int64_t step_of(const char *line)
     return strncmp(line, key, sizeof key - 1) == 0 ? strtoll(line + sizeof key - 1, NULL, 10) : -1;
 }
 
-/* Returns the step of a file's last whole line, or -1. */
+/* Returns the step of a file's last line; -1: the line is torn or has no step. */
 static int64_t last_step(int fd)
 {
     char tail[TAIL + 1];
@@ -105,8 +106,8 @@ static int64_t last_step(int fd)
 }
 
 /* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of steps
- * after the step of the last line in `to`. An edited copy lacks the lines that were written while
- * it was being edited. Returns 0 or errno. */
+ * after the step of the last line in `to`; none if that line has no step. An edited copy lacks the
+ * lines that were written while it was being edited. Returns 0 or errno. */
 static int append_later_lines(int from, int to)
 {
     char *line = NULL;
@@ -127,8 +128,9 @@ static int append_later_lines(int from, int to)
 }
 
 /* Opens the path again. removed true: the path leads to no file, so the whole file is written again
- * there. removed false: the path leads to another file, to which later data is appended. The
- * descriptor keeps its number, since another thread may be syncing the file. */
+ * there. removed false: the path leads to another file, to which later data and, in a file of
+ * lines, the lines that it lacks are appended. The descriptor keeps its number, since another
+ * thread may be syncing the file. */
 static Status open_name(AppendFile *file, bool removed)
 {
     lease_require(file->lease);

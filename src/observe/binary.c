@@ -28,8 +28,8 @@ static double auc_of_pairs(Wide twice, int64_t positives, int64_t negatives)
 
 enum { DIGIT_BITS = 11, DIGITS = 3, VALUES = 1 << DIGIT_BITS };
 
-/* Maps a float to an integer so that integers have the order of the floats; 0 and -0 give the same
- * integer. */
+/* Maps a float that is not NaN to an integer, so that integers have the order of the floats; 0 and
+ * -0 give the same integer. */
 static uint32_t key_of(float score)
 {
     uint32_t bits;
@@ -38,7 +38,8 @@ static uint32_t key_of(float score)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Sorts key, lowest digit first (radix sort). `other` is scratch of the same size. */
+/* Sorts `key` by a radix sort, which begins with the lowest digit. `other` is scratch of the same
+ * size. */
 static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
 {
     uint32_t *const home = key;

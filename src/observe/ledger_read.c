@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* largest file that is read */
 static const size_t LEDGER_BYTES = (size_t)1 << 28;
 
-/* Numbers of a line; 0: the line does not have the number. start -1: the line was written at a
- * start's end. */
+/* Numbers of a line, with the names of its keys; 0: the line does not have the number. start -1:
+ * the line has no such key, because it was written at the end of a start. */
 typedef struct Line {
     double start, startup_s, step, steps, ranks, end, earlier_step, earlier_end;
 } Line;
@@ -45,9 +46,9 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     return &h->start[h->starts++];
 }
 
-/* Sets the end of a start that was killed. `end`: last step and last change of metrics.jsonl before
- * the next start, or now. If the file did not change after the start's first step began, the start
- * ends at that time. */
+/* Sets the end of a start that was killed or still runs. `end`: last step and last change of
+ * metrics.jsonl before the next start or, if there is none, before now. If the file did not change
+ * after the start's first step began, that is the time at which the start ends. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;
@@ -56,8 +57,8 @@ static void end_killed(LedgerStart *start, MetricsEnd end)
     if (end.step > start->to) start->to = end.step;
 }
 
-/* Sets the end of the newest start from its second line. If no start lacks its end, the first line
- * of this one is missing, so adds a start whose beginning is not known. */
+/* Sets the end of the newest start from its second line. If that start already has an end, the
+ * first line of another start is missing, so adds a start whose beginning is not known. */
 static void end_complete(LedgerHistory *h, const Line *line)
 {
     LedgerStart *start = h->starts > 0 ? &h->start[h->starts - 1] : NULL;

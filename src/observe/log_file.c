@@ -1,9 +1,9 @@
 /* Writes log.txt in a run's folder: a copy of rank 0's messages, after the messages of earlier
- * starts. Each line is one write(2) by the thread that logs it. The size is bounded: at LIMIT_BYTES
- * the file is renamed to log.txt.1, which replaces an older one. Lines that cannot be written, for
- * instance on a full disk, are counted, and the count is written once there is room. Before each
- * line the path and the size are checked: a file that has been removed or renamed is written
- * again. */
+ * starts. Each message is one write(2) by the thread that logs it. The size is bounded: before a
+ * message that would exceed LIMIT_BYTES the file is renamed to log.txt.1, which replaces an older
+ * one. Messages that cannot be written, for instance on a full disk, are counted, and the count is
+ * written once there is room. Before each message the path and the size are checked: a file that
+ * has been removed or renamed is written again. */
 #include "observer.h"
 
 #include <errno.h>

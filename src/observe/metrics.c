@@ -78,7 +78,7 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
-/* Truncates the file to `end` bytes. Returns false on failure. */
+/* Truncates the file to `end` bytes, and syncs it. Returns false on failure. */
 static bool truncate_file(const char *path, off_t end)
 {
     int file = file_open(path, O_WRONLY | O_NOFOLLOW);
@@ -185,8 +185,8 @@ double line_time_s(const TrainLine *line)
     return all_s;
 }
 
-/* Writes the time since the previous line, and the fractions of its parts that are known while the
- * run goes on. */
+/* Writes the time between the last two logged steps (TrainLine.time_s), and the fractions of its
+ * parts that are known while the run goes on. */
 static void put_times(Json *json, const TrainLine *line)
 {
     double all_s = line_time_s(line);

@@ -1,12 +1,13 @@
 /* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Each line
  * is written to its file at once (append_write), so that no line is lost if the process is killed.
- * Once a second, and at every evaluation, append_flush also checks whether the paths still lead to
- * the open files. */
+ * At the first logged step after a second, and at every evaluation and decision, append_flush also
+ * checks whether the paths still lead to the open files. */
 #include "observer.h"
 
 #include <math.h>
 #include <string.h>
 
+/* seconds after which a logged step flushes again */
 #define FLUSH_S 1.0
 
 struct Observer {
@@ -16,8 +17,8 @@ struct Observer {
     char *dir;
     /* borrowed */
     const Lease *lease;
-    /* step of the newest line of metrics, and of the newest line that has been written to the
-     * file */
+    /* step of the newest training line of metrics, and of the newest one that has been written to
+     * the file */
     int64_t step, written;
     /* time of the last observer_flush, clock_s */
     double flushed_s;
@@ -161,7 +162,7 @@ static void flush_and_warn(Observer *observer)
         log_info("%s can be written again: no line is missing", observer->metrics.path);
 }
 
-/* Writes the parts of a detector's loss as "train/box_loss" and so on. */
+/* Writes the parts of a detector's loss as "GROUP/box_loss" and so on. group: "train" or "eval". */
 static void scalar_parts(Observer *observer, const char *group, int64_t step, const double *part)
 {
     for (int i = 0; i < LOSS_PARTS; ++i) {

@@ -24,7 +24,7 @@ typedef struct AppendFile {
     bool partial;
     /* true: each record is a line of text; false: records are binary */
     bool lines;
-    /* size of the file after the last write, in bytes */
+    /* size of the file after the last write, in bytes; -1: it is no regular file */
     int64_t size;
     /* The fields from `rewritten` on are changes of the file by other processes that the observer
      * has not reported yet. */
@@ -46,11 +46,13 @@ void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes like append_write. A file that has
  * been removed or renamed is written again at its path, from its first byte. If another file has
- * taken its path, later data is appended to that file. */
+ * taken its path, later data is appended to that file, and if it consists of lines, first those of
+ * later steps than its last line. */
 Status append_flush(AppendFile *file);
 /* Waits until the written data is on the disk (fsync). Any thread may call it. */
 Status append_sync(AppendFile *file);
-/* Flushes and closes the file. Data that cannot be written now is lost. */
+/* Flushes and closes the file; does nothing if it is closed. Data that cannot be written now is
+ * lost. */
 Status append_close(AppendFile *file);
 /* The path of an open file leads to that file, to no file, or to another file. */
 typedef enum NameState { NAME_SAME, NAME_UNLINKED, NAME_OTHER } NameState;
@@ -81,8 +83,9 @@ typedef struct Progress {
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);
-/* On a terminal, redraws the line. On other outputs, prints a line if log_now is true. log_now:
- * true if this step is logged (train.log_every). */
+/* On a terminal, redraws the line, except for the run's last step at most ten times a second. On
+ * other outputs, prints a line if log_now is true. log_now: true if this step is logged
+ * (train.log_every). */
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 /* Prints the result of an evaluation on a line of its own. */
 void progress_eval(Progress *progress, const EvalLine *line);
@@ -95,7 +98,8 @@ enum { PROGRESS_CHARS = 512 };
 void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
 /* TensorBoard's event files: TFRecord framing (length, masked CRC-32C) around Event protocol
- * buffers. */
+ * buffers. event_file_open makes a new file in dir and adds its first record, which the next write
+ * puts into the file. */
 Status event_file_open(AppendFile *events, const char *dir, const Lease *lease);
 /* Records that this file continues at first_step: TensorBoard then hides the events of older files
  * from that step on. */
@@ -106,6 +110,7 @@ void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double
                        float value);
 void event_file_picture(AppendFile *events, const EvalPicture *picture, int64_t step,
                         double wall_s);
+/* Returns the CRC-32C of the data. Not thread-safe. */
 uint32_t crc32c(const void *data, size_t bytes);
 
 /* Returns the sum of line->time_s. */
@@ -125,7 +130,8 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part);
 /* Writes "1,234,567" to `out`, which has at least 32 chars. Returns out. */
 char *text_count(int64_t value, char *out);
 /* Writes the figures of an evaluation without its loss, ", top-1 91.00 %, top-5 99.70 %", to `out`,
- * which has EVAL_CHARS bytes. Figures that are not defined are left out. Returns out. */
+ * which has EVAL_CHARS bytes. Figures that are not defined are left out, except "-" for COCO's and
+ * "nan" for those of fields. Returns out. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
 /* Write metrics of fields. _put: as keys of an open JSON object. _text: as ", skill 0.91, RMSE t2m

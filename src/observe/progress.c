@@ -1,7 +1,7 @@
 /* Prints the progress line. On a terminal it is one line, rewritten at most ten times a second and
- * never wider than the window; elsewhere each report is a plain line. If stdout cannot be written
- * (a closed pipe), the run continues: metrics.jsonl has the same figures. Also writes the figures
- * of an evaluation and numbers as text. */
+ * never wider than the window; elsewhere each logged step has a plain line. If stdout cannot be
+ * written (a closed pipe), the run continues: metrics.jsonl has the same figures. Also writes the
+ * figures of an evaluation and numbers as text. */
 #include "observer.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* shortest time between two drawings of the line on a terminal */
 #define REDRAW_S 0.1
 enum { FIELD_CHARS = 64, FIELDS = 10, WIDTH_DEFAULT = 80 };
 enum {
