@@ -128,9 +128,9 @@ static int append_later_lines(int from, int to)
 }
 
 /* Opens the path again. removed true: the path leads to no file, so the whole file is written again
- * there. removed false: the path leads to another file, to which later data and, in a file of
- * lines, the lines that it lacks are appended. The descriptor keeps its number, since another
- * thread may be syncing the file. */
+ * there. removed false: the path leads to another file, to which later data is appended; in a file
+ * of lines, append_later_lines first appends the lines that the other file lacks. The descriptor
+ * keeps its number, since another thread may be syncing the file. */
 static Status open_name(AppendFile *file, bool removed)
 {
     lease_require(file->lease);

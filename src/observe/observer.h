@@ -46,8 +46,8 @@ void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes like append_write. A file that has
  * been removed or renamed is written again at its path, from its first byte. If another file has
- * taken its path, later data is appended to that file, and if it consists of lines, first those of
- * later steps than its last line. */
+ * taken its path, later data is appended to that file; in a file of lines, the lines of steps after
+ * the last line of the new file are appended first. */
 Status append_flush(AppendFile *file);
 /* Waits until the written data is on the disk (fsync). Any thread may call it. */
 Status append_sync(AppendFile *file);

@@ -106,7 +106,7 @@ static Status fail_machine(const Trainer *t, const AlgorithmRecord *r, const cha
 }
 
 /* Keeps the record if it was made for this GPU model and these libraries. Otherwise drops it, or
- * returns ERR_CONFIG if the run's bits depend on it. */
+ * returns ERR_CONFIG if it is that of train.cuda_tune=FILE, or if the run's bits depend on it. */
 static Status check_machine(Trainer *t, const Source *s, const char *libraries)
 {
     const AlgorithmRecord *r = t->algorithms;

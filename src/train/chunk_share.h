@@ -10,8 +10,8 @@
  * logged. Free *memory with node_memory_free after the readers. Collective. */
 void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
                      FieldMemory *chunks);
-/* True if the ranks of this node share such memory: there are several, and grid.transport is not
- * mpi. */
+/* True if the ranks of this node would share the chunks of a set that has any: there are several
+ * ranks, and grid.transport is not mpi. */
 bool chunk_share_possible(const Trainer *t);
 /* Returns this rank's part of the bytes of the memory for the set's chunks: all of them if each
  * rank keeps chunks for itself. */

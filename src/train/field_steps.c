@@ -1,7 +1,7 @@
-/* Connects the steps of a rollout of fields in training. All fields are normalised: an input x is
- * (value - m) / s. A target z is (value - m') / s' or, if the target is a change since the last
- * input of the data, (change - m') / s'. A step that reads a target z of an earlier step therefore
- * reads
+/* Connects the steps of a rollout of fields in training. All fields are normalised: an input x,
+ * with mean m and deviation s, is (value - m) / s. A target z, with mean m' and deviation s', is
+ * (value - m') / s' or, if the target is a change since the last input of the data, (change - m') /
+ * s'. A step that reads a target z of an earlier step therefore reads
  *
  *     z s' / s + (m' - m) / s         if z is a value
  *     x + z s' / s + m' / s           if z is a change; x: the last input of the data
@@ -21,7 +21,7 @@ static Scale scale_of(const DataSet *set, const float *mean, const float *deviat
     return (Scale){(double)mean[channel], (double)deviation[channel]};
 }
 
-/* Returns the sum of channels that step `step` reads as input `channel`. */
+/* Returns the sum of channels that step `step`, counted from 1, reads as input `channel`. */
 static ChannelSum state_of(const DataSet *set, int step, int channel)
 {
     const FieldSet *f = &set->field_set;

@@ -12,11 +12,12 @@
 #include <malloc.h>
 #include <string.h>
 
-/* GPU memory, 256 MB, that is left free for allocations after the check of the plan: CUDA graphs,
+/* GPU memory, 256 MiB, that is left free for allocations after the check of the plan: CUDA graphs,
  * and kernels that the driver loads at their first call. On an H200 at most 18 MB were measured
  * (gpt2, resnet50, lenet, micro-batches up to 354). */
 static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28;
-/* Replaces ALONE_RESERVE_BYTES in runs with NCCL: 1.5 GB. NCCL's buffers have not been measured. */
+/* Replaces ALONE_RESERVE_BYTES in runs with NCCL: 1.5 GiB. NCCL's buffers have not been
+ * measured. */
 static const size_t NCCL_RESERVE_BYTES = (size_t)3 << 29;
 
 int train_data_slots(const Trainer *t, const Plan *plan)
@@ -80,6 +81,7 @@ int train_box_grids(const Trainer *t, BoxGrid grid[BOX_LEVELS])
     return loss->x_count;
 }
 
+/* Bytes of the buffers of sums over replicas through NCCL or MPI; 0 in shared memory. */
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
     if (plan->shape.dp > 1 && train_gpus_joined(t))

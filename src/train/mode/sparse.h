@@ -18,6 +18,7 @@ void sparse_make(Trainer *t);
  * order of requests is written or replayed, servers open its files. Collective; all ranks return
  * the same Status. */
 Status sparse_begin(Trainer *t);
+/* Frees t->tables, which ends the servers. Collective on the ranks that use tables. */
 void sparse_free(Trainer *t);
 /* Runs a server until the workers have finished, or have failed during set-up. Collective on
  * job. */

@@ -7,9 +7,9 @@
 typedef struct DataWatch DataWatch;
 
 /* Records size, times and inode of all files, and the offsets of their arrays; for a set of fields,
- * those when it was opened. Call it before the fingerprints of other sets are computed. Borrows the
- * trainer's data sets and fingerprints. checkpoints: the folder of the run's checkpoints, borrowed,
- * for messages. Collective. Owner: the caller. */
+ * as they were when it was opened. For other sets, call it before the fingerprints are computed.
+ * Borrows the trainer's data sets and fingerprints. checkpoints: the folder of the run's
+ * checkpoints, borrowed, for messages. Collective. Owner: the caller. */
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints);
 void data_watch_free(DataWatch **watch);
 /* Compares the files with their recorded state. A file that was touched, replaced or removed is

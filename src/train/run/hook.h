@@ -10,7 +10,7 @@
 typedef struct Hook Hook;
 /* command: borrowed. limit_s: time limit of one process. Owner: the caller. */
 Hook *hook_new(const char *command, double limit_s);
-/* Kills the running command with all processes that it has started. */
+/* Kills the running command with its process group. */
 void hook_free(Hook **hook);
 /* Runs the command with `line` as its input, at once or after the notifications that are queued; a
  * queued notification of the same event is dropped. step: for messages. */

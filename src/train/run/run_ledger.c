@@ -1,5 +1,6 @@
-/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end, computes the
- * run's times by activity, and writes them to ledger.jsonl. */
+/* The ledger of a run: writes its first line before the first step. At the end of the run gathers
+ * the ranks' times by phase and by chunk, computes the run's times by activity, and writes them to
+ * ledger.jsonl, with the forecast if there is one. */
 #include "run_waits.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static RankTimes times_of_rank(const Run *r)
     return mine;
 }
 
-/* Computes the run's ledger as the mean of the ranks' ledgers. */
+/* Computes the run's ledger as the mean of the ranks' ledgers, and finds the busiest rank. */
 static void add_ranks(Ledger *ledger, const RankTimes *all)
 {
     int ranks = ledger->ranks;

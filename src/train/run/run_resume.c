@@ -36,10 +36,10 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* On rank 0: chooses the beginning of a run that has no checkpoint: *path becomes that of
- * checkpoint.resume's file, or stays NULL for step 0. The folder may contain files of a run that
- * died before its first checkpoint; they are kept. An old best.h5 must have this run's
- * configuration, because a better one may replace it. */
+/* On rank 0: chooses the beginning of a run that has no checkpoint: sets *path to the file of
+ * checkpoint.resume; leaves it NULL for step 0. The folder may contain files of a run that died
+ * before its first checkpoint; they are kept. An old best.h5 must have this run's configuration,
+ * because a better one may replace it. */
 static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;

@@ -15,9 +15,9 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Called before a file is created or renamed: ends the job if its folder now belongs to another
- * run. Syncs the metrics, because their lines up to the checkpoint's step must be on disk before
- * the checkpoint. */
+/* Called on rank 0, perhaps in the thread of a save, before a file is created or renamed: ends the
+ * job if its folder now belongs to another run. Syncs the metrics, because their lines up to the
+ * checkpoint's step must be on disk before the checkpoint. */
 static void before_file(void *user)
 {
     Run *r = user;
@@ -25,7 +25,8 @@ static void before_file(void *user)
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
-/* Called on rank 0 after a file is complete. If it is a checkpoint, removes old checkpoints. */
+/* Called on rank 0, perhaps in the thread of a save, when the save's files have their final names.
+ * If one of them is a checkpoint, removes old checkpoints. */
 static void after_checkpoint(void *user)
 {
     Run *r = user;

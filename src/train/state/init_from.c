@@ -21,7 +21,8 @@ typedef struct Match {
     int *from;
     /* renamed paths of the file's tensors, [count]; NULL for tensors of the optimizer; owned */
     char **name;
-    /* true for tensors of the file that are used, [count]; owned */
+    /* true for tensors of the file that match the name of a tensor of the model that is not fresh,
+     * [count]; owned */
     bool *used;
     /* layer that gets new initial values because its size differs: its name is the first last_chars
      * characters of `last`, a tensor's name such as "fc.weight"; NULL: there is no such layer */

@@ -10,9 +10,10 @@
  * for a file that weft did not train. Owner: the caller. */
 Config *meaning_config(const CheckpointMeta *meta, const char *path);
 /* Returns ERR_DATA if data have another meaning for this run than for the model in the file:
- * another shape of samples, other channels or units of fields, another first label, order of
- * pixels, order of columns, or tokenizer. Columns that another import has scaled are only logged.
- * Facts that a file of an older version does not contain are not compared. */
+ * another kind or shape of samples, other channels or units of fields, another number of the first
+ * label, order of pixels or of columns, other names of columns, or another tokenizer. Columns that
+ * another import has scaled are only logged. Facts that a file of an older version does not contain
+ * are not compared. */
 Status meaning_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* For a run that begins with a file's parameters: logs the differences that meaning_check would
  * refuse. whole = true: all parameters are read from the file; then another tokenizer is ERR_DATA,

@@ -1,5 +1,5 @@
-/* The norm of the gradient of the whole model, and its square; the square also without the
- * parameters that have several uses. */
+/* Computes the norm of the gradient of the whole model, and the sum of squares of the gradients in
+ * the arenas (without rows of sparse tables), also without parameters that have several uses. */
 #include "../mode/step_mode.h"
 
 #include <math.h>
@@ -20,8 +20,7 @@ static void add_slices(const Trainer *t, double *mine)
     mem_free(&all);
 }
 
-/* Adds the sums of squares tensor by tensor, in the same order on every grid. one_use = true: only
- * of parameters with one use (graph_has_one_use). */
+/* Adds the sums of squares tensor by tensor, in the same order on every grid. */
 double train_grad_squares(Trainer *t, bool one_use)
 {
     int params = t->graph->param_count, stages = t->shape.pp;
