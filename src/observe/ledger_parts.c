@@ -144,7 +144,7 @@ static Status read_schedule(JsonScan *scan, LedgerSchedule *schedule)
 Status ledger_read_end(LedgerHistory *h, JsonScan *scan, const char *key)
 {
     if (strcmp(key, "measured") == 0) {
-        /* this key precedes the others in an end line: drops the values of earlier lines */
+        /* this key precedes those below in an end line: drops the values of earlier lines */
         ledger_forget_end(h);
         return read_parts(scan, &h->part, &h->parts, false);
     }

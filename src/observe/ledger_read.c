@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* largest file that is read */
+/* bytes of the largest file that is read */
 static const size_t LEDGER_BYTES = (size_t)1 << 28;
 
 /* Numbers of a line, with the names of its keys; 0: the line does not have the number. start -1:
@@ -48,7 +48,7 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
 
 /* Sets the end of a start that was killed or still runs. `end`: last step and last change of
  * metrics.jsonl before the next start or, if there is none, before now. If the file did not change
- * after the start's first step began, that is the time at which the start ends. */
+ * after the start's first step began, the start ends when that step began. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;

@@ -153,7 +153,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 MemoryUse memory_use(void)
 {
     malloc_trim(0);
-    /* Slow: for each read of this file the kernel visits all pages of the process. */
+    /* Slow: for each read of this file Linux visits all pages of the process. */
     double process_bytes = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
     return (MemoryUse){.own_bytes = process_bytes,
                        .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};

@@ -131,8 +131,8 @@ struct Trainer {
     struct DeferredUpdates *deferred;
     /* world of this rank alone; in modes whose ranks make steps alone, the steps sum over it */
     World alone;
-    /* in modes other than sync, requests that this rank has received since the last sync point: to
-     * stop, to save, to run the hook */
+    /* in modes other than sync, requests that have arrived on this rank since the last sync point:
+     * to stop, to save, to carry out a request of the hook */
     bool stop_requested, save_requested, hook_requested;
     /* loader of the steps' batches; NULL: not open; owned */
     Loader *loader;

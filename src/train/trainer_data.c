@@ -359,7 +359,7 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
                            set->path, (long long)given);
 }
 
-/* Whether weights of targets differ from sample to sample of a set, which may be empty. */
+/* Returns true if weights of targets differ between samples of the set, which may be empty. */
 static bool weights_vary(const DataSet *set)
 {
     return data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);

@@ -7,7 +7,7 @@
 
 /* BETTER_LARGE: larger values of a metric are better; BETTER_SMALL: smaller ones. */
 typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
-/* Requirement of a metric on the loss. */
+/* Requirement of a metric on the loss or the data. */
 typedef enum MetricNeeds {
     NEEDS_UNSET,
     NEEDS_NOTHING,

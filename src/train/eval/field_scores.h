@@ -6,8 +6,8 @@
 #include "data/field_read.h"
 
 /* Climatology (the mean field of the test set) and persistence (the prediction that repeats the
- * last input), computed before the first evaluation, and the metrics of the last evaluation. Owned
- * by the trainer. */
+ * last input), computed at the beginning of the first evaluation, and the metrics of the last
+ * evaluation. Owned by the trainer. */
 struct FieldScoring {
     /* weights of pixels; owned */
     FieldWeights weights;

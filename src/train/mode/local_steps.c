@@ -1,4 +1,5 @@
-/* Steps that each replica makes without the others, in modes geo and async. */
+/* Makes a replica's steps without the others, in modes geo and async, and checks the options and
+ * rules for it. */
 #include "local_steps.h"
 
 #include "sparse.h"

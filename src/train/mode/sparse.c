@@ -152,8 +152,8 @@ TrainTable train_table(const Trainer *t, int table)
     RowState state = sparse_state(t, table);
     TrainTable view = {.table = sparse, .rule = rule.table, .width = sparse->width};
     for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
-    /* An estimate: 12 bytes for each entry of the index, which is 35 to 70 % full. In row_store.c an
-     * entry has 8 bytes, and 8 bytes of id are stored with each row. */
+    /* An estimate: 12 bytes for each entry of the index, which is 35 to 70 % full. In row_store.c
+     * an entry has 8 bytes, and 8 bytes of id are stored with each row. */
     double row = (double)(view.width + view.state) * sizeof(float);
     view.row_least = row + 12 / 0.7;
     view.row_most = row + 12 / 0.35;

@@ -44,8 +44,8 @@ int sparse_batches_out(const Trainer *t, const Plan *plan);
 RowState sparse_state(const Trainer *t, int table);
 /* Bytes of the tables' buffers on a rank of the plan's stage. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
-/* Bytes of the rows that a rank of the plan's stage owns, at most and with their index, for tables
- * with a known number of rows; 0 if servers own the rows. */
+/* Most bytes of the rows, with their index, that a rank of the plan's stage owns, for tables with a
+ * known number of rows; 0 if servers own the rows. */
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 /* Logs the number of rows and requests. Collective on the ranks that use tables; does nothing on
  * others. */

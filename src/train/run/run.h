@@ -24,12 +24,12 @@
 
 #include "observe/history.h"
 
-/* Durations on this rank, in seconds, from which the run computes how long before a job's end it
- * must stop. 0: not measured yet. */
+/* The end of the batch job, and durations on this rank, in seconds, from which the run computes how
+ * long before that end it must stop. A duration is 0 if it has not been measured yet. */
 typedef struct RunTime {
     /* end of the batch job; on rank 0 only */
     JobEnd job;
-    /* the slowest of the last steps */
+    /* the slowest of about the last hundred steps (run_time_step) */
     double step_s;
     /* the longest save */
     double save_s;

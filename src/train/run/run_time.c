@@ -26,8 +26,8 @@ void run_time_fini(Run *r)
     if (r->world->rank == 0) job_end_fini(&r->time.job);
 }
 
-/* step_s is a maximum that decreases by 2 % per step, so that a single slow step has no effect
- * after about a hundred steps. */
+/* step_s is a maximum that decreases by 2 % per step, so that the effect of a single slow step
+ * falls to an eighth in about a hundred steps. */
 void run_time_step(Run *r, double seconds)
 {
     r->time.step_s = fmax(seconds, 0.98 * r->time.step_s);

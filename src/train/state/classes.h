@@ -8,8 +8,8 @@
 /* Maps the labels of both sets to the model's classes, by name, and sets t->classes; does nothing
  * for sets without classes. Returns ERR_DATA if names do not match. */
 Status classes_fit(Trainer *t);
-/* Reads all labels: returns ERR_DATA if a label is outside the model's classes, and warns of
- * suspicious labels. */
+/* Reads all labels: returns ERR_DATA if a label has no class, and warns of suspicious labels. Call
+ * it after classes_fit. */
 Status classes_check_labels(Trainer *t);
 /* Returns ERR_DATA if a checkpoint has other names of classes; the message names the first
  * difference. */

@@ -164,7 +164,7 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
 }
 
 /* Writes to each page of a range. Called by the threads that will compute on the range, so that the
- * kernel places its pages near them. */
+ * operating system places its pages near them. */
 static void touch_range(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)args;

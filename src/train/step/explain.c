@@ -2,7 +2,7 @@
  * not finite or differs between replicas. If there is no such tensor and the step made no update,
  * repeats the step. Then names the first layer whose output or gradient is not finite, with the
  * samples concerned; after a loss spike, names the sample with the largest loss. If the repeated
- * step shows no fault, the hardware is at fault. */
+ * step does not show the fault, says that the hardware is at fault. */
 #include "explain.h"
 
 #include "position.h"

@@ -13,8 +13,8 @@
  * size; only milestones, which are epochs, depend on the position in the data. */
 #include "position.h"
 
-/* Computes the number of the last step, and of steps in an epoch, from t->begin and
- * t->begin_step. */
+/* Computes the number of the run's last step, and the numbers of steps in an epoch, from t->begin
+ * and t->begin_step. */
 static void count_steps(Trainer *t)
 {
     const Config *c = t->config;
