@@ -19,6 +19,7 @@ typedef struct LabelScores {
      * may be NULL */
     int64_t *copy;
 } LabelScores;
+/* Prepares an evaluation. copy: see LabelScores.copy. Not collective. */
 void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *copy);
 void label_scores_fini(LabelScores *scores);
 /* Adds the micro-batch that the executor has just evaluated. */

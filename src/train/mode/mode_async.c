@@ -1,6 +1,7 @@
-/* Mode async: servers store and update all parameters (table/async.c). A rank copies their current
- * values from the servers before each step and sends its gradients after it. At a sync point every
- * rank copies the parameters with their optimizer state, for checkpoints and evaluation. */
+/* Mode async: servers store and update all trained parameters (table/async.c). A rank copies their
+ * current values from the servers before each step and sends its gradients after it. At a sync
+ * point every rank copies the parameters with their optimizer state, for checkpoints and
+ * evaluation. */
 #include "local_steps.h"
 #include "sync_points.h"
 

@@ -20,6 +20,7 @@ const StepMode *step_mode(const Config *config, bool tables)
 typedef struct ExcludedOption {
     /* true: the configuration sets the option */
     bool is_set;
+    /* key of the option, and the message */
     const char *key, *why;
 } ExcludedOption;
 

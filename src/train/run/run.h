@@ -44,6 +44,7 @@ typedef struct StepMark {
     /* hash of the first values of each gradient that this rank contributes; 0 on a device
      * (executor_step_hash) */
     uint64_t hash;
+    /* StepResult.loss */
     float loss;
 } StepMark;
 /* State of the handling of bad steps. run_bad.c */

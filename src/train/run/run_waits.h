@@ -4,7 +4,8 @@
 
 #include "run.h"
 
-/* Times of a rank since the first step of this start. */
+/* Seconds of a rank by phase since the first step of this start began, the number of steps since
+ * then, and the rank's pipeline stage. */
 typedef struct RankTimes {
     double phase_s[PHASE_COUNT];
     int64_t steps;

@@ -34,6 +34,7 @@ Status run_dir_write_topology(const RunDir *dir, const Topology *topo);
 /* Creates the folder of checkpoints again if it was removed or moved away. Other problems with the
  * folder are reported when files are written. */
 void run_dir_mend(const RunDir *dir);
+/* Ends the lease and frees the paths. */
 void run_dir_fini(RunDir *dir);
 /* Returns runs/NAME/checkpoints/step-00001200.h5; owned by the caller. */
 char *run_dir_checkpoint(const RunDir *dir, int64_t step);

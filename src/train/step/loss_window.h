@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 
 typedef struct LossWindow {
+    /* a ring: loss number i, counted from 0, is at i % CHECKPOINT_LOSSES */
     float loss[CHECKPOINT_LOSSES];
     /* losses added so far; the last CHECKPOINT_LOSSES are kept */
     int64_t count;
