@@ -1,4 +1,5 @@
-/* Pictures of the first sample of a test set of fields, made in each evaluation. */
+/* Pictures of the first sample of a test set of fields, made in each evaluation of a run
+ * (train.eval_pictures). */
 #ifndef WEFT_TRAIN_EVAL_PICTURES_H
 #define WEFT_TRAIN_EVAL_PICTURES_H
 

@@ -1,6 +1,6 @@
 /* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets them
- * to old + (sum of all ranks' changes since the last sync point) / ranks, where old are the
- * parameters at that last sync point. The summation tree fixes the order of additions. Tables do
+ * to old + (sum of all ranks' changes since the previous sync point) / ranks, where old are the
+ * parameters at the previous sync point. The summation tree fixes the order of additions. Tables do
  * the same with the rows that have changed (table/geo.c). */
 #include "local_steps.h"
 #include "sync_points.h"

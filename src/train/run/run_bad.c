@@ -171,7 +171,8 @@ static Status stop(Run *r, const StepResult *result, const char *fault, const ch
     return run_bad_advice(ERR_DATA);
 }
 
-/* Lets the run continue after a bad step that made no update; otherwise ends the run. */
+/* Lets the run continue after a bad step that made no update. Ends it after any other fault, or if
+ * more than SKIPS_IN_A_ROW such steps follow each other. */
 static Status skip(Run *r, const StepResult *result, const char *fault)
 {
     const Trainer *t = r->trainer;

@@ -55,8 +55,9 @@ static void check_loss(Trainer *t, StepResult *result)
     result->most = limit;
 }
 
-/* Reads the statistics of the steps up to number `step` that have not been read yet: adds their
- * requests, times and rows to *result, and sets its loss and accuracies to those of the last. */
+/* Reads the statistics of the steps up to number `step` that have not been read yet: checks their
+ * losses, adds their requests, times and rows to *result, and sets its loss and accuracies to those
+ * of the last. */
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
     const bool local = t->mode->local;
