@@ -26,8 +26,8 @@ int train_data_slots(const Trainer *t, const Plan *plan)
     return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
-/* Bytes of one micro-batch in the loader: samples with their ids; labels, targets or boxes with
- * their weights; and the numbers of its samples in the data set. */
+/* Bytes of one micro-batch in the loader: samples with their ids; labels, boxes, or targets with
+ * weights that vary; and the numbers of its samples in the data set. */
 static size_t batch_bytes(const Trainer *t, const Plan *plan)
 {
     const Graph *g = t->graph;
@@ -60,7 +60,8 @@ static size_t chunk_bytes(const Trainer *t, const Plan *plan)
     return chunk_share_bytes(t, &t->train_set) + chunk_share_bytes(t, &t->test_set);
 }
 
-/* Bytes that the loader's threads need to resize pictures; 0 if pictures are not resized. */
+/* Bytes that the loader's threads need to decode, resample, crop or recolour pictures; 0 if the set
+ * needs none of this. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;

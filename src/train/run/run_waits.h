@@ -12,8 +12,8 @@ typedef struct RankTimes {
     int stage;
 } RankTimes;
 
-/* Returns the seconds of a rank's own work: forward, backward, update, data and other; without
- * waits, evaluations and saves. */
+/* Returns the seconds of a rank's own work: forward, backward, update, data (waits for the loader)
+ * and other; without waits for other ranks, evaluations and saves. */
 double rank_busy_s(const RankTimes *times);
 /* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
  * [ranks]; time: [ranks][chunks of a stage]. */
