@@ -131,9 +131,10 @@ bool comm_allgather_wait(Comm *comm, int64_t number);
  * returns true for that number. level may be read after the comm_wait that follows the last push.
  * Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
-/* True if all ranks have finished all pushes up to this number; then the leaves may be
- * overwritten. Waits a millisecond at most and may be called in a loop. Not collective, but it can
- * only succeed once every rank has begun those pushes. */
+/* True if no rank still reads this rank's leaves of the pushes up to this number; then they may be
+ * overwritten (with NCCL by work that is queued on the compute stream). Waits about a millisecond
+ * at most and may be called in a loop. Not collective; without NCCL it can only succeed once every
+ * rank has begun those pushes. */
 bool comm_push_wait(Comm *comm, int64_t number);
 /* Moves operations in flight; cheap. Not collective. */
 void comm_progress(Comm *comm);

@@ -12,9 +12,9 @@
 #include <time.h>
 
 /* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
- * waited so far, at most NAP_S; at most MPI_NAP_S if a channel uses MPI, because MPI progresses
- * only inside its calls. Every CHECK_S a rank with channels in shared memory checks that its peers
- * on the node are alive. */
+ * waited so far, at most NAP_S; at most MPI_NAP_S if a channel of any rank uses MPI, because MPI
+ * progresses only inside its calls. If ranks of its node have channels in shared memory, a rank
+ * that has waited for CHECK_S checks every CHECK_S that the ranks of the node are alive. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
@@ -90,8 +90,8 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                                              : END_ELSEWHERE;
 }
 
-/* Number of channels before channel i with the same sender and receiver; used as the tag of
- * channel i. */
+/* Number of channels before channel i with the same sender and receiver; distinguishes their MPI
+ * tags. */
 static int count_same_ends(const Channel *channel, int i)
 {
     int count = 0;

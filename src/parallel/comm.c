@@ -105,8 +105,8 @@ int comm_transport(int transport, bool one_node, bool host_memory)
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
-/* Chooses the transport for device memory: NCCL where the GPUs are joined, otherwise staging
- * through host memory. */
+/* Chooses the transport for device memory: with transport nccl, or auto where the GPUs are joined,
+ * NCCL; otherwise staging through host memory. ERR_BUG: nccl, but the GPUs are not joined. */
 static Status choose_device(Comm *comm)
 {
     bool joined = comm->world->gpus != NULL;
@@ -115,7 +115,7 @@ static Status choose_device(Comm *comm)
     return nccl && !joined ? fail(ERR_BUG, "a communicator of GPUs that were not joined") : OK;
 }
 
-/* Sets comm's table and group_width. Collective. */
+/* Sets comm's table and, for sums of host memory, its group_width. Collective. */
 static Status choose(Comm *comm)
 {
     const World *world = comm->world;

@@ -1,6 +1,7 @@
 /* comm_staged: sums of GPU memory through host memory, if NCCL cannot join the GPUs or another
  * transport is configured. Every range is copied to host memory, summed there by the transport that
- * ranks without GPUs would use, and copied back. The host waits for the copies. */
+ * ranks without GPUs would use, and copied back; of a push only the whole sum is copied back. The
+ * host waits for the copies. */
 #include "transport/comm_table.h"
 
 typedef struct Range {

@@ -1,9 +1,9 @@
 /* Channels by MPI messages, for ranks on different nodes or with grid.transport: mpi. Both ends
  * have `depth` slots. The receiver posts a receive into each slot before a message can arrive, so
  * nothing is copied. A slot of the sender is free again when MPI has finished the send and, if the
- * message needs a credit, has received it. A receiver that releases a slot sends an empty message,
- * a credit for one more message. Credits keep a sender from running further ahead than the slots of
- * both ends:
+ * message needs a credit, has received the credit. A receiver that releases a slot sends an empty
+ * message, a credit for one more message. Credits keep a sender from running further ahead than the
+ * slots of both ends:
  *
  *     sender      message k from slot k % depth; from k = depth on, a message's slot is free again
  *                 only after a credit has arrived
@@ -32,7 +32,7 @@ typedef struct MpiEnd {
     /* requests of each slot, [depth][pieces + 1]: one for each piece, then one for the credit;
      * MPI_REQUEST_NULL where nothing is in flight; owned */
     MPI_Request *request;
-    /* bytes of all slots */
+    /* bytes allocated for all slots; 64 if messages are empty */
     size_t bytes;
 } MpiEnd;
 

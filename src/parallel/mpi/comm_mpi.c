@@ -28,8 +28,9 @@
 #include <sched.h>
 #include <string.h>
 
-/* A waiting rank polls for POLL_S. Then it leaves polling to the progress thread and sleeps, at
- * most SLEEP_S at a time. */
+/* In comm_wait a rank polls for POLL_S without sleeping. Then, and in the waits for an all-gather
+ * or a push from the start, it sleeps until the progress thread has moved something, at most
+ * SLEEP_S at a time. */
 static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
 /* interval between checks that the group's ranks are alive */
 static const double CHECK_S = 0.1;
@@ -196,8 +197,8 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .number = comm->pushes});
 }
 
-/* True if all ranks of the group have begun the oldest operation that still has pieces without a
- * slot. */
+/* True if an operation still has pieces without a slot, and all ranks of the group have begun the
+ * oldest such operation. */
 static bool can_start(const Messages *m)
 {
     return m->op_first < m->op_count &&
@@ -255,7 +256,8 @@ static ProgressPoll poll(void *user)
                                               : PROGRESS_WAITING;
 }
 
-/* Sleeps until a poll of the progress thread has moved something, SLEEP_S at most. */
+/* Sleeps until a poll of the progress thread has moved something or found nothing in flight,
+ * SLEEP_S at most. Every CHECK_S it ends the job if a rank of the group has ended. */
 static void sleep_a_little(Messages *m)
 {
     progress_thread_wait(m->progress, SLEEP_S);

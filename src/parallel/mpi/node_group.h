@@ -18,7 +18,7 @@ typedef enum NodeMark {
     MARK_BEGUN,
     /* all operations up to this number are done on the rank */
     MARK_FINISHED,
-    /* all pushes up to this number are done on the rank */
+    /* the rank has added all pushes up to this number; the last one may still spread its sum */
     MARK_PUSHED,
     /* all all-gathers up to this number are done on the rank */
     MARK_GATHERED,
@@ -52,9 +52,10 @@ int node_group_width(const World *world);
  * Statuses. On an error there is nothing to release. The NodeGroup must stay at its address,
  * because marks[0] may point into it. Collective on world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
-/* Makes the shared memory of the parameters; call it after node_group_init. Collective. */
+/* Makes memory for `bytes` bytes of parameters of each rank of the group; for width 1 the caller
+ * sets params[0]. Call it after node_group_init; errors as there. Collective on the group. */
 Status node_group_params(NodeGroup *group, size_t bytes);
-/* Collective. */
+/* Collective on the group. */
 void node_group_fini(NodeGroup *group);
 /* Sets a mark of this rank. A rank that reads the mark sees what this rank wrote before. */
 void node_group_mark(NodeGroup *group, NodeMark mark, int64_t value);

@@ -1,7 +1,8 @@
-/* Moves a piece: sums it inside the group, runs the two phases on the rail, and copies the result
- * inside the group (group, rail: parallel/sums.h). A phase is one round in which all ranks exchange
- * messages, or the rounds of halving; for some pushes both, first halving. The size of a piece is
- * chosen in ../order/sum_cost.c. */
+/* Moves a piece: before collecting sums it inside the group, runs its phases on the rail, and after
+ * spreading copies the result inside the group (group, rail: parallel/sums.h). A phase is one round
+ * in which all ranks exchange messages, or the rounds of halving, or for some pushes both: halving
+ * first while collecting, last while spreading. The size of a piece is chosen in
+ * ../order/sum_cost.c. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
@@ -82,7 +83,8 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
 }
 
 /* Number of neighbouring ranks of the rail whose slices halving adds: 1 without halving, all ranks
- * for a sum. For a push it is a part of the ranks, whose sums are then exchanged all to all. */
+ * of the rail for a sum or an all-gather. For a push it is halving_group; if this is not the whole
+ * rail, the groups' sums are then exchanged all to all. */
 static int leaf_ranks(const Messages *m, const Operation *op)
 {
     if (!op->halves) return 1;
@@ -177,7 +179,8 @@ static int block_count(Block block)
     return count;
 }
 
-/* Address of a block in the arena, or NULL if the block is not contiguous there. */
+/* Address of a block in the arena or the parameters if it is one slice. NULL if it is empty or has
+ * several slices, which are not contiguous. */
 static float *block_contiguous(Block block)
 {
     Slice slice, other;
@@ -272,7 +275,8 @@ static void end_round(const Comm *comm, const Slot *slot)
 
 /* ---- phases ---- */
 
-/* Number of rounds of halving. If these rounds do not add all ranks, an all to all follows them. */
+/* Number of rounds of halving; 0 without halving. If these rounds do not add all ranks, an all to
+ * all follows them, or precedes them while spreading. */
 static int rounds_of(const Messages *m, const Operation *op)
 {
     int joined = leaf_ranks(m, op);
@@ -358,7 +362,8 @@ static bool must_wait_for_older(const Messages *m, const Slot *slot)
     return false;
 }
 
-/* Sums the collected slices; halving has already summed them round by round. */
+/* Sums the collected slices, or adds them to the partial sums of a push. The slices of a sum by
+ * halving have already been added round by round. */
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
@@ -399,7 +404,8 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* Sets slot->shard and slot->shard_end to the range of shards that overlap the slot's cut. */
+/* Sets slot->shard and slot->shard_end to the range of shards that overlap the slot's cut; all
+ * shards if pieces are slices. op: the operation, whose op->shard advances. */
 static void find_shards(Operation *op, Slot *slot)
 {
     const Cut *cut = &slot->op.cut;

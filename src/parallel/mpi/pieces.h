@@ -54,7 +54,7 @@ typedef struct Slot {
     bool last;
     /* current round of the phase; an all to all counts as one round */
     int round;
-    /* true: all messages of the phase have been received */
+    /* true: all messages of the phase have been sent and received */
     bool received;
     /* received slices, Messages.slice elements for each peer; with halving, received messages that
      * will be added, and messages that are not contiguous in the arena; owned */
@@ -62,7 +62,8 @@ typedef struct Slot {
     /* contribution of each rank of the rail to this rank's slice, in rank order; the array is
      * owned */
     const float **in;
-    /* one send and one receive per peer; owned */
+    /* requests in flight, [request_count], with room for one send and one receive per peer;
+     * owned */
     MPI_Request *request;
     int request_count;
 } Slot;
@@ -98,7 +99,7 @@ typedef struct Messages {
     int64_t begun;
     /* number of the last all-gather begun */
     int64_t gathers;
-    /* number of the last push that is done on this rank */
+    /* number of the last push that this rank has added; its sum may still be spreading */
     int64_t pushed;
     /* minimum of each mark over the group at the last poll */
     int64_t seen[MARKS];
@@ -108,7 +109,8 @@ typedef struct Messages {
     ProgressThread *progress;
 } Messages;
 
-/* Starts the next piece of the oldest operation in a slot that is idle. */
+/* Starts the next piece of the oldest operation that has pieces left, in a slot that is idle. All
+ * ranks of the group have begun that operation. */
 void piece_start(Comm *comm, Slot *slot);
 /* Advances a slot as far as its messages allow. Returns true if it advanced. */
 bool piece_advance(Comm *comm, Slot *slot);

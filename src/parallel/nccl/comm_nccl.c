@@ -1,7 +1,8 @@
 /* comm_nccl: sums between GPUs. An ordered sum cuts a range into one shard per rank: shards are
  * sent to their rank by grouped sends, added there in the tree's order, and sent back. A rank sends
  * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
- * additions is allowed, NCCL's all-reduce is used instead. A reduce-scatter has only the first
+ * additions is allowed, NCCL's all-reduce is used instead, but only for sums that all ranks get. A
+ * reduce-scatter has only the first
  * exchange, an all-gather only the second; a push has the first and adds the received shards to the
  * tree's partial sums, and the last push of a tree with PUSH_TO_ALL has both. Between many ranks
  * the exchanges of sums and all-gathers, but not of pushes, are rounds of halving (halving.h), each
@@ -37,7 +38,7 @@ typedef struct NcclState {
     size_t scratch_bytes;
     /* capacity for one slice, in floats */
     int64_t slice_elements;
-    /* an operation has been queued for which the compute stream does not wait yet */
+    /* true: an operation has been queued for which the compute stream does not wait yet */
     bool in_flight;
 } NcclState;
 
@@ -100,8 +101,8 @@ static void nccl_close(Comm *comm)
 
 /* ---- pieces ---- */
 
-/* The data that an operation moves: a range of the arena or the parameters, and its cut into
- * shards. */
+/* The data that an operation moves: a range of the arena or the parameters, which base points to
+ * (plus a shift), and its cut into shards. */
 typedef struct Range {
     float *base;
     Cut cut;
@@ -400,8 +401,9 @@ static void nccl_wait(Comm *comm)
     state->in_flight = false;
 }
 
-/* A send is complete when its peer has the data. Therefore an operation that is complete on this
- * rank is complete on all ranks. */
+/* A send is complete when its peer has the data. Therefore work that is queued on the compute
+ * stream after this call may overwrite the leaves or the parameters that this rank has sent, and
+ * read the parameters that it has received. */
 static bool nccl_collective_wait(Comm *comm, int64_t number)
 {
     (void)number;

@@ -159,8 +159,9 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
     add_parts(ex, p, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
-/* Advances *p to the next piece: several runs if a slice fits into part_bytes, otherwise part_bytes
- * bytes of each slice of one run. Returns false after the last piece. */
+/* Advances *p to the next piece: as many runs as fit if the largest slice of a run fits into
+ * part_bytes, otherwise up to part_bytes bytes of each slice of one run. Returns false after the
+ * last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
     size_t most = slices_run(p->s, p->block.size, 0);

@@ -1,6 +1,6 @@
 /* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
  * communicators. Rank 0 broadcasts the id of the communicator of all ranks. Those of the grid's
- * replicas, stages and tensor-parallel groups are split from it. Refuses GPUs of several models if
+ * dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if
  * results must be the same on any grid, and transport nccl if ranks share a GPU, except in tests
  * (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* time within which all ranks must have joined */
+/* longest wait for each communicator that is made */
 static const double INIT_LIMIT_S = 120;
 /* Environment variable for tests; "1": NCCL joins ranks of one node even if they share a GPU. */
 static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
@@ -123,7 +123,8 @@ typedef struct Verdict {
     bool as_hosts;
 } Verdict;
 
-/* Decides whether NCCL joins the GPUs. Returns the same on every rank. */
+/* Decides whether NCCL joins the GPUs. ERR_CONFIG: the GPUs are of several models, which must not
+ * be (check_models), or transport is nccl and ranks share a GPU. Decides the same on every rank. */
 static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;

@@ -1,5 +1,6 @@
 /* NCCL, the GPUs that it joins, and the thread that watches them. The library is loaded when the
- * first communicator is made: linking it would slow down the start of runs that never use it. */
+ * first communicator is made or comm_versions is called: linking it would slow down the start of
+ * runs that never use it. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
@@ -62,6 +63,7 @@ _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const ch
  * compute stream for tensor-parallel groups, whose results the next layer needs at once, and a
  * separate stream otherwise. */
 typedef struct Gpus {
+    /* owned */
     ncclComm_t comm;
     /* borrowed */
     Backend *backend;
@@ -72,11 +74,11 @@ typedef struct Gpus {
     /* true: sums may be added in any order; false: in the order of the tree */
     bool any_order;
     /* shared by all Gpus of a Grid, and owned by grid->gpus[0], which joins all ranks; NULL before
-     * it is made */
+     * it is made and while the Grid's Gpus are released */
     NcclWatch *watch;
 } Gpus;
-/* Waits until a call is complete, and ends the job if it failed. A call on a communicator must be
- * complete before the next call begins. */
+/* Waits until the call that returned `result` is complete, and ends the job if it failed. call: its
+ * name, for messages. A call on a communicator must be complete before the next call begins. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
 /* Checks the result of a call inside a group, which NCCL only records. */
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);

@@ -1,7 +1,7 @@
 /* The cut of a range among ranks: bounds of the parts, and the longest part. */
 #include "cut.h"
 
-/* slices begin at multiples of 16 floats, which are 64 bytes, a cache line */
+/* slices but the first begin at multiples of 16 floats, which are 64 bytes, a cache line */
 enum { SLICE_ALIGN = 16 };
 
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)

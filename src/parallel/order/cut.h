@@ -4,9 +4,10 @@
 
 #include "parallel/order.h"
 
-/* First element of slice `part` (0..parts) of [offset, offset + count) when it is cut into `parts`
- * even slices. Slices begin on multiples of 16 floats (64 bytes) of the arena; slices of small
- * ranges may be empty. */
+/* First element of slice `part` of [offset, offset + count) when it is cut into `parts` even
+ * slices; part == parts: the end of the range. All slices but the first, which begins at offset,
+ * begin on multiples of 16 floats (64 bytes) of the arena or, if they are empty, at the range's
+ * end. */
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 
 /* A range of an arena and its cut among ranks: at given bounds, which may begin before the range
@@ -19,10 +20,12 @@ typedef struct Cut {
 } Cut;
 /* The cut of the whole range that the bounds cover. */
 Cut cut_at(const Bounds *bounds);
-/* First element of part `part` (0..parts) of the range; part == parts: the end of the range. */
+/* First element of part `part` of the range; part == parts: the end of the range. With given
+ * bounds, parts is the number of ranks, and the result is the shard's first element, moved into the
+ * range if it is outside. */
 int64_t cut_bound(const Cut *cut, int parts, int part);
-/* Elements of the longest part. With given bounds: elements of the longest shard, even if it is
- * outside the range. */
+/* Elements of the longest of the parts. With given bounds: elements of the longest shard, even if
+ * it is outside the range. */
 int64_t cut_longest(const Cut *cut, int parts);
 
 #endif

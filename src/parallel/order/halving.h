@@ -19,8 +19,8 @@
  * would. With a power of two of ranks, each rank sends one message per round, and all ranks send
  * the same number of bytes; with other numbers of ranks some ranks receive, and send back, up to
  * half more than the mean, and others less. If a block of b ranks is joined with a whole block of
- * 2^q ranks, each of the b ranks sends 2^q / b messages. For example, with 2^q + 1 ranks the last
- * rank sends 2^q messages, and every other rank at most q + 1.
+ * 2^q ranks, each of the b ranks sends about 2^q / b messages. For example, with 2^q + 1 ranks the
+ * last rank sends 2^q messages, and every other rank at most q + 1.
  *
  * Slices are stored in the order of their numbers with reversed bits; in this order the slices of
  * each message are adjacent. Private to the transports. */
@@ -83,9 +83,9 @@ int halving_most_sent(int ranks, bool collect, bool spread);
 int halving_most_sends(int ranks);
 /* Sum of halving_sends over all ranks. O(log ranks). */
 int64_t halving_all_sends(int ranks);
-/* Removes the next contiguous slices, *first to *last, from the front of a message. In an even cut
- * all remaining slices are contiguous; otherwise removes one slice. Returns false if no slice is
- * left. */
+/* Removes slices that are adjacent in the arena from the front of a message: all that are left in
+ * an even cut (even = true), otherwise one. *first, *last: numbers of the first and of the last
+ * slice removed. Returns false if no slice is left. */
 static inline bool halving_next(const Halving *h, HalvingMessage *left, bool even, int *first,
                                 int *last)
 {

@@ -1,7 +1,7 @@
 /* Sums a range in blocks that fit into the first-level cache. Partial sums are on a stack as in
  * tree.c, one block per level. For two ranks, the most common case, loops without the stack need
- * less memory bandwidth. All loops are compiled for two vector widths, of which one is chosen for
- * the CPU at run time: both add the same numbers in the same order. */
+ * less memory bandwidth. On x86-64 all loops are compiled for two vector widths, and one is chosen
+ * for the CPU at run time; both add the same numbers in the same order. */
 #include "tree_sum.h"
 #include "cut.h"
 
@@ -14,7 +14,7 @@ enum { BLOCK = 512, LEVELS = 32 };
 /* a push with fewer elements is added by one thread */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
-/* Inlined into one function per vector width, so that it is compiled for that width. */
+/* A function that is inlined into its caller for each vector width, and compiled for that width. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* Adds a and b into `to`, which may equal a. */
@@ -38,9 +38,9 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* Adds leaves `first` .. first + ins - 1 to the partial sums of one block. part[k] points to the
- * partial sum on level k of the stack: a leaf, a partial sum kept in an arena, or sum[k], where new
- * sums are written. */
+/* Adds leaves `first` .. first + ins - 1 to the partial sums of one block of n elements. The block
+ * of leaf first + i is at in[i] + at. part[k] points to level k of the stack: into a leaf, into a
+ * partial sum in an arena, or to sum[k], which gets new sums. */
 INLINE void grow(const float **part, float (*sum)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {
@@ -92,6 +92,7 @@ INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
     const float *part[LEVELS];
     int before = tree_depth_at(p->first, p->leaves);
     int after = tree_depth_at(p->first + p->ins, p->leaves);
+    /* the push has the last leaf, and the whole sum goes to `out` instead of level[0] */
     bool whole = p->outs > 0 && p->first + p->ins == p->leaves;
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;

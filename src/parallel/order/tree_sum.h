@@ -10,8 +10,8 @@
  * may also be an array of `in`; apart from that the arrays must not overlap. */
 void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n);
 
-/* A push of the leaves in[0..ins), numbered first .. first + ins - 1, to a tree of `leaves`
- * leaves. */
+/* A push: adds the next `ins` leaves, numbered first .. first + ins - 1, to a tree of `leaves`
+ * leaves. Pushes in ascending order sum a tree; `level` keeps the partial sums between them. */
 typedef struct TreePush {
     /* the tree's partial sums: level[k] is arena k of tree_step (parallel/order.h); after the last
      * leaf, level[0] has the whole sum if outs is 0 */
@@ -23,15 +23,15 @@ typedef struct TreePush {
     /* first element of the leaf in each array of `in` */
     int64_t in_at;
     int ins, first, leaves;
-    /* arrays that get the whole sum after the last leaf, [outs], from element in_at on. They may
-     * also be arrays of `in`. */
+    /* arrays, [outs], that get the whole sum from element in_at on once the last leaf is added;
+     * they may be arrays of `in` */
     float *const *out;
     int outs;
 } TreePush;
-/* Adds the leaves of a push. n: elements of each leaf. */
+/* Adds the leaves of a push. n: elements of each leaf; threads: the most threads that add. */
 void tree_push(const TreePush *push, int64_t n, int threads);
-/* Number of partial sums, level[0] and on, that are in use before leaf number `leaf` is added; 1
- * after the last leaf. */
+/* Number of partial sums (level[0], level[1], ...) that are in use before leaf number `leaf` is
+ * added; leaf == leaves: after the last leaf, where it is 1. */
 int tree_depth_at(int leaf, int leaves);
 
 #endif

@@ -1,6 +1,7 @@
 /* comm_shm: ordered sums between the ranks of one node. Every rank's arena is in memory that all
  * ranks map, so a sum needs no messages: once all ranks have posted a range, its elements are read
- * from all arenas and the sum is written to all arenas. Each byte is read and written once.
+ * from all arenas and the sum is written to all arenas (in a reduce-scatter, to its owner's). Each
+ * byte is read and written once.
  *
  * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). A ticket is due
  * once all ranks have posted its range. In comm_progress, between layers, a rank does the due
@@ -91,8 +92,8 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 }
 
 /* Returns the first rank that has not begun all-gather `number`, or -1. After the call this rank
- * sees what each rank with a lower number than the returned one had written when it began the
- * all-gather. */
+ * sees what each rank with a lower number than the returned one (all ranks if -1) had written when
+ * it began the all-gather. */
 static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

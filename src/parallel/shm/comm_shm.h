@@ -10,9 +10,9 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* One rank's counters, in shared memory after its arena, each on a separate cache line. They only
- * grow, and wrap around. All ranks begin all operations in the same order, so these counts show how
- * far each operation has progressed. */
+/* One rank's counters, in shared memory after its arena, each on a separate cache line. All but
+ * sleepers only grow, and wrap around. All ranks begin all operations in the same order, so these
+ * counts show how far each operation has progressed. */
 typedef struct Control {
     /* sums that this rank has begun */
     alignas(64) _Atomic uint32_t posted;
@@ -79,20 +79,23 @@ static inline bool before(uint32_t a, uint32_t b)
 static const double SHM_SLEEP_S = 0.1;
 /* Longest sleep in comm_allgather_wait and comm_push_wait. */
 static const double SHM_SHORT_SLEEP_S = 1e-3;
-/* Waits until *word, a counter of `control`, is no longer `seen`, for about sleep_s at most. Ends
- * the job if a peer's process has ended. */
+/* Waits until *word, a counter of `control`, is no longer `seen`, for about sleep_s at most. If
+ * this time has passed, checks (at most every SHM_SLEEP_S) whether a peer's process has ended, and
+ * then ends the job. */
 void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
                   double sleep_s);
 
 void shm_sum_begin(Comm *comm, int64_t offset, int64_t count);
 void shm_reduce_begin(Comm *comm, const Bounds *bounds);
-/* Does the tickets of this rank's shard that are due. Returns true if no sum is in flight. */
+/* Does the tickets of this rank's shard that are due. Returns true if all sums that this rank has
+ * begun are done on all shards. */
 bool shm_sums_progress(Comm *comm);
 /* Does tickets of all shards until no sum is in flight. */
 void shm_sums_wait(Comm *comm);
 
 void shm_push_begin(Comm *comm, const CommPush *push);
-/* Adds the pushes that all ranks have begun. Returns true if no rank has a push in flight. */
+/* Adds the pushes that all ranks have begun. Returns true if all ranks have added every push that
+ * this rank has begun. */
 bool shm_pushes_progress(Comm *comm);
 bool shm_push_wait(Comm *comm, int64_t number);
 

@@ -156,8 +156,8 @@ static double node_bytes(const ShmSegments *shared, const World *world)
     return local > world->size ? sum / world->size * local : sum;
 }
 
-/* Makes this rank's segment and maps those of all ranks. The caller has set shared->bytes, and
- * closes *fd afterwards, also on error. */
+/* Makes this rank's segment and maps those of all ranks. The caller has set shared->bytes and *fd
+ * to -1; afterwards it closes *fd unless it is still -1, also on error. */
 static Status make_and_map(ShmSegments *shared, const World *world, const char *what, int *fd)
 {
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));

@@ -11,7 +11,7 @@
 #include "futex.h"
 #include "../order/tree_sum.h"
 
-/* elements of a ticket: 256 KiB of each arena */
+/* elements of a ticket, 256 KiB of each arena; a shard's last tickets may have fewer or none */
 enum { TICKET = 1 << 16 };
 /* fewer tickets than this are done by one thread */
 enum { PARALLEL_TICKETS = 4 };
@@ -114,7 +114,8 @@ static void do_due_tickets(Comm *comm, int first, int shards)
 }
 
 /* Returns the first rank whose shard is not finished for all sums that this rank has begun, or -1.
- * After the call this rank sees the sums of all shards with lower numbers than the returned one. */
+ * After the call this rank sees the sums of all shards with lower numbers than the returned one
+ * (all shards if -1). */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

@@ -8,8 +8,9 @@
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
 
-/* Functions of a transport. Each function acts on the next message in order; channels.h describes
- * the functions. slot and message return NULL while the caller has to wait. */
+/* Functions of a transport. slot, send, message and release act on the next message in order, as
+ * channels.h says of channel_slot and so on; slot and message return NULL while the caller has to
+ * wait. */
 typedef struct ChannelTable {
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);
@@ -17,7 +18,8 @@ typedef struct ChannelTable {
     void (*release)(Channel *channel);
     /* NULL: the transport needs no calls to make progress */
     void (*progress)(Channel *channel);
-    /* called when no message is in flight */
+    /* Releases impl, and slots unless they are in shared memory; called when no message is in
+     * flight. */
     void (*close)(Channel *channel);
 } ChannelTable;
 
@@ -28,7 +30,8 @@ struct Channel {
     ChannelEnd end;
     /* index of the next message's slot */
     int at;
-    /* spec.depth slots of spec.bytes each; NULL if this rank is not an end of the channel */
+    /* spec.depth slots of spec.bytes each, in memory of the transport; NULL if this rank is not an
+     * end of the channel */
     char *slots;
     /* messages that this rank has sent or released so far; wraps */
     uint32_t passed;

@@ -10,7 +10,8 @@
 struct CommTable {
     /* returned by comm_name */
     const char *name;
-    /* Sets comm->arena and comm->impl. Collective. */
+    /* Sets comm->arena, and comm->impl if the transport has a state. On error it releases what it
+     * made, and close is not called. Collective. */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);

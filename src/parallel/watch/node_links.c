@@ -25,7 +25,7 @@ static const double END_S = 1;
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
 /* The beginning of every datagram. NEWS_STATES is followed by `count` RankStates. */
 typedef struct News {
-    /* number of this job; datagrams with another token are ignored */
+    /* the same in all datagrams of this run; datagrams with another token are ignored */
     uint64_t token;
     /* kind: a NewsKind; node: number of the sender's node; code: exit code, with NEWS_END */
     int32_t kind, node, count, code;

@@ -28,13 +28,14 @@ enum { LINK_ADDRESSES = 8 };
 #define LOOK_S 0.5
 
 typedef struct NodeLinks {
-    /* UDP socket; -1: this rank does not send or receive */
+    /* UDP socket; -1: this rank does not send or receive datagrams */
     int socket;
     /* number of this node, and number of nodes */
     int node, nodes;
     /* identifies this run's datagrams */
     uint64_t token;
-    /* addresses of the first node's watchdog, tried in turn until it answers */
+    /* addresses of the first node's watchdog without loopback, [first_count], tried in turn until
+     * it answers */
     struct sockaddr_storage first[LINK_ADDRESSES];
     /* bytes of each address */
     socklen_t length;
@@ -43,7 +44,7 @@ typedef struct NodeLinks {
     /* time of the last datagram sent, by clock_s */
     double sent_s;
     /* links to other nodes, [nodes]: on the first node link[i] is node i, i > 0; on other nodes
-     * only link[0], the first node, is used; owned */
+     * only link[0], the first node, is used; owned; NULL with one node */
     NodeLink *link;
     /* exit code with which another node's watchdog ends the job; 0: none */
     int end_code;
@@ -57,12 +58,13 @@ double node_links_phase_s(int node, int nodes);
 /* Seconds between two reads of the first node's watchdog. */
 double node_links_pause_s(int nodes);
 
-/* Opens a socket on the rank that sends for its node (speaks); other ranks have none. Collective on
- * world. */
+/* Opens a socket on rank 0, and on each other node on the rank that sends for it (speaks = true).
+ * Other ranks have none; no rank has one if there is one node, or if the first node has no usable
+ * address. node, nodes: number of this rank's node, and number of nodes. Collective on world. */
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes);
 void node_links_fini(NodeLinks *links);
-/* Sends the state of this node's ranks, once per period; does nothing on the first node. now_s: by
- * clock_s. */
+/* Sends the states of this node's ranks (`count` of them, cut to the 65,000 bytes of a datagram)
+ * to the first node, once per period; does nothing on the first node. now_s: by clock_s. */
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count);
 /* Reads all datagrams that have arrived; on the first node, stores the states of other nodes' ranks
  * in all[rank], [ranks]. */

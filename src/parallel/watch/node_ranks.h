@@ -35,11 +35,13 @@ typedef struct NodeRanks {
  * watch this rank only. node_ranks_init and node_ranks_fini are collective on world. */
 bool node_ranks_init(NodeRanks *node, const World *world, int color);
 void node_ranks_fini(NodeRanks *node);
-/* Index of the rank that watches the node: the first that is neither stopped nor dead. */
+/* Index of the rank that watches the node: the first rank that is neither stopped nor dead. Ranks
+ * after this one are not considered, because this rank is running. */
 int node_ranks_first(const NodeRanks *node);
 /* Fills state and times. now_s: by clock_s. */
 void node_ranks_look(NodeRanks *node, double now_s);
-/* Writes the last marks of all ranks to path. ERR_IO. */
+/* Writes the last marks of all ranks of the node to the file `path`, which it overwrites.
+ * ERR_IO. */
 Status node_ranks_write(const NodeRanks *node, const char *path);
 
 #endif

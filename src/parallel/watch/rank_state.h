@@ -12,13 +12,14 @@ typedef struct RankState {
     char process_state;
     /* stepping: the rank is in a step; serves: the rank is a server */
     bool stepping, serves;
-    /* seconds since the rank's current step began; 0 outside a step */
+    /* seconds since the rank's current step began, or since NodeRanks.awake_s if that is later; 0
+     * outside a step */
     double late_s;
-    /* seconds since the newest mark */
+    /* seconds since the newest mark, or since NodeRanks.awake_s if that is later */
     double still_s;
     /* seconds of a usual step; 0: unknown */
     double usual_s;
-    /* bytes of the process's memory that are swapped out */
+    /* bytes of the process's memory that are swapped out; no code sets it yet: always 0 */
     double swapped_bytes;
     /* the rank's last mark */
     BeatMark newest;

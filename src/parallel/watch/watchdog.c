@@ -54,7 +54,7 @@ struct Watchdog {
     int64_t late_step;
     /* time of the next report of late_step, and seconds from that report to the following one */
     double next_report_s, pause_s;
-    /* true for nodes that have been reported as silent, [nodes]; owned */
+    /* true for nodes that are silent and have been reported, [nodes]; owned */
     bool *silence_reported;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -148,7 +148,7 @@ static void write_dump(const Watchdog *w)
     pthread_mutex_unlock(&dump.lock);
 }
 
-/* Writes the last marks, and makes the abort kill this node's other ranks. */
+/* Writes the last marks. Makes world_abort kill this node's other ranks if MPI_Abort hangs. */
 static void prepare_end(Watchdog *w)
 {
     write_dump(w);
@@ -166,8 +166,9 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
-/* Ends this process after another node's watchdog has announced the end of the job and its exit
- * code. The other watchdog prints the reason. */
+/* Ends this process and the job after another node's watchdog has announced the end of the job and
+ * its exit code; the first node passes the announcement on to all nodes. The watchdog that found
+ * the reason prints it. */
 static _Noreturn void end_with_others(Watchdog *w)
 {
     int code = w->links.end_code;
@@ -384,8 +385,8 @@ static void start(Watchdog *w)
 
 /* ---- set-up ---- */
 
-/* Numbers the nodes by their first ranks. job: the number in the job of each rank, which differs
- * from the rank with grid.rank_map. Returns the number of nodes. */
+/* Sets node_of: numbers the nodes in the order of their first ranks. job: the number in the job of
+ * each rank, which differs from the rank with grid.rank_map. Returns the number of nodes. */
 static int count_nodes(Watchdog *w, const int *job)
 {
     int *first = world_nodes(w->world), nodes = 0;

@@ -1,6 +1,6 @@
 /* Ends a job that cannot go on: writes the exit code to shared memory, where peers read it, and
- * calls MPI_Abort. If MPI_Abort hangs, as it does when a host is dead, ends the processes
- * itself. */
+ * calls MPI_Abort. If MPI_Abort hangs, as it does when a host is dead, kills the processes that
+ * world_abort_also_kill has named, and exits. */
 #include "abort.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* time after which this process exits if MPI_Abort has not ended it */
+/* seconds after which this process exits if MPI_Abort has not ended it */
 enum { ABORT_LIMIT_S = 5 };
 
 /* linked list of exit notices; borrowed; protected by the lock */

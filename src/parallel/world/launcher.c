@@ -75,7 +75,7 @@ void launcher_tune_mpi(const Launcher *launcher)
     /* A waiting rank that polls without a pause would slow down the loader threads of its
      * neighbours. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* With one TCP connection between two nodes, the short messages that begin and end a transfer
+    /* With one TCP connection between two ranks, the short messages that begin and end a transfer
      * wait behind the bytes of other transfers. */
     setenv("OMPI_MCA_btl_tcp_links", "2", 0);
     if (launcher->size == 0 || launcher->local_size != launcher->size) return;

@@ -17,9 +17,9 @@ typedef struct Launcher {
 /* Reads the environment. name points to a constant. */
 Launcher launcher_find(void);
 /* Sets variables of Open MPI that the user has not set, before MPI_Init. Waiting ranks then yield
- * their core, and two ranks have two TCP connections. If all ranks share a node, only transports
- * inside a node are enabled: MPI_Init otherwise probes every network library and takes 240 ms
- * instead of 30 ms (measured). */
+ * their core, and TCP joins two ranks by two connections. Does nothing with another MPI. If all
+ * ranks share a node, only transports inside a node are enabled: MPI_Init otherwise probes every
+ * network library and takes 240 ms instead of 30 ms (measured). */
 void launcher_tune_mpi(const Launcher *launcher);
 
 #endif

@@ -73,7 +73,9 @@ void mpi_await(MPI_Request *request)
 }
 
 struct WorldSwap {
+    /* borrowed */
     const World *world;
+    /* true: the rank sleeps between polls while it waits */
     bool sleeps;
     /* requests of one send and one receive per rank, [2 * size]; owned */
     MPI_Request *request;
@@ -145,7 +147,10 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
  * it. A rank may begin the next swap while another rank still probes for messages of this swap, so
  * consecutive swaps use different tags. */
 struct WorldSparse {
+    /* borrowed */
     const World *world;
+    /* sleeps: the rank sleeps between polls while it waits; begun: a swap is begun and not waited
+     * for */
     bool sleeps, begun;
     /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
     MPI_Comm comm;

@@ -27,9 +27,9 @@ static int node_at(const Members *m, int at)
     return m->node[m->rank[at]];
 }
 
-/* Returns the index at which the members after `root` are cut into two parts; the first member of
- * each part is a child of root. The members on any node other than root's stay in one part, so that
- * the bytes enter each node once. */
+/* Returns the index at which the members root + 1 .. end - 1 are cut into two parts; the first
+ * member of each part is a child of root. Returns `end` if they are one part. The members on any
+ * node other than root's stay in one part, so that the bytes enter each node once. */
 static int cut(const Members *m, int root, int end)
 {
     int first = root + 1, middle = first + (end - first + 1) / 2;
@@ -64,7 +64,7 @@ MulticastPlace multicast_place(const int *member, int count, const int *node, in
 
 /* ---- bytes ---- */
 
-/* Size of a piece: 4 MB with two levels, where few messages are best; 80 KB for 16,384 ranks, so
+/* Size of a piece: 4 MiB with two levels, where few messages are best; 84 KiB for 16,384 ranks, so
  * that all levels of the tree soon have pieces of a tensor of a few MB. */
 static size_t piece_bytes(const Multicast *m)
 {

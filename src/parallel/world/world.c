@@ -238,8 +238,8 @@ int world_least(const World *world, int mine)
     return least;
 }
 
-/* Sums integers or doubles, 8 bytes each, in place. Calls MPI_Allreduce and not MPI_Iallreduce,
- * which may add doubles in another order and so change results. */
+/* Sums integers or doubles, 8 bytes each, in place. MPI chooses the order of additions, which
+ * cannot change the results (world_add, world_merge). */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
