@@ -4,8 +4,8 @@
  * running is collective over the ranks of the grid. A rank's stage has one or more chunks of the
  * model. A chunk has up to three passes (forward, backward, and a separate weight-gradient pass if
  * the schedule splits backward), each a list of actions on nodes. Tensors that a later pass reads
- * are in a slot, one slot for each micro-batch in flight; all other tensors are in scratch memory
- * that all chunks share. */
+ * are in a slot, one slot for each micro-batch in flight; all other tensors are in free parts of
+ * the slot or in scratch memory that all chunks share. */
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 

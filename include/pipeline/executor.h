@@ -101,8 +101,8 @@ typedef struct StepFault {
     /* node whose output is bad or, in backward, whose input has a bad gradient; -1: no bad value
      * was found */
     int node;
-    /* index of the node's parameter whose gradient is bad; -1: the bad value is an output or an
-     * input's gradient */
+    /* number in the graph of the node's parameter whose gradient is bad; -1: the bad value is an
+     * output or an input's gradient */
     int param;
     /* true: the fault is in backward */
     bool backward;

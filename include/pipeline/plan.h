@@ -42,9 +42,9 @@ typedef enum ActionKind {
      * soon, and waits until those of use `index`, which the next actions read, have been
      * gathered */
     ACTION_GATHER,
-    /* adds this micro-batch's gradients of bucket `index` to the partial sums; after the last
-     * micro-batch the sum over the replicas begins. With sharded gradients, begins a push for each
-     * micro-batch instead. */
+    /* adds this micro-batch's gradients of bucket `index` to the partial sums. After the last
+     * micro-batch the sum over the replicas begins or, if a replica has several runs of
+     * micro-batches (Deal) or gradients are sharded, after the last one of each run a push. */
     ACTION_BUCKET,
 } ActionKind;
 typedef struct Action {
@@ -297,8 +297,8 @@ typedef struct Plan {
     /* how the gradients of micro-batches are added: DEAL_TURNS if they are sharded, and DEAL_BLOCKS
      * with one replica */
     Deal deal;
-    /* true for a parameter to which a parameter of another stage is tied; bool[param_count],
-     * owned */
+    /* true for those parameters tied to no other that are on another stage or to which a parameter
+     * of another stage is tied; bool[param_count], owned */
     bool *tied_across;
     /* For each parameter, the bounds of the replicas' shards of the bucket that has its value,
      * borrowed from its ChunkPlan. NULL: the parameter is on another stage or frozen, or nothing is

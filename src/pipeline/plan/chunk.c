@@ -1,7 +1,8 @@
 /* Turns a chunk of a planned graph into the action lists of its passes. Each tensor becomes a
- * storage; aliases and in-place operations share a storage. The planner uses only the chunk's nodes
- * and the outputs that cross its boundaries, so operations compute the same values for every cut of
- * the graph. Every planned graph can be run, so no graph is refused here. */
+ * storage; aliases and in-place operations share a storage. The lists run only the chunk's nodes,
+ * and outputs of other chunks arrive in messages or are read in the previous chunk's slot, so
+ * operations compute the same values for every cut of the graph. Every planned graph can be run, so
+ * no graph is refused here. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ bool planner_owns(const Planner *p, int node)
 
 /* ---- forward ---- */
 
-/* Creates the storages that a run's forward writes; the caller has set run->x. */
+/* Creates the storages that a run's forward writes; inplace = true: the output is written over
+ * input 0. The caller has set run->x. */
 static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 {
     const Op *op = p->graph->node[run->node].op;
@@ -235,7 +237,8 @@ static void plan_weight(Planner *p, int i)
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
 }
 
-/* Plans the recomputation of a block before the backward of the block's last node i. */
+/* If node i is the last one of a recomputed block: plans the recomputation, which runs before the
+ * backward of i. */
 static void begin_block(Planner *p, int i)
 {
     const int *block = p->block;

@@ -1,6 +1,6 @@
 /* State of the planner while it turns one chunk of a graph into a ChunkPlan. Each tensor becomes a
- * storage that is alive from a first to a last tick. A tick is the time of one action; ticks are
- * counted through all passes of the chunk. */
+ * storage that is alive from a first to a last tick. A tick is the time of one action or of the
+ * messages at one end of a pass; ticks are counted through all passes of the chunk. */
 #ifndef WEFT_PIPELINE_CHUNK_H
 #define WEFT_PIPELINE_CHUNK_H
 
@@ -28,9 +28,9 @@ typedef struct Storage {
     bool must_stay;
     /* last node whose forward reads it, or NO_NODE */
     int reader;
-    /* first node whose backward reads it, or INT_MAX */
+    /* lowest node whose backward reads it, which is the last to do so in time; or INT_MAX */
     int back_first;
-    /* last node that has it as an input, in the run that the node's backward uses; or NO_NODE */
+    /* highest node that has it as an input, in the run that the node's backward uses; or NO_NODE */
     int input_last;
     /* place (pipeline.h, OFFSET_*); set by storages_lay */
     int64_t offset;
@@ -81,7 +81,7 @@ typedef struct Planner {
     int (*previous_reader)[SPEC_INPUTS];
     /* buckets in the order in which backward opens them; owned */
     Opening *opening;
-    /* current tick, and the tick at which each pass ends */
+    /* current tick, and the first tick after each pass */
     int tick, boundary[PASSES];
     /* pass whose actions are being listed */
     Pass pass;
@@ -134,8 +134,9 @@ void inplace_record_output(Planner *p, int node, int storage, const int *last);
 /* Call it before node i's forward is planned. Protects the tensors from outside of i's block that i
  * reads, because the block reads them again in its second run. */
 void inplace_keep_block_inputs(Planner *p, int i);
-/* True if a run may write its output over its first input: no later node reads that storage, and it
- * is not the input data, which the loader owns. */
+/* True if a run may write its output over its first input: the operation can do so, both have the
+ * same size, and nothing reads the input later. False for the input data, which the loader owns,
+ * and for a storage in the previous chunk's slot. */
 bool inplace_allowed(const Planner *p, const RunStorage *run);
 /* Call it after the run's output has got a storage. Records which tensors the run's backward will
  * read. */

@@ -3,7 +3,7 @@
  * actions that read the same buckets; an ACTION_GATHER in the pass's list marks its beginning. At
  * each use, the buckets that it reads and the next few are in memory together, so their places do
  * not overlap. A bucket stays until another bucket needs its place, so the last buckets of a
- * forward pass are still in memory when backward begins. Backward reads weights only for the
+ * forward pass are often still in memory when backward begins. Backward reads weights only for the
  * gradients of inputs, so it gathers no bucket for a layer whose inputs need no gradient, such as
  * an embedding. */
 #include "plan.h"
@@ -323,7 +323,7 @@ static void place_weights(Plan *plan)
     }
 }
 
-/* Counts the gatherings of a step. */
+/* Counts the gatherings of a step, before which no bucket is in memory. */
 static void count_step(Plan *plan)
 {
     Window w;

@@ -1,12 +1,13 @@
 /* Chooses where a node's backward writes the gradients of its inputs: to separate memory, over dy,
- * over x, or added to the gradient that other readers of the input have already contributed to. The
- * first contribution to a node's gradient becomes its storage; later ones are added in the order of
- * the list of actions. */
+ * over x, or added to the gradient that other readers of the input have already contributed to. If
+ * a gradient equals dy (dx_alias), nothing is written, and both share memory where that is safe.
+ * The first contribution to a node's gradient becomes its storage; later ones are added in the
+ * order of the list of actions. */
 #include "chunk.h"
 
-/* True if the gradient of i's input k may be written over that input. False if the input is still
- * read after i's forward: by this chunk, by the previous chunk (the input may be in its slot), or
- * by the next chunk's weight-gradient pass. */
+/* True if the gradient of i's input k may be written over that input. False if something other than
+ * i's backward reads the input after i's forward: this chunk, the previous chunk (the input may be
+ * in its slot), or the next chunk's weight-gradient pass. */
 static bool can_overwrite_x(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -77,7 +78,7 @@ static int choose_storage(Planner *p, int i, int k, bool first)
     return storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
 }
 
-/* gradients_route for one input. */
+/* gradients_route for input k. Returns to_add[k]. */
 static int route(Planner *p, int i, int k, int *keeper)
 {
     RunStorage *run = planner_back_run(p, i);

@@ -61,8 +61,8 @@ static void place_params(Plan *plan)
     plan->gradient_elements = end;
 }
 
-/* Sets plan->tied_across for each parameter that is tied to no other, if it or a parameter that is
- * tied to it is on another stage. */
+/* Sets plan->tied_across to true for those parameters tied to no other that are on another stage or
+ * to which a parameter of another stage is tied. */
 static void find_tied_across(Plan *plan)
 {
     const Graph *g = plan->graph;

@@ -22,7 +22,8 @@ static inline int64_t align_floats(int64_t n)
 
 /* chunk.c: fills a ChunkPlan in which the caller has set chunk, first, last, slots, buckets and
  * opens. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait: the
- * result of messages_may_wait. block: the result of graph_blocks, or NULL. */
+ * result of messages_may_wait. block: the result of graph_blocks, or NULL. ERR_BUG if a tensor of a
+ * message has no place. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
@@ -35,8 +36,8 @@ void boundary_gradients(Message *message, const Graph *graph, int boundary);
  * boundary reads the saved tensor of a layer before it. Owner: the caller. */
 size_t *boundary_singles(const Graph *graph);
 
-/* ring.c: plans the offsets at which backward writes gradients, and those of their sums. Call it
- * after buckets and shards have been planned. */
+/* ring.c: plans the offsets at which backward writes gradients and, if sums are pushed, those of
+ * the shards of the sums. Call it after buckets and shards have been planned. */
 void plan_micro_grads(Plan *plan);
 /* The cut of a bucket among the replicas for pushes. */
 static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
@@ -127,7 +128,7 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
 /* True if the parameter is tied to a parameter of another stage, or a parameter of another stage to
  * it. */
 bool plan_tied_across(const Plan *plan, int param);
-/* plan.c. True if the parameter shares the value of another parameter of this stage. */
+/* plan.c. True if the parameter is tied to a parameter of this stage, whose value it then uses. */
 bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: sharding for updates that need whole tensors. */

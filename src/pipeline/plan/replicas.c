@@ -1,5 +1,5 @@
 /* Plans the sums over a stage's replicas within a micro-batch, for statistics of synced layers.
- * Sums move up a binary tree of the replicas and back down; run/replica_sum.c makes them. */
+ * Sums move up a binomial tree of the replicas and back down; run/replica_sum.c makes them. */
 #include "plan.h"
 
 ReplicaSums plan_replica_sums(const Plan *plan)

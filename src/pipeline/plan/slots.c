@@ -50,8 +50,9 @@ static void find_lives(const Plan *plan, int *first, int *last)
                 last[(k - 1) * micros + m] = last[k * micros + m];
 }
 
-/* Gives each micro-batch the lowest slot that is free from the micro-batch's first task in the
- * chunk to its last. */
+/* Gives each micro-batch, in each chunk, the lowest slot that is free when the micro-batch's first
+ * task in the chunk begins. The slot is free again after the micro-batch's last task
+ * (find_lives). */
 static void assign_slots(Plan *plan, const int *first, const int *last)
 {
     const Schedule *s = plan->schedule;

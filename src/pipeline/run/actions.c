@@ -1,5 +1,6 @@
 /* Runs a pass's actions on a micro-batch, one by one. The sum of a bucket begins while backward
- * still runs. After each action, calls the progress functions of messages and sums. */
+ * still runs. After each action except ACTION_OPEN, calls the progress functions of messages and
+ * sums. */
 #include "executor.h"
 
 static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
@@ -53,7 +54,8 @@ static double part_begin(const Executor *e)
     return e->times ? clock_s() : 0;
 }
 
-/* Adds the time of a part of the run's operation since `begin_s`. Returns the time of its end. */
+/* Adds the time of a part of the run's operation since `begin_s`. Returns the time of its end; 0 if
+ * times are not measured. */
 static double part_end(const Executor *e, const ChunkRun *chunk, const Action *a,
                        OperationPart part, double begin_s)
 {

@@ -1,5 +1,5 @@
 /* Messages between stages, through one channel for each boundary and direction (plan/links.c),
- * copies between two chunks of this stage, and sums of gradients that are tied across stages. */
+ * copies between two chunks of this stage, and sums of the gradients of tied parameters. */
 #include "boundary_links.h"
 
 /* ---- set-up ---- */

@@ -6,7 +6,7 @@
 #include "context.h"
 
 typedef struct CaptureList {
-    /* captures of a task in the order in which they run; owned */
+    /* captures in the order in which they run; owned */
     Capture *capture;
     int count;
 } CaptureList;

@@ -50,7 +50,7 @@ void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micr
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to);
 /* Returns true if action number `action` of the pass communicates with other ranks: if it begins a
- * sum, waits for a sum or a gathering, or exchanges slices. */
+ * sum or a gathering, may wait for one, exchanges slices, or sums statistics over replicas. */
 bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
                          int action);
 

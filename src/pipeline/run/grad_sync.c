@@ -3,8 +3,8 @@
  * added here. If a replica has one run, the sum over the replicas begins after its last
  * micro-batch. Otherwise each run's sum is pushed to the owners of its shards, which add it to
  * their partial sums; after the last run the whole sum is at the same place as with one run. With
- * sharded gradients (zero 2) every micro-batch is a run, backward writes to a ring of buckets, and
- * each owner keeps the sums of its shards. */
+ * sharded gradients (zero 2 and 3) every micro-batch is a run, backward writes to a ring of
+ * buckets, and each owner keeps the sums of its shards. */
 #include "grad_sync.h"
 
 /* Bytes of each arena level[k], k > 0, in which the gradients of a run are added. */

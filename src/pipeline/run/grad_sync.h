@@ -11,8 +11,8 @@ typedef struct GradSync {
     /* Arenas in which the micro-batches of a run are added, one for each level of tree_step's
      * stack, of which there are at most 32. level[0] is the Comm's arena; the others are owned. */
     float *level[33];
-    /* partial sums of this rank's shards between pushes, one arena for each level; owned, in memory
-     * of comm->partial_backend */
+    /* partial sums of this rank's shards between pushes, one arena for each of plan->push_levels,
+     * in memory of comm->partial_backend; owned; NULL if this rank has no shard */
     float *partial[33];
     /* the whole sums: in the Comm's arena, or in partial[0] if gradients are sharded; borrowed */
     float *sum;
@@ -30,8 +30,8 @@ void grad_sync_init(GradSync *sync, const Context *context);
 void grad_sync_fini(GradSync *sync);
 /* Returns the arena to which backward writes a micro-batch's gradients. */
 float *grad_arena(const GradSync *sync, int micro);
-/* Returns the address of the sum of element `at` of the gradient arena, which must be in this
- * rank's shard. */
+/* Returns the address of the sum of element `at` of the gradient arena. If gradients are sharded,
+ * the element must be in this rank's shard. */
 float *grad_sum(const GradSync *sync, int64_t at);
 /* bucket_waits: true if bucket_open may wait for other ranks. bucket_leaves: true if bucket_done
  * begins a sum over other ranks. */

@@ -61,8 +61,9 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
     return g->params + plan_local_offset(plan, plan->param_offset[param] + *first, rank);
 }
 
-/* Gathers all parameters after an update; for zero 1 and 2, where each replica stores all
- * parameters. */
+/* Gathers all parameters after an update if they are sharded but not gathered before each use: with
+ * zero 1 and 2, where each replica stores all parameters, and with zero 3 if replicas share them in
+ * memory. */
 static void gather_shards(const Context *c)
 {
     const Plan *plan = c->plan;

@@ -25,10 +25,11 @@ typedef struct ParamGather {
 /* Collective on the grid; every rank returns the same Status. */
 Status param_gather_init(ParamGather *gather, const Context *context);
 void param_gather_fini(ParamGather *gather);
-/* Returns this rank's part of a parameter, elements *first .. *first + *count - 1. */
+/* Returns the address of the part of a parameter that this rank stores, elements *first .. *first +
+ * *count - 1: the whole parameter, or its shard if it is gathered. */
 float *param_local(const ParamGather *gather, int param, int64_t *first, int64_t *count);
 /* Call it after the parameters have changed. Fetches the other replicas' shards, or drops gathered
- * buckets, and repacks weights. Collective on the replicas. */
+ * buckets, and repacks all weights that are not gathered. Collective on the replicas. */
 void params_changed(ParamGather *gather, const SlotMemory *memory);
 /* Call it at the start of a schedule's list. */
 void gather_start(ParamGather *gather, const Schedule *schedule);

@@ -7,7 +7,7 @@
 
 typedef struct ReplicaSum ReplicaSum;
 /* Opens the channels and sets context->progress.replicas. *sum is NULL if the stage has no synced
- * operation. Owner: the caller. Collective on the stage's replicas. */
+ * operation. Owner: the caller, also on an error. Collective on the stage's replicas. */
 Status replica_sum_new(ReplicaSum **sum, Context *context);
 /* Collective. */
 void replica_sum_free(ReplicaSum **sum);

@@ -21,7 +21,7 @@ struct HostExchange {
     /* true: parts are added by the binary tree; false: in the order of ranks */
     bool tree;
     /* partial sums of one piece in fp32, one for each level of the tree; level k begins at sum + k
-     * * LEVEL; owned */
+     * * LEVEL (of fp32 tensors, level 0 is in the result instead); owned */
     float *sum;
     /* packed piece of this rank's slice; owned */
     char *local;

@@ -7,7 +7,8 @@
 
 /* Exchange in host memory, with channels between every two ranks of the group. */
 typedef struct HostExchange HostExchange;
-/* Owner: the caller. Collective on world. */
+/* Opens the channels. world: the ranks of the group; borrowed. Owner: the caller, also on an error.
+ * Collective on world. */
 Status host_exchange_new(HostExchange **exchange, const Context *context, const World *world);
 /* Does nothing for NULL. Collective. */
 void host_exchange_free(HostExchange **exchange);

@@ -47,7 +47,8 @@ typedef struct SlotLinks {
 void slot_memory_init(SlotMemory *memory, const Context *context, const SlotLinks *links);
 void slot_memory_fini(SlotMemory *memory);
 /* Returns the address of a place (pipeline.h, OFFSET_*) for the micro-batch in slot; NULL for
- * OFFSET_NONE and OFFSET_INPUT. */
+ * OFFSET_NONE and OFFSET_INPUT, and from OFFSET_BEFORE on until slot_bind_before has been
+ * called. */
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
                    int64_t place);
 /* Sets the addresses of the tensors that the slot's runs read in `before`, the same micro-batch's

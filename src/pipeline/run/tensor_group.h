@@ -6,8 +6,8 @@
 #include "grad_sync.h"
 
 typedef struct TensorGroup TensorGroup;
-/* Opens the group's exchange and sets context->progress.group. *group is NULL if the group has one
- * rank. Owner: the caller. Collective on the grid. */
+/* Opens the group's exchange and, if it uses host memory, sets context->progress.group. *group is
+ * NULL if the group has one rank. Owner: the caller, also on an error. Collective on the grid. */
 Status tensor_group_new(TensorGroup **group, Context *context);
 /* Collective. */
 void tensor_group_free(TensorGroup **group);
