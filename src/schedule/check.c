@@ -16,7 +16,8 @@ enum {
     SENT_GRADIENT = 64,
     DID_BITS = 7
 };
-/* the bits that a task needs, and the bits that it sets */
+/* the bits that a task needs, as far as they are duties of its chunk (chunk_duties), and the bits
+ * that it sets */
 static const struct {
     int needs, sets;
 } rules[TASK_KINDS] = {
@@ -43,7 +44,7 @@ typedef struct Check {
     /* number of data halves done for each chunk of the stage, which is also the next micro-batch,
      * [chunks]; owned */
     int *backwards;
-    /* number of weight halves done, in the same way */
+    /* the same for weight halves, [chunks]; owned */
     int *weights;
     /* live micro-batches of each chunk of the stage, [chunks]; owned */
     int *live;

@@ -6,7 +6,7 @@
  * sent before its weight half. If a chunk's forward and both halves of its backward take one unit
  * each, messages take none, and there are 2p micro-batches or more, then a step of m micro-batches
  * on p stages takes 6m + p - 1 units, and the live micro-batches of a stage's two chunks add up to
- * 2p + 1. */
+ * 2p + 1 at most. */
 #include "private.h"
 
 /* Near the end there are pairs of backwards. In the first half of the pairs each weight half
@@ -14,7 +14,7 @@
  * time at the end. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
-    /* down: number of stages up to this one; below: number of stages after it */
+    /* down: number of stages up to and including this one; below: number of stages after it */
     int p = s->shape.stages, down = stage + 1, below = p - down;
     int m = s->shape.micros > 2 * p ? s->shape.micros : 2 * p;
     const SchedulePhase phase[] = {

@@ -1,10 +1,11 @@
 /* Makes the lists of moves (Moves) for GPUs: plays all stages as one sequence of tasks and moves.
- * The task that can begin first is played next. Every forward or backward takes one unit of time,
- * and messages take none. A message moves as soon as it has been sent and the receiver has a free
- * slot. */
+ * The task that can begin first is played next. Every forward, backward or half of a backward takes
+ * one unit of time, and messages take none. A message moves as soon as it has been sent and the
+ * receiver has a free slot. */
 #include "private.h"
 
 typedef struct Channel {
+    /* numbers of messages so far */
     int sent, moved, received;
     /* for each slot, the time at which its message moved or was received, [depth]; owned */
     double *arrival;
@@ -16,7 +17,7 @@ typedef struct Sequence {
     int depth;
     /* stage whose moves are recorded */
     int stage;
-    /* owned */
+    /* two for each boundary between chunks, as message_channel numbers them; owned */
     Channel *channel;
     /* index of each stage's next task, [stages]; owned */
     int *next;
@@ -24,6 +25,7 @@ typedef struct Sequence {
     double *clock;
     /* for each boundary, the number of earlier boundaries that messages cross; owned */
     int *number;
+    /* moves of `stage` so far; borrowed */
     Moves *moves;
     /* number of moves for which moves->move has memory */
     int capacity;

@@ -1,6 +1,7 @@
 /* Draws a simulated schedule as text: one line per stage. A task that is wide enough shows its
  * label: "F0", "B3", "W3", or with several chunks per stage "F0a", where the letter is the chunk on
- * the stage. A narrower task repeats its first letter. Dots are idle time. */
+ * the stage ("F0/30" with more than 26 chunks). A narrower task repeats its first letter. Dots are
+ * idle time. */
 #include "private.h"
 
 #include <math.h>

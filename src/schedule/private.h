@@ -62,12 +62,13 @@ void order_phases(TaskList *list, const Schedule *schedule, int stage, const Sch
  * schedule->stage_of if the file gives the stages. ERR_CONFIG: the file is invalid; the message has
  * file and line. */
 Status file_read(TaskList *list, const char *path, Schedule *schedule);
-/* Fills the lists of all stages (forward.c). */
+/* Fills the lists of all stages, list[stages], with the forward passes of an evaluation
+ * (forward.c). */
 void order_forward(TaskList *list, const Schedule *schedule);
 
 /* Checks every list separately: each task occurs once, after the tasks of the same stage that it
- * needs. live: receives, for each chunk of the model, the largest number of live micro-batches.
- * ERR_CONFIG. */
+ * needs. live: zeros, [chunks of the model]; receives each chunk's largest number of live
+ * micro-batches. ERR_CONFIG. */
 Status schedule_check(const Schedule *schedule, int *live);
 /* Returns ERR_CONFIG with a message that names the task at `index` of the stage's list and says
  * what is wrong with it. */

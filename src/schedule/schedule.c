@@ -50,8 +50,8 @@ void list_add_work(TaskList *list, const Schedule *s, TaskKind kind, int chunk, 
     if (!forward && !weight && before) list_add(list, TASK_SEND_BACKWARD, chunk, micro);
 }
 
-/* Refuses shapes whose lists would overflow an int: a list has at most 7 tasks per chunk and
- * micro-batch, and may grow to twice its length. */
+/* Refuses shapes with a number below 1, and shapes whose lists would overflow an int: a list has at
+ * most 7 tasks per chunk and micro-batch, and its memory has at most twice as many. */
 static Status shape_check(const char *name, ScheduleShape shape)
 {
     if (shape.stages < 1 || shape.chunks < 1 || shape.micros < 1)
@@ -86,7 +86,7 @@ static Schedule *schedule_empty(const char *name, ScheduleShape shape)
     return s;
 }
 
-/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: some stage does not have shape.chunks
+/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: the stages do not all have shape.chunks
  * chunks. */
 static Status set_chunks(Schedule *s)
 {

@@ -29,7 +29,8 @@ typedef struct Box {
     /* px */
     double x0, x1;
     Look look;
-    /* chunk of the stage; -1: joined boxes of several kinds */
+    /* index of the chunk on the stage; of joined boxes, that of the first; -1: joined boxes of
+     * several kinds */
     int chunk;
     /* micro-batch; -1: joined boxes */
     int micro;
@@ -115,9 +116,9 @@ static bool box_is_narrow(Box b)
     return b.x1 - b.x0 < NARROW;
 }
 
-/* Ends the current group. If the group and the last box touch and are joined boxes of the same
- * look, extends the last box by the group. If not, writes the last box, and the group becomes the
- * last box. */
+/* Ends the current group. If the group and the last box touch and are joined boxes of the same look
+ * and chunk, extends the last box by the group. If not, writes the last box, and the group becomes
+ * the last box. */
 static void group_close(Svg *s)
 {
     Box group = s->group;

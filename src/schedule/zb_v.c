@@ -3,9 +3,9 @@
  * V-ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
  * none, and there are 2p - 1 micro-batches or more, then no stage is idle between its first task
  * and its last, a step of m micro-batches on p stages takes 6m + p - 1 units, and the live
- * micro-batches of a stage's two chunks add up to 2p. They need as much memory as the p live
- * micro-batches of a stage in 1f1b, since a chunk is half of a stage. With fewer micro-batches
- * stages are idle while a micro-batch goes down and comes back. */
+ * micro-batches of a stage's two chunks add up to 2p at most. They need as much memory as the p
+ * live micro-batches of the first stage in 1f1b, since a chunk is half of a stage there. With fewer
+ * micro-batches stages are idle while a micro-batch goes down and comes back. */
 #include "private.h"
 
 /* A stage begins with forwards until the first micro-batch comes back up, then repeats one pass of
