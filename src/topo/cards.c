@@ -1,4 +1,5 @@
-/* Reads the state and the counters of network cards. Network interfaces:
+/* Reads the state and the counters of network cards. Network interfaces (physical if they have
+ * device/ or, as a bond, bonding/):
  *     /sys/class/net/NAME/  statistics/tx_bytes, speed (Mbit/s), mtu, operstate, device/numa_node
  * InfiniBand:
  *     /sys/class/infiniband/NAME/device/numa_node
@@ -19,7 +20,7 @@ typedef struct Cards {
     int count;
 } Cards;
 
-/* Returns the number at the beginning of a file in a folder; -1 if it cannot be read. */
+/* Returns the number at the beginning of a file in a folder below root; -1 if it cannot be read. */
 static double number_in(const char *root, const char *folder, const char *file)
 {
     char *path = mem_format("%s/%s", folder, file);

@@ -15,7 +15,8 @@ typedef struct RankPlace {
     cpu_set_t cpus;
 } RankPlace;
 
-/* Copies Slurm's address of this node, "s0.s4.node07", without its last component, the node. */
+/* Copies Slurm's address of this node, "s0.s4.node07", without its last component, the node, to
+ * out, which is empty. Leaves it empty if there is no such address, or if it is too long. */
 static void read_switches(char out[SWITCHES_BYTES])
 {
     const char *address = getenv("SLURM_TOPOLOGY_ADDR");
@@ -23,8 +24,8 @@ static void read_switches(char out[SWITCHES_BYTES])
     if (end && end - address < SWITCHES_BYTES) memcpy(out, address, (size_t)(end - address));
 }
 
-/* Numbers the nodes in the order of their first ranks. Ranks are on one node if their hosts have
- * the same name. */
+/* Numbers the nodes in the order of their first ranks, and sets their names and switches and each
+ * rank's node and CPUs. Ranks are on one node if their hosts have the same name. */
 static void number_nodes(Topology *t, const RankPlace *place)
 {
     char cpus[CPUS_TEXT_BYTES];
@@ -90,8 +91,8 @@ static Status add_kind(Topology *t, const World *world, int root, char *text, si
     return st;
 }
 
-/* Finds the kinds of hardware. first: the lowest rank of each node, which has described the node in
- * `text`; hash: hash of each rank's text, [ranks]. Collective. */
+/* Finds the kinds of hardware. first: the lowest rank of each node; text: description of the node
+ * on this rank, NULL on other ranks; hash: hash of each rank's text, [ranks]. Collective. */
 static Status add_kinds(Topology *t, const World *world, const int *first, const uint64_t *hash,
                         char *text, size_t bytes)
 {

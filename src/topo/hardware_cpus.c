@@ -1,6 +1,6 @@
-/* Describes CPUs, memory and caches of a node by hwloc. Two parts of hwloc are switched off: the
- * search for devices, and the component x86, which queries the processor and would move this thread
- * from CPU to CPU. */
+/* Describes CPUs, memory and caches of a node by hwloc. hwloc's search for devices stays off, as by
+ * default. Its component x86, which queries the processor and would move this thread from CPU to
+ * CPU, is switched off. */
 #include "hardware_cpus.h"
 #include "base/isolated.h"
 #include "hardware_file.h"

@@ -53,7 +53,8 @@ static cpu_set_t all_cpus(const Hardware *h)
 }
 
 /* Lists ranks of a node. cpus NULL: the ranks that may use all CPUs of the node. Otherwise: the
- * ranks that may use a CPU of the set, but not all CPUs of the node. */
+ * ranks that may use a CPU of the set, but not all CPUs of the node. After `most` ranks the list
+ * ends with "...". It is empty if the node's hardware is not described. */
 static char *list_ranks(const Topology *t, int node, const cpu_set_t *cpus, int most)
 {
     const Hardware *h = topo_hardware(t, node);

@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-/* Results of a rank: one entry for each other rank. */
+/* Results of a rank, [ranks]: one entry for each other rank, 0 for itself. */
 typedef struct LinkRow {
     double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
 
 /* Measures the pairs of a round: first each pair alone, then all at once. pair_s: approximate
- * seconds for a pair alone, and for all pairs at once. */
+ * seconds for each pair alone, and again for all pairs at once. */
 static void measure_round(const World *world, PairLink *link, int rounds, int round, double pair_s,
                           LinkRow row)
 {
@@ -42,9 +42,9 @@ static void measure_links(const World *world, PairLink *link, double pair_s, Lin
         measure_round(world, link, rounds, round, pair_s, row);
 }
 
-/* Measures slow pairs once more, one after the other, and keeps the higher rate, so that a pair is
- * reported only if it was slow twice. All ranks have the same matrices, so they find the same
- * pairs. */
+/* Measures slow pairs once more (the REPEATED_MAX slowest), one after the other, and keeps the
+ * higher rate, so that these pairs are reported only if they were slow twice. All ranks have the
+ * same matrices, so they find the same pairs. */
 static void repeat_slow(Topology *t, const World *world, PairLink *link, double pair_s)
 {
     enum { REPEATED_MAX = 64 };

@@ -54,8 +54,8 @@ typedef struct Links {
     char bus[NVML_LINKS_MAX][32];
 } Links;
 
-/* Reads the NVLinks of a GPU. NVML before version 12 does not report the type of the other end;
- * then only links to GPUs are recognised, by their address. */
+/* Reads the NVLinks of a GPU. If NVML does not report the type of a link's other end, links to
+ * switches are not recognised; links to GPUs are recognised by the address of the other end. */
 static Links read_links(const Nvml *nvml, NvmlDevice *device)
 {
     Links links = {0};

@@ -2,9 +2,9 @@
  * rates of the links finds the highest rate for which a row exists: an order of all points (a
  * Hamiltonian path or cycle) whose links are all at least so fast. ends[set] are the points at
  * which a path over all points of `set` can end; they are computed from smaller sets. A row exists
- * if the set of all points has at least one end (Held and Karp, "A dynamic programming approach to
- * sequencing problems", 1962, with sets of ends in place of lengths). Up to 20 points the result is
- * exact; above that, a heuristic finds the row. */
+ * if the set of all points has at least one end, in a ring one that is joined with point 0 (Held
+ * and Karp, "A dynamic programming approach to sequencing problems", 1962, with sets of ends in
+ * place of lengths). Up to 20 points the result is exact; above that, a heuristic finds the row. */
 #include "topo.h"
 
 #include <math.h>
@@ -148,8 +148,8 @@ static bool is_better(const Points *p, const int *row, int i, int k, const int *
 }
 
 /* Reverses the first part of the row that makes its slowest link faster. Returns false if there is
- * none. Only parts that begin or end at a slowest link are tried, so a row of n points takes a time
- * in proportion to n. */
+ * none, or if more than two links are the slowest. Only parts that begin or end at a slowest link
+ * are tried, so a call for a row of n points takes a time in proportion to n. */
 static bool reverse_one(const Points *p, int *row)
 {
     int slow[2], slow_count = 0;
@@ -225,7 +225,7 @@ static int node_row(const Topology *t, int node, int first, int *row, bool *exac
 }
 
 /* Finds a row of the nodes. from_0: it begins with node 0. The rate between two nodes is that of
- * their fastest pair of ranks. */
+ * their fastest pair of ranks. Clears *exact if the row may not be the best. */
 static void nodes_row(const Topology *t, bool from_0, bool ring, int *row, bool *exact)
 {
     int n = t->nodes;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* links and nodes with less than this fraction of the median rate are slow */
 static const double SLOW_BELOW = 0.8;
 
 void topo_fini_hardware(Topology *t)

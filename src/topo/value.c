@@ -19,7 +19,7 @@ Status value_fail(const char *path, const Node *at, const char *format, ...)
     return fail(ERR_CONFIG, "%s:%d:%d: %s", path, at->line, at->column, what);
 }
 
-/* Returns the text of a scalar, else "a list" or "a mapping". */
+/* Returns the text of a scalar ("an empty text" if it is empty), else "a list" or "a mapping". */
 static const char *shown(const Node *n)
 {
     return n->kind != NODE_SCALAR ? node_kind_name(n) : *n->text ? n->text : "an empty text";
