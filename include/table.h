@@ -248,8 +248,8 @@ typedef struct OwnerReport {
     /* rows, and bytes of rows, in the owner's memory */
     int64_t rows;
     size_t bytes;
-    /* requests: number of requests since the start; rows_requested: number of rows that they
-     * requested */
+    /* requests: number of requests of training since the start; rows_requested: number of rows that
+     * they requested */
     int64_t requests, rows_requested;
     /* on a server: seconds since its start, and seconds in which it slept */
     double up_s, slept_s;

@@ -37,7 +37,7 @@ typedef struct DensePart {
     /* piece: all pieces of all parameters, [count]; owned */
     int count;
     Piece *piece;
-    /* number of floats of each server's values and state, [owners]; owned */
+    /* number of floats of each server's values, and of its state, [owners]; owned */
     int64_t *values, *states;
     /* server: its values and state; worker: buffers for one server's values and state; owned */
     float *value, *state;
@@ -148,8 +148,8 @@ static void send_command(const Tables *t, int owner, const Command *what)
     world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* Sends a command without data. At a sync point no values change, so requests there are control
- * messages, which the recorded order leaves out. */
+/* Sends a command without data. sync_point: all workers are at a sync point, where no values
+ * change, so the request is a control message, which the recorded order leaves out. */
 static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {
     Command what = {.kind = kind};
@@ -249,7 +249,8 @@ bool tables_wait_at_sync_point(Tables *t, int64_t step, bool last)
 }
 
 /* Copies the optimizer state of a piece to the arenas or from them, one slot after the other. A
- * slot that does not have one float per element is the counter of updates. */
+ * slot that does not have one float per element is the counter of updates: it gets arenas->updates
+ * and is not copied back. */
 static void copy_state(const Piece *p, float *state, const TableDenseState *arenas, bool to_arenas)
 {
     float *at = state + p->state;

@@ -1,5 +1,5 @@
-/* Access to all rows, for checkpoints and reports: counts, collection in sorted order, storing
- * rows, sizes. */
+/* Access to all rows, for checkpoints and reports: removing, counting, collecting in sorted order
+ * and storing rows, and the owners' counts. */
 #include "tables.h"
 
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts rows into their shards, then each shard by id. */
+/* Writes the rows of a store to `entry`, sorted by (shard, id). first: index of each shard's first
+ * entry, [ROW_SHARDS + 1]. */
 static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
 {
     int64_t *next = mem_new(ROW_SHARDS * sizeof *next), place = 0;
@@ -233,7 +234,8 @@ void tables_put_end(Tables *t)
 
 /* ---- reports ---- */
 
-/* Gathers the reports of all ranks into report[ranks of world]. */
+/* Gathers the reports of all ranks into report[ranks of world]; those of ranks that own nothing
+ * have no rows. Requests of evaluations are not counted. */
 void contents_report(Tables *t, OwnerReport *report)
 {
     OwnerReport mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};

@@ -18,7 +18,7 @@
 /* Changes that one worker has pushed for a bag. */
 typedef struct Pushed {
     int ids;
-    /* number of ids of each table, and the ids; owned */
+    /* number of ids of each table of the bag, and the ids, grouped by table; owned */
     int32_t *count;
     uint64_t *id;
     /* changes, [ids][width]; owned */
@@ -30,6 +30,7 @@ typedef struct Answer {
     /* values of the rows; allocated for `most` floats; owned */
     float *value;
     int64_t most;
+    /* the send of `value` that may be in progress */
     WorldSend sending;
 } Answer;
 
@@ -38,13 +39,14 @@ typedef struct RowRequest {
     /* the new ids, and their places in the lookup; owned */
     uint64_t *id;
     int32_t *place;
-    /* number of ids for each (owner, table), and index of each owner's first id; owned */
+    /* number of ids for each (owner, table), [owners][tables], and index of each owner's first id,
+     * [owners + 1]; owned */
     int32_t *count, *begin;
     /* sends in progress, [owners]; owned */
     WorldSend *sending;
 } RowRequest;
 
-/* Removes all local rows. */
+/* Makes empty stores of local rows, in place of those of the last period. */
 static void begin_period(Tables *t)
 {
     for (int i = 0; i < t->stores; ++i) {

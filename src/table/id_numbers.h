@@ -37,10 +37,10 @@ static inline int32_t id_numbers_get(IdNumbers *numbers, int32_t table, uint64_t
     }
 }
 
-/* Adds `count` arrays of `width` floats in the order of a binary tree. position[k], ascending, is
- * the leaf of value[k]. On each level the values at 2i and 2i + 1 are added; a value whose
- * neighbour is absent moves up unchanged. The sum is in value[0]; positions and the other values
- * are overwritten. */
+/* Adds `count` arrays, at least one, of `width` floats in the order of a binary tree. position[k],
+ * ascending and distinct, is the leaf of value[k]. On each level the values at 2i and 2i + 1 are
+ * added; a value whose neighbour is absent moves up unchanged. The sum is in value[0]; positions
+ * and the other values are overwritten. */
 void sparse_tree_sum(int32_t *position, float **value, int count, int width);
 
 #endif

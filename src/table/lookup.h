@@ -69,7 +69,7 @@ typedef struct Lookup {
     /* rows by place, [ids][width], and sums of their gradients over each run of micro-batches,
      * [ids][runs][width]; from mem_pages_new; owned */
     float *value, *sum;
-    /* mode geo: the worker's local row for each place; owned */
+    /* mode geo: the worker's local row for each place; the array is owned */
     float **local_row;
     /* for each number: the last micro-batch that has the id, and the index of the id's row in this
      * micro-batch; owned */
@@ -91,8 +91,9 @@ void lookup_fini(Lookup *look);
 void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
 BagRun lookup_bag_input(const Lookup *look, int i);
-/* For each row and each run of micro-batches, writes the sum of the row's gradients to look->sum,
- * added in the order of a binary tree over the micro-batches. Overwrites the gradients. */
+/* For each row and each run of micro-batches, writes the sum of the row's gradients in the run to
+ * look->sum, added in the order of a binary tree over the run's micro-batches; -0 if there are
+ * none. Overwrites the gradients. */
 void lookup_sum_gradients(Lookup *look);
 
 #endif

@@ -33,7 +33,7 @@ static char *path_of(const OrderPlan *plan, int64_t step)
 }
 
 /* Reads a file's header and the text after it. The caller owns *text, which is NULL if the file is
- * not an order file. */
+ * not an order file, or is not complete up to the end of the text. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;
@@ -46,8 +46,9 @@ static void read_head(FILE *file, OrderHead *head, char **text)
 
 /* ---- writing ---- */
 
-/* Renames a file of the same run. Deletes an empty file: its start was killed before it wrote the
- * header. */
+/* Renames a file of the same run, and adds 1 to *renamed. Deletes an empty file: its start was
+ * killed before it wrote the header. Does nothing if there is no file. ERR_USAGE: the file is of
+ * another run or no order file. */
 static Status rename_old_file(const Order *order, const char *path, int64_t *renamed)
 {
     OrderHead head;

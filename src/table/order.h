@@ -45,10 +45,12 @@ typedef struct Order {
  * this server's files of earlier starts of the run at plan.step or later, and adds their number to
  * *renamed. Errors of a recording: ERR_USAGE: a file that would be renamed belongs to another run;
  * ERR_IO. Errors of a replay: ERR_NOINPUT: there is no file; ERR_DATA: it is no order file, or
- * belongs to another run; ERR_CONFIG: the recorded run had other numbers of workers or servers. */
+ * belongs to another run or to a start at another step or with other parameters; ERR_CONFIG: the
+ * recorded run had other numbers of workers or servers. */
 Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed);
-/* Recording: writes that a request of `rank` has been received. Replay: advances to the next
- * request; ends the job if the file has no request left. */
+/* Recording: writes that a request of `rank` has been received; ends the job if that fails. Replay:
+ * advances to the next request; ends the job if the file has no request left. Does nothing without
+ * a file. */
 void order_add(Order *order, int rank);
 /* Call it when all workers have reached a sync point after `step` steps; last: the run ends at this
  * sync point. Returns true if a replay has to stop here, because the file ends or the file of a

@@ -79,9 +79,9 @@ typedef struct Owner {
     float **leaf;
 } Owner;
 
-/* Adds rows like row_store_add. rows_bytes: present bytes of all tables of this rank; limit_bytes:
- * the most bytes that the tables may have, or 0 for no limit. Ends the job with ERR_MEMORY if the
- * tables would exceed the limit. */
+/* Adds `count` rows like row_store_add. rows_bytes: present bytes of all tables of this rank;
+ * limit_bytes: the most bytes that the tables may have, or 0 for no limit. Ends the job with
+ * ERR_MEMORY if the tables would exceed the limit. */
 void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
 /* Updates one row by the table's rule. Does nothing if the table is frozen. In `row` the rule's
@@ -107,10 +107,11 @@ void owner_find(Owner *owner);
  * order of a binary tree over the ranks or, with several runs of micro-batches, over the
  * micro-batches. */
 void owner_sum_gradients(Owner *owner);
-/* Updates the rows. lr: the optimizer's rate; gradients are multiplied by grad_scale. Ends the job
- * with ERR_MEMORY if there is no memory for a new row. */
+/* Updates the rows, and creates those that do not exist. lr: the optimizer's rate; gradients are
+ * multiplied by grad_scale. Ends the job with ERR_MEMORY if there is no memory for a new row. */
 void owner_update(Owner *owner, double lr, double grad_scale);
-/* Adds each row's sum, times factor, to the row. Ends the job like owner_update. */
+/* Adds each row's sum, times factor, to the row's values; creates rows that do not exist. Ends the
+ * job like owner_update. Both functions leave rows of frozen tables unchanged. */
 void owner_add(Owner *owner, float factor);
 /* Adds to shard[ROW_SHARDS * t + s] the squares of the summed gradients of table t's rows in shard
  * s, in the order of ids. */

@@ -56,10 +56,11 @@ typedef struct TableStream {
     size_t out_room;
 } TableStream;
 
-/* Rows of a store sorted by (shard, id); shard s has rows first[s] .. first[s + 1] - 1. */
+/* Ids of a store and pointers to their rows, sorted by (shard, id); shard s has entries first[s] ..
+ * first[s + 1] - 1. */
 typedef struct SortedRows {
     int64_t first[ROW_SHARDS + 1];
-    /* [rows]; both owned */
+    /* [rows]; the arrays are owned, the rows are the store's */
     uint64_t *id;
     const float **row;
 } SortedRows;
@@ -81,7 +82,8 @@ struct Tables {
     TableStream training, evaluation;
     /* true: the current step ends at a sync point, where no update stays deferred */
     bool sync_point;
-    /* number of rows in each shard of each store at the last count, [stores][ROW_SHARDS]; owned */
+    /* number of rows of all owners in each shard of each store at the last count,
+     * [stores][ROW_SHARDS]; owned */
     int64_t *shard_rows;
     /* the rows of store number sorted_store, sorted; sorted_store is -1 if they are out of date */
     SortedRows sorted;
@@ -112,7 +114,7 @@ struct Tables {
     RowStore **local;
     /* worker in mode geo: the latest request for new rows, [bags]; owned */
     struct RowRequest *request;
-    /* server: answers being sent, [workers][bags]; owned */
+    /* server in modes geo and async: answers being sent, [workers][bags]; owned */
     struct Answer *answer;
     /* server in mode geo. pushed: changes that each worker has pushed at this sync point,
      * [workers][bags], owned; pushed_by: number of workers that have pushed all their changes */
@@ -188,7 +190,8 @@ typedef struct Command {
 /* Sends the command to all servers. Does nothing without servers, and on ranks other than 0. */
 void command_servers(const Tables *tables, Command what);
 
-/* Set-up and release, for workers and servers. table[count]: all tables of this rank; borrowed. */
+/* Set-up and release, for workers and servers. The caller has set plan and is_worker. table[count]:
+ * all tables of this rank; borrowed. */
 void tables_init(Tables *tables, const SparseTable *table, int count);
 void tables_fini(Tables *tables);
 /* Returns the bytes of all rows on this rank. tables: a Tables. */

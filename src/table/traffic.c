@@ -61,8 +61,8 @@ static void add_stream(Count *c)
     add(c, "gradients of rows", false, swaps, c->traffic->runs * row_bytes(c, false));
 }
 
-/* Counts the messages of send_ids_command: command, counts, ids. more_bytes: size of a fourth
- * message, or 0 if there is none. */
+/* Counts the messages of send_ids_command to all owners, for each bag: command, counts, ids.
+ * more_bytes: bytes of all fourth messages together, or 0 if there are none. */
 static void add_ids_command(Count *c, const char *what, bool sync_point, double more_bytes)
 {
     int64_t each = (int64_t)c->others * c->traffic->bags;
