@@ -49,8 +49,8 @@ bool channels_on_device(const Channels *channels);
  * this call. */
 void channels_move(Channels *channels, const int *channel, int count);
 /* Called in a loop by a rank that waits for a channel, with the seconds since the wait began. It
- * gives up the core for longer and longer times, and, if this rank has channels in shared memory,
- * dies if a peer's process on this node has ended. */
+ * gives up the core for longer and longer times, and, if ranks of this node have channels in shared
+ * memory, dies if a peer's process on this node has ended. */
 void channels_wait(Channels *channels, double waited_s);
 
 /* Makes the exchange of slices between ranks whose GPUs are joined (tensor.h, Exchange). It queues

@@ -8,7 +8,8 @@
 typedef struct NodeMemory NodeMemory;
 /* Makes zeroed memory of `bytes` bytes on each node of the world; all pages are reserved. On one
  * rank of each node init(user, address) prepares it before any rank returns. what: its purpose, for
- * messages. ERR_CONFIG or ERR_MEMORY, with the system call that failed; *memory is then NULL.
+ * messages. ERR_CONFIG if the node's free memory is too small; ERR_CONFIG or ERR_MEMORY, with its
+ * name, if a system call fails; *memory is then NULL.
  * Collective on world; every rank returns the same Status. */
 Status node_memory_new(NodeMemory **memory, const World *world, size_t bytes, const char *what,
                        void (*init)(void *user, void *at), void *user);

@@ -150,8 +150,8 @@ float *executor_grads(Executor *executor);
  * 1. */
 void executor_request(Executor *executor, int metric, float value);
 /* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
- * the loss, calls visit for each micro-batch with its per-sample results: columns (rows,
- * LOSS_COLUMNS), in host memory. Collective. */
+ * the loss, calls visit for each micro-batch with the results of the loss: columns (lines,
+ * LOSS_COLUMNS), a line for each sample or token, in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*visit)(void *user, const Batch *batch, const float *columns),
                          void *user);

@@ -8,8 +8,8 @@
  * than `stages`. Groups are larger rather than smaller, since with a smaller group stage 0 would
  * wait until the group's first micro-batch has passed through all stages. The largest groups come
  * first, so that `ahead` forwards suffice for every group. The outputs of a larger group arrive at
- * stage 0 before stage 0 needs them; channels need one more slot for each micro-batch that the
- * group has beyond `stages`. */
+ * stage 0 before stage 0 needs them: a channel needs at most one slot, and one more for each
+ * micro-batch that the group has beyond `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

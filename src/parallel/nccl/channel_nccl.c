@@ -17,7 +17,7 @@ typedef struct NcclEnd {
     uint32_t begun;
     /* messages whose moved event has been recorded; wraps */
     uint32_t recorded;
-    /* slots of the next message to move, and of the next event to record */
+    /* indices of the slots of the next message to move, and of the next moved event to record */
     int begun_at, recorded_at;
 } NcclEnd;
 
@@ -36,7 +36,8 @@ static int next_slot(const Channel *channel, int at)
     return at + 1 == channel->spec.depth ? 0 : at + 1;
 }
 
-/* Lets the compute stream use the next slot once its previous message has moved. */
+/* Returns the next slot. Makes the compute stream wait until the newest message has moved from it
+ * or into it. */
 static void *slot_after_move(Channel *channel)
 {
     const NcclEnd *end = channel->impl;

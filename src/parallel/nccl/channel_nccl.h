@@ -9,7 +9,8 @@ extern const ChannelTable channel_nccl;
 /* Opens this rank's end of a channel whose table is channel_nccl. gpus: the joined GPUs of the
  * channels' world; borrowed. */
 void channel_nccl_open(Channel *channel, const struct Gpus *gpus);
-/* Implements channels_move for channels of this table. */
+/* Implements channels_move. channel: all channels, which `which` has indices of; they are of this
+ * table. */
 void channel_nccl_move(Channel *channel, const int *which, int count);
 
 #endif

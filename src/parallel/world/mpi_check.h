@@ -1,5 +1,5 @@
-/* The macro around every call of MPI: if a call fails, MPI_CHECK dies with the function's name and
- * the library's error message, because the step cannot be completed. world_init sets
+/* The macro around calls of MPI: if a call fails, MPI_CHECK dies with the function's name and the
+ * library's error message, because the step cannot be completed. world_init sets
  * MPI_ERRORS_RETURN, so that MPI returns errors instead of aborting. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H

@@ -161,8 +161,8 @@ int64_t plan_group_floats(const Plan *plan, int dp_rank);
 /* Bytes of the largest tensor that the group exchanges. summed: bytes of the floats that it adds
  * up. */
 size_t plan_largest_exchange(const Plan *plan, size_t summed);
-/* Bytes of the pieces in which slices are copied through host memory, and slots of each channel
- * between two ranks. */
+/* Bytes of the pieces in which slices are exchanged in host memory, and slots of each channel
+ * between two ranks of the group. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
 /* True if the ranks of a tensor group add their parts of a sum by the binary tree. */
 bool plan_sums_by_tree(const Plan *plan);
@@ -183,9 +183,9 @@ void replica_sums_memory(Plan *plan);
 
 /* links.c: the channels between the stages of a replica, the same list on all ranks. First, for
  * each boundary before chunk 1, 2, ... whose sides are on different stages: one channel for
- * activations, then one for gradients. Then, for each parameter that is tied to a parameter of
- * another stage, in order: one channel from the owner's stage, then one to the owner's stage. The
- * list is empty with one stage. */
+ * activations, then one for gradients. Then, for each trained parameter that is tied to a parameter
+ * of another stage, in order: one channel from the owner's stage, then one to the owner's stage.
+ * The list is empty with one stage. */
 typedef struct Links {
     /* the channels, [count]; owned */
     ChannelSpec *spec;

@@ -37,8 +37,8 @@ void input_restart(InputRing *ring)
     ring->first = ring->next = 0;
 }
 
-/* Bytes of a micro-batch's labels; 0 if the loss does not read labels. targets_bytes and
- * samples_bytes do the same for targets and sample numbers. */
+/* Bytes of a micro-batch's labels; 0 if the loss does not read labels. targets_bytes does the same
+ * for targets; samples_bytes for sample numbers, which any operation may read. */
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;

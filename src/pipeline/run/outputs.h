@@ -1,4 +1,5 @@
-/* Results of an evaluation in host memory: the per-sample results of the loss, and the logits. */
+/* Results of an evaluation in host memory: the lines of the loss's y (one for each sample or
+ * token), and the logits. */
 #ifndef WEFT_PIPELINE_OUTPUTS_H
 #define WEFT_PIPELINE_OUTPUTS_H
 
@@ -8,7 +9,7 @@ typedef struct Outputs {
     const Context *context;
     /* copy of the loss's results, used if operations do not use host memory; owned */
     float *columns;
-    /* number of columns of one sample */
+    /* floats of the loss's results for one sample: LOSS_COLUMNS for each of its lines */
     int64_t columns_per_sample;
     /* inputs of the loss as floats, each allocated at its first use; owned */
     float *logits[SPEC_INPUTS];
@@ -20,10 +21,10 @@ typedef struct Outputs {
 
 void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
-/* Call it when the forward pass of an evaluation has ended in slot. */
+/* Call it when the forward pass of the chunk with the loss has ended in slot in an evaluation. */
 void outputs_evaluated(Outputs *outputs, const Slot *slot);
-/* Returns the loss's columns, (rows, LOSS_COLUMNS), of the micro-batch whose forward pass in slot
- * has just ended, in host memory. */
+/* Returns the loss's results, (lines, LOSS_COLUMNS), for the micro-batch whose forward pass in slot
+ * has just ended, in host memory. rows: samples of the micro-batch. */
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);
 /* See executor_logits. */

@@ -1,9 +1,9 @@
-/* Checks every output and gradient of a step on the host as soon as it is written. This is slow,
- * and used when a bad step is repeated to find the cause. The first fault is reported, because
- * later ones are consequences: faults are ordered by pass (forward, then backward), then by
- * micro-batch, then by layer. With synced layers the micro-batches with the same number on all
- * replicas share statistics and have the same turn; faults are then ordered by turn instead of
- * micro-batch. */
+/* Checks on the host every output and gradient that an operation of a step has written, as soon as
+ * it is written. This is slow, and used when a bad step is repeated to find the cause. The first
+ * fault is reported, because later ones are consequences: faults are ordered by pass (forward, then
+ * backward), then by micro-batch, then by layer. With synced layers the micro-batches with the same
+ * number on all replicas share statistics and have the same turn; faults are then ordered by turn
+ * instead of micro-batch. */
 #include "probe.h"
 
 #include <math.h>
