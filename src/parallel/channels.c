@@ -46,7 +46,7 @@ static Status check_spec(const ChannelSpec *spec, int i, int ranks)
     return OK;
 }
 
-/* Fails if the ranks give different lists. Collective. */
+/* Fails if the ranks give different lists, or if an entry is invalid (check_spec). Collective. */
 static Status check_list(const World *world, const ChannelSpec *spec, int count)
 {
     uint64_t mine[2] = {(uint64_t)count, 1}, first[2];

@@ -6,8 +6,8 @@
 
 extern const ChannelTable channel_mpi;
 
-/* Opens this rank's end of a channel whose table is channel_mpi. tag: number of the
- * channel among those with the same sender and receiver; comm is borrowed. */
+/* Opens this rank's end of a channel whose table is channel_mpi. tag: number of the channel among
+ * those with the same sender and receiver; comm is borrowed. */
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag);
 
 #endif

@@ -23,7 +23,8 @@ typedef struct Operation {
     Cut cut;
     /* true for each phase that the operation has */
     bool collect, spread;
-    /* true: phases consist of rounds of halving; false: a phase exchanges with all peers at once */
+    /* true: phases consist of rounds of halving, for some pushes with an all to all in addition
+     * (leaf_ranks); false: a phase exchanges with all peers at once */
     bool halves;
     /* true: pieces are the next slices of all shards; false: consecutive ranges */
     bool slices;
@@ -59,8 +60,8 @@ typedef struct Slot {
     /* received slices, Messages.slice elements for each peer; with halving, received messages that
      * will be added, and messages that are not contiguous in the arena; owned */
     float *staging;
-    /* contribution of each rank of the rail to this rank's slice, in rank order; the array is
-     * owned */
+    /* contribution of each rank of the rail to this rank's slice, in rank order; after rounds of
+     * halving, of each group of ranks that they have joined; the array is owned */
     const float **in;
     /* requests in flight, [request_count], with room for one send and one receive per peer;
      * owned */

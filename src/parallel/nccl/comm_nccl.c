@@ -2,13 +2,12 @@
  * sent to their rank by grouped sends, added there in the tree's order, and sent back. A rank sends
  * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
  * additions is allowed, NCCL's all-reduce is used instead, but only for sums that all ranks get. A
- * reduce-scatter has only the first
- * exchange, an all-gather only the second; a push has the first and adds the received shards to the
- * tree's partial sums, and the last push of a tree with PUSH_TO_ALL has both. Between many ranks
- * the exchanges of sums and all-gathers, but not of pushes, are rounds of halving (halving.h), each
- * one group of sends. All work is queued on the communicator's stream, which first waits for the
- * compute stream. comm_wait makes the compute stream wait for that stream; the host does not
- * wait. */
+ * reduce-scatter has only the first exchange, an all-gather only the second; a push has the first
+ * and adds the received shards to the tree's partial sums, and the last push of a tree with
+ * PUSH_TO_ALL has both. Between many ranks the exchanges of sums and all-gathers, but not of
+ * pushes, are rounds of halving (halving.h), each one group of sends. All work is queued on the
+ * communicator's stream, which first waits for the compute stream. comm_wait makes the compute
+ * stream wait for that stream; the host does not wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -29,7 +28,8 @@ typedef struct NcclState {
     /* computed: recorded on the compute stream before an operation; summed: recorded on the
      * communicator's stream after it; owned */
     Event *computed, *summed;
-    /* memory for one received slice of each other rank; owned */
+    /* memory for one received slice of each other rank or, with halving, for the block that a round
+     * receives; owned */
     float *scratch;
     /* rounds of halving; owned */
     Halving *halving;
@@ -267,7 +267,8 @@ static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 }
 
 /* Adds the ranks' contributions as the next leaves of the push's tree. Keeps the tree's partial
- * sums in push->level for the next push. */
+ * sums in push->level for the next push; after the last push the whole sum is there or, unless
+ * push->to is PUSH_TO_LEVEL, in this rank's slice of the arena. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);

@@ -1,7 +1,7 @@
 /* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
  * communicators. Rank 0 broadcasts the id of the communicator of all ranks. Those of the grid's
- * dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if
- * results must be the same on any grid, and transport nccl if ranks share a GPU, except in tests
+ * dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if results must
+ * be the same on any grid, and transport nccl if ranks share a GPU, except in tests
  * (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
@@ -117,9 +117,9 @@ static bool sharing_is_allowed(const Gpu *gpu, int ranks)
 }
 
 typedef struct Verdict {
-    /* NCCL joins the GPUs; false: data go through host memory */
+    /* true: NCCL joins the GPUs; false: data go through host memory */
     bool join;
-    /* each rank presents itself to NCCL as a separate host */
+    /* true: each rank presents itself to NCCL as a separate host (pose_as_host) */
     bool as_hosts;
 } Verdict;
 

@@ -1,6 +1,7 @@
 /* Bounds of shards; only shards that are not empty are stored. A search for a rank starts at the
  * entry that the rank would have if the shards were spread evenly over the ranks. The rank's entry
- * is near, because buckets are cut evenly; only with many ranks some ranks have no shard. */
+ * is near that, because buckets are cut evenly, and ranks are without a shard only if there are
+ * many. */
 #include "cut.h"
 #include "parallel.h"
 

@@ -80,8 +80,8 @@ static const double SHM_SLEEP_S = 0.1;
 /* Longest sleep in comm_allgather_wait and comm_push_wait. */
 static const double SHM_SHORT_SLEEP_S = 1e-3;
 /* Waits until *word, a counter of `control`, is no longer `seen`, for about sleep_s at most. If
- * this time has passed, checks (at most every SHM_SLEEP_S) whether a peer's process has ended, and
- * then ends the job. */
+ * this time has passed, checks (at most every SHM_SLEEP_S) whether a peer's process has ended; if
+ * so, ends the job. */
 void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
                   double sleep_s);
 

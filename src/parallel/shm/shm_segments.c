@@ -70,8 +70,9 @@ static void advise_huge_pages(char *base, size_t bytes)
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* Checks that the segments of all ranks of the node fit into free memory. Without this check the
- * kernel would grant more memory than there is, and its OOM killer would end processes later. */
+/* Checks that the segments of all ranks of the node, `bytes` bytes together, fit into the memory
+ * that is available and into the limit of the control groups. Without this check the kernel would
+ * grant more memory than there is, and its OOM killer would end processes later. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = proc_bytes("/proc/meminfo", "MemAvailable:");

@@ -152,7 +152,8 @@ struct WorldSparse {
     /* sleeps: the rank sleeps between polls while it waits; begun: a swap is begun and not waited
      * for */
     bool sleeps, begun;
-    /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
+    /* duplicate of world's communicator, for messages and barriers; made by the first swap;
+     * owned */
     MPI_Comm comm;
     int tag;
     /* requests of sends and of their receipts, [2 * size]; owned */
