@@ -86,7 +86,8 @@ typedef struct RunOffsets {
      * gradient arena or, for a frozen parameter, writes none. A frozen parameter has a place if its
      * operation may write the gradient anyway. */
     int64_t dw[SPEC_PARAMS];
-    /* true: backward_data writes dw too, and PASS_WEIGHT copies it to the gradient arena */
+    /* true: ACTION_BACKWARD_DATA computes dw too, and PASS_WEIGHT copies it to the gradient
+     * arena */
     bool dw_waits;
     /* true: backward adds the gradient of input 0 to the content of dx[0] (OpRun) */
     bool dx_add;

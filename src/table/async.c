@@ -148,7 +148,7 @@ static void send_command(const Tables *t, int owner, const Command *what)
     world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* Sends a command without data. sync_point: all workers are at a sync point, where no values
+/* Sends a command without data. sync_point = true: all workers are at a sync point, where no values
  * change, so the request is a control message, which the recorded order leaves out. */
 static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {

@@ -112,7 +112,7 @@ void command_servers(const Tables *t, Command what)
     if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
         /* In mode async commands are control messages, which the order of requests leaves out. They
-         * overtake no request, since all requests have been answered. */
+         * overtake no request, since the owners have carried out all requests by then. */
         if (t->plan.mode == TABLE_ASYNC)
             world_send_control(world, t->first_owner + o, &what, sizeof what);
         else

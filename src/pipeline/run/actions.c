@@ -8,8 +8,8 @@ static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
     return c->plan->graph->node[chunk->plan->run[run].node].op;
 }
 
-/* True if backward_data writes the run's weight gradients to the slot, from which PASS_WEIGHT
- * copies them. */
+/* True if ACTION_BACKWARD_DATA also computes the run's weight gradients and writes them to the
+ * slot, from which PASS_WEIGHT copies them. */
 static bool weight_gradients_in_slot(const ChunkRun *chunk, int run)
 {
     return chunk->plan->run[run].dw_waits;
@@ -191,8 +191,8 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     }
 }
 
-/* Runs ACTION_BUCKET. With several replicas the measured time includes work on the sum over
- * replicas. */
+/* Runs ACTION_BUCKET. With several replicas the time includes work on the sum over replicas, and is
+ * added to the polls. */
 static void run_bucket(Executor *e, const ChunkRun *chunk, int bucket, int micro)
 {
     double begin_s = part_begin(e);

@@ -18,7 +18,9 @@ typedef struct Progress {
 
 /* Makes progress without waiting. Cheap. */
 void progress_poll(const Progress *progress);
-/* Returns the channel's slot for the next message; waits until one is free. */
+/* Returns the channel's slot for the next message; waits until one is free. If the slots are in the
+ * GPU's memory, where messages move only in channels_move, await_slot and await_message die instead
+ * of waiting. */
 char *await_slot(const Progress *progress, Channels *channels, int channel);
 /* Returns the channel's oldest message; waits until there is one. */
 const char *await_message(const Progress *progress, Channels *channels, int channel);
