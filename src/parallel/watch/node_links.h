@@ -67,7 +67,7 @@ void node_links_fini(NodeLinks *links);
  * to the first node, once per period; does nothing on the first node. now_s: by clock_s. */
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count);
 /* Reads all datagrams that have arrived; on the first node, stores the states of other nodes' ranks
- * in all[rank], [ranks]. */
+ * in all, [ranks], by their numbers in the job. */
 void node_links_receive(NodeLinks *links, RankState *all, int ranks);
 /* Announces to all nodes whose address is known that the job ends with this code. Returns after a
  * second at most. */
