@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* number of marks that are kept; bytes of a mark's text; value of a field that is not set */
+/* number of marks that are kept; bytes of a mark's text with its zero byte; value of a field that
+ * is not set */
 enum { BEAT_MARKS = 64, BEAT_TEXT = 28, BEAT_NONE = -1 };
 
 /* The start of an activity. */
 typedef struct BeatMark {
     /* time by clock_s */
     double at_s;
+    /* step in which the activity began; BEAT_NONE: between steps */
     int64_t step;
     /* number of a message on its channel, or of a sum on its communicator; 0: none */
     uint64_t number;
@@ -30,7 +32,7 @@ typedef struct Beat {
     /* number of marks so far: the newest is mark[(count - 1) % BEAT_MARKS] */
     _Atomic uint64_t count;
     /* current step (BEAT_NONE between steps); when it began, in microseconds of clock_s; usual
-     * duration of a step in microseconds, 0 before the third step has ended */
+     * duration of a step in microseconds (moving average), 0 before the third step has ended */
     _Atomic int64_t step, since_us, usual_us;
     /* number of steps that have ended */
     int64_t steps;
@@ -42,8 +44,8 @@ typedef struct Beat {
 /* Copies the state, including earlier marks, to *beat, and keeps it there from now on. If `beat` is
  * NULL, the state moves back to the process's own memory. beat is borrowed until the next call. */
 void beat_move(Beat *beat);
-/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: the other fields; its doing, at_s and
- * step are ignored. */
+/* Adds a mark with the current time and step. doing: text, cut to BEAT_TEXT - 1 bytes. of: the
+ * other fields; its doing, at_s and step are ignored. */
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);

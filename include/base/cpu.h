@@ -22,9 +22,9 @@ typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 const char *cpu_name(CpuSet set);
 /* Returns the largest set that this processor has; never CPU_AUTO. */
 CpuSet cpu_best(void);
-/* Returns a hash of CPUID leaf 7: instructions from AVX2 on, including those beyond the sets (AMX),
- * and flags of the processor that are no instructions. Equal hashes mean equal instructions. Off
- * x86-64 it is the same on all processors. */
+/* Returns a hash of CPUID leaf 7: instructions from AVX2 on, except FMA, including those beyond the
+ * sets (AMX), and flags of the processor that are no instructions. Processors with equal hashes
+ * have the same such instructions. Off x86-64 it is the same on all processors. */
 uint32_t cpu_features(void);
 /* Writes the processor's name, "AMD EPYC 7763 64-Core Processor", or "" where the kernel does not
  * provide it. Returns out. */
@@ -32,7 +32,7 @@ enum { CPU_MODEL = 128 };
 char *cpu_model(char out[CPU_MODEL]);
 /* Sets *set to `wanted`. If `wanted` is CPU_AUTO, the environment variable WEFT_CPU names the set;
  * if the variable is not set, *set is CPU_AUTO, no restriction. ERR_CONFIG: the processor lacks the
- * set, or the variable is not a set's name. */
+ * set, or the variable is none of CPU_WORDS. */
 Status cpu_choose(CpuSet wanted, CpuSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */

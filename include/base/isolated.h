@@ -12,14 +12,14 @@ typedef struct IsolatedJob {
     /* subject of error messages, before words such as "crashed": "hwloc, in the process that reads
      * its XML," */
     const char *subject;
-    /* limit on the memory that the process allocates after its start; not applied in sanitizer
+    /* limit on the address space that the process adds after its start; not applied in sanitizer
      * builds */
     size_t memory_bytes;
     /* limits in seconds on processor time (busy_s) and on elapsed time (clock_s) */
     int busy_s, clock_s;
-    /* limit on the length of the answer */
+    /* limit on the length of the answer in bytes */
     size_t answer_bytes;
-    /* limit on the size of a file that the process writes; 0: it may not write files */
+    /* limit on the size in bytes of each file that the process writes; 0: it may not write files */
     size_t file_bytes;
     /* Called in the separate process, which ends when `work` returns; `work` need not free memory.
      * What it prints is discarded. */
@@ -35,9 +35,11 @@ void isolated_begin(void);
 /* Ends the helper process. */
 void isolated_end(void);
 
-/* Runs a job. *answer: what the job wrote, and a zero byte; owned by the caller. ERR_DATA: the job
- * did not finish; the message names path and the cause. ERR_IO: no process can be made, or the
- * helper process has been killed. Callable from any thread; calls run one after another. */
+/* Runs a job. path: name of the input in messages. *answer: the *answer_bytes bytes that the job
+ * wrote, and a zero byte; owned by the caller; NULL after an error. ERR_DATA: the job did not
+ * finish, or its answer is too long; the message names path and the cause. ERR_IO: no process can
+ * be made, or the helper process has been killed. Callable from any thread; calls run one after
+ * another. */
 Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
                     char **answer, size_t *answer_bytes);
 

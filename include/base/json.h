@@ -8,11 +8,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* `json_object(&json, NULL); json_int(&json, "step", 3); json_end(&json);` writes {"step": 3} and a
- * line feed, which follows the outermost value. key: name of the value in its object; NULL in an
- * array and for the outermost value. Errors of writing are found with ferror(out). */
+/* `json_object(&json, NULL); json_int(&json, "step", 3); json_end(&json);` writes {"step":3} and a
+ * line feed, which follows the outermost object or array. key: name of the value in its object;
+ * NULL in an array and for the outermost value. Errors of writing are found with ferror(out). Calls
+ * that would not give JSON, such as a key in an array, end the job (die). */
 
-/* number of levels: the outermost value, and at most 7 open objects and arrays */
+/* number of levels: level 0, outside of all brackets, and at most 7 open objects and arrays */
 enum { JSON_DEPTH = 8 };
 /* An object or array that is open. */
 typedef struct JsonLevel {
@@ -25,9 +26,9 @@ typedef struct JsonLevel {
 typedef struct Json {
     /* borrowed */
     FILE *out;
-    /* true: a blank follows commas and colons */
+    /* true: a blank follows colons, and commas that do not end a line */
     bool spaced;
-    /* number of open levels */
+    /* number of open objects and arrays */
     int depth;
     JsonLevel level[JSON_DEPTH];
 } Json;

@@ -22,8 +22,8 @@ char *mem_format(const char *fmt, ...) BASE_PRINTF(1, 2);
 void mem_free_at(void **pointer);
 /* call: mem_free(&pointer) */
 #define mem_free(p) mem_free_at((void **)(p))
-/* Allocates a page-aligned, zeroed arena and requests huge pages for it. Release with
- * mem_pages_free(p, bytes). */
+/* Allocates a page-aligned, zeroed arena, and requests huge pages for it if it has at least 2 MiB;
+ * calls die_as(ERR_MEMORY) if there is no memory. Release with mem_pages_free(p, bytes). */
 void *mem_pages_new(size_t bytes);
 void mem_pages_free(void *p, size_t bytes);
 /* Returns whether all n numbers are finite: neither infinite nor NaN. */

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 /* Phases of a run. A phase lasts until the next phase_enter. A process is in one phase at a time,
- * and only one of its threads may call the functions of this header. */
+ * and only one of its threads may call the functions of this header. sum: sums over replicas, and
+ * other waits for all ranks; messages: between stages; exchange: in a tensor-parallel group. */
 #define PHASES(W)                                                                                  \
     W(PHASE_OTHER, "other")                                                                        \
     W(PHASE_DATA, "data")                                                                          \
@@ -22,7 +23,8 @@
     W(PHASE_CHECKPOINT, "checkpoint")
 typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
-/* Returns the previous phase, which the caller enters again after a nested phase. */
+/* Begins a phase, and with the first call the counting. Returns the previous phase, which the
+ * caller enters again after a nested phase. */
 Phase phase_enter(Phase phase);
 /* Counts all time until phase_whole_end as this phase, even if other phases are entered meanwhile;
  * the trace and phase_watch still get the other phases. Returns the phase before, for
@@ -43,10 +45,12 @@ double phase_spent_s(Phase phase);
  * calls. */
 void phase_watch(void (*entered)(Phase phase));
 /* trace_start begins to record the beginning and the end of every phase; the newest `events` phases
- * are kept. trace_write writes them as a Chrome trace (trace.json). ERR_IO. */
+ * are kept. trace_write writes them, and the phase that has not ended, as a Chrome trace
+ * (trace.json). ERR_IO: the file cannot be written. */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
-/* Checks that trace_write could write to path, without changing an existing file. ERR_IO. */
+/* Checks that trace_write could write to path, without changing an existing file. ERR_IO: it could
+ * not. */
 Status trace_check(const char *path);
 
 #endif

@@ -8,6 +8,7 @@
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as
  * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), independent of the rank and
  * of earlier draws. */
+/* Purposes; their numbers are part of the bits of results, so they never change. */
 typedef enum RngPurpose {
     RNG_INIT = 1,
     RNG_SHUFFLE,
@@ -43,16 +44,16 @@ float rng_normal(RngKey key, uint64_t element);
 /* Computes the normal numbers of elements 4 * block to 4 * block + 3, cheaper than four calls of
  * rng_normal. */
 void rng_normals(RngKey key, uint64_t block, float normal[4]);
-/* XXH64 with seed 0. */
+/* Return XXH64 with seed 0. */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
-/* hash_bytes of data that is added piece by piece. Owner: the caller; hash_end returns the hash and
- * releases it. */
+/* Computes hash_bytes of data that is added piece by piece. hash_begin returns a state, owned by
+ * the caller; hash_end returns the hash and releases the state. */
 typedef struct HashPieces HashPieces;
 HashPieces *hash_begin(void);
 void hash_add(HashPieces *pieces, const void *data, size_t bytes);
 uint64_t hash_end(HashPieces **pieces);
-/* XXH3, which is faster, with a seed; only for hashes that are never stored. */
+/* Returns XXH3, which is faster, with a seed; only for hashes that are never stored. */
 uint64_t hash_seeded(const void *data, size_t bytes, uint64_t seed);
 
 #endif

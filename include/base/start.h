@@ -25,18 +25,19 @@ typedef struct StartCalls {
      * return. If it is set, stop_begin must be called before start_begin. NULL: stop_begin was not
      * called, and signals end the process as they end any program */
     void (*stop)(void);
-    /* called on the thread of `stop`, ten times a second; a call may last a second or two. NULL:
-     * not called */
+    /* called on the thread of `stop`, at most ten times a second; stop requests wait for a call,
+     * which may last a second or two. NULL: not called */
     void (*beat)(void);
 } StartCalls;
 
-/* Begins to report stages. calls: borrowed until start_end. Without this call start_reach and
- * start_end do nothing. */
+/* Begins to report stages. calls: borrowed until start_end; its `reach` is not NULL. Without this
+ * call start_reach and start_end do nothing. */
 void start_begin(const StartCalls *calls);
+/* Reports a stage: calls `reach`. */
 void start_reach(StartStage stage);
 /* Called when the first step begins, or when the run ends without a step. From then on, stop
- * requests are noticed between steps. steps: true if the first step begins; START_DONE is then
- * reported. Only the first call has an effect. */
+ * requests are noticed between steps. A verb without steps need not call it. steps: true if the
+ * first step begins; START_DONE is then reported. Only the first call has an effect. */
 void start_end(bool steps);
 
 #endif

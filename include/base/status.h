@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* The result of a function. Its value is the exit code of a program that ends because of it
- * (sysexits.h). Every function that depends on input returns a Status. */
+ * (sysexits.h). Functions that can fail for several reasons return a Status with a message
+ * (fail). */
 typedef enum Status {
     OK = 0,
     /* wrong command line */
@@ -74,14 +75,14 @@ void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* A copy of all messages: log_copy_begin keeps up to 64 KB of them until log_copy_to names their
- * receiver. take: called with whole lines, without colour, with their line breaks, by any thread,
- * one at a time; it must not log anything itself. take NULL: messages are not copied from then
- * on. */
+/* A copy of all messages: log_copy_begin keeps up to 64 KiB of them until log_copy_to names their
+ * receiver, which gets them first; messages beyond that are not copied. take: called with whole
+ * lines, without colour, with their line breaks, by any thread, one at a time; it must not log
+ * anything itself. take NULL: messages are not copied from then on. */
 void log_copy_begin(void);
 void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user);
-/* Gives text only to the receiver of log_copy_to, for text that the caller prints on stdout
- * itself. */
+/* Copies text as log_copy_begin and log_copy_to copy messages, but prints nothing; for text that
+ * the caller prints on stdout itself. */
 void log_copy(const char *text);
 /* Returns whether to print colour on a stream. */
 bool log_colour(FILE *stream);

@@ -54,37 +54,38 @@ enum { PROCESS_ENDED = 0, PROCESS_UNKNOWN = '?' };
 char process_state(pid_t process);
 /* Returns when a process began, in ticks since the boot; 0: it has ended; -1: unknown. */
 int64_t process_began(pid_t process);
-/* Returns the sum in bytes of the lines "key number kB" in a file of /proc; -1: no such line. keys:
- * each with its colon, "VmSwap:" or "Pss_Anon:Pss_Shmem:". */
+/* Returns the sum in bytes of the lines "key number kB" in a file of /proc; -1: no such line, or
+ * the file cannot be read. keys: each with its colon, "VmSwap:" or "Pss_Anon:Pss_Shmem:". */
 double proc_bytes(const char *path, const char *keys);
 
-/* Read the first word of the file root/path, or the number at its beginning. If the file cannot be
- * read: false and "", or -1. root: "", or a folder that is used in place of /. out: `bytes`
- * bytes. */
+/* Read the first word of a file, cut to 127 bytes, or the number at its beginning. If the file
+ * cannot be read, or has no word or number: false and "", or -1. path: with its '/' at the
+ * beginning. root: "", or a folder that is used in place of /. out: `bytes` bytes. */
 bool proc_read_word(const char *root, const char *path, char *out, size_t bytes);
 double proc_read_number(const char *root, const char *path);
-/* Calls visit for each name in the folder root/path except hidden ones; not at all if the folder
- * cannot be read. visit gets root and user unchanged, and the name without its folder. */
+/* Calls visit for each name in the folder path below root (proc_read_word) except hidden ones; not
+ * at all if the folder cannot be read. visit gets root and user unchanged, and the name without its
+ * folder. */
 void proc_each_name(const char *root, const char *path,
                     void (*visit)(const char *root, const char *name, void *user), void *user);
-/* Returns the number of names in the folder root/path, hidden ones excluded; 0 if there is no such
- * folder. */
+/* Returns the number of names for which proc_each_name calls visit. */
 int proc_count_names(const char *root, const char *path);
 
 /* Syncs the entry of path in its folder, after path was created or renamed. Returns 0, or errno.
  * File systems that cannot sync a folder (EINVAL) order renames themselves, and folders that may be
  * written but not read (EACCES) cannot be synced: both return 0. */
 int file_sync_entry(const char *path);
-/* Opens an untrusted file without waiting for the other end of a pipe. flags: O_RDONLY, O_WRONLY or
- * O_RDWR, with or without O_NOFOLLOW. On failure returns -1 and sets errno, which file_error
- * describes. EISDIR: a folder; ENXIO: a pipe, a socket or a device. */
+/* Opens an existing regular file that is untrusted, without waiting for the other end of a pipe.
+ * flags: O_RDONLY, O_WRONLY or O_RDWR, with or without O_NOFOLLOW. On failure returns -1 and sets
+ * errno, which file_error describes. EISDIR: a folder; ENXIO: a pipe, a socket or a device. */
 int file_open(const char *path, int flags);
 /* Opens a stream to read a file, or an unnamed pipe (as a shell passes by /dev/stdin or
  * <(command)), from its beginning to its end. On failure returns NULL and sets errno. */
 FILE *file_open_stream(const char *path);
-/* Opens a file for writing, with mode 0666 where it is created; a symbolic link of that name is not
- * followed: ELOOP. flags: O_WRONLY and others. A character device (/dev/null) is accepted; a pipe,
- * a socket or a disk is not: ENXIO. On failure returns -1 and sets errno. */
+/* Opens a file for writing; creates it, with mode 0666 less the umask, if it does not exist. A
+ * symbolic link of that name is not followed: ELOOP. flags: O_WRONLY or O_RDWR, and others such as
+ * O_TRUNC. A character device (/dev/null) is accepted; a pipe, a socket or a disk is not: ENXIO. On
+ * failure returns -1 and sets errno. */
 int file_create(const char *path, int flags);
 /* Removes the file of that name (if it is a symbolic link: the link itself, not its target), then
  * calls file_create. Fails if another process has created the name in between. */
@@ -92,21 +93,24 @@ int file_create_new(const char *path, int flags);
 /* True if file_create would open the file for writing; a file that the check creates is removed.
  * Otherwise returns false and sets errno. */
 bool file_can_create(const char *path);
-/* Opens a stream to write a file from its beginning. On failure returns NULL and sets errno. */
+/* Opens a stream to write a file (file_create), whose old content is removed. On failure returns
+ * NULL and sets errno. */
 FILE *file_create_stream(const char *path);
 /* Closes a stream of file_create_stream. ERR_IO: not everything could be written. */
 Status file_close_stream(FILE *out, const char *path);
-/* Returns strerror's text, or a simpler text that explains a link, a folder or a pipe and what to
- * do. */
+/* Returns a text that explains a link that is not followed (ELOOP), a folder (EISDIR) or a pipe or
+ * device (ENXIO); for any other errno strerror's text. */
 const char *file_error(int error);
 /* Renames path to path.1, or to the next free number; *to: the new name, owned by the caller. *to
- * is NULL if there is no such file, or if it is empty; an empty file is not renamed. ERR_IO. */
+ * is NULL if there is no such file, or if it is empty; an empty file is not renamed. ERR_IO: it
+ * cannot be renamed. */
 Status file_move_aside(const char *path, char **to);
 /* Makes a folder and its parents, like mkdir -p; path: not empty. ERR_IO. */
 Status file_make_folders(const char *path);
-/* Returns the folder. If it does not exist, sets *above and returns the nearest existing folder
- * above it, in which file_make_folders would make it. A dangling symbolic link counts as existing.
- * The caller owns the result. */
+/* Returns a copy of `folder` without slashes at its end, and sets *above to false. If the folder
+ * does not exist, sets *above to true and returns the nearest existing folder above it, in which
+ * file_make_folders would make it. A dangling symbolic link counts as existing. The caller owns the
+ * result. */
 char *file_nearest_folder(const char *folder, bool *above);
 /* Checks that a verb may write a file of this name. ERR_USAGE: the file exists and force is false;
  * or it is, or links to, something other than a regular file, which is never replaced. */
@@ -123,7 +127,7 @@ bool file_is_same(const struct stat *a, const struct stat *b);
  * bytes. Reading stops there, because a pipe may have no end. */
 Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* Describes a file's content, to compare it with the file of that name on another host: "7840 bytes
- * with hash 0123456789abcdef". For a file above 4 MB, 64 evenly spread pieces of 4 KB are hashed.
+ * with hash 0123456789abcdef". Of a file above 4 MiB, 64 evenly spread pieces of 4 KiB are hashed.
  * If the file cannot be read, the description is "no file to read (why)". */
 void file_describe(const char *path, char *out, size_t room);
 
@@ -150,20 +154,22 @@ enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
 /* Starts a program that is found in PATH. output: file descriptor for its stdout and stderr; -1:
  * they are discarded. Returns 0, or errno. */
 int command_start(pid_t *child, int output, char *const *words);
-/* Starts `sh -c command` with two files as input and output; its stderr is this process's. The
- * variables by which a launcher (mpirun, srun) identifies this rank are removed. Returns 0, or
- * errno. */
+/* Starts `sh -c command` with two file descriptors as input and output (-1: /dev/null); its stderr
+ * is this process's. The variables by which a launcher (mpirun, srun, weft run) identifies this
+ * rank are removed. Returns 0, or errno. */
 int command_shell(pid_t *child, int input, int output, const char *command);
 /* Starts a program whose output command_read reads; *answer: file descriptor, to be closed by the
  * caller. Returns 0, or errno if the program could not be started. */
 int command_open(pid_t *child, int *answer, char *const *words);
-/* Appends to out the output that has arrived, as far as it fits. Returns true at the end of the
- * output. */
+/* Appends to out, which has *length bytes, the output that has arrived, and a zero byte; what does
+ * not fit into `room` bytes is discarded. Returns true at the end of the output. */
 bool command_read(int answer, char *out, size_t room, size_t *length);
 /* Waits for the children whose code is COMMAND_BUSY, and replaces these codes. Children that have
- * not ended after limit_s are killed and get COMMAND_SILENT. */
+ * not ended after limit_s get COMMAND_SILENT: they are asked to end, and killed after 2 more
+ * seconds. */
 void command_wait(int count, const pid_t *child, double limit_s, int *code);
-/* Runs a program and reads its output into out, as far as it fits. Returns the program's code. */
+/* Runs a program and reads its output into out, as far as it fits, with a zero byte. Returns the
+ * program's code. */
 int command_output(char *const *words, double limit_s, char *out, size_t room);
 
 /* A library that is bound at run time when it is needed. It stays bound until the process ends. */
@@ -182,7 +188,7 @@ typedef struct Library {
     const LibrarySymbol *symbol;
 } Library;
 /* Writes the addresses of all symbols into table. ERR_CONFIG: the library or a symbol is missing;
- * the message says what to install, and table is unchanged. */
+ * the message says what to do, and table is unchanged. */
 Status library_bind(const Library *library, void *table);
 
 #endif

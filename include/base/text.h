@@ -20,32 +20,36 @@
 
 /* Writes text in double quotes, escaped as in JSON and YAML; bytes that are not UTF-8 are kept. */
 void text_quote(FILE *out, const char *text);
-/* Writes a number with 15, 16 or 17 digits, the fewest that read back as the same double; null for
- * NaN and infinities. */
+/* Writes a number rounded to 15, 16 or 17 significant digits, the fewest that read back as the same
+ * double, without trailing zeros; null for NaN and infinities. */
 void text_real(FILE *out, double value);
-/* Removes the sign of a NaN, which printf would show although it means nothing. */
+/* Returns the value; a NaN is returned without its sign, which printf would show although it means
+ * nothing. */
 double text_unsigned_nan(double value);
 /* Compares two elements of an array of texts, for qsort and bsearch. */
 int text_compare(const void *a, const void *b);
-/* Returns the nearest of `count` words to `word` by edit distance, or NULL if none is near.
- * Borrowed from words. */
+/* Returns the nearest of `count` words to `word` by edit distance, ignoring case, or NULL if none
+ * is near: if all need more edits than a third of the letters of `word`. Borrowed from words. */
 const char *text_nearest(const char *word, const char *const *words, int count);
 /* A list of words separated by commas. The first `most` words are kept; "and 3 more" follows them
  * if there are others. */
 typedef struct TextList {
-    /* owned by the list */
+    /* text that is written through `out`, and its length; owned by the list until text_list_end */
     char *text;
     size_t bytes;
     FILE *out;
+    /* number of words added, and largest number of words kept */
     int count, most;
 } TextList;
 void text_list_begin(TextList *list, int most);
 void text_list_add(TextList *list, const char *word);
 /* Ends the list and returns its text. Owner: the caller. */
 char *text_list_end(TextList *list);
-/* Writes bytes with a unit ("45.2 MB") into a buffer of at least 16 chars, which it returns. */
+/* Writes bytes with a unit ("45.2 MB"; 1 MB is 10^6 bytes) into a buffer of at least 16 chars,
+ * which it returns. */
 char *text_bytes(double bytes, char *out);
-/* Writes "1:23" or "2:01:05" into at least 32 chars, which it returns. */
+/* Writes "1:23" (minutes and seconds) or "2:01:05", rounded to seconds, into at least 32 chars,
+ * which it returns. */
 char *text_seconds(double seconds, char *out);
 /* Reads a duration: "90s", "1h30m", "1.5d"; or in Slurm's form "12:00:00", "1-12", "1-12:00",
  * "1-12:00:00". False for anything else; *seconds is undefined then. */

@@ -1,6 +1,6 @@
-/* Runs other programs with a deadline. A program gets default signals (this process may block some)
- * and its own process group; only a program of command_shell gets input. If it does not answer, it
- * is killed together with all processes that it has started. */
+/* Starts other programs, and waits for them until a deadline. A program gets default signals (this
+ * process may block some) and its own process group; only a program of command_shell gets input. At
+ * the deadline the program is killed together with the processes of its group. */
 #include "base.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 extern char **environ;
 
 /* Starts a program. files_of: file descriptors of this process that become the program's stdin,
- * stdout and stderr; -1: /dev/null. */
+ * stdout and stderr; -1: /dev/null. Returns 0, or errno. */
 static int start(pid_t *child, const int files_of[3], char *const *words, char *const *environment)
 {
     posix_spawn_file_actions_t files;
@@ -79,9 +79,9 @@ int command_shell(pid_t *child, int input, int output, const char *command)
     return error;
 }
 
-/* Kills the children. SIGTERM comes first: mpirun and srun then end the processes that they have
- * started on other hosts. A process that hangs in a file system may survive even SIGKILL, so after
- * all rounds it is no longer waited for. */
+/* Kills the children whose code is COMMAND_BUSY. SIGTERM comes first: mpirun and srun then end the
+ * processes that they have started on other hosts. A process that hangs in a file system may
+ * survive even SIGKILL, so after all rounds it is no longer waited for. */
 static void end_all(int count, const pid_t *child, int *code)
 {
     /* number of rounds of 50 ms; round in which SIGKILL is sent */

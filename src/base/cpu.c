@@ -9,6 +9,7 @@
 #endif
 
 static const char *const words[] = {CPU_WORDS(LIST_NAME)};
+/* instructions that the processor must have for a set, for messages */
 static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
                                             [CPU_AVX2] = "AVX2 and FMA",
                                             [CPU_AVX512] = "AVX512F, BW, DQ and VL",

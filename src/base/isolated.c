@@ -33,15 +33,15 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
-/* exit codes of a worker; DONE: its answer is complete; WRITE_FAILED: its answer could not be
- * written */
+/* exit codes of a worker whose job has returned; DONE: its answer is complete; WRITE_FAILED: its
+ * answer could not be written */
 enum { DONE = 0, WRITE_FAILED = 1 };
 
 /* End of a worker, and the length of its answer. */
 typedef struct Outcome {
     /* status from waitpid */
     int state;
-    /* errno if no worker could be made */
+    /* errno if no worker could be made; 0: it was made */
     int error;
     /* late: the worker exceeded IsolatedJob.clock_s; too_long: its answer exceeded answer_bytes */
     bool late, too_long;
@@ -98,8 +98,8 @@ static void default_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    /* a terminal or a batch system also sends these signals to the caller, which decides whether
-     * the worker ends */
+    /* a terminal or a batch system also sends these signals, except SIGPIPE, to the caller, which
+     * decides whether the worker ends; a write to a closed pipe only fails */
     static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
     sigemptyset(&none);
@@ -153,8 +153,8 @@ static void start(const IsolatedJob *job, const void *input, size_t bytes, Runni
         close(ends[0]);
 }
 
-/* Reads the part of an answer that has arrived. Closes the pipe at the end of the answer, or if the
- * answer is too long. */
+/* Appends what has arrived of an answer to r->text. Closes the pipe at the end of the answer, or if
+ * the answer is too long. */
 static void read_some(const IsolatedJob *job, Running *r)
 {
     if (r->o.bytes + 1 >= r->room) r->text = mem_resize(r->text, r->room = 2 * r->room + 65536);
@@ -233,7 +233,7 @@ static void take_name(void)
     memcpy(at, name, bytes - 1 < strlen(name) ? bytes - 1 : strlen(name));
 }
 
-/* Serves one request. Returns false if the caller has ended. */
+/* Serves one request in the maker. Returns false if the caller has ended. */
 static bool serve(int socket)
 {
     Request request;

@@ -1,6 +1,6 @@
 /* Writes JSON (RFC 8259) as a stream: values, commas, keys and brackets, so that a caller never
- * prints punctuation. Dies on calls that would not give JSON: objects too deep, a key outside of an
- * object, a missing key inside one. */
+ * prints punctuation. Dies on calls that would not give JSON: nesting too deep, a key outside of an
+ * object, a value without a key in an object, an end of nothing. */
 #include "base.h"
 
 #include <math.h>

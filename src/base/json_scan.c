@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* limits: bytes of a text; nesting of a skipped value; characters of a number */
+/* limits: bytes of a text that is read; nesting of a skipped value; characters of a number that
+ * json_scan_real reads */
 enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
@@ -177,8 +178,8 @@ static bool is_of_word(char c)
            c == 'E';
 }
 
-/* Skips blanks and returns the length of the word that follows: a number, true, false or null; 0:
- * there is none. The word is not checked. */
+/* Skips blanks and returns the length of the word that follows, which should be a number, true,
+ * false or null; 0: there is none. The word is not checked. */
 static size_t word_length(JsonScan *s)
 {
     (void)peek(s);

@@ -39,7 +39,7 @@ struct Lease {
     dev_t device;
     ino_t inode;
     LeaseFacts me;
-    /* the previous owner was an earlier start of the same run */
+    /* the previous owner was an earlier start of the same weft run or batch job */
     bool follows_same_run;
     /* a failed heartbeat has been reported */
     bool has_warned;
@@ -296,7 +296,8 @@ static Status wait_for_heartbeat(const char *folder, int64_t number, const char 
     return OK;
 }
 
-/* Determines the state of the owner of owner-N; ERR_CONFIG: the owner is alive. */
+/* Determines the state of the owner of owner-N, waiting for a heartbeat if need be, and sets
+ * l->follows_same_run. ERR_CONFIG: the owner is alive. */
 static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
 {
     char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
@@ -318,7 +319,8 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
         l->folder, owner_text);
 }
 
-/* Creates owner-number. *mine: this process created it, and there is no larger number. */
+/* Creates owner-number. *mine true: this process created it, and there is no larger number; false:
+ * another process was faster. */
 static Status claim(Lease *l, int64_t number, bool *mine)
 {
     int64_t largest;

@@ -1,6 +1,6 @@
-/* Facts about the owner of a folder. They show that the owner has ended if its process on this host
- * does not exist, if its batch system no longer lists the job, or if it was an earlier start of the
- * same weft run or job. */
+/* Facts about the owner of a folder. They show that the owner has ended if it has recorded that, if
+ * its process on this host does not exist, if its batch system no longer lists the job, or if it
+ * was an earlier start of the same weft run or job. */
 #include "lease_facts.h"
 
 #include <errno.h>

@@ -14,13 +14,13 @@ typedef struct LeaseFacts {
     char host[LEASE_WORD];
     /* scope of process numbers: the kernel's boot id and the pid namespace; "": unknown */
     char place[LEASE_WORD];
-    /* process number, and when the process began, in ticks since the boot */
+    /* process number, and when the process began, in ticks since the boot (process_began) */
     int64_t process, began;
     /* batch system ("slurm"), its cluster, and the job; "": none */
     char system[16], cluster[64], job[32];
     /* number of times that the job was requeued */
     int64_t turn;
-    /* id of the weft run, or of the script that restarts a run; "": none */
+    /* id of the weft run, or of the script that restarts a run (LEASE_RUN); "": none */
     char run[RANDOM_ID_BYTES];
     /* number of this start of the weft run */
     int64_t start;
@@ -30,7 +30,7 @@ typedef struct LeaseFacts {
     double beat_s;
     /* number of the last heartbeat */
     int64_t beat;
-    /* the owner has ended normally */
+    /* true: the owner has ended normally */
     bool ended;
 } LeaseFacts;
 
@@ -53,10 +53,11 @@ bool lease_facts_read(LeaseFacts *facts, const char *text);
 void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Determines the owner's state without waiting for a heartbeat. OWNER_ENDED: the owner recorded its
- * end, was an earlier start of this run or job, its process is no longer on this host, or Slurm no
- * longer lists its job. OWNER_ALIVE: its process is running on this host, unless this process is a
- * later start of the same weft run. Otherwise OWNER_UNKNOWN. */
+/* Determines the owner's state without waiting for a heartbeat. The first that applies:
+ * OWNER_ENDED: the owner recorded its end, or was an earlier start of the same weft run;
+ * OWNER_ALIVE or OWNER_ENDED: its process is or is not running on this host; OWNER_ENDED: it was an
+ * earlier start of the same batch job, or Slurm no longer lists its job, which only a job of the
+ * same cluster asks for; else OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif

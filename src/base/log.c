@@ -11,14 +11,14 @@
 /* size of a line: a message of status.c and its prefix */
 enum { LINE_BYTES = 4608 };
 
-/* limit on messages that are kept until log_copy_to names a receiver */
+/* largest number of bytes of messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
 
 static struct {
     pthread_mutex_t lock;
-    /* messages are kept until log_copy_to names a receiver */
+    /* true: messages are kept until log_copy_to names a receiver */
     bool keeps;
-    /* owned */
+    /* messages kept, `bytes` bytes without a zero byte; owned */
     char *text;
     size_t bytes;
     void (*take)(void *user, const char *text, size_t bytes);

@@ -106,7 +106,7 @@ static void take(const char *root, const char *folder, const char *file, MemoryL
 }
 
 /* Applies the limits of all groups from the process's group up to the one at the mount point. If
- * the process's group is not below the mount point, applies only the limit at the mount point. */
+ * the latter does not contain the process's group, applies only the limit at the mount point. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);

@@ -20,11 +20,13 @@ typedef struct Span {
 } Span;
 
 static struct {
+    /* true: phase_enter has been called */
     bool running;
     Phase now;
-    /* time is added to the phase `whole` and not to `now` */
+    /* true: time is added to the phase `whole` and not to `now` */
     bool is_whole;
     Phase whole;
+    /* time of the last phase_enter by clock_s */
     double since_s;
     double total_s[PHASE_COUNT];
     /* callback of phase_watch; NULL: none */
@@ -34,8 +36,9 @@ static struct {
 static struct {
     /* owned; NULL: no trace */
     Span *span;
+    /* length of the ring in spans; number of spans written since trace_start */
     int64_t capacity, pushed;
-    /* difference of the wall clock and clock_s: traces of several nodes have the same time axis */
+    /* wall clock minus clock_s, which gives traces of several nodes the same time axis */
     double to_wall_s;
 } ring;
 

@@ -39,7 +39,8 @@ static bool has_ended(pid_t process)
     return kill(process, 0) != 0 && errno == ESRCH;
 }
 
-/* Returns a process's state; *began: when it began, in ticks since the boot. */
+/* Returns a process's state as process_state does; *began: when it began, in ticks since the boot,
+ * set only if /proc could be read. */
 static char read_stat(pid_t process, long long *began)
 {
     char path[64], line[1024], state;

@@ -38,8 +38,8 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is itself computed by the generator: seed and purpose give a first key, a and b the
- * counter of the block that becomes the key. */
+/* The key is itself computed by the generator: seed and purpose give a first key, and a and b are
+ * the counter of the block whose first two words become the key. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];

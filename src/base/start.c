@@ -1,6 +1,6 @@
-/* A thread checks ten times a second for stop requests: signals are blocked in the threads that
- * compute (stop.c), and a handler could not interrupt a call such as MPI_Init. The thread also
- * calls StartCalls.beat. */
+/* A thread that checks for stop requests, ten times a second, until the first step: signals are
+ * blocked in the threads that compute (stop.c), and a handler could not interrupt a call such as
+ * MPI_Init. The thread also calls StartCalls.beat. */
 #include "base/start.h"
 #include "base.h"
 

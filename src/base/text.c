@@ -13,13 +13,14 @@ static int min_of(int a, int b)
     return a < b ? a : b;
 }
 
-/* Returns the number of edits (insert, delete, replace, swap neighbours) that turn a into b,
- * ignoring letter case. */
+/* Returns the smallest number of edits that turn a into b. An edit inserts, deletes or replaces a
+ * letter, or swaps two neighbours. Letter case is ignored. */
 static int edit_distance(const char *a, const char *b)
 {
     int la = (int)strlen(a), lb = (int)strlen(b), row[3][WORD_MAX + 1];
     for (int j = 0; j <= lb; ++j) row[0][j] = j;
     for (int i = 1; i <= la; ++i) {
+        /* rows i, i - 1 and i - 2 of the table of distances */
         int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
         now[0] = i;
         for (int j = 1; j <= lb; ++j) {
@@ -38,7 +39,8 @@ int text_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A word is near if at most a third of the letters, rounded up, are wrong. */
+/* A word is near if the edits are at most a third of the letters of `word`, rounded up, and fewer
+ * than its letters. */
 const char *text_nearest(const char *word, const char *const *words, int count)
 {
     int length = (int)strlen(word), best = (length + 2) / 3 + 1;
@@ -68,6 +70,7 @@ char *text_bytes(double bytes, char *out)
         bytes /= 1000;
         ++u;
     }
+    /* keeps the text within 16 chars */
     if (bytes > 999999) bytes = 999999;
     snprintf(out, 16, u == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[u]);
     return out;
