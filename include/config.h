@@ -19,8 +19,8 @@ typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
 /* Value of the field checkpoint.resume if the key has a path instead of a word. */
 enum { RESUME_FILE = -1 };
 
-/* Section optim: the update rule, its constants and the curve of the learning rate. name and
- * lr_schedule are row numbers in tables of the optim module. */
+/* Section optim: the update rule, its constants and the curve of the learning rate; options.c has
+ * the help of each key. name and lr_schedule are row numbers in tables of the optim module. */
 typedef struct OptimConfig {
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
@@ -67,10 +67,12 @@ typedef struct OptimGroup {
     int roles;
     /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
-    /* all options of the group, set by groups_resolve; owns nothing */
+    /* all options of the group, set by groups_resolve, before which only those of `given` are set;
+     * owns nothing */
     OptimConfig resolved;
     /* bit i: the group sets the key with index i within section optim */
     uint64_t given;
+    /* position of the entry in the file, counted from 1; 0: from the command line */
     int line, column;
 } OptimGroup;
 
@@ -78,7 +80,7 @@ typedef struct OptimGroup {
  * constant of the enum named in the comment, which is in the header of the module to which the key
  * belongs. */
 typedef struct Config {
-    /* path of the file, for messages; owned, as is every char * below */
+    /* path of the file or name of the text, for messages; owned, as is every char * below */
     char *path;
     /* source and line of each key, an entry for each row of the option table; owned; private to the
      * config module; may be NULL */
@@ -123,9 +125,9 @@ typedef struct Config {
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;
-        /* unet: channels: of each level; norm, up, down: FieldNorm, Up, Down; residual: a block
-         * adds its input to its output; pad_mode: modes of padding, "a", or "a,b" for rows and
-         * columns */
+        /* unet: channels of each level; Up and Down; residual: a block adds its input to its
+         * output. norm: FieldNorm of unet, fieldresnet and columns. pad_mode: modes of padding of
+         * unet and fieldresnet, "a", or "a,b" for rows and columns */
         ConfigList channels;
         int norm, up, down;
         bool residual;
@@ -170,12 +172,13 @@ typedef struct Config {
         ConfigPairs rope_scaling;
         /* llama: number of keys that a query attends to; 0: all */
         int64_t window;
-        /* llama: first block with this window */
+        /* llama: first block with this window, counted from 0 */
         int64_t window_from;
-        /* number of tokens or rows; 0: the number in the data set */
+        /* number of tokens in the vocabulary, or of rows of each table; 0: the number that the data
+         * set gives */
         int64_t vocab;
         int layer_count;
-        /* owned */
+        /* model.layers as a list; owned */
         ConfigLayer *layer;
         /* channels of layers by name; each layer at most once */
         ConfigWidths widths;
@@ -186,7 +189,7 @@ typedef struct Config {
         char *init_fresh;
         /* replacements "old:new,..." of prefixes of the names in the file */
         char *init_rename;
-        /* the moving average of the parameters is loaded if the file has it */
+        /* true: the moving average of the parameters is loaded if the file has it */
         bool init_ema;
         /* patterns "a,b" of layers or parameters that are not trained */
         char *freeze;
@@ -194,7 +197,7 @@ typedef struct Config {
         int freeze_norm;
     } model;
     struct {
-        /* HDF5 files, separated by '\n'; NULL if not set */
+        /* HDF5 files, or patterns of files, separated by '\n'; NULL if not set */
         char *train, *test;
         /* names of the data sets in the files; default /x and /y */
         char *x, *y;
@@ -220,7 +223,7 @@ typedef struct Config {
         ConfigList affine_scale;
         /* ImageFilter */
         int filter;
-        /* brightness, contrast, saturation and hue, or empty */
+        /* strengths of changes of brightness, contrast, saturation and hue, or empty */
         ConfigList color_jitter;
         /* erasing: probability; mixup, cutmix: parameter of the Beta distribution; 0: off */
         double erasing, mixup, cutmix;
@@ -282,11 +285,12 @@ typedef struct Config {
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;
-        /* consecutive evaluations without improvement after which training ends; 0: never */
+        /* consecutive evaluations without improvement after which training ends, 0: never; smallest
+         * improvement that counts */
         int64_t early_stop;
         double early_stop_delta;
-        /* decay of the moving average of the parameters, 0: no average; number of updates over
-         * which the decay rises */
+        /* decay of the moving average of the parameters, 0: no average; number r of updates over
+         * which the decay rises: after update t it is ema (1 - exp(-t / r)) */
         double ema, ema_ramp;
         /* Auc */
         int auc;
@@ -295,7 +299,7 @@ typedef struct Config {
         bool eval_latitude, latitude_weights;
         /* number of targets of fields that are drawn after an evaluation */
         int64_t eval_pictures;
-        /* the gradient noise scale is measured */
+        /* true: the gradient noise scale is measured */
         bool grad_noise;
         /* steps between lines of metrics.jsonl */
         int64_t log_every;
@@ -330,13 +334,13 @@ typedef struct Config {
         char *rank_map;
         /* path of the schedule if pipeline_schedule is SCHEDULE_FILE */
         char *schedule_path;
-        /* chunks of each stage, at least 1 */
+        /* chunks of each stage, at least 1 once the configuration is loaded */
         int64_t chunks;
         /* names "a,b" of the first layers of all chunks except the first; "": chosen by cost */
         char *cuts;
         /* Transport; CommWay */
         int transport, sums;
-        /* size of a gradient bucket, in MB */
+        /* size of a gradient bucket, in MB (10^6 bytes) */
         double bucket_mb;
     } grid;
     struct {
@@ -347,6 +351,8 @@ typedef struct Config {
         int64_t keep;
         /* row number in `metrics` of src/train/eval/best.c */
         int best_metric;
+        /* background: checkpoints are written while training continues; best: the checkpoint of the
+         * best evaluation is kept */
         bool background, best;
         /* ResumeMode */
         int resume;
@@ -370,7 +376,8 @@ typedef struct ConfigWord {
 typedef struct ConfigWords {
     /* the key: "optim.name"; for the roles of a group "optim.groups.roles" */
     const char *key;
-    /* Returns word i; word 0 is the default. After the last word .word is NULL. */
+    /* Returns word i; word 0 is the default of a key that takes one word, except for model.name.
+     * After the last word .word is NULL. */
     ConfigWord (*word)(int i);
     /* if word is NULL: all words, "auto|shm|mpi", without help */
     const char *text;
@@ -385,15 +392,17 @@ void config_use_words(const ConfigWords *lists, int count);
 /* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
  * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
-/* Registers a check of another module. It is called when all keys have been read, and its error is
- * reported together with all others. NULL: no check. */
+/* Registers a check of another module. It is called when all keys have been read, before the rules
+ * across keys set further defaults, and its error is reported together with those of keys. NULL: no
+ * check. */
 void config_use_check(Status (*check)(const Config *config));
 
 /* Reads path, applies `count` overrides ("train.batch=64"), sets defaults and checks the rules
- * across keys. path NULL: only defaults and overrides. On error *config is NULL. The caller owns
- * *config. */
+ * across keys. path NULL: only defaults and overrides. ERR_NOINPUT or ERR_IO: the file cannot be
+ * opened or read; ERR_CONFIG: a value or rule is violated. On error *config is NULL. The caller
+ * owns *config. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
-/* Does the same with text in memory. name: name of the text in messages. */
+/* Does the same with text in memory (NULL: none). name: name of the text in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
@@ -415,7 +424,7 @@ char *config_text(const Config *config);
 char *config_key_text(const Config *config, const char *key);
 /* Compares two texts of config_text; returns true if they differ. The first difference is then
  * written to from_x and from_y (`bytes` bytes each) as "section.key: value", or "no section.key"
- * for a text without the key. */
+ * for a text without the key; of a list, its first entry that differs, "section.key: - value". */
 bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes);
 
 /* Sets the channels of a layer in model.widths. */

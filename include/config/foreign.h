@@ -25,8 +25,8 @@ typedef struct ForeignWord {
     /* words of the same meaning, "batch_size|bs"; case, '-', '_', '.' and blanks are ignored;
      * "vgg*" matches all words with that beginning */
     const char *words;
-    /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
-     * weft has no such word */
+    /* weft's word: a key, a section, "weft train -n", a flag, a verb, a layer, an attribute, a
+     * value; NULL: weft has no such word */
     const char *weft;
     /* further text for the message; NULL: none */
     const char *note;
@@ -41,7 +41,7 @@ const ForeignWord *foreign_find(const char *where, const char *word);
 /* Returns text for the end of a message: "that is train.batch here: samples of a step", or only the
  * note if weft has no such word. NULL: the word is not in the table. The caller owns the text. */
 char *foreign_text(const char *where, const char *word);
-/* True if two words differ only in case, '-', '_', '.' and blanks. */
+/* True if two words differ at most in case, '-', '_', '.' and blanks. */
 bool foreign_same(const char *a, const char *b);
 
 #endif

@@ -9,13 +9,15 @@
 typedef struct ConfigAttr {
     /* owned; a list [a, b] is stored as "a,b" */
     char *key, *value;
-    /* position in the file, counted from 1; 0: from the command line */
+    /* position in the file, of the value in a layer and of the key in ConfigPairs, counted from 1;
+     * 0: from the command line */
     int line, column;
 } ConfigAttr;
 /* One entry of model.layers: `- conv2d: {channels: 32, kernel: 3}` or `- relu`. */
 typedef struct ConfigLayer {
     /* owned */
     char *kind;
+    /* position of the kind in the file, counted from 1; 0: from the command line */
     int line, column;
     int attr_count;
     /* owned */
@@ -56,7 +58,7 @@ typedef struct ConfigVariable {
     int role;
     /* owned */
     char *name;
-    /* levels, by the values of their coordinate; empty: all levels */
+    /* levels, given by the values of their coordinate; empty: all levels */
     ConfigList levels;
     /* number of classes of a target that consists of labels; 0: the variable consists of numbers */
     int64_t classes;
@@ -65,6 +67,7 @@ typedef struct ConfigVariable {
     double ignore;
     /* targets: weights in the loss, one for all levels or one for each level; empty: 1 */
     ConfigList weights;
+    /* position in the file, counted from 1; 0: from the command line */
     int line, column;
 } ConfigVariable;
 typedef struct ConfigVariables {
@@ -76,7 +79,8 @@ typedef struct ConfigVariables {
 typedef struct ConfigWindow {
     /* offsets of the inputs and of the targets; empty: [0] */
     ConfigList inputs, targets;
-    /* given: an offset other than 0 is set; seconds: offsets are seconds (false: steps) */
+    /* given: an offset other than 0 is set; seconds: offsets are seconds (false: steps of the set's
+     * time) */
     bool given, seconds;
 } ConfigWindow;
 

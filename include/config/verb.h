@@ -38,10 +38,11 @@ typedef struct Flag {
     const char *default_text;
     /* range of a number; hi of a whole number is at most FLAG_WHOLE_MAX */
     double lo, hi;
-    /* FLAG_NUMBER: lo itself is out of range */
+    /* FLAG_NUMBER: true: lo itself is out of range */
     bool lo_open;
+    /* true: the flag must be given */
     bool required;
-    /* the value is a file that the verb writes; no other word or flag may name this file */
+    /* true: the value is a file that the verb writes; no other word or flag may name this file */
     bool writes;
     /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
@@ -59,7 +60,7 @@ typedef struct Flag {
         int: FLAG_CHOICE,                                                                          \
         FlagList: FLAG_LIST),                                                                      \
     .offset = offsetof(Options, field)
-/* The flags -o OUT, which is required, and --force of all verbs that write a file. */
+/* Rows of the flags -o OUT, which is required, and --force, for verbs that write a file. */
 #define FLAG_OUT(Options, field, text)                                                             \
     {                                                                                              \
         "-o", FLAG_FIELD(Options, field), .value = "OUT", .required = true, .writes = true,        \
@@ -75,7 +76,7 @@ enum {
     VERB_PLAIN = 32,
     /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
-    /* data.train must be set */
+    /* with VERB_CONFIG: data.train must be set */
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,
@@ -116,11 +117,11 @@ typedef struct Verb {
     .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
 
 /* Fills options, zeroed memory of verb->options_bytes, with the defaults and with the flags on the
- * command line. The words that are no flags stay in argv, in their order; *argc is their number.
- * All words after "--" are no flags. Fails, too, if a file that a flag writes is named as an input.
- * A flag that is not given and has no default gets lo - 1 (whole number), NaN (number), -1
- * (choice), NULL (text) or an empty list. Texts are borrowed from argv. ERR_USAGE. Release with
- * verb_options_fini. */
+ * command line. The words that are no flags move to the front of argv, in their order; *argc is
+ * their number. All words after "--" are no flags. A flag that is not given and has no default gets
+ * false (switch), lo - 1 (whole number), NaN (number), -1 (choice), NULL (text) or an empty list.
+ * Texts are borrowed from argv or the row. ERR_USAGE: a flag or its value is wrong, or a file that
+ * a flag writes is named as an input. Release with verb_options_fini, also after an error. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
 /* Checks the row of a verb and its flags. ERR_BUG: the row lacks something or contradicts
@@ -128,11 +129,11 @@ void verb_options_fini(const Verb *verb, void *options);
 Status verb_check(const Verb *verb);
 /* Returns the row of a flag, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
-/* Reads the whole number at the beginning of *text and moves *text past it. Returns false if there
- * is no number, or if it is not in lo .. hi. */
+/* Reads the whole number at the beginning of *text and moves *text past it. Returns false, and
+ * changes nothing, if there is no number, or if it is not in lo .. hi. */
 bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
-/* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". Returns false for any
- * other text. */
+/* Reads `count` whole numbers from 1 to INT32_MAX, separated by x: "3x224x224". Returns false for
+ * any other text. */
 bool sizes_read(const char *text, int count, int64_t *size);
 
 /* Prints usage, help and flags of a verb, at most 100 columns wide. */

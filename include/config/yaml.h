@@ -10,13 +10,13 @@ typedef struct Node {
     NodeKind kind;
     /* text of a scalar; owned */
     char *text;
-    /* the scalar is in quotes or in a block, so it is neither a number nor null */
+    /* true: the scalar is in quotes or in a block, so it is neither a number nor null */
     bool quoted;
     /* counted from 1; 0 if the value is from the command line */
     int line, column;
     /* number of items of a list, or of pairs of a mapping */
     int count;
-    /* owned; key is NULL in a list */
+    /* [count], owned with the nodes; key is NULL in a list */
     struct Node **key, **item;
 } Node;
 
@@ -29,7 +29,7 @@ Status yaml_parse(Node **root, const char *name, const char *text, size_t length
  * it. */
 Node *node_word(const char *text);
 void node_free(Node **node);
-/* True for a missing value (`key:`), for null and for ~. */
+/* True for a missing value (`key:`), for null, Null and NULL, and for ~. */
 bool node_is_null(const Node *node);
 /* Returns "a list", "a mapping" or "a single value", for messages. */
 const char *node_kind_name(const Node *node);

@@ -29,7 +29,7 @@ Status faults_end(const Faults *faults)
 
 /* ---- keys ---- */
 
-/* capacities of arrays of options and of sections */
+/* capacities of arrays of options and of sections; nearest_option ignores further options */
 enum { OPTIONS_MAX = 192, SECTIONS_MAX = 16 };
 
 /* Fails with the last message, preceded by "file:line:column: key: ". */
@@ -60,7 +60,8 @@ static const Option *option_elsewhere(const char *section, const char *word)
     return NULL;
 }
 
-/* Returns the option whose last word is most like `word`, in `section` (NULL: in any section). */
+/* Returns the option whose last word is most like `word`, in `section` (NULL: in any section);
+ * NULL: none is near. */
 static const Option *nearest_option(const char *section, const char *word)
 {
     const char *leaf[OPTIONS_MAX] = {0};

@@ -88,7 +88,8 @@ bool config_difference(const char *x, const char *y, char *from_x, char *from_y,
     snprintf(from_x, bytes, "%s", in_x.line);
     find_counterpart(y, in_x.line, from_y, bytes);
     if (*in_x.line && strcmp(from_x, from_y) != 0) return true;
-    /* the only difference is that the first text lacks a line of the second */
+    /* the first text has no line left, or its line is in the second text, too: it lacks a line of
+     * the second */
     snprintf(from_y, bytes, "%s", in_y.line);
     find_counterpart(x, in_y.line, from_x, bytes);
     return true;

@@ -1,5 +1,5 @@
-/* Parses the flags of a verb with the rows of its table: defaults, values, ranges and messages. All
- * whole numbers on the command line are parsed by whole_read. */
+/* Parses the flags of a verb with the rows of its table: defaults, values, ranges and messages.
+ * Whole numbers of flags are parsed by whole_read. */
 #include "config/foreign.h"
 #include "option.h"
 

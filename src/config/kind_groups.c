@@ -1,7 +1,7 @@
 /* optim.groups: each entry chooses parameters by name and role, and gives keys of section optim
  * other values for them. These keys are read, checked and printed with the rows of the option table
  * whose flag `grouped` is set. It is an error if an entry has neither match nor roles, has an
- * unknown key, or has a constant that the group's rule does not use. */
+ * unknown key, has both lr and lr_scale, or has a constant that the group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -35,6 +35,8 @@ static void *optim_field(OptimConfig *optim, const Option *option)
     return (char *)optim + (option->offset - offsetof(Config, optim));
 }
 
+/* Copies the field of an option. A whole number, optim.history, is copied as an int, which is
+ * enough for its range on little-endian processors. */
 static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
 {
     size_t bytes = option->kind == &kind_real   ? sizeof(double)

@@ -240,8 +240,8 @@ static Status text_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints text without quotes if it cannot be misread; otherwise in JSON's quotes, which YAML reads
- * in the same way. */
+/* Prints text without quotes if weft cannot misread it (it reads 12 and true as texts where it
+ * expects a text); otherwise in JSON's quotes, which YAML reads in the same way. */
 void print_text(FILE *out, const char *text)
 {
     static const char safe[] =

@@ -17,7 +17,8 @@ typedef struct Reading {
     /* the node that is read; after an error the node at fault, which may be inside the node that is
      * read */
     const Node *at;
-    /* the value is the table's default, which may be out of range if the default means "not set" */
+    /* true: the value is the table's default, which may be out of range if the default means "not
+     * set" */
     bool is_default;
 } Reading;
 
@@ -50,7 +51,7 @@ struct Option {
     const char *default_text;
     /* if the default means "not set": text for the help instead of the default; else NULL */
     const char *unset;
-    /* kind_int: range. kind_text: min is the minimum length in bytes */
+    /* kind_int: range. kind_text, kind_files: min is the minimum length in bytes */
     int64_t min, max;
     /* range of kind_real, of kind_bytes and of items of lists */
     double lo, hi;
@@ -60,11 +61,12 @@ struct Option {
     const char *words;
     /* help of each word in `words`, one line each; NULL: see option_word */
     const char *const *word_help;
-    /* entries of optim.groups may set the key, too */
+    /* true: entries of optim.groups may set the key, too */
     bool grouped;
-    /* the key is a constant of update rules; ConfigWord.uses of the words of optim.name says which
-     * rules use it */
+    /* true: the key is a constant of update rules; ConfigWord.uses of the words of optim.name says
+     * which rules use it */
     bool constant;
+    /* unit of the value for help and messages; NULL: none */
     const char *unit;
     /* help, one line. If only some words of another key of the section use this key
      * (ConfigWord.uses), option_help puts these words in front, and the help begins with a small
@@ -165,9 +167,11 @@ typedef struct Faults {
     /* the errors' messages, a line each */
     char text[FAULTS_BYTES];
 } Faults;
-/* Adds the message of the last failure, unless status is OK. */
+/* Adds the message of the last failure, unless status is OK. Beyond FAULTS_SHOWN_MAX messages or
+ * FAULTS_BYTES, errors are only counted. */
 void faults_add(Faults *faults, Status status);
-/* Returns OK, or fails once with all messages. */
+/* Returns OK, or fails once, with the first error's status, the messages in `text` and the number
+ * of the other errors. */
 Status faults_end(const Faults *faults);
 
 /* apply.c: apply_tree sets the keys of a file's tree; apply_override sets one key from a word

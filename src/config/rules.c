@@ -37,6 +37,7 @@ static Status keep_one(Config *config, const char *a, const char *b)
     return reset_key(config, from_a < from_b ? a : b);
 }
 
+/* Checks numbers of section train. If neither train.epochs nor train.steps is set, sets 1 epoch. */
 static Status check_train(Config *config)
 {
     int64_t batch = config->train.batch, micro = config->train.micro_batch;
@@ -237,8 +238,8 @@ static Status check_data(Config *config)
     return check_images(config);
 }
 
-/* If no name is given, makes one from the name of the configuration file. A name must be a single
- * folder below run.dir. */
+/* If no name is given, makes one from the name of the configuration file, or "run" if that has
+ * blanks or begins with '.'. A name must be a single folder below run.dir. */
 static Status check_name(Config *config)
 {
     if (!*config->run.name) {
@@ -280,7 +281,8 @@ static Status check_model(Config *config)
 }
 
 /* Checks that a run's parameters come from at most one file, that the other keys model.init_* are
- * set only with model.init_from, and model.freeze_norm only with model.freeze. */
+ * set only with model.init_from, and model.freeze_norm only with model.freeze, and that items of
+ * model.init_rename are OLD:NEW. Replaces an empty path by NULL. */
 static Status check_init(Config *config)
 {
     const char *item = config->model.init_rename;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+/* largest width of a line; column and width of a flag's name; column of its help; indentation of
+ * further lines of the usage; columns are counted from 0 */
 enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
 
 /* the line that is being printed */
@@ -15,7 +17,7 @@ typedef struct Line {
     int indent;
 } Line;
 
-/* Prints a piece of text in one line, after a space, or on a new line if it does not fit. */
+/* Prints a piece of text unbroken, after a space, or on a new line if it does not fit. */
 static void put_piece(Line *line, const char *text, int length)
 {
     if (line->at > 0 && line->at + 1 + length > COLUMNS) {

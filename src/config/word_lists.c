@@ -8,7 +8,8 @@
 
 enum { WORDS_MAX = 32, LISTS_MAX = 64, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
 
-/* Lists registered by config_use_words, and the words of each list joined as "a|b|c". */
+/* Lists registered by config_use_words, and the words of each list joined as "a|b|c", "" for a list
+ * that is only a text. */
 static const ConfigWords *list[LISTS_MAX];
 static char joined[LISTS_MAX][JOINED_BYTES];
 static int list_count;
