@@ -106,8 +106,8 @@ typedef struct CocoResult {
     double *ap, *ap50;
     int64_t *truths;
 } CocoResult;
-/* Computes the result of all images on `threads` threads. Release with coco_result_fini. ERR_DATA:
- * an image was added twice. */
+/* Computes the result of all images that were added, on `threads` threads. Release with
+ * coco_result_fini. ERR_DATA: an image with detections was added twice. */
 Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result);
 void coco_result_fini(CocoResult *result);
 

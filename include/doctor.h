@@ -12,20 +12,20 @@ typedef struct DoctorOptions {
     const char *folder;
     /* size of one checkpoint in bytes; the folder should have space for three */
     double checkpoint_bytes;
-    /* one JSON object is printed instead of lines */
+    /* true: one JSON object is printed instead of lines */
     bool json;
     /* the lines of `weft --version`, which are compared between ranks */
     const char *versions;
     /* "", or a folder that is used in place of / when /proc, /sys and /dev/shm are read */
     const char *root;
-    /* this process is the launcher's first task, or the only process. If MPI cannot start, only the
-     * first task prints the finding. */
+    /* true: this process is the launcher's first task, or the only process. If MPI cannot start,
+     * only the first task prints the finding. */
     bool first;
 } DoctorOptions;
 
-/* Starts MPI, runs all checks and ends MPI, within 30 s: if a rank does not answer in time, the job
- * is ended with a message that names the check. Returns OK even if there are warnings. ERR_CONFIG:
- * a run could not work here. Collective. */
+/* Starts MPI, runs all checks and ends MPI, within about 30 s: if a rank does not answer in time,
+ * the job is ended with a message that names the check. Returns OK even if there are warnings.
+ * ERR_CONFIG: a run could not work here. Collective; all ranks return the same Status. */
 Status doctor_run(const DoctorOptions *options);
 
 /* Checks that all rows of the table are complete. ERR_BUG names the first row that is not. */

@@ -17,6 +17,7 @@ typedef struct Image {
     int width, height;
     /* uint8_t[height][width][3], owned; released by image_fini */
     uint8_t *pixel;
+    /* size of the memory at `pixel` */
     size_t capacity_bytes;
 } Image;
 /* Sets the image's size; its pixels are then undefined. Allocates only if its memory is too
@@ -32,6 +33,7 @@ typedef struct ImageBox {
 /* The header of a picture file, which is read before memory is allocated for the pixels. */
 typedef struct ImageHeader {
     ImageFormat format;
+    /* size of the picture as stored, before image_turn */
     int width, height;
     /* EXIF tag 0x0112, 1 to 8; 1: upright, or not given */
     int orientation;

@@ -92,17 +92,18 @@ typedef struct DecisionLine {
 } DecisionLine;
 /* Writes the metrics that the evaluation has, as keys of an open JSON object. One logit: four keys
  * (AUC, its method, normalized entropy, calibration). Boxes: COCO's twelve numbers and the parts of
- * the loss. Fields: two keys and a list of targets. Label fields: three keys and a list of
+ * the loss. Fields: three keys and a list of targets. Label fields: three keys and a list of
  * classes. */
 void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *row_unit(bool tokens);
 
 /* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, the call
- * removes the lines of dir/metrics.jsonl with steps > step. If it is not, the call renames an
- * existing metrics.jsonl to metrics.jsonl.1 (.2, ...). A new events.out.tfevents file is always
- * started. lease: the folder's lease (base/lease.h), borrowed, checked before a file is opened
- * again; NULL if no other process writes in the folder. The caller owns *observer. */
+ * removes torn lines of dir/metrics.jsonl and those with steps > step. If it is not, the call
+ * renames an existing metrics.jsonl to metrics.jsonl.1 (.2, ...). A new events.out.tfevents file is
+ * always started. lease: the folder's lease (base/lease.h), borrowed, checked before a file is
+ * opened again; NULL if no other process writes in the folder. The caller owns *observer. ERR_IO: a
+ * file cannot be read or written. */
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void observer_free(Observer **observer);
@@ -116,16 +117,17 @@ void observer_decision(Observer *observer, const DecisionLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_end_line(Observer *observer);
 /* Writes the data that an earlier failed write has left in memory, and reports files that were
- * removed, replaced or cut short. observer_train does the same once a second; observer_eval and
- * observer_decision do it at each call. These three functions warn once when writing begins to
- * fail. ERR_IO: a file cannot be written; its data stays in memory. */
+ * removed, replaced or cut short. observer_train does the same with log_now, but at most once a
+ * second; observer_eval and observer_decision do it at each call. These three functions warn once
+ * when writing begins to fail, and report when it works again. ERR_IO: a file cannot be written;
+ * its data stays in memory. */
 Status observer_flush(Observer *observer);
 /* Waits until the data written so far is on the disk (fsync). Any thread may call it. */
 Status observer_sync(Observer *observer);
 
 /* Opens dir/log.txt and writes a line with the time and the step of this start. The file then gets
  * a copy of the messages kept since log_copy_begin, and of all later messages of this process. At
- * 16 MB it is renamed to log.txt.1. A file that is removed or renamed meanwhile is written again.
+ * 16 MiB it is renamed to log.txt.1. A file that is removed or renamed meanwhile is written again.
  * lease: as in observer_new, borrowed until log_file_pin. ERR_IO: the file cannot be opened. Only
  * one log file is open at a time: the next call closes it. */
 Status log_file_open(const char *dir, const Lease *lease, int64_t step);
@@ -169,7 +171,8 @@ typedef struct RunSummary {
     /* reason for an end before the last step; NULL: it ran to the last step */
     const char *ended;
 } RunSummary;
-/* Prints the last evaluation, the ledger, memory, and paths of the files. */
+/* Prints the last evaluation, the ledger, memory, and paths of the files to `out` and to
+ * log.txt. */
 void observer_summary(const RunSummary *summary, FILE *out);
 
 #endif

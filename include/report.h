@@ -7,7 +7,8 @@
 
 /* Writes the report of the runs with these folders to the file `out`, which is replaced. Equal
  * files give equal reports. ERR_NOINPUT: a folder has no metrics.jsonl. ERR_DATA: metrics.jsonl or
- * ledger.jsonl has an invalid line. ERR_CONFIG: topo.json is invalid. ERR_IO. */
+ * ledger.jsonl has an invalid line. ERR_CONFIG: topo.json is invalid. ERR_IO: `out` cannot be
+ * written. */
 Status report_write(char *const *folder, int runs, const char *out);
 
 /* Writes a page about a topology: pictures of the nodes with the ranks on them, links as heat maps,

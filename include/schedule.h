@@ -105,15 +105,17 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
  * for each task; the rows of a stage are in the order of its tasks. If no row is a send or a
  * receive, messages are inserted: receives just before the work, sends just after. A line
  * `stages,0,1,1,0` before the header gives the stages of chunks 0, 1, ...; without this line chunk
- * c is on stage c % stages. ERR_CONFIG: kind and shape do not fit, or a row is invalid; the message
- * has file and line. Release with schedule_free. */
+ * c is on stage c % stages. ERR_NOINPUT: there is no such file. ERR_CONFIG: kind and shape do not
+ * fit, or a row is invalid; the message has file and line. Whether the lists of a file can run is
+ * only checked by schedule_simulate. Release with schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
 /* Returns the kind whose schedules have this name (Schedule.name). -1: there is none, or it is
  * SCHEDULE_FILE, which also needs a path. */
 int schedule_kind(const char *name);
 /* Makes a schedule of forward passes only, for evaluation: at most `stages` micro-batches are in
  * flight, and no channel needs more than 2 slots. stage_of: stage of each chunk, borrowed for the
- * call; NULL: chunk % stages. */
+ * call; NULL: chunk % stages. ERR_CONFIG: the shape is too large, or a stage has more than
+ * shape.chunks chunks. */
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
@@ -149,7 +151,7 @@ typedef struct ScheduleReport {
     int *live;
     /* slots of every channel: the fewest with which the stages do not deadlock, but at least 2 */
     int depth;
-    /* times of each task, in the same order as schedule->task; owned */
+    /* times of each task, [stages][count], in the same order as schedule->task; owned */
     ScheduleSpan **span;
 } ScheduleReport;
 /* Simulates the lists of all stages together. ERR_CONFIG: the lists cannot run, because a message
@@ -168,7 +170,7 @@ typedef struct ScheduleWaits {
      * messages */
     double bubble, imbalance, messages;
 } ScheduleWaits;
-/* Returns the time in which a stage works in one step. cost: as in schedule_waits. */
+/* Returns the time in which a stage works in one step. cost: one for each chunk of the model. */
 double schedule_stage_work(const Schedule *schedule, const TaskCost *cost, int stage);
 /* Computes the parts of the makespan that schedule_simulate gives for these costs. cost: one for
  * each chunk of the model. report: receives the report of this simulation, and is released with

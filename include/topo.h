@@ -38,8 +38,9 @@ typedef struct Topology {
     int kinds;
 } Topology;
 /* Measures all pairs of ranks in rounds. In a round each rank is in at most one pair; first the
- * pairs of the round send one after the other, then all together. Every rank gets the result and
- * releases it with topo_fini. budget_s: approximate seconds of all measurements. Collective. */
+ * pairs of the round send one after the other, then all together. Slow pairs are measured once more
+ * alone, and their higher rate counts. Every rank gets the result and releases it with topo_fini.
+ * budget_s: approximate seconds of all measurements. Collective. */
 Status topo_measure(Topology *topo, const World *world, double budget_s);
 /* Fills ranks, nodes, switches and CPUs without measuring; the matrices are NULL. Collective. */
 void topo_describe(Topology *topo, const World *world);
@@ -52,7 +53,7 @@ Status topo_describe_hardware(Topology *topo, const World *world, bool gpus);
 Status topo_read(Topology *topo, const char *path);
 /* Writes the content of a topology file to `out`; the caller finds errors with ferror(out). */
 void topo_print(const Topology *topo, FILE *out);
-/* Writes a topology file. ERR_IO. */
+/* Writes a topology file. ERR_IO: it cannot be written. */
 Status topo_write(const Topology *topo, const char *path);
 void topo_fini(Topology *topo);
 /* Removes the hardware that topo_describe_hardware added. */
@@ -87,8 +88,8 @@ typedef struct SlowPair {
     double bytes_per_s, class_median;
 } SlowPair;
 /* Lists the pairs with less than 0.8 of the median rate of their class. The pair with the lowest
- * fraction of the median is the first. Links between nodes are left out if one of the two nodes is
- * slow. The caller owns *pairs. Returns the number of pairs. */
+ * fraction of the median is the first. Links between nodes are left out, also of the median, if one
+ * of the two nodes is slow. The caller owns *pairs. Returns the number of pairs. */
 int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
 /* A slow node: even its fastest link to other nodes is slow. */
 typedef struct SlowNode {
@@ -149,14 +150,16 @@ int *topo_places(const Topology *topo, OrderSearch *search);
 /* Returns places without using rates: the nodes in the order of their numbers, and the ranks of
  * each node in the order of their numbers. */
 int *topo_places_by_node(const Topology *topo);
-/* Read and write a map of places: a list of processes in YAML. ERR_CONFIG: the list is not a
- * permutation of `ranks` processes, or does not begin with 0. The caller owns *map. */
+/* Read and write a map of places: a list of processes in YAML. ERR_NOINPUT: there is no such file;
+ * ERR_CONFIG: the list is not a permutation of `ranks` processes, or does not begin with 0; ERR_IO:
+ * the file cannot be read or written. The caller owns *map. */
 Status places_read(int **map, int ranks, const char *path);
 Status places_write(const int *map, int ranks, const char *path);
 /* Rates of the slowest links in a grid, in bytes per second; INFINITY: there are no links of the
  * kind. */
 typedef struct GridLinks {
-    /* between ranks of a tensor group, between replicas, between neighbouring stages */
+    /* between any two ranks of a tensor group, between any two replicas, between neighbouring
+     * stages */
     double tp, dp, pp;
 } GridLinks;
 /* Returns the slowest rates of a grid of this shape. Process map[r] plays rank r; if map is NULL,

@@ -38,11 +38,11 @@ typedef struct FieldSheet {
     /* `panels` panels, of which `across` are drawn side by side */
     const FieldPanel *panel;
     int panels, across;
-    /* names of the categories; NULL: their numbers */
+    /* names of the categories for panels with ColourRange.categories; NULL: their numbers */
     const char *const *category;
 } FieldSheet;
-/* Draws a sheet. In a small grid each value becomes several pixels; of a large grid only every n-th
- * row and column is drawn. */
+/* Draws a sheet, and sets the image's size to that of the sheet. In a small grid each value becomes
+ * several pixels; of a large grid only every n-th row and column is drawn. */
 void field_sheet_draw(Image *image, const FieldSheet *sheet);
 
 #endif

@@ -24,8 +24,8 @@ typedef struct SumTime {
 /* largest factor of an overlap that a file may have */
 enum { OVERLAP_MAX = 100 };
 
-/* Rates of one rank while all ranks of its node compute. They are given for a machine that was not
- * measured. */
+/* Rates of one rank while all ranks of its node compute. They are written by hand into the file of
+ * a machine that was not measured, or not with all operations. */
 typedef struct Rates {
     /* floating-point operations per second; a multiply-add counts as two */
     double flops_per_s;
@@ -95,10 +95,12 @@ const OperationTime *machine_find(const Machine *machine, const char *key);
  * combined with the old ones: the mean of the medians, the least low and the greatest high
  * (TimeRange). */
 void machine_add(Machine *machine, const OperationTime *time);
-/* Reads a file that machine_write wrote. ERR_NOINPUT: there is no such file. ERR_CONFIG: the file
- * is invalid; the message has line and column. Release with machine_fini. */
+/* Reads a file of machine_write, or one written by hand with rates. ERR_NOINPUT: there is no such
+ * file. ERR_CONFIG: the file is invalid; the message has line and column. Release with
+ * machine_fini. */
 Status machine_read(Machine *machine, const char *path);
-/* Writes a YAML file; a file with this path is replaced. ERR_IO. */
+/* Writes a YAML file without Machine.rates; a file with this path is replaced. ERR_IO: it cannot be
+ * written. */
 Status machine_write(const Machine *machine, const char *path);
 void machine_fini(Machine *machine);
 

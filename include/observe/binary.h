@@ -14,7 +14,7 @@ const char *auc_word(int auc);
 /* Returns the fraction of (positive, negative) pairs of samples in which the positive sample has
  * the higher score; a pair of equal scores counts half. This is the Mann-Whitney statistic / (P N),
  * a quotient of integers, so the order of samples does not matter. NaN: there are no positive or no
- * negative samples, or a score is NaN. Needs 8 bytes a sample and two radix sorts. */
+ * negative samples, or a score is NaN. Allocates 8 bytes a sample, and sorts twice (radix sort). */
 double auc_exact(const float *score, const int32_t *label, int64_t count);
 
 /* Counters over samples. The struct is an array of BINARY_COUNTERS int64_t that ranks can sum;
@@ -26,8 +26,8 @@ typedef struct BinarySums {
     int64_t positive[AUC_BUCKETS + 1], negative[AUC_BUCKETS + 1];
     /* number of samples for which p >= 0.5 agrees with the label */
     int64_t right;
-    /* sum of p in units of 2^-32; sum of losses, each at most BINARY_LOSS_MOST, in units of 2^-24.
-     * 5e8 samples of the largest loss do not overflow. */
+    /* sum of p in units of 2^-32; sum of losses -ln(probability of the label), each at most
+     * BINARY_LOSS_MOST, in units of 2^-24. 5e8 samples of the largest loss do not overflow. */
     int64_t p, loss;
     /* number of logits that are NaN; the other counters leave them out */
     int64_t bad;

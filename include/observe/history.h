@@ -14,7 +14,7 @@ typedef struct MetricsEnd {
 } MetricsEnd;
 MetricsEnd metrics_end(const char *folder);
 
-/* Checks that ledger.jsonl can be written. ERR_IO. */
+/* Checks that ledger.jsonl can be written. ERR_IO: it cannot. */
 Status ledger_file_check(const char *folder);
 /* The line of a start at its first step. */
 typedef struct LedgerBegin {
@@ -34,7 +34,7 @@ typedef struct LedgerMemory {
     double planned, measured, peak;
 } LedgerMemory;
 /* ledger_write_start appends the line of a start that begins, ledger_write_end that of a start that
- * ends after `step`. ERR_IO. */
+ * ends after `step`. ERR_IO: the file cannot be written. */
 Status ledger_write_start(const char *folder, const LedgerBegin *begin);
 Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
                         const LedgerMemory *memory);

@@ -13,7 +13,9 @@ typedef struct Card {
     double sent;
     /* link speed in each direction; 0: not known */
     double bytes_per_s;
+    /* largest packet in bytes; -1: not known; 0: an InfiniBand port */
     int mtu;
+    /* true: the link is up */
     bool up;
     /* true: a device, or a bond of several devices; false: an interface in software, such as a
      * bridge */

@@ -38,7 +38,8 @@ typedef struct Gpu {
     /* link to each GPU, in the words of nvidia-smi topo -m, [gpus]: X (this GPU itself), NV4 (4
      * NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
     char **link;
-    /* link to each network card in the same words, [cards]; "": not known; owned */
+    /* link to each network card in the same words, [cards]; "": not known; NULL before
+     * hardware_join_cards; owned */
     char **card;
 } Gpu;
 
@@ -48,7 +49,7 @@ typedef struct Hardware {
     /* parts, each before the parts that it contains; owned */
     Part *part;
     int parts;
-    /* physical cards; owned. Only name, bytes_per_s, up, physical and numa are set. */
+    /* physical cards; owned. sent and mtu are 0. */
     Card *card;
     int cards;
     /* owned */

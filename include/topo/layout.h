@@ -1,6 +1,6 @@
 /* The ranks on each part of a node, for pictures and texts. A layout is a set of nodes that have
- * equal hardware, and ranks on equal CPUs; a picture shows only the first node of each layout. Not
- * collective. */
+ * equal hardware, and ranks on equal CPUs; all nodes without described hardware are one layout. A
+ * picture shows only the first node of each layout. Not collective. */
 #ifndef WEFT_TOPO_LAYOUT_H
 #define WEFT_TOPO_LAYOUT_H
 
@@ -12,8 +12,8 @@ int *topo_layouts(const Topology *topo, int *count);
 /* Returns the hardware of a node, or NULL if it is not described. Borrowed. */
 const Hardware *topo_hardware(const Topology *topo, int node);
 /* Returns the ranks of a node that may use at least one CPU of the set, as a list "0 1". Ranks that
- * may use all CPUs of the node are left out. The list may be empty; after `most` ranks it ends with
- * "...". The caller owns it. */
+ * may use all CPUs of the node are left out. The list is empty if there are none or the node's
+ * hardware is not described; after `most` ranks it ends with "...". The caller owns it. */
 char *topo_ranks_on(const Topology *topo, int node, const cpu_set_t *cpus, int most);
 /* Returns the ranks that topo_ranks_on leaves out, those that may use all CPUs of the node, as a
  * list in the same form. */

@@ -4,8 +4,8 @@
 
 #include <mpi.h>
 
-/* Returns the number of rounds for `size` members: size - 1 if size is even, size if it is odd, but
- * at most `most`. */
+/* Returns the number of rounds for `size` members: size - 1 if size is even, size if it is odd (0
+ * for 1), but at most `most`. */
 int pairs_rounds(int size, int most);
 /* Returns the member that is paired with member `rank` in round number `round` of `rounds`; -1: it
  * pauses. */
@@ -21,8 +21,9 @@ typedef struct PairLink {
     /* 2 * PAIR_BYTES_MAX bytes; borrowed */
     char *buffer;
 } PairLink;
-/* Returns the seconds of the fastest small message. No message begins after budget_s seconds. Both
- * ends call it with the same budget_s. */
+/* Returns the seconds of the fastest of up to 22 small messages. One is sent in any case, after
+ * another to connect; the others only as far as they fit into budget_s seconds. Both ends call it
+ * with the same budget_s. */
 double pairs_latency(const PairLink *link, double budget_s);
 /* Returns the bytes per second of the fastest of several messages. Their size, *bytes, is 1 MiB, or
  * smaller on a slow link on which messages of 1 MiB would exceed budget_s seconds. The call takes
