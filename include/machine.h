@@ -14,24 +14,26 @@ char *operation_key(const OpSpec *spec);
 /* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
 #define FORECAST_LINES(W)                                                                          \
     /* operations except exchanges, plus copies and additions between them: mean over stages */    \
-     * W(FORECAST_COMPUTE, "compute")
-     * \ /* idle time of the schedule if all chunks took the same time and messages no time */
-     * \ W(FORECAST_BUBBLE, "bubble")
-     * \ /* additional idle time because chunks take different times */
-     * \ W(FORECAST_IMBALANCE, "imbalance")
-     * \ /* time added by messages, by passes that they slow down, and by gathers of parameters */
-     * \ W(FORECAST_MESSAGES, "messages")
-     * \ /* exchanges between the ranks of tensor groups: mean over the stages */
-     * \ W(FORECAST_EXCHANGES, "exchanges")
-     * \ /* time by which sums over replicas, and gathers after updates, make the step longer */
-     * \ W(FORECAST_SUMS, "sums")
-     * \ /* time by which updates make it longer still */
-     * \ W(FORECAST_UPDATE, "update")
-     * \ /* Machine.rest_s */
-     * \ W(FORECAST_REST, "rest") typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT)
-     * FORECAST_LINE_COUNT } ForecastLine; extern const char *const
-     * forecast_names[FORECAST_LINE_COUNT];  typedef struct Forecast { /* seconds of a step. low,
-     * high: the step if all parts took their low or high times */
+    W(FORECAST_COMPUTE, "compute")                                                                 \
+    /* idle time of the schedule if all chunks took the same time and messages no time */          \
+    W(FORECAST_BUBBLE, "bubble")                                                                   \
+    /* additional idle time because chunks take different times */                                 \
+    W(FORECAST_IMBALANCE, "imbalance")                                                             \
+    /* time added by messages, by passes that they slow down, and by gathers of parameters */      \
+    W(FORECAST_MESSAGES, "messages")                                                               \
+    /* exchanges between the ranks of tensor groups: mean over the stages */                       \
+    W(FORECAST_EXCHANGES, "exchanges")                                                             \
+    /* time by which sums over replicas, and gathers after updates, make the step longer */        \
+    W(FORECAST_SUMS, "sums")                                                                       \
+    /* time by which updates make it longer still */                                               \
+    W(FORECAST_UPDATE, "update")                                                                   \
+    /* Machine.rest_s */                                                                           \
+    W(FORECAST_REST, "rest")
+typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } ForecastLine;
+extern const char *const forecast_names[FORECAST_LINE_COUNT];
+
+typedef struct Forecast {
+    /* seconds of a step. low, high: the step if all parts took their low or high times */
     TimeRange step;
     /* seconds of each part, by median times */
     double line[FORECAST_LINE_COUNT];
