@@ -11,7 +11,8 @@
  * that its time depends on. The caller owns it. */
 char *operation_key(const OpSpec *spec);
 
-/* Parts of a step's time. They add up to the time of the step on the rank that ends last. */
+/* Parts of a step's time. They add up to the time of the step on the rank that ends last. update:
+ * time by which updates, after the sums, make the step longer still; rest: Machine.rest_s. */
 #define FORECAST_LINES(W)                                                                          \
     /* operations except exchanges, plus copies and additions between them: mean over stages */    \
     W(FORECAST_COMPUTE, "compute")                                                                 \
@@ -25,9 +26,7 @@ char *operation_key(const OpSpec *spec);
     W(FORECAST_EXCHANGES, "exchanges")                                                             \
     /* time by which sums over replicas, and gathers after updates, make the step longer */        \
     W(FORECAST_SUMS, "sums")                                                                       \
-    /* time by which updates make it longer still */                                               \
     W(FORECAST_UPDATE, "update")                                                                   \
-    /* Machine.rest_s */                                                                           \
     W(FORECAST_REST, "rest")
 typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } ForecastLine;
 extern const char *const forecast_names[FORECAST_LINE_COUNT];

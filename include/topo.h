@@ -88,8 +88,8 @@ typedef struct SlowPair {
     double bytes_per_s, class_median;
 } SlowPair;
 /* Lists the pairs with less than 0.8 of the median rate of their class. The pair with the lowest
- * fraction of the median is the first. Links between nodes are left out, also of the median, if one
- * of the two nodes is slow. The caller owns *pairs. Returns the number of pairs. */
+ * fraction of the median is the first. Links between nodes are left out, of the list and of the
+ * median, if one of the two nodes is slow. The caller owns *pairs. Returns the number of pairs. */
 int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
 /* A slow node: even its fastest link to other nodes is slow. */
 typedef struct SlowNode {
