@@ -198,9 +198,10 @@ typedef struct CheckpointIo {
 /* Part of the message of a save that found no free space, by which callers recognize this error. */
 #define CHECKPOINT_MAKE_ROOM "make room there"
 /* Writes path. Ranks divide the tensors among themselves by bytes. The file is read back before it
- * is renamed, from the disk if the kernel permits. After a full disk or any other failure earlier
- * files are unchanged, the .part is removed, and every rank returns ERR_IO. If a tensor has a NaN
- * or an infinity, nothing is saved: ERR_DATA with the tensor's name. Collective. */
+ * is renamed, from the disk if the kernel permits. After a failure an earlier file at path is
+ * unchanged, the .part is removed, and every rank returns the same Status: ERR_IO after a full disk
+ * or another failed write; ERR_DATA with the tensor's name if a tensor has a NaN or an infinity.
+ * Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* checkpoint_save in the background: a thread hashes, writes, syncs and reads back without sending
@@ -233,7 +234,8 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
  * wrong checksum. ERR_DATA that lists the differences, before any tensor is set: the file is of
  * another model or optimizer (missing, surplus or differently shaped tensors). Tensors that another
  * program rewrote (chunked, compressed, other float types) are unpacked in a separate process; a
- * warning names tensors without a checksum. meta may be NULL. Collective. */
+ * warning counts the tensors without a checksum. meta may be NULL. Collective; all ranks return the
+ * same Status. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Verifies attributes, table and every checksum: ERR_DATA if path is not a good checkpoint. meta
@@ -360,10 +362,12 @@ Status checkpoint_export_check(const char *from, const char *form);
 
 /* Arguments of checkpoint_shrink, which removes channels from a checkpoint. */
 typedef struct CheckpointShrink {
+    /* the checkpoint, and the file to write; borrowed */
     const char *from, *out;
     /* borrowed: units of the graph of `from`'s model as graph_build made it, before fusion and
      * slicing */
     const Units *units;
+    /* these three as in PruneOptions */
     const PruneMethod *method;
     double sparsity;
     int64_t round;
@@ -389,8 +393,8 @@ typedef struct OnnxModel {
     bool normalize, softmax;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;
-    /* If the file would have more bytes, its tensors are stored separately in OUT.data. 0 means 2
-     * GiB, the limit of the format. */
+    /* largest size of OUT in bytes: of a larger model the tensors are stored separately in
+     * OUT.data. 0: 2 GiB, the limit of the format */
     int64_t most;
     /* true: an existing OUT.data may be overwritten, or removed if OUT does not need it */
     bool force;
@@ -399,7 +403,7 @@ typedef struct OnnxExported {
     /* averaged: number of tensors that are averages */
     int nodes, averaged;
     int64_t classes;
-    /* true if values are in OUT.data */
+    /* true: values are in OUT.data */
     bool external;
 } OnnxExported;
 /* Writes the model with a checkpoint's verified parameters. The number of classes or tokens comes

@@ -198,7 +198,7 @@ int graph_add(Graph *graph, const char *kind, const char *name, const int *in, i
 
 /* Ties parameter `slot` of node to the earlier parameter `name` (GPT-2's head to its embedding).
  * Both layers then store the parameter in plain order, which only dense, embedding and positions
- * can do. ERR_CONFIG if the shapes differ. */
+ * can do. ERR_CONFIG if the layers cannot, the shapes differ, or there is no such parameter. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
@@ -225,8 +225,8 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
  * too little, can be divided among several ranks. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, makes all layers that can do so compute their statistics over the
- * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
- * train.sync_batch_norm, if there is no such layer. */
+ * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. Frozen layers are left
+ * out. ERR_CONFIG, naming train.sync_batch_norm, if the model has no such layer. */
 Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
 /* True if the loss reads the node's output, directly or in another layout. */
 bool graph_is_output(const Graph *graph, int node);
@@ -243,10 +243,11 @@ const Graph *graph_whole(const Graph *graph);
  * of several such cuts, the cut with the fewest bytes over its boundaries is chosen. Chunk k is
  * nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The
  * data never crosses a boundary: a node whose output is a view of the data, without a copy, is in
- * the same chunk as its readers. The loss is in the chunk of the logits. If chunks is a multiple of
- * Graph.steps, each step is cut before the same layers. grid.cuts may name the first layer of each
- * chunk except the first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts
- * does not name layers that can begin a chunk. A pure function. */
+ * the same chunk as its readers. The loss is in the chunk of the logits. In a rollout, if chunks is
+ * a multiple of Graph.steps, the first step is cut by cost, and the other steps before the same
+ * layers if that is possible. grid.cuts may name the first layer of each chunk except the first.
+ * ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not name layers
+ * that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
 /* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
 Status graph_check_cut(const Graph *graph, const Config *config, int chunks);
@@ -255,8 +256,9 @@ double node_cost(const Node *node);
 
 /* True if the node has a parameter or a table that is trained. */
 bool node_is_trained(const Graph *graph, const Node *node);
-/* Return the number of elements of all parameters, and of trained parameters. Running statistics
- * and tables are not counted. */
+/* Return the number of elements of all parameters, and of trained parameters, of the undivided
+ * graph. A value that tied parameters share is counted once; running statistics and tables are not
+ * counted. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
 /* Returns the number of elements of the frozen tables or of the trained tables. A table with an
@@ -264,7 +266,8 @@ int64_t graph_trained_count(const Graph *graph);
 int64_t graph_table_values(const Graph *graph, bool frozen);
 /* Returns the number of multiply-adds of forward for one sample, in the operations that count them
  * (OpInfo.macs): convolutions, also transposed ones, dense layers, feature interactions and
- * attention, of causal attention only the half that is not masked. */
+ * attention, of causal attention only the half that is not masked. The graph is the undivided
+ * one. */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation:
  *  - on every backend: batch_norm, group_norm or instance_norm + relu or relu6; batch_norm + add,

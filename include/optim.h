@@ -73,7 +73,8 @@ int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
 /* Sets rule[i] to the number of the rule of tensor i: the rule of the first group that matches, or
  * 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG if a pattern matches
- * no name, a group gets no tensor, or a rule cannot update one of its tensors. */
+ * no name, a group gets no tensor, a rule cannot update one of its tensors, there are groups with a
+ * rule that updates all tensors together, or the keys of the warm-up contradict the rules. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
 /* Factor by optim.layer_decay on the learning rate of parameters in depth group `depth_group` of
  * `depth_groups`; 1 for the rules of groups (rule > 0). Layer-wise decay as in timm (Clark et al.
@@ -424,8 +425,8 @@ extern const ConfigWords optim_words[OPTIM_WORDS];
 
 /* State of the learning rate, as plain bytes in checkpoints. */
 typedef struct LrState {
-    /* replaces optim.lr from now on, and scales the curve's end and the rates of groups in
-     * proportion; 0 if optim.lr is in effect */
+    /* replaces optim.lr from now on, and scales the curve's end, optim.warmup_bias_lr and the rates
+     * of groups in proportion; 0 if optim.lr is in effect */
     double lr;
     /* for curve plateau. best: the best evaluation so far, NaN before the first; bad: number of
      * evaluations without improvement since the best one or the last fall; falls: number of times
@@ -461,7 +462,7 @@ const char *lr_text_if_end_moves(const Config *config);
 /* True if the rate depends on evaluations. */
 bool lr_by_evaluations(const Config *config);
 /* Records the value of an evaluation after at->step steps; rises: larger values are better.
- * Evaluations during warm-up are ignored. */
+ * Evaluations during warm-up, and those of curves that do not depend on them, are ignored. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
                   bool rises);
 /* ERR_CONFIG if the keys of the curve contradict each other. */

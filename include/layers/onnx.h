@@ -13,7 +13,9 @@
 
 /* A tensor of the graph: an index into OnnxGraph.value. */
 typedef int OnnxValue;
+/* no value; largest number of inputs, and of outputs, of a node */
 enum { ONNX_NONE = -1, ONNX_LINKS = 8 };
+/* element types, with the numbers of ONNX's TensorProto */
 typedef enum OnnxType { ONNX_FLOAT = 1, ONNX_INT64 = 7 } OnnxType;
 
 typedef struct OnnxName {
@@ -36,6 +38,7 @@ typedef struct OnnxNode {
 typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
+    /* shape as stored, also of a transposed parameter */
     Shape shape;
     /* index of the parameter, or -1 for constant numbers */
     int param;
@@ -112,7 +115,8 @@ OnnxValue onnx_share(const OnnxLayer *layer, const char *key, OnnxValue value);
 /* Returns an OnnxLayer for adding nodes that several layers share; the nodes' names begin with
  * `name`. */
 OnnxLayer onnx_shared_layer(const OnnxLayer *layer, const char *name);
-/* Adds a constant of rows x columns and registers it under a key. Takes ownership of data. */
+/* Adds a constant of rows x columns floats, named like its key, and registers it under the key.
+ * Takes ownership of data (mem_new). */
 OnnxValue onnx_table(const OnnxLayer *layer, const char *key, int64_t rows, int64_t columns,
                      float *data);
 /* Returns the length of the sequences, a vector of one int64. */

@@ -90,10 +90,11 @@ typedef struct PruneOptions {
 /* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest scores
  * or, if scores are channel scales, the units with the lowest scores of all groups together.
  * UnitGroup.parts and `round` may reduce the number of units that are removed from a group. A
- * unit's score is the sum over its rows in all layers that have a weight for it; of equal scores
- * the first unit is removed. Every layer keeps at least one channel. removed[u], with
- * units->unit_count entries, is set to true if unit u is removed. ERR_CONFIG if the method needs
- * channel scales and there are none, or if sparsity is above 0 and no channel can be removed. */
+ * unit's score is the sum over its rows in all layers that have a weight for it (channel scales:
+ * see PruneMethod); of equal scores the first unit is removed. Every layer keeps at least one
+ * channel. removed[u], with units->unit_count entries, is set to true if unit u is removed.
+ * ERR_CONFIG if the method needs channel scales and there are none, or if sparsity is above 0 and
+ * no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
 /* Sets model.widths to the numbers of channels that remain. */
 void prune_set_widths(const Units *units, const bool *removed, Config *config);

@@ -220,6 +220,7 @@ typedef struct PlanOptions {
     int channel_depth;
     /* nodes where chunks begin, as graph_partition returns them; borrowed */
     const int *first;
+    /* size of a gradient bucket (grid.bucket_mb) */
     size_t bucket_bytes;
     /* optimizer state slots of each parameter, for the memory estimate */
     int state_slots;
@@ -264,7 +265,7 @@ typedef struct Plan {
     int *last_task;
     /* largest number of micro-batches of data that are in use at the same time */
     int batches_out;
-    /* the stage reads input data; the stage reads labels */
+    /* true: the stage reads input data; the stage reads labels, because it has the loss */
     bool reads_data, reads_labels;
     /* Offset of each parameter's value in this stage's arena, in floats; -1: on another stage.
      * Frozen parameters come after all others. Owned. */
@@ -298,8 +299,8 @@ typedef struct Plan {
     /* how the gradients of micro-batches are added: DEAL_TURNS if they are sharded, and DEAL_BLOCKS
      * with one replica */
     Deal deal;
-    /* true for those parameters tied to no other that are on another stage or to which a parameter
-     * of another stage is tied; bool[param_count], owned */
+    /* true for a parameter that is tied to no other, if it or a parameter that is tied to it is on
+     * another stage; bool[param_count], owned */
     bool *tied_across;
     /* For each parameter, the bounds of the replicas' shards of the bucket that has its value,
      * borrowed from its ChunkPlan. NULL: the parameter is on another stage or frozen, or nothing is

@@ -1,6 +1,7 @@
 /* Forecasts of fields by a trained model: in each step, the outputs of the step before become
  * inputs. A step advances the time by the last offset of the targets. Inputs whose variable and
- * level are targets are replaced by predictions; all other inputs are read from the set. */
+ * level are targets are predictions if their time is after the forecast's start; all other inputs
+ * are read from the set. */
 #ifndef WEFT_TRAIN_ROLLOUT_H
 #define WEFT_TRAIN_ROLLOUT_H
 
