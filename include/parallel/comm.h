@@ -49,6 +49,7 @@ struct Comm {
     int rank, size;
     /* transport that comm_new was called with */
     int transport;
+    /* value of comm_set_way when the communicator was made */
     CommWay way;
     /* ranks per group of comm_nodes (comm_group_width); 1 for other transports */
     int group_width;
@@ -60,7 +61,7 @@ struct Comm {
     /* parameters, float[param_elements] of the backend; owned; NULL before comm_params_new */
     float *params;
     int64_t param_elements;
-    /* true if all ranks map the same memory as params */
+    /* true: all ranks map the same memory as params */
     bool params_shared;
     /* operations begun so far */
     int64_t sums, pushes, gathers;
@@ -68,6 +69,7 @@ struct Comm {
     int64_t messages, message_bytes;
     /* measures each wait of the compute stream for sums; borrowed; NULL: waits are not measured */
     Stopwatch *waits;
+    /* the transport's own data, released by comm_free */
     void *impl;
 };
 /* Prints one line with two NCCL versions: that of the headers in the build, and that of the
@@ -115,8 +117,8 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count);
 void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
 /* Allocates comm->params, zeroed; each rank changes its own shards only. With comm_shm all ranks
  * share one copy: an all-gather then copies nothing, and comm_wait waits until every rank has begun
- * it. ERR_CONFIG where the transport does not support it. comm_free releases it. Collective; every
- * rank returns the same Status. */
+ * it. ERR_CONFIG where the transport does not support it (comm_staged). comm_free releases it.
+ * Collective; every rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
 /* Begins to send every rank's shard of params to all ranks. bounds cut the shards as in
  * comm_reduce_scatter_begin; each shard begins `shift` elements after its bound. Returns the number

@@ -16,6 +16,8 @@ typedef struct Buckets {
      * of this tensor is complete; owned */
     int *first_tensor;
 } Buckets;
+/* tensor_offset[tensors]: first element of each tensor, ascending. Elements before the first tensor
+ * belong to the last bucket, elements after the last tensor to the first bucket. */
 void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
                   size_t bucket_bytes);
 void buckets_fini(Buckets *buckets);

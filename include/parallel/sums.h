@@ -23,11 +23,12 @@ typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
 typedef struct SumShape {
     int ranks, width;
     int64_t arena_elements, elements;
+    /* true: the operation has this phase */
     bool collect, spread;
-    /* True for a push: the sum is added to a tree that grows with later pushes. If the number of
-     * ranks of a rail is not a power of two, the rail's sum is not a node of that tree. Halving
-     * then stops at groups whose sums are nodes, and the groups exchange these sums all to all;
-     * with an odd number of ranks halving is impossible. */
+    /* true: a push. The sum is added to a tree that grows with later pushes. If the number of ranks
+     * of a rail is not a power of two, the rail's sum is not a node of that tree. Halving then
+     * stops at groups whose sums are nodes, and the groups exchange these sums all to all; with an
+     * odd number of ranks halving is impossible. */
     bool push;
     /* elements of the longest shard, if the range is cut at given bounds; 0: the range is cut
      * evenly */

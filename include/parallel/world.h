@@ -10,14 +10,14 @@
  * MPI: size is 1 and comm is MPI_COMM_NULL. */
 typedef struct World {
     int rank, size;
-    /* rank and size among the ranks of this node */
+    /* this process's number among the ranks of this world on its node, and their number */
     int node_rank, node_size;
-    /* true: all ranks are on one node */
+    /* true: all ranks of this world are on one node */
     bool one_node;
     /* MPI_COMM_WORLD, or the communicator of a part of it; MPI_COMM_NULL: a single rank, without
      * MPI */
     MPI_Comm comm;
-    /* communicator of this node's ranks; owned */
+    /* communicator of this world's ranks on this node; owned; MPI_COMM_NULL without MPI */
     MPI_Comm node;
     /* NCCL communicator that joins these ranks' GPUs, borrowed from a Grid; NULL: none */
     struct Gpus *gpus;
@@ -107,9 +107,10 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
  * belong to the swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* Send and receive messages of fewer than 2^31 bytes. world_receive returns the sender; rank -1
- * means any rank. A rank that waits for a message sleeps between polls, up to half a millisecond at
- * a time. Not collective. */
+/* Send and receive messages of fewer than 2^31 bytes. world_receive waits for a message of `rank`,
+ * -1 for any rank, and returns the sender; `bytes` is the room of data, and a longer message ends
+ * the job. A rank that waits for a message sleeps between polls, up to half a millisecond at a
+ * time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must stay unchanged until
  * world_send_wait returns. world_send_wait does nothing for a zeroed WorldSend. */
@@ -123,8 +124,9 @@ void world_send_wait(WorldSend *send);
 int world_receive(const World *world, int rank, void *data, size_t bytes);
 /* Control messages have a separate tag, which world_receive does not receive. world_receive_control
  * receives the next control message from any rank. If none has arrived, it waits (waits = true) or
- * returns false (waits = false). world_receive_any receives the next control message or, if there
- * is none, the message that world_receive would receive; *control is true for a control message. */
+ * returns false (waits = false). world_receive_any waits until there is a control message or a
+ * message that world_receive would receive, receives it, the control message first, and returns its
+ * sender; *control is set to whether it is a control message. */
 void world_send_control(const World *world, int rank, const void *data, size_t bytes);
 bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control);
@@ -133,7 +135,8 @@ int world_receive_any(const World *world, int rank, void *data, size_t bytes, bo
  * suspended is not counted. */
 bool world_wait_for(const World *world, int rank, double patience_s);
 
-/* Seconds that this process has slept in waits for messages and in swaps made with `sleeps`. */
+/* Seconds that this process has slept in waits for messages, in collectives of a world, and in
+ * swaps made with `sleeps`. */
 double world_slept_s(void);
 
 /* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.

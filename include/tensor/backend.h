@@ -14,29 +14,29 @@ typedef struct Event Event;
 typedef struct BackendOptions {
     /* CPU threads of this rank */
     int threads;
-    /* A sum may be divided among the threads, so that its bits depend on `threads`. False: no
-     * result depends on `threads`. */
+    /* true: every run has the same number of threads, so the bits of sums may depend on it; false:
+     * no result depends on `threads` */
     bool same_threads;
     /* type of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
     DType precision;
-    /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits of
+    /* true: fp32 matrix products and convolutions may round their factors to TF32 (10 bits of
      * fraction) */
     bool tf32;
     /* This rank's number on its node. A GPU backend's open replaces it by the GPU's ordinal, or by
      * -1 in a dry run that uses no GPU. */
     int device;
-    /* The backend only plans operations: a GPU backend then opens without a GPU, too. */
+    /* true: the backend only plans operations, so a GPU backend opens without a GPU, too */
     bool dry_run;
     /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's GPU, or
      * "h100" if the machine has none. A GPU backend's open replaces it by the GPU's full name. */
     const char *gpu;
-    /* captures (Capture) are recorded and replayed if the backend supports it */
+    /* true: captures (Capture) are recorded and replayed if the backend supports it */
     bool replay;
     /* Recorded algorithms of the vendor's libraries; an operation uses the entry of its shape.
      * Borrowed for the backend's life. NULL: the libraries' own first choice. */
     AlgorithmRecord *record;
-    /* If the record has no entry for an operation's shape, the algorithms are timed when the
-     * operation is planned, and the fastest one is added to the record. */
+    /* true: if the record has no entry for an operation's shape, the algorithms are timed when the
+     * operation is planned, and the fastest one is added to the record */
     bool times_algorithms;
 } BackendOptions;
 
@@ -45,16 +45,16 @@ typedef struct Recording Recording;
 typedef struct BackendTable {
     /* "cpu", "cuda", "poison" */
     const char *name;
-    /* the host can read and write the backend's memory */
+    /* true: the host can read and write the backend's memory */
     bool host_memory;
-    /* some devices of this kind support the type; open fails on the others */
+    /* true: some devices of this kind support bf16 (fp16, TF32); open fails on the others */
     bool has_bf16;
     bool has_f16, has_tf32;
-    /* dense can apply gelu to its output, and then keeps gelu's input in `saved` */
+    /* true: dense can apply gelu to its output, and then keeps gelu's input in `saved` */
     bool fuses_gelu;
-    /* batch_norm can apply silu to its output */
+    /* true: batch_norm can apply silu to its output */
     bool fuses_silu;
-    /* dense can add a residual */
+    /* true: dense can add a residual */
     bool adds_to_dense;
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
@@ -132,7 +132,7 @@ void backend_close(Backend **backend);
  * effect. If a recording fails, one warning says so, and from then on captures without a recording
  * call `work` in every step. */
 typedef struct Capture {
-    /* work has been called directly once */
+    /* true: work has been called directly once */
     bool warm;
     /* owned; released by capture_drop */
     Recording *recording;

@@ -24,6 +24,8 @@ typedef struct Average {
 } Average;
 typedef struct SgdArgs {
     float lr, momentum, weight_decay, grad_scale;
+    /* nesterov: true for Nesterov momentum. first: true before m has a value, which it then gets
+     * from g (sgd, below). */
     bool nesterov, first;
     Average average;
     /* values that replace lr, grad_scale, momentum and the average's rate, in the backend's memory;
@@ -34,7 +36,7 @@ typedef struct AdamArgs {
     float lr, beta1, beta2, eps, weight_decay, grad_scale;
     /* bias corrections, 1 - beta1^t and 1 - beta2^t */
     float correct1, correct2;
-    /* weight decay is decoupled from the gradient (AdamW) */
+    /* true: weight decay is decoupled from the gradient (AdamW) */
     bool decoupled;
     /* not used by adam_direction, which does not change w */
     Average average;
@@ -50,8 +52,8 @@ typedef struct MatrixProduct {
     const float *a, *b;
     int64_t m, n, k, out_row, a_row, b_row;
     bool b_transposed;
-    /* The product is symmetric to the bit, as is a matrix times its transpose: only one half of out
-     * is computed, and the other half is copied from it. */
+    /* true: the product is symmetric to the bit, as is a matrix times its transpose: only one half
+     * of out is computed, and the other half is copied from it */
     bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };

@@ -77,8 +77,8 @@ typedef struct OpRun {
     void *dy;
     /* gradients of the inputs; NULL where need_dx is false */
     void *dx[SPEC_INPUTS];
-    /* dx[0] already contains the gradient from other readers of x[0]: add to it (needs
-     * op->dx_adds) */
+    /* true: dx[0] already contains the gradient from other readers of x[0], and the operation adds
+     * to it (only if op->dx_adds) */
     bool dx_add;
     /* Parameters in the op's stored order, valid in refresh, forward and backward_data; undefined
      * in other calls. */
@@ -128,6 +128,8 @@ typedef struct OpRun {
     int rows;
     /* a loss writes dx = d(loss_scale * sum over rows) / dx; padded rows get 0 */
     float loss_scale;
+    /* true: training; false: evaluation, where dropout and label smoothing are off and batch_norm
+     * uses its running statistics */
     bool training;
     /* values that replace step and loss_scale; NULL: the fields above are used */
     const StepNumbers *numbers;
@@ -183,24 +185,24 @@ struct Op {
     int64_t synced_sums;
     /* approximate bytes that pack and unpack allocate and keep */
     size_t packing_bytes;
-    /* inputs and output that backward reads */
+    /* true: backward reads this input, or the output */
     bool needs_x[SPEC_INPUTS], needs_y;
-    /* y may share the memory of x[0] */
+    /* true: y may share the memory of x[0] */
     bool y_inplace;
-    /* dx[0] may share the memory of dy */
+    /* true: dx[0] may share the memory of dy */
     bool dx_inplace;
-    /* supports OpRun.dx_add */
+    /* true: supports OpRun.dx_add */
     bool dx_adds;
-    /* dx[i] is dy itself (after backward_begin): nothing is written */
+    /* true: dx[i] is dy itself (after backward_begin): nothing is written */
     bool dx_alias[SPEC_INPUTS];
-    /* y is x[0] itself: forward writes nothing (flatten, for example) */
+    /* true: y is x[0] itself: forward writes nothing (flatten, for example) */
     bool y_alias;
-    /* dx[0] may share the memory of x[0] if no other operation reads x[0] after forward (some
+    /* true: dx[0] may share the memory of x[0] if no other operation reads x[0] after forward (some
      * losses set this). In a run with `training` set, forward may then already write dx[0] there,
      * and backward_data does nothing. So loss_scale and `numbers` must be valid in forward and have
      * the same values in backward. */
     bool dx_over_x;
-    /* backward_weight may run long after backward_data: it reads x and dy only */
+    /* true: backward_weight may run long after backward_data: it reads x and dy only */
     bool weight_later;
     /* floating-point operations of one run; a multiply-add counts as two */
     double flops_forward, flops_backward;

@@ -137,7 +137,7 @@ typedef struct OpInfo {
     OpTalks talks;
     OpTokens tokens;
     OpParams params;
-    /* the operation runs without its parameters, too */
+    /* true: the operation runs without its parameters, too */
     bool bare;
     OpReads reads;
     OpTraffic traffic;

@@ -149,7 +149,7 @@ typedef struct RotaryScaling {
     float beta_fast, beta_slow;
     /* yarn: these give the factor on cosines and sines */
     float attention_factor, mscale, mscale_all_dim;
-    /* yarn: bounds are rounded to whole pairs */
+    /* true (yarn): bounds are rounded to whole pairs */
     bool truncate;
 } RotaryScaling;
 
@@ -216,8 +216,8 @@ typedef struct OpSpec {
      * x */
     int scale;
     UpsampleMode upsample;
-    /* bilinear: the centres of the outermost pixels of x and y coincide; false: the edges of the
-     * two images do */
+    /* true (bilinear): the centres of the outermost pixels of x and y coincide; false: the edges of
+     * the two images do */
     bool align_corners;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
@@ -227,11 +227,13 @@ typedef struct OpSpec {
      * second operation has this activation as x_act, and its dx[0] is the gradient of the
      * activation's input. The first has act_passed set and gets that gradient as dy. */
     Act x_act;
+    /* true: see x_act */
     bool act_passed;
-    /* batch_norm, dense: x[1], of the shape of y, is added before act */
+    /* true (batch_norm, dense): x[1], of the shape of y, is added before act */
     bool residual;
-    /* batch_norm in training: statistics are over the micro-batches that all replicas process at
-     * the same time. forward and backward_begin then also run for a micro-batch without rows. */
+    /* true (batch_norm in training): statistics are over the micro-batches that all replicas
+     * process at the same time. forward and backward_begin then also run for a micro-batch without
+     * rows. */
     bool synced;
     /* POINT_HUBER: delta */
     float delta;
@@ -246,7 +248,7 @@ typedef struct OpSpec {
     int image[2];
     /* layer detect: number of classes; width and height of a cell in pixels of the picture */
     int classes, cell;
-    /* dropout: whole channels of (N,C,H,W) are dropped */
+    /* true (dropout): whole channels of (N,C,H,W) are dropped */
     bool drop_channels;
     /* dropout: hash of the node's name */
     uint64_t seed_name;
@@ -256,12 +258,13 @@ typedef struct OpSpec {
     int kv_heads;
     /* attention: base of the rotary angles; 0: 10000 */
     float rotary_base;
+    /* true (attention): queries and keys are turned by rotary angles */
     bool rotary;
     RotaryScaling rotary_scaling;
     /* attention: number of keys that a query attends to, its own and those before it; 0: all of
      * them */
     int window;
-    /* attention: a query attends to all keys, also to those after its own */
+    /* true (attention): a query attends to all keys, also to those after its own */
     bool full;
     TensorSlice slice;
     /* Sums that are cut into the same slices for every size of the tensor group. slices: in dense,
@@ -271,6 +274,7 @@ typedef struct OpSpec {
      * tokens: the gradients of parameters are sums over slices of the sequence; if slices_inputs is
      * set, only the gradient of the bias is. */
     SumSlices slices, tokens;
+    /* true: see slices and tokens */
     bool slices_inputs;
     ExchangeKind exchange;
     /* bag: index of this bag among the model's bags; number of data fields that it reads; the first
@@ -280,18 +284,18 @@ typedef struct OpSpec {
     /* floats per row of a bag's table, or per vector: the input of interaction and fm is vectors
      * side by side */
     int row_width;
-    /* bag: all its fields together count as one field */
+    /* true (bag): all its fields together count as one field */
     bool bag_together;
-    /* No parameter, running statistic or table row of this operation changes: backward_weight is
-     * not run. False if only some of them are frozen. */
+    /* true: no parameter, running statistic or table row of this operation changes, so
+     * backward_weight is not run; false if only some of them are frozen */
     bool frozen;
-    /* batch_norm normalises with its running statistics in training, too, and leaves them
+    /* true: batch_norm normalises with its running statistics in training, too, and leaves them
      * unchanged */
     bool fixed_stats;
-    /* dense stores w in plain order, because another operation shares it */
+    /* true: dense stores w in plain order, because another operation shares it */
     bool plain_weight;
-    /* The parameters are shared with another node of the same kind and shapes, so their stored
-     * order must not depend on need_dx. */
+    /* true: the parameters are shared with another node of the same kind and shapes, so their
+     * stored order must not depend on need_dx */
     bool shared_weight;
     /* channel_sum: one entry for each channel of y, and the number of entries; borrowed from the
      * graph */
@@ -299,9 +303,9 @@ typedef struct OpSpec {
     int sums;
     /* number of inputs; number of arrays in w: parameters first, then running statistics */
     int x_count, w_count;
-    /* the gradient of input i is needed; false for the data */
+    /* true: the gradient of input i is needed; false for the data */
     bool need_dx[SPEC_INPUTS];
-    /* a later operation reads x[0], too: the backward pass may run with OpRun.dx_add */
+    /* true: a later operation reads x[0], too: the backward pass may run with OpRun.dx_add */
     bool x_shared;
     /* shapes of the parameters in the model's order: conv2d OIHW, conv_transpose2d IOHW, dense out
      * x in, embedding V x C */

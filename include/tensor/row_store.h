@@ -45,8 +45,8 @@ size_t row_store_peak_bytes(int64_t rows, int floats);
 void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at);
 /* Like row_store_find, but also adds missing rows, filled with zeros. is_new: NULL, or is_new[i] is
  * set to whether the row of id[i] was added; for an id that appears twice, it is true only at the
- * first index. ERR_MEMORY at the limit: nothing is added, and the message does not name the
- * table. */
+ * first index. ERR_MEMORY at the limit, and at about 3 * 10^9 rows (70 % of 2^32): nothing is
+ * added, and the message does not name the table. */
 Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float **at, bool *is_new);
 /* Iterates over all rows, each once, in no particular order. No row may be added or removed until
  * the end. Returns the next row and its id; NULL at the end. *cursor is 0 before the first call. */
