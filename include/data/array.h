@@ -23,6 +23,7 @@ const char *element_name(ElementType type);
 typedef struct DataArray {
     char name[256];
     ElementType type;
+    /* true: the bytes of an element in the file are big-endian */
     bool big_endian;
     int ndim;
     /* dim[0]: number of samples; dimensions from ndim on are 1 */
@@ -30,6 +31,7 @@ typedef struct DataArray {
     /* byte offset in the file of contiguous data; -1: the array is read through HDF5, because it is
      * chunked, compressed, compact, or in the other byte order */
     int64_t offset;
+    /* bytes of one sample in memory */
     int64_t sample_bytes;
     /* samples per chunk; 0: not chunked */
     int64_t chunk_rows;

@@ -11,8 +11,9 @@ typedef struct ClassNames {
     /* owned */
     char **name, *text;
 } ClassNames;
-/* Reads the class names of the data set at path, whichever program made it. Release with
- * class_names_free. ERR_NOINPUT, ERR_DATA, ERR_IO. */
+/* Reads the class names of the data set at path, whichever program made it. A file that is missing,
+ * is not HDF5 or has no list of classes gives no names and no error. Release with class_names_free.
+ * ERR_NOINPUT: the path is too long; other errors: the process that reads the names failed. */
 Status class_names_read(ClassNames *names, const char *path);
 /* Does the same for the list `list`: "classes", "columns" or "fields". */
 Status class_names_read_list(ClassNames *names, const char *path, const char *list);

@@ -7,15 +7,15 @@
 
 typedef struct FieldOutput FieldOutput;
 typedef struct FieldOutputPlan {
-    /* borrowed until the output is freed */
+    /* samples must be whole fields; borrowed until the output is freed */
     const DataSet *set;
     /* path of the file, borrowed for the call */
     const char *path;
-    /* an existing file is replaced */
+    /* true: an existing file is replaced; false: it is ERR_USAGE */
     bool force;
-    /* also write the truth, as variables NAME_truth */
+    /* true: also write the truth, as variables NAME_truth */
     bool truth;
-    /* number of samples */
+    /* number of samples that will be written */
     int64_t samples;
     /* leads: number of leads, the times for which each sample has fields. channels: number of
      * targets at one lead; they are the first targets of the set. */

@@ -21,7 +21,8 @@ typedef struct FieldPicture {
  * the prediction where it is wrong. */
 void field_picture_draw(Image *image, const FieldPicture *picture);
 
-/* Sets the sheet's size to that of the set's targets; south is at the bottom. */
+/* Sets the sheet's size to that of the set's targets, and flips it if the coordinate of rows rises,
+ * so that south, or the lowest coordinate, is at the bottom. */
 void field_sheet_fit(FieldSheet *sheet, const DataSet *set);
 /* Writes prediction - truth to `to`, and extends a range, which is symmetrical about 0, to these
  * differences. */

@@ -18,8 +18,10 @@ void field_reader_share(FieldReader *reader, const FieldMemory *memory);
 int64_t field_reader_unpacked(const FieldReader *reader);
 /* Reads one sample: x (C,H,W) and targets (C',H',W'); either may be NULL. normalised: values are
  * normalised by the set's means and deviations, missing inputs become 0 (the mean), and missing
- * targets NaN. normalised false: values are in the variables' units, and missing values are NaN.
- * NaN in a file means missing, too. ERR_IO; ERR_DATA: a value is infinite. */
+ * targets NaN; with data.predict: change, targets are changes. normalised false: inputs and targets
+ * are values in the variables' units, never changes, and missing values are NaN. NaN in a file
+ * means missing, too. Of a tile, targets that the tile before it also has are NaN. ERR_IO;
+ * ERR_DATA: a value is infinite. */
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
 /* Does the same for an epoch: epoch and sample determine where a patch is cut out. field_read reads
  * for epoch 0. */
@@ -30,8 +32,8 @@ Status field_read_at(FieldReader *reader, int64_t epoch, int64_t sample, bool no
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
 /* Read the classes of pixels of a set of label fields, int32[rows][columns]: field_read_labels all
  * pixels of a frame, field_read_sample_labels the pixels of a sample, or of its patch in an epoch.
- * -1: the pixel has no label. ERR_IO; ERR_DATA, with file, time, row and column: a value is no
- * class. */
+ * -1: the pixel has no label, or the tile before also has it. ERR_IO; ERR_DATA, with file, time,
+ * row and column: a value is no class. */
 Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
 Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t epoch,
                                 int64_t sample, int32_t *label);
@@ -40,7 +42,8 @@ Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t
  * computed for any time. ERR_IO, ERR_DATA. */
 Status field_read_planes(FieldReader *reader, int variable, int64_t frame, int64_t ahead,
                          double *plane);
-/* Returns the frame of a sample at its own time. */
+/* Returns the frame of a sample at its own time. sample: a number of whole fields; if samples are
+ * tiles, data_sample_place takes their numbers. */
 int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 
 /* Returns the index of a frame's segment. */
@@ -90,15 +93,17 @@ typedef struct FieldWeights {
     int64_t rows, columns;
     /* (rows, columns), without the mask if it varies; owned */
     double *pixel;
-    /* the mask varies in time, so each frame has its own weights */
+    /* true: the mask varies in time, so each frame has its own weights */
     bool vary;
 } FieldWeights;
 /* latitude: as in field_row_weights. Nothing needs to be released after an error. ERR_IO; ERR_DATA:
- * a value of the mask is not between 0 and 1, or all values are 0 or missing. */
+ * the weights of rows add up to no positive number, or a mask that does not vary has a value that
+ * is not between 0 and 1, or no value above 0. */
 Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader *reader,
                           bool latitude);
 void field_weights_fini(FieldWeights *weights);
-/* Writes the weights at a frame, (rows, columns). ERR_IO, ERR_DATA. */
+/* Writes the weights at a frame, (rows, columns). ERR_IO; ERR_DATA: as above, for a mask that
+ * varies. */
 Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
                         int64_t frame, double *pixel);
 /* Do losses weight the set's targets, by variable and level, latitude or mask? Do these weights
@@ -122,7 +127,8 @@ typedef struct FieldBaselines {
 } FieldBaselines;
 void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
 void field_baselines_fini(FieldBaselines *baselines);
-/* Adds samples first to end - 1, in order; several threads read them ahead. ERR_IO, ERR_DATA. */
+/* Adds samples first to end - 1, in order; several threads read them ahead. The set's samples must
+ * be whole fields. ERR_IO, ERR_DATA. */
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
                            const FieldWeights *weights, int64_t first, int64_t end);
 

@@ -69,6 +69,7 @@ typedef struct FieldPacking {
 /* A variable's array in one file. */
 typedef struct FieldArray {
     ElementType type;
+    /* true: the bytes of an element in the file are big-endian */
     bool big_endian;
     /* byte offset of contiguous data; -1: the array is not contiguous, or it must be read through
      * HDF5 */
@@ -86,9 +87,9 @@ typedef struct FieldVariable {
     int8_t dim[SHAPE_DIMS];
     /* sizes of the dimensions, by FieldDim; 1: the variable lacks this dimension */
     int64_t size[FIELD_DIMS];
-    /* has one frame for all times */
+    /* true: the variable has one frame for all times */
     bool is_static;
-    /* has one number for all rows and columns */
+    /* true: the variable has one number for all rows and columns */
     bool is_scalar;
     /* 1 + FieldExtra of a variable that weft makes; 0: the variable is in the files */
     int8_t made;
@@ -152,11 +153,11 @@ typedef struct FieldChannel {
 typedef struct FieldClasses {
     /* 0: targets are numbers */
     int count;
-    /* names of classes are known, from flag_values and flag_meanings (CF conventions, section 3.5);
-     * a class without a meaning has its number as name */
+    /* true: names of classes are known, from flag_values and flag_meanings (CF conventions, section
+     * 3.5); a class without a meaning has its number as name */
     bool named;
     char name[FIELD_CLASSES][FIELD_CLASS_NAME];
-    /* the value `ignore` means that a pixel has no label */
+    /* true: the value `ignore` means that a pixel has no label */
     bool ignores;
     double ignore;
 } FieldClasses;
@@ -178,7 +179,7 @@ typedef struct FieldPatch {
 typedef struct FieldAxis {
     /* number of values; 0: unknown */
     int count;
-    /* latitudes or longitudes, in degrees */
+    /* true: the values are latitudes or longitudes, in degrees */
     bool degrees;
     float value[FIELD_ROWS];
 } FieldAxis;
@@ -204,10 +205,11 @@ typedef struct FieldSet {
      * channels follow, and last those that are constant over space. Targets are ordered by
      * offset. */
     int inputs, targets;
-    /* Rollouts (train.rollout). steps: number of steps, each with one offset of targets.
-     * step_inputs, step_targets: numbers of inputs and of targets of one step. The inputs from
-     * index step_inputs on are those that later steps read from the data; later: number of their
-     * offsets, which follow the first offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
+    /* Rollouts (train.rollout). steps: number of steps; 1: no rollout, and any number of offsets of
+     * targets; above 1: each step has one offset of targets. step_inputs, step_targets: numbers of
+     * inputs and of targets of one step. The inputs from index step_inputs on are those that later
+     * steps read from the data; later: number of their offsets, which follow the first
+     * offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* If data.predict is change: for each target the index of the input channel from which its
@@ -220,7 +222,7 @@ typedef struct FieldSet {
     FieldClasses classes;
     /* weight of each target in losses */
     float target_weight[FIELD_CHANNELS];
-    /* losses weight rows by the cosine of their latitude */
+    /* true: losses weight rows by the cosine of their latitude */
     bool latitude_weights;
     /* index of the variable whose values weight the pixels of the targets in losses and metrics
      * (data.mask); -1: none */

@@ -28,11 +28,11 @@ typedef struct FlowMake {
     double drag;
     int64_t waves;
     uint64_t seed;
-    /* also write the labels `regime` (flow_regimes) */
+    /* true: also write the labels `regime` (flow_regimes) */
     bool labels;
     /* threads of each rank */
     int threads;
-    /* members that exist are replaced */
+    /* true: all members that are in the folder are removed first; false: they are ERR_USAGE */
     bool force;
 } FlowMake;
 /* Makes the set. A trajectory depends on kind, grid, parameters, seed and its number only, so its

@@ -24,7 +24,7 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
 typedef struct TextTokens {
     /* path of the tokenizer, as for tokenizer_open */
     const char *tokenizer;
-    /* <|endoftext|> in the text becomes one token */
+    /* true: <|endoftext|> in the text becomes one token, if the tokenizer has it */
     bool special;
 } TextTokens;
 /* Imports a text file as the tokens of a tokenizer. The other arguments are those of
@@ -60,19 +60,20 @@ typedef struct FolderImport {
     /* file with the classes in order: a data set, or a text with one name per line; classes without
      * pictures are kept. NULL: the classes found, sorted */
     const char *classes;
-    /* samples are the bytes of the files; false: (N,3,side,side) of uint8 */
+    /* true: samples are the bytes of the files; false: (N,3,side,side) of uint8 */
     bool encoded;
     /* labels to store instead of a class for each picture. Decoded pictures are then fitted whole
      * into their squares, with margins. Borrowed; NULL: classes are stored, and squares are cut
      * from the centre of pictures. Only for the data module (src/data/folder/folder.h) */
     const struct FolderExtra *extra;
-    /* apply EXIF orientations: the import rotates pictures that are stored decoded, and readers
-     * rotate encoded pictures */
+    /* true: apply EXIF orientations: the import rotates pictures that are stored decoded, and
+     * readers rotate encoded pictures */
     bool orient;
-    /* leave out files that are not usable pictures; false: they are errors */
+    /* true: leave out files that are not usable pictures; false: they are errors */
     bool skip_broken;
-    /* allow classes without pictures */
+    /* true: allow classes without pictures */
     bool allow_empty;
+    /* true: overwrite an existing file */
     bool force;
     /* decoded pictures: side of the square in pixels, and the filter for resizing */
     int side;
@@ -120,12 +121,13 @@ typedef struct BoxImport {
     /* 0: samples are the bytes of the files; else (N,3,side,side) of uint8: whole pictures in
      * squares, centred, with a margin of 114 */
     int side;
-    /* apply EXIF orientations: boxes are given in pixels of the rotated pictures */
+    /* true: apply EXIF orientations: boxes are given in pixels of the rotated pictures */
     bool orient;
-    /* leave out boxes and pictures that cannot be used; false: they are errors */
+    /* true: leave out boxes and pictures that cannot be used; false: they are errors */
     bool skip_broken;
-    /* allow classes without boxes */
+    /* true: allow classes without boxes */
     bool allow_empty;
+    /* true: overwrite an existing file */
     bool force;
     /* threads of each rank */
     int threads;

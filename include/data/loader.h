@@ -53,7 +53,7 @@ typedef struct Batch {
     /* bag layers' view of the ids, indexed by OpSpec.bag; NULL: not looked up yet. Borrowed; the
      * loader does not set it. */
     const BagRun *bag;
-    /* N sample numbers */
+    /* (N) sample numbers; -1 for rows from `rows` on */
     int64_t *sample;
     /* number of real samples; may be 0 */
     int rows;
@@ -74,12 +74,13 @@ typedef struct LoaderPlan {
     /* indices of this replica's micro-batches, int[micro_count], borrowed until the loader is
      * freed; NULL: consecutive indices from micro_first on */
     const int *micro;
-    /* epoch of the first step, and number of this step within the epoch */
+    /* epoch of the first step, and number of this step within the epoch; in training with shift 0
+     * the number may exceed the epoch's steps and then reaches into later epochs */
     int64_t epoch, step;
     /* true: shuffles, augments and repeats for ever; false: one epoch in order, not augmented */
     bool training;
-    /* no_x: this rank needs no inputs; x, ids and tokens are NULL. no_y: it needs no labels and
-     * targets; these are NULL. */
+    /* no_x: true if this rank needs no inputs; x, ids, id_first and tokens are then NULL. no_y:
+     * true if it needs no labels, targets and boxes; these are then NULL. */
     bool no_x, no_y;
     /* micro-batches kept ready, at least 2 */
     int slots;

@@ -5,9 +5,9 @@
 #include "data/reader.h"
 #include "image.h"
 
-/* Converts a raw sample to float (C,H,W): augmented (if training), scaled, normalised. Only for
- * sets for which data_needs_picture_work is false. Random choices are keyed by (seed, epoch,
- * sample). */
+/* Converts a raw sample of images or of a table to float (C,H,W), or (D): augmented (if training),
+ * scaled, normalised. Only for sets for which data_needs_picture_work is false. Random choices are
+ * keyed by (seed, epoch, sample). */
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 

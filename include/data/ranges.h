@@ -26,8 +26,9 @@ typedef struct DataRanges {
     int64_t columns;
     ColumnRange *column;
 } DataRanges;
-/* Read up to 256 samples, spread evenly. data_set_measure_scaled measures inputs times the set's
- * scale, without mean and deviation. ERR_IO, ERR_DATA. */
+/* Read up to 256 samples, spread evenly; 64 of fields, and down to 16 if samples are large.
+ * data_set_measure_scaled measures inputs times the set's scale, without mean and deviation, except
+ * fields, which are always read normalised. ERR_IO, ERR_DATA. */
 Status data_set_measure_scaled(const DataSet *set, DataRange *range);
 Status data_set_measure(const DataSet *set, DataRanges *ranges);
 /* Returns the ranges of rows of values as the model takes them, (rows, set->channels). */

@@ -9,8 +9,10 @@ typedef struct Reader Reader;
 Status reader_new(Reader **reader, const DataSet *set);
 void reader_free(Reader **reader);
 /* Reads one sample: raw x (T tokens for token sets) in this machine's byte order, and the label's
- * class or target_width floats. x, label and target may each be NULL. ERR_IO: the read failed;
- * ERR_DATA, with file and sample: the file has become shorter, or the label has no class. */
+ * class or target_width floats. Of a set of fields, x and target are normalised floats, label is
+ * the class of each pixel, and a patch is that of epoch 0. A set of tokens or boxes has neither
+ * label nor target. x, label and target may each be NULL. ERR_IO: the read failed; ERR_DATA, with
+ * file and sample: the file has become shorter, or the label has no class. */
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
 /* Reads the bytes of a sample's picture file (encoded sets) into *bytes, a buffer of *capacity
  * bytes, which is replaced by a larger one if necessary; the caller frees it with mem_free. *count:

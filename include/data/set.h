@@ -73,14 +73,14 @@ typedef struct DataSet {
     int64_t samples;
     /* samples; labels or targets (token sets have no y) */
     DataArray x, y;
-    /* Encoded pictures: x holds the bytes of all picture files, one after the other, and index
-     * (N+1) the offset of each; a decoded picture has 3 channels. oriented: each picture is rotated
-     * or mirrored after decoding, by the EXIF orientation in orient (N). */
+    /* encoded: true if x holds the bytes of all picture files, one after the other, and index (N+1)
+     * the offset of each; a decoded picture has 3 channels. oriented: true if each picture is
+     * rotated or mirrored after decoding, by the EXIF orientation in orient (N). */
     bool encoded, oriented;
     DataArray index, orient;
     /* How the import treated pictures; pictures from other sources need the same treatment. turned:
-     * rotated by their EXIF orientation, encoded pictures when they are read. bicubic: resized with
-     * IMAGE_BICUBIC. */
+     * true if rotated by their EXIF orientation, encoded pictures when they are read. bicubic: true
+     * if resized with IMAGE_BICUBIC. */
     bool turned, bicubic;
     /* number of files of a set of several files; 0: the set is one file */
     int file_count;
@@ -89,7 +89,7 @@ typedef struct DataSet {
     int64_t channels, height, width;
     /* size of stored images; 0: images differ in size */
     int64_t stored_height, stored_width;
-    /* stored images are (N,H,W,C); else (N,C,H,W) */
+    /* true: stored images are (N,H,W,C); false: (N,C,H,W) */
     bool channels_last;
     /* model.classes, the number that the file gives, or 1 + the largest label; tokens: vocab; 0:
      * float targets */
@@ -104,6 +104,7 @@ typedef struct DataSet {
     uint16_t class_of[DATA_LABELS];
     /* float targets: width of a target, K */
     int64_t target_width;
+    /* true: mean and std below are applied to inputs */
     bool has_stats;
     /* number of values in mean and std: 0, 1 or channels */
     int stats_count;
@@ -138,14 +139,14 @@ typedef struct DataKindInfo {
     const char *array;
     /* Returns the shape of `samples` samples as the model takes them. */
     Shape (*shape)(const DataSet *set, int64_t samples);
-    /* The label of a token is the next token: no labels are stored, and the loss has a row for each
-     * token. */
+    /* true: the label of a token is the next token, so no labels are stored, and the loss has a row
+     * for each token */
     bool next_token;
-    /* samples are images, which data.augment may change */
+    /* true: samples are images, which data.augment may change */
     bool is_image;
-    /* the labels of a sample are boxes with classes (data/boxes.h); there is no y */
+    /* true: the labels of a sample are boxes with classes (data/boxes.h), and there is no y */
     bool has_boxes;
-    /* samples and targets are fields, (C,H,W) */
+    /* true: samples and targets are fields, (C,H,W) */
     bool has_fields;
 } DataKindInfo;
 /* data_kind returns the description of the set's kind, data_kind_info the description of `kind`;
@@ -244,8 +245,8 @@ Status data_set_print(const DataSet *set, FILE *out, bool json);
 Status data_set_check_size(const DataSet *set, const Config *config);
 /* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time if
  * `test` is set, and the samples whose frames all remain; does nothing without this key, or to a
- * set of another kind. ERR_CONFIG, with key: a time is no date of the calendar, no sample remains,
- * or frames have no times. */
+ * set of another kind. Call it before data_set_take_patch. ERR_CONFIG, with key: a time is no date
+ * of the calendar, no sample remains, or frames have no times. */
 Status data_set_select_times(DataSet *set, const Config *config, bool test);
 /* Files that did not join a set that grows. By this list, the log names a file once, and again only
  * after the file has changed. Owned by the caller. */
@@ -256,8 +257,9 @@ void data_left_out_free(DataLeftOut **list);
 bool data_paths_have_pattern(const char *paths);
 /* Looks for complete files that data.train names or matches, and that a set of fields does not have
  * yet. *added: number of such files; if there are any, *next is the set of all files, opened as
- * data.train, with no mean and deviation. Files that are not complete, or unlike the set, are added
- * to the list, and the log names them. ERR_*, as data_set_open. */
+ * data.train, with no mean and deviation. Files that are not complete are added to the list, and
+ * the log names them; so are files that are unlike the set's first file, which are looked for only
+ * if all files together cannot be opened as one set. ERR_*, as data_set_open. */
 Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, DataLeftOut *list,
                        int *added);
 /* data_set_list_files returns a line "PATH<tab>SIZE AND HASH" for each file (file_describe);

@@ -59,8 +59,8 @@ char *tokenizer_describe(const char *path, const char *identity);
 char *tokenizer_unknown_message(const char *set, const char *tokens, const char *other,
                                 const char *other_tokens);
 
-/* Appends the ids of a whole text to out. special: <|endoftext|> in the text becomes its token,
- * instead of being encoded as ordinary text. */
+/* Appends the ids of a whole text to out. special: <|endoftext|> in the text becomes its token, if
+ * the tokenizer has it, instead of being encoded as ordinary text. */
 void tokenizer_encode(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                       TokenList *out);
 /* Does the same for the beginning of a longer text: appends only the ids that do not depend on the
