@@ -33,7 +33,8 @@ typedef struct OptimConfig {
      * that counts */
     int64_t patience;
     double threshold;
-    /* nesterov: Nesterov momentum; decay_all: weight decay also applies to biases and norms */
+    /* nesterov: true for Nesterov momentum. decay_all: true if weight decay also applies to biases
+     * and norms. */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;

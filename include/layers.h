@@ -52,8 +52,8 @@ typedef struct LayerParam {
     /* returns a number that is added to the initial value of element i; may be NULL */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* set by layer_infer. buffer: use is USE_STATISTIC; decay: it is USE_DECAYED; channel_scale: it
-     * is USE_CHANNEL_SCALE. */
+    /* set by layer_infer. buffer: true if use is USE_STATISTIC; decay: if it is USE_DECAYED;
+     * channel_scale: if it is USE_CHANNEL_SCALE. */
     bool buffer, decay, channel_scale;
 } LayerParam;
 

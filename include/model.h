@@ -122,7 +122,7 @@ typedef struct Graph {
     int64_t classes;
     /* losses for boxes: largest number of boxes in a micro-batch */
     int64_t box_rows;
-    /* losses for numbers: weights of targets may differ from sample to sample */
+    /* true (losses for numbers): weights of targets may differ from sample to sample */
     bool weights_vary;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;

@@ -86,6 +86,7 @@ typedef struct DecisionLine {
     const char *event;
     /* reason in words; NULL: none is given */
     const char *why;
+    /* stop: true if the run ends after this step; save: true if a checkpoint is saved */
     bool stop, save;
     /* learning rate from this step on; 0: unchanged */
     double lr;

@@ -119,7 +119,7 @@ typedef struct OptimPiece {
     int64_t average;
     /* offset in Optim.scratch */
     int64_t scratch;
-    /* same meaning as OptimRange.decay */
+    /* true: weight decay applies, as OptimRange.decay */
     bool decay;
     /* borrowed from Optim; NULL for running statistics, which have no rule */
     const OptimRule *rule;

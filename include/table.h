@@ -45,6 +45,7 @@ typedef struct TableDense {
      * rate */
     int rule_number;
     double lr_scale;
+    /* true: weight decay applies */
     bool decay;
 } TableDense;
 

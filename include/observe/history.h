@@ -60,6 +60,7 @@ typedef struct LedgerPart {
     /* owned */
     char *name;
     double measured_s, forecast_s;
+    /* true: forecast_s is set */
     bool has_forecast;
 } LedgerPart;
 /* Numbers of one rank by their key in ledger.jsonl: rank, stage, and seconds of each part of a

@@ -115,6 +115,7 @@ void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must stay unchanged until
  * world_send_wait returns. world_send_wait does nothing for a zeroed WorldSend. */
 typedef struct WorldSend {
+    /* true: between world_send_begin and world_send_wait */
     bool begun;
     MPI_Request request;
 } WorldSend;

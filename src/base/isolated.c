@@ -43,7 +43,8 @@ typedef struct Outcome {
     int state;
     /* errno if no worker could be made; 0: it was made */
     int error;
-    /* late: the worker exceeded IsolatedJob.clock_s; too_long: its answer exceeded answer_bytes */
+    /* late: true if the worker exceeded IsolatedJob.clock_s; too_long: true if its answer exceeded
+     * answer_bytes */
     bool late, too_long;
     /* length of the answer */
     size_t bytes;

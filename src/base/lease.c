@@ -39,11 +39,11 @@ struct Lease {
     dev_t device;
     ino_t inode;
     LeaseFacts me;
-    /* the previous owner was an earlier start of the same weft run or batch job */
+    /* true: the previous owner was an earlier start of the same weft run or batch job */
     bool follows_same_run;
-    /* a failed heartbeat has been reported */
+    /* true: a failed heartbeat has been reported */
     bool has_warned;
-    /* the thread must end; protected by lock */
+    /* true: the thread must end; protected by lock */
     bool stop;
     pthread_t thread;
     pthread_mutex_t lock;

@@ -25,6 +25,7 @@ static struct {
     void *user;
 } copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* true: this rank prints information and warnings */
 static bool speaking = true;
 static char context[256];
 static void (*abort_job)(int code);

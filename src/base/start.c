@@ -13,6 +13,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t thread;
+    /* running: true if the thread was started; over: true once it must end */
     bool running, over;
 } start = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

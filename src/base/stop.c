@@ -13,6 +13,7 @@ static const int stop_signal[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIG
 enum { STOP_SIGNALS = sizeof stop_signal / sizeof *stop_signal };
 
 static volatile sig_atomic_t asked;
+/* true: between stop_begin and stop_end */
 static bool begun;
 static sigset_t caught, mask_before;
 /* signals of failed writes; they are ignored, so that the write returns an error and the program

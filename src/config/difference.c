@@ -14,6 +14,7 @@ typedef struct LineReader {
     /* the current line as "section.key: value"; an entry of a list as "section.key: - value", of a
      * mapping as "section.key.name: value". A line that is too long is cut. */
     char line[LINE_BYTES];
+    /* true: the current line is an entry of a list */
     bool is_list_entry;
 } LineReader;
 

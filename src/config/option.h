@@ -55,6 +55,7 @@ struct Option {
     int64_t min, max;
     /* range of kind_real, of kind_bytes and of items of lists */
     double lo, hi;
+    /* true: lo, or hi, is itself not in the range */
     bool lo_open, hi_open;
     /* kind_enum, kind_flags: "a|b|c", numbered from 0 (kind_flags: bit numbers); NULL: see
      * option_words */

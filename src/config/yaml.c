@@ -15,7 +15,7 @@ typedef struct Parser {
     const char *name, *text;
     /* the current event */
     yaml_event_t event;
-    /* event must be deleted */
+    /* true: event must be deleted */
     bool has_event;
 } Parser;
 
