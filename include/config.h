@@ -90,9 +90,9 @@ typedef struct Config {
         /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
-        /* fresh: an earlier run in the folder is moved away; trace: trace.json is written; nvtx:
-         * the trace's spans are also given to NVIDIA's profilers; hook_wait: training waits for the
-         * hook; map: the place of each rank is printed */
+        /* true: an earlier run in the folder is moved away (fresh); trace.json is written (trace);
+         * the trace's spans are also given to NVIDIA's profilers (nvtx); training waits for the
+         * hook (hook_wait); the place of each rank is printed (map) */
         bool fresh, trace, nvtx, hook_wait, map;
         /* shell command; "": none */
         char *hook;
@@ -126,9 +126,9 @@ typedef struct Config {
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;
-        /* unet: channels of each level; Up and Down; residual: a block adds its input to its
-         * output. norm: FieldNorm of unet, fieldresnet and columns. pad_mode: modes of padding of
-         * unet and fieldresnet, "a", or "a,b" for rows and columns */
+        /* unet: channels of each level; Up and Down; residual: true if a block adds its input to
+         * its output. norm: FieldNorm of unet, fieldresnet and columns. pad_mode: modes of padding
+         * of unet and fieldresnet, "a", or "a,b" for rows and columns */
         ConfigList channels;
         int norm, up, down;
         bool residual;
@@ -165,9 +165,9 @@ typedef struct Config {
         double rotary_base;
         /* llama: added to the mean square in rms_norm */
         double rms_eps;
-        /* llama: the head uses the embedding's weight */
+        /* true (llama): the head uses the embedding's weight */
         bool tied;
-        /* llama: queries, keys and values have biases */
+        /* true (llama): queries, keys and values have biases */
         bool qkv_bias;
         /* llama: how rotary angles are scaled for longer contexts */
         ConfigPairs rope_scaling;
@@ -228,8 +228,8 @@ typedef struct Config {
         ConfigList color_jitter;
         /* erasing: probability; mixup, cutmix: parameter of the Beta distribution; 0: off */
         double erasing, mixup, cutmix;
-        /* values are normalized by mean and std below, or by the file's attributes if these are
-         * empty */
+        /* true: values are normalized by mean and std below, or by the file's attributes if these
+         * are empty */
         bool normalize;
         /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
@@ -260,6 +260,8 @@ typedef struct Config {
         /* batch: samples of a step over all ranks; micro_batch: samples of a micro-batch, 0:
          * automatic */
         int64_t batch, micro_batch;
+        /* true: batch_norm takes statistics over the micro-batches that all replicas process at the
+         * same time */
         bool sync_batch_norm;
         /* Precision, Reproducible, DeviceKind, LossName */
         int precision, reproducible, device, loss;
@@ -295,8 +297,8 @@ typedef struct Config {
         double ema, ema_ramp;
         /* Auc */
         int auc;
-        /* rows are weighted by the cosine of their latitude in metrics of fields (eval_latitude)
-         * and in losses on fields (latitude_weights) */
+        /* true: rows are weighted by the cosine of their latitude in metrics of fields
+         * (eval_latitude) and in losses on fields (latitude_weights) */
         bool eval_latitude, latitude_weights;
         /* number of targets of fields that are drawn after an evaluation */
         int64_t eval_pictures;
@@ -352,8 +354,8 @@ typedef struct Config {
         int64_t keep;
         /* row number in `metrics` of src/train/eval/best.c */
         int best_metric;
-        /* background: checkpoints are written while training continues; best: the checkpoint of the
-         * best evaluation is kept */
+        /* true: checkpoints are written while training continues (background); the checkpoint of
+         * the best evaluation is kept (best) */
         bool background, best;
         /* ResumeMode */
         int resume;

@@ -93,9 +93,9 @@ typedef struct StepResult {
     /* Rows of the loss in the steps whose statistics arrived during this step. These are zero, one
      * or two steps. */
     int64_t rows;
-    /* A rank made a request before one of the steps whose statistics arrived (executor_request).
-     * stop_requested: to stop; save_requested: to save a checkpoint; hook_requested: a request of
-     * the hook is pending. */
+    /* True: a rank made a request before one of the steps whose statistics arrived
+     * (executor_request): to stop (stop_requested), or to save a checkpoint (save_requested); or a
+     * request of the hook is pending (hook_requested). */
     bool stop_requested, save_requested, hook_requested;
     /* For a logged step: seconds in each phase since the previous logged step, summed over `timed`
      * ranks. timed 0: no times have arrived. */

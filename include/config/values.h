@@ -79,8 +79,8 @@ typedef struct ConfigVariables {
 typedef struct ConfigWindow {
     /* offsets of the inputs and of the targets; empty: [0] */
     ConfigList inputs, targets;
-    /* given: an offset other than 0 is set; seconds: offsets are seconds (false: steps of the set's
-     * time) */
+    /* given: true if an offset other than 0 is set. seconds: true if offsets are seconds, false if
+     * they are steps of the set's time. */
     bool given, seconds;
 } ConfigWindow;
 
