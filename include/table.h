@@ -125,8 +125,8 @@ void tables_watch(Tables *tables);
  * them yet; their ids are sent in the background. `inner` must allow tables_micros_out
  * micro-batches that are not released. Collective on workers in each step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
-/* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`;
- * call it before `inner` is freed. Collective. */
+/* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`,
+ * and deferred updates (mode stale); call it before `inner` is freed. Collective. */
 void tables_forget(Tables *tables);
 /* Like tables_source, for evaluation: there are no gradients, and no row is created. An id without
  * a row gets the initial values of its row. Each worker has the same number of micro-batches in a
@@ -231,7 +231,8 @@ int tables_floats(const Tables *tables, int table);
 void tables_count(Tables *tables, int table, int64_t *shard);
 /* Collects the rows of shards first .. end - 1, sorted by (shard, id), on worker `root`: floats
  * from .. from + count - 1 of each row, or, if count is 0, the ids, 8 bytes each. On the root `out`
- * must have room for the rows or ids of all these shards. */
+ * must have room for the rows or ids of all these shards. tables_count must have counted the
+ * table's rows since they last changed. */
 typedef struct TablePart {
     int table, first, end, from, count;
 } TablePart;
