@@ -62,7 +62,8 @@ typedef struct BackendTable {
     void *(*alloc)(Backend *b, size_t bytes);
     void (*release)(Backend *b, void *p, size_t bytes);
     /* Bytes of device memory that this process has allocated, without the allocations of libraries,
-     * and bytes that are free. NULL: memory is the host's. */
+     * and bytes that are free (in a dry run without a GPU, all bytes of the planned GPU). NULL:
+     * memory is the host's. */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
     /* Describes for messages the memory that `memory` counts as free: its total size, the device
      * and the node; "" in a dry run without a GPU. Valid until the next call. NULL if `memory` is
@@ -123,6 +124,8 @@ struct Backend {
  * NaN before an operation writes it. */
 extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
+/* Opens a backend. ERR_CONFIG: the device or a library is missing, or the device lacks the number
+ * type. Operations of a CPU backend must run on the thread that opened it. Owner: the caller. */
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
 /* A sequence of queued calls that is the same every step, except for the values that it reads from

@@ -23,6 +23,7 @@ typedef struct Average {
     float rate;
 } Average;
 typedef struct SgdArgs {
+    /* grad_scale: factor by which g is multiplied first */
     float lr, momentum, weight_decay, grad_scale;
     /* nesterov: true for Nesterov momentum. first: true before m has a value, which it then gets
      * from g (sgd, below). */
@@ -33,6 +34,7 @@ typedef struct SgdArgs {
     const UpdateNumbers *now;
 } SgdArgs;
 typedef struct AdamArgs {
+    /* grad_scale: factor by which g is multiplied first */
     float lr, beta1, beta2, eps, weight_decay, grad_scale;
     /* bias corrections, 1 - beta1^t and 1 - beta2^t */
     float correct1, correct2;
@@ -148,7 +150,7 @@ typedef struct FlatTable {
     void (*join_squares)(Stream *s, SquareSum *out, double *value, const SquareSum *x,
                          const int64_t *first, int count);
     /* SGD with PyTorch's formula: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ?
-     * g + momentum m : m) */
+     * g + momentum m : m). m is not used, and may be NULL, if momentum is 0. g does not change. */
     void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
     /* Adam and AdamW with PyTorch's formulas (Kingma & Ba 2015; Loshchilov & Hutter 2019) */
     void (*adam)(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,

@@ -120,7 +120,7 @@ typedef enum BagMode {
     BAG_SUM,
     /* mean of the rows; 0 without ids */
     BAG_MEAN,
-    /* bag_ids rows side by side, filled up with 0; more ids are ERR_DATA */
+    /* bag_ids rows side by side, filled up with 0; more ids end the job (ERR_DATA) */
     BAG_CONCAT,
 } BagMode;
 
