@@ -71,7 +71,7 @@ typedef struct TablesPlan {
     /* mode async: all dense parameters, [dense_count]; borrowed during the call */
     const TableDense *dense;
     int dense_count;
-    /* how micro-batches are dealt to the workers */
+    /* order in which gradients of micro-batches are added (Plan.deal) */
     Deal deal;
     /* micros: number of micro-batches of one worker in a step; micro_batch: samples in a
      * micro-batch; id_most: most ids in a sample */

@@ -110,10 +110,10 @@ typedef struct StepResult {
  * Finds errors in the configuration and the data. *trainer is NULL on error. Owner: the caller.
  * Collective; all ranks return the same Status. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
-/* trainer_new without initial parameters: call train_load or train_init_params next. samples:
- * describes the samples of a caller that has no data sets; NULL: data sets are opened. checkpoint:
- * the file that train_load will load; labels are numbered by the names of its classes. Both are
- * borrowed for the call. */
+/* Does the same for a trainer that makes no steps, only evaluations and predictions, and without
+ * initial parameters: call train_load next. samples: describes the samples of a caller that has no
+ * data sets; NULL: data sets are opened. checkpoint: the file that train_load will load; labels are
+ * numbered by the names of its classes. Both are borrowed for the call. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint);
 /* Collective. */
@@ -341,8 +341,8 @@ Status train_check_and_copy(Trainer *trainer);
 /* Returns true if replicas store the same values, so that train_check can compare them; else sets
  * *why_not to the reason. */
 bool train_compares(const Trainer *trainer, const char **why_not);
-/* Resets the trainer to the state before the first step, as trainer_new_to_load leaves it.
- * Collective. */
+/* Resets the trainer to the state before the first step, except its parameters and running
+ * statistics: call train_load or train_init_params next. Collective. */
 void train_restart(Trainer *trainer);
 /* Completes result with the statistics of the last step if they have not arrived yet; waits for
  * them. Collective. */

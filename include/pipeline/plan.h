@@ -233,7 +233,8 @@ typedef struct PlanOptions {
     bool averages;
     /* a Zero value; has no effect with one replica */
     int zero;
-    /* how micro-batches are dealt to replicas if gradients are not sharded */
+    /* order in which gradients of micro-batches are added over the replicas if they are not
+     * sharded; micro-batches are dealt in the same way, or with synced batch norms by DEAL_TURNS */
     Deal deal;
     /* true: NCCL connects the ranks' GPUs; has no effect if operations use host memory */
     bool joined;
