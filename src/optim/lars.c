@@ -2,7 +2,7 @@
  * 1). */
 #include "rules.h"
 
-/* Adds up the squares of w (norm 0) and g (norm 1). */
+/* Adds up the squares of w (norm 0) and g (norm 1) of tensors to which weight decay applies. */
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     if (!piece->decay) return;
@@ -10,8 +10,8 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_add_squares(optim, 1, piece, a->g);
 }
 
-/* Returns trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for other tensors, and if a
- * norm is 0. */
+/* Returns trust |w| / (|g| + wd |w|) for tensors to which weight decay applies; 1 for other tensors,
+ * and if a norm is 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;

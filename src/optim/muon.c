@@ -11,6 +11,7 @@
 enum { NEWTON_SCHULZ_STEPS = 5 };
 /* a, b and c of the iteration, see iterate */
 static const float COEFFICIENT[] = {3.4445f, -4.7750f, 2.0315f};
+/* smallest norm by which a matrix is divided */
 static const double LEAST_NORM = 1e-7;
 
 typedef struct Matrix {

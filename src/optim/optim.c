@@ -1,6 +1,6 @@
 /* Makes an optimizer: the pieces that this rank updates, and the memory for their state.
  * Elementwise rules update adjacent ranges as one. This is possible because the padding between
- * tensors is zero in parameters, gradients and state, and stays zero. */
+ * tensors is zero in parameters, gradients, state and average, and stays zero. */
 #include "rules.h"
 
 #include <string.h>
@@ -78,8 +78,9 @@ static void make_runs(Optim *optim)
 }
 
 /* Assigns a piece its scratch memory. With shards all pieces are measured before the first is
- * updated, so each has its own scratch memory (*used: floats assigned so far). Without shards
- * pieces are updated one by one and share the memory. */
+ * updated, so a rule with .scratch needs memory for each piece (*used: floats assigned so far).
+ * Without shards, and with rules on whole tensors, pieces are updated one by one and share the
+ * memory. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;

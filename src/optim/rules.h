@@ -5,7 +5,8 @@
 #include "optim.h"
 
 /* Start of the piece in the arena of state slot `slot`; NULL if the piece's rule does not use the
- * slot. */
+ * slot with its constants, or while row_check.c checks the rule. Ends the job if the slot is not
+ * below the rule's .slots. */
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 /* Scratch memory of the piece; its content is kept between measure, direction and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
@@ -17,7 +18,7 @@ float optim_decay(const OptimPiece *piece);
  * the rule has no momentum. */
 double optim_momentum_at(const OptimRule *rule, double warm);
 /* ERR_CONFIG if optim.warmup_bias_lr or optim.warmup_momentum is set without a warm-up, or
- * optim.warmup_momentum without a rule that has momentum (curves.c). */
+ * optim.warmup_momentum without a rule whose momentum is above 0 (curves.c). */
 Status warmup_check(const Config *config);
 /* Returns the piece's average; .to is NULL without train.ema (average.c). */
 Average optim_average_of(const Optim *optim, const OptimPiece *piece);

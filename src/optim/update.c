@@ -116,7 +116,8 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     table->sync(s);
 }
 
-/* True if every update reads its gradient scale from optim->now, where optim_clip changes it. */
+/* True if every update reads its gradient scale from optim->now, where optim_clip changes it, and
+ * this rank has all gradients. */
 bool optim_can_clip(const Optim *optim)
 {
     return optim->now && optim->sets == 0 && !optim->any_whole && !optim->shard.gather;
