@@ -6,6 +6,7 @@ typedef struct ActTask {
     Act act;
     float factor;
     DType type;
+    /* y, or dx in backward */
     void *out;
     /* x, or dy in backward */
     const void *a;

@@ -25,7 +25,8 @@ typedef struct Attention {
     int64_t kv_heads;
     /* heads of queries per head of keys */
     int64_t group;
-    /* slices of the query heads, and their number per head of keys; 1: the sums are not cut */
+    /* OpSpec.slices, which cuts the query heads; number of slices per head of keys, 1 if the sums
+     * are not cut */
     SumSlices cut;
     int64_t slices;
     /* number of keys that a query attends to, up to its own; 0: no limit */
@@ -39,8 +40,8 @@ typedef struct Attention {
     int64_t kernel_scratch, scratch;
     DType type;
     int threads;
-    /* cosines and sines of each token's angles, float[length][width / 2], owned; NULL: not
-     * rotary */
+    /* cosines and sines of each token's angles, times the factor that rotary_speeds returns,
+     * float[length][width / 2], owned; NULL: not rotary */
     float *cosine, *sine;
 } Attention;
 
@@ -51,7 +52,7 @@ typedef struct AttentionTask {
     int64_t items;
 } AttentionTask;
 
-/* Computes the cosines and sines of the rotary angles. */
+/* Computes the cosines and sines of the rotary angles, with their factor. */
 static void angles_new(Attention *a, const OpSpec *spec)
 {
     int64_t half = a->width / 2;

@@ -1,10 +1,13 @@
-/* bag: adds, averages or concatenates the table rows of a sample's ids, field by field. The first
- * id that refers to a row writes the row's gradient, and later ids add to it in order. Each row's
- * gradient is computed by one thread, so that any number of threads gives the same bits. */
+/* bag: adds, averages or concatenates the table rows of a sample's ids, field by field or, with
+ * bag_together, of all fields. The first id that refers to a row writes the row's gradient, and
+ * later ids add to it in order. Each row's gradient is computed by one thread, so that any number of
+ * threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
+/* Reads OpRun.bag; x (N,...) is the data, of which only N is used. y (N, bags * width): for each bag
+ * the sum or the mean of its ids' rows, of row_width numbers, or the rows side by side. */
 const OpInfo info_bag = {
     .name = "bag",
     .split = SPLIT_NEVER,
@@ -63,7 +66,8 @@ static BagTask task_of(Op *op, const OpRun *run)
         .spec = &op->spec, .bag = op->impl, .run = run, .ids = &run->bag[op->spec.bag]};
 }
 
-/* Sets *from and *to: bag b of sample n has the ids numbered *from .. *to - 1. */
+/* Sets *from and *to: bag b of sample n has the ids numbered *from .. *to - 1. Ends the job with
+ * ERR_DATA if a bag that is concatenated has more than bag_ids ids. */
 static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_t *to)
 {
     const int32_t *first = t->ids->first + n * t->spec->bag_fields + b;

@@ -27,8 +27,9 @@
 /* approximate number of items (parts x blocks) in a pass */
 enum { ITEMS = 32 };
 /* Rows of `saved`, one float per channel. SAVED_REST: the mean minus the mean rounded to float.
- * SAVED_INVERSE: 1 / sqrt(variance + eps). SAVED_VARIANCE: the unbiased variance, 0 of a single
- * number. SAVED_DY, SAVED_DY_X: sums of dy and of dy * xhat. */
+ * SAVED_INVERSE: 1 / sqrt(variance + eps). SAVED_VARIANCE: the unbiased variance, or 0 if a channel
+ * has a single number. SAVED_DY, SAVED_DY_X: this micro-batch's sums of dy and of dy * xhat, xhat =
+ * (x - mean) * inverse. */
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
 /* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and the number
  * of values per channel in these means. */
@@ -169,7 +170,8 @@ static void means_finish(const NormTask *t, int64_t g)
 }
 
 /* Coefficients of dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest)
- * inverse, rewritten as linear in dy and x. If synced, saved has means instead of sums. */
+ * inverse, scale = w0 inverse, rewritten as linear in dy and x. If synced, the saved means over all
+ * replicas are used in place of sum / n. */
 static void grad_coef(const NormTask *t, int64_t g)
 {
     const NormPlan *plan = t->plan;
@@ -283,8 +285,8 @@ static void batch_norm_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, t.plan->parts * t.plan->v.groups, t.plan->v.n * t.plan->v.sample);
 }
 
-/* With fixed statistics backward_begin only masks dy in place if dy is also the residual's
- * gradient. The pass also computes sums, which are not used. */
+/* backward_begin with fixed statistics: if dy is also the residual's gradient, masks dy in place.
+ * The pass also computes sums, which are not used. */
 static void fixed_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);

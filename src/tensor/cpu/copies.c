@@ -16,8 +16,8 @@ typedef struct CopyMap {
     /* the places of y that copy place i of x, ascending: copy[first[i]] .. copy[first[i + 1] -
      * 1] */
     int64_t *first, *copy;
-    /* for each place of x, the number of places, from there on, in which each place's copies follow
-     * directly after those of the place before (copies_follow) */
+    /* for each place of x, the number of places, from there on, of which each but the first has its
+     * copies directly after those of the place before (copies_follow) */
     int64_t *run;
 } CopyMap;
 

@@ -1,5 +1,5 @@
-/* dense by oneDNN's inner product or by matrix products (dense_product.h). x (N,T,in) is N*T rows.
- * A flattened image in blocked layout is read in that layout: the inner product is then 4-d, with
+/* dense by oneDNN's inner product, by matrix products (dense_product.h) or, in bf16 with sums in
+ * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is N*T rows. A flattened image in blocked layout is read in that layout: the inner product is then 4-d, with
  * a weight of (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain
  * order if another operation shares it, or if there are many rows: products on plain order are then
  * faster in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to
@@ -13,12 +13,13 @@
 
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
-/* With fewer rows, oneDNN's inner product would be a single part; matrix products are then faster,
- * because they can be divided by output channels. */
+/* With fewer rows, oneDNN's inner product for dx would be a single part (dnnl_parts.c); matrix
+ * products are then faster, because they can be divided by columns, too. */
 enum { FEW_ROWS = 64 };
 /* True if the products of dense_product.h are at least as fast as oneDNN's inner product in parts
- * of rows (dnnl_parts.c): with a plain weight, or with few rows. With CPU_PORTABLE, they are used
- * for every layer that they can compute. */
+ * of rows (dnnl_parts.c): with a plain weight, with few rows, or with a number of rows for which
+ * weft's kernels are faster than oneDNN. With CPU_PORTABLE, they are used for every layer that they
+ * can compute. */
 static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
     const bool blocked = s->x[0].flat && s->x[0].block > 1;

@@ -4,9 +4,9 @@
  * over slices (forward if the inputs are divided, else the gradient of x), each smaller layer gives
  * a partial sum in fp32; the partial sums are joined by the binary tree of neighbours, and the
  * result is rounded once. If other ranks have slices, too, an exchange next to the layer completes
- * the sum. The tensor between the two, y if the inputs are divided, else x, is then fp32, as is its
- * gradient. In the other direction, the exchange writes this tensor or gradient (x or dy) with
- * values that are already rounded to bf16. */
+ * the sum. The tensor between layer and exchange, y if the inputs are divided, else x, is then fp32,
+ * and so is its gradient. One of the two is the layer's partial sum. The other, dy or x, comes from
+ * the exchange, already rounded to bf16. */
 #ifndef WEFT_TENSOR_CPU_DENSE_SLICES_H
 #define WEFT_TENSOR_CPU_DENSE_SLICES_H
 

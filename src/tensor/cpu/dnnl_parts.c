@@ -7,8 +7,9 @@
  *                              the weight, which may be in its core's cache after the update;
  *                              else rows of x and y
  *   dense, data                rows of x and y
- *   convolution, forward, data samples, if oneDNN's kernel is a matrix product; its other kernels
- *                              add in the same order with any number of threads
+ *   convolution, forward, data samples, if oneDNN's kernel is a matrix product, or is another one
+ *                              for a single thread; its other kernels add in the same order with
+ *                              any number of threads
  *   weight                     blocks of output channels, whose dy is copied first; or, in a
  *                              convolution with many pixels, samples, whose sums are joined by a
  *                              binary tree

@@ -12,9 +12,10 @@ enum { SLICE_WIDTHS = 2 };
 /* The kernels of slices with `width` divided inputs or outputs. */
 typedef struct DenseSlice {
     int64_t width;
-    /* [0]: kernels for all blocks of rows except the last; [1]: kernels for the last block. There
-     * is one kernel for each thread, because a kernel stores the addresses of its tensors;
-     * owned. */
+    /* forward and data: [0]: kernels for all blocks of rows except the last; [1]: kernels for the
+     * last block; data NULL: dx is not needed. weight: kernels for all rows; NULL: the layer is
+     * frozen. There is one kernel for each thread, because a kernel stores the addresses of its
+     * tensors; owned. */
     Kernel **forward[2], **data[2], **weight;
     /* conversions of the fp32 weight to the formats that the kernels `forward` and `data` read;
      * data_copy is NULL if both read the same format or dx is not needed; owned */
@@ -27,6 +28,7 @@ typedef struct SlicedDense {
     int64_t rows, in, out;
     /* rows of a block and number of blocks */
     int64_t each, blocks;
+    /* threads; slices on this rank; ranges of columns of a slice */
     int threads, slices, ranges;
     /* the inputs are divided, not the outputs */
     bool inputs;

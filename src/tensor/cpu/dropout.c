@@ -1,6 +1,7 @@
-/* dropout: y = x * mask / (1 - p). The mask is a function of (seed, step, node, sample id, index
- * of the element in plain order, or of the channel with drop_channels). It therefore does not
- * depend on layout, micro-batch or rank, and backward computes it again instead of storing it. */
+/* dropout: in training y = x * mask / (1 - p), else y = x. The mask is a function of (seed, step,
+ * node, sample id, index of the element in plain order, or of the channel with drop_channels). It
+ * therefore does not depend on layout, micro-batch or rank, and backward computes it again instead
+ * of storing it. */
 #include "../sliced.h"
 #include "view.h"
 
@@ -58,7 +59,8 @@ static void scale_elements(const DropTask *t, int64_t at, const float *scale, in
                              scale, n);
 }
 
-/* The factors of elements from .. from + n - 1 of a sample whose channels are dropped whole. */
+/* Writes the factors of elements from .. from + n - 1 of a sample, in plain order, if whole channels
+ * are dropped. */
 static void channel_factors(const DropTask *t, RngKey key, int64_t from, int n, float *scale)
 {
     const int64_t hw = t->d->v.hw;

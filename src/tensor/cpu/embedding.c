@@ -45,7 +45,8 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Returns the row of w for token i, or -1 if another rank has it. */
+/* Returns the row of w for token i, or -1 if another rank has it. Ends the job if the token is not
+ * in the vocabulary. */
 static int64_t row_at(const EmbedTask *t, int64_t i)
 {
     int32_t token = ((const int32_t *)t->run->x[0])[i];

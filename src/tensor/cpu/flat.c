@@ -19,8 +19,9 @@ typedef struct FlatTask {
     double *sums;
     /* exact sums of squares, one for each chunk */
     SquareSum *exact_sums;
-    /* chunk_squares: the chunks */
+    /* chunk_squares and exact_chunk_squares: the chunks */
     const FlatChunk *chunk;
+    /* factors of scale_add; alpha is also the value of fill */
     float alpha, beta;
     int64_t n;
 } FlatTask;
@@ -399,7 +400,8 @@ static int64_t tiles(int64_t n, int64_t tile)
 }
 
 /* Returns the k-th column of tiles in the order first, last, second, second to last, ...: a
- * symmetric product skips tiles below the diagonal, and this order gives all threads equal work. */
+ * symmetric product skips tiles below the diagonal, and this order gives all threads about the same
+ * work. */
 static int64_t column_of(int64_t k, int64_t columns)
 {
     return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;

@@ -43,7 +43,7 @@ typedef struct FmTask {
     int64_t real;
     const void *x, *dy;
     void *y, *dx;
-    /* scratch if type is not fp32: float[N][C] for x and for dx */
+    /* scratch if type is not fp32: float[rows][vectors * width] for x and for dx */
     float *scratch_x, *scratch_dx;
 } FmTask;
 

@@ -1,4 +1,4 @@
-/* The shared code of dense and conv2d (linear.h). The weight's gradient is written in the stored
+/* The shared code of dense, conv2d and conv_transpose2d (linear.h). The weight's gradient is written in the stored
  * order. If oneDNN uses another implementation for that order than for the order that it prefers,
  * the gradient is computed in the preferred order in the workspace, and reordered. */
 #include "linear.h"
@@ -12,6 +12,7 @@ typedef struct Linear {
     Kernel *forward;
     /* NULL: dx is not needed */
     Kernel *data;
+    /* NULL: all parameters are frozen */
     Kernel *weight;
     /* reorders of the weight from the stored order to the kernel's, in run->cache; NULL: the kernel
      * uses the stored order */

@@ -36,7 +36,7 @@ typedef struct LinearSpec {
     /* the data kernel is needed */
     bool need_data;
     /* Some taps of the weight read nothing but padding. oneDNN 2.6 does not write their gradient in
-     * bf16, so dw is set to 0 first. */
+     * bf16, so dw and the scratch memory are set to 0 first. */
     bool dead_taps;
 } LinearSpec;
 

@@ -5,8 +5,9 @@
 
 #include "view.h"
 
+/* A row is the logits of one label; in a loss of numbers, all numbers of a sample. */
 typedef struct Loss {
-    /* rows of logits, rows per sample, and logits of a row on this rank */
+    /* number of rows, rows per sample, and elements of a row on this rank */
     int64_t rows, per_sample, width;
     /* this rank's logits are classes first .. first + width - 1 of `classes` */
     int64_t first, classes;
@@ -22,7 +23,7 @@ typedef struct LossTask {
     int64_t real;
 } LossTask;
 
-/* Returns a row of logits. */
+/* Returns a row of logits. Not for (N,C,H,W), where a pixel's logits are not side by side. */
 static inline const void *logits_at(const LossTask *t, int64_t row)
 {
     return element_at(t->run->x[0], row * t->l->width, t->l->type);
@@ -55,7 +56,7 @@ int64_t other_at(const LossTask *t, int64_t row);
 void loss_run(WorkBody body, const LossTask *t);
 
 /* Writes y of one row, and its log-sum-exp to run->saved, from the statistics of its logits; zeros
- * for a row of a padding sample. other: logit of the second label. */
+ * for a row of a padding sample. other: logit of the second label, not used without one. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
 /* True if softmax_sliced.c computes the loss, because a row's logits are divided among ranks or the
@@ -64,7 +65,9 @@ static inline bool softmax_is_sliced(const OpSpec *spec)
 {
     return spec->slice.ranks > 0 || spec->slices.total > 0;
 }
+/* bytes of workspace of softmax_sliced_forward */
 size_t softmax_sliced_workspace(const Loss *l, const OpSpec *spec);
+/* Writes y and run->saved. Collective on the tensor group if it divides the logits. */
 void softmax_sliced_forward(const LossTask *t);
 
 #endif

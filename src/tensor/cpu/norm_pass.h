@@ -23,8 +23,8 @@ typedef struct NormPlan {
     int64_t padded;
     /* 16-bit words of `keep` per plane */
     int64_t words;
-    /* elements of a kernel's row: a block's channels at one pixel, or with small blocks 16 elements
-     * of several pixels */
+    /* elements of a kernel's row: SIMD_LANES, the block's channels at one or several pixels, if
+     * v.block divides SIMD_LANES; else v.block, the channels at one pixel */
     int lanes;
 } NormPlan;
 
@@ -39,8 +39,9 @@ struct NormTask {
     const OpRun *run;
     /* sums of each part, double[parts][2][padded] */
     double *sums;
-    /* sums over all parts, double[2][padded], followed in batch_norm by the number of values per
-     * channel; NULL: norm_total adds the parts' sums */
+    /* set only by a synced batch_norm: sums over all parts, and later over all replicas,
+     * double[2][padded], followed by the number of values per channel. NULL: norm_total adds the
+     * parts' sums */
     double *total;
     /* coefficients, float[COEFS][padded]; those of part p begin at coef[p * coef_step]. coef_step
      * 0: all parts have the same coefficients */

@@ -1,5 +1,5 @@
 /* The shared code of the losses with a label for each pixel: pixel_loss.c and region_loss.c. The
- * work is cut into pieces of PIXEL_PIECE pixels of one sample. */
+ * work is cut into pieces of up to PIXEL_PIECE pixels of one sample. */
 #ifndef WEFT_TENSOR_CPU_PIXEL_LOSS_H
 #define WEFT_TENSOR_CPU_PIXEL_LOSS_H
 
@@ -9,7 +9,7 @@ typedef struct PixelTask {
     LossTask loss;
     /* pieces of a sample */
     int64_t pieces;
-    /* number of samples, and of samples that are not padding */
+    /* number of samples, and of samples that are not padding (loss.real counts rows) */
     int64_t samples, real;
     /* weights of the classes, NULL if all are 1; sum of the weights */
     const float *weight;
@@ -17,7 +17,8 @@ typedef struct PixelTask {
 } PixelTask;
 
 /* One piece: its sample, the index of its first pixel among those of all samples (row), its number
- * of pixels, and the element of its first logit. */
+ * of pixels (n), and the index in x of its first pixel's logit of class 0 (at); the logits of class
+ * c are c * per_sample elements further on. */
 typedef struct PixelPiece {
     int64_t sample, row, n, at;
 } PixelPiece;
@@ -39,7 +40,8 @@ static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
 }
 
 PixelTask pixel_task(Op *op, const OpRun *run);
-/* Returns the kernels' arguments. Ends the job if a label is neither a class nor -1. */
+/* Returns the kernels' arguments for a piece, which point into x and the labels. Ends the job if a
+ * label is neither a class nor -1. */
 PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p);
 /* Sets the gradient of a piece to 0. */
 void pixel_zero(const PixelTask *t, const PixelPiece *p);

@@ -19,8 +19,8 @@ typedef struct PoolTask {
     const OpRun *run;
 } PoolTask;
 
-/* low[i], high[i] = the first and the last window that contains pixel i; i < size. out: number of
- * windows; d: dimension, 0 or 1. */
+/* low[i], high[i] = the first and the last window that contains pixel i; i < size. If no window
+ * contains it, low[i] > high[i]. out: number of windows; d: dimension, 0 or 1. */
 static void find_windows(int *low, int *high, int size, int out, const OpSpec *s, int d)
 {
     for (int i = 0; i < size; ++i) {

@@ -1,12 +1,12 @@
 /* reorder: copies a tensor to another layout or number format. The caller of op_new sets spec.y,
- * the layout of the result; backward converts the gradient back. A flattened image is treated as
- * the image. */
+ * the layout and number format of the result; backward converts the gradient back. A flat tensor
+ * (Desc.flat) is copied as its 4-d image. */
 #include "linear.h"
 #include "view.h"
 
 typedef struct Reorder {
-    /* oneDNN's reorders of x, and of dy if dx is needed. forward NULL: the layouts are equal, and
-     * only the number format changes */
+    /* oneDNN's reorders of x, and of dy (NULL if dx is not needed). Both NULL: the layouts are
+     * equal, and only the number format changes */
     Kernel *forward, *data;
 } Reorder;
 
@@ -18,7 +18,7 @@ typedef struct ConvertTask {
     int64_t n;
 } ConvertTask;
 
-/* Makes a kernel that copies one format to another. */
+/* Makes a kernel that copies a tensor from one format to another. */
 static Status reorder_kernel_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
     TRY(kernel_plan(

@@ -30,8 +30,8 @@ typedef struct Table {
     /* numbers about the slices, [slices of this rank][rows] and [slices][rows]; the same array if
      * there is one rank */
     SliceStats *stats, *all_stats;
-    /* number of logits above the label's, [rows] of this rank (only used if there are several) and
-     * [ranks][rows] */
+    /* number of logits above the label's: of this rank's logits, [rows], used only if there are
+     * several ranks; of each rank's logits, [ranks][rows] */
     float *label_rank, *all_label_ranks;
 } Table;
 

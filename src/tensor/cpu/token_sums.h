@@ -29,8 +29,8 @@ typedef struct TokenSums {
 /* Adds the terms of a row to float[sums][width]. */
 typedef void (*TokenRow)(const void *task, int64_t row, float *sum);
 
-/* Makes the plan. y: shape (N,T,C), or (N,C), whose rows are not tokens. sums: number of sums per
- * row. */
+/* Makes the plan. y: shape (N,T,C), or (N,C), whose rows are not tokens. sums: number of sums, 1 or
+ * 2, to which each row adds. */
 TokenSums token_sums_plan(const SumSlices *cut, Shape y, int sums);
 /* Bytes of workspace. */
 size_t token_sums_bytes(const TokenSums *t);

@@ -48,7 +48,7 @@ struct Winograd {
     int64_t samples;
     /* tiles per pass */
     int64_t step;
-    /* forward: blocks of input channels, and tiles, of one product */
+    /* forward and data: blocks of input channels, and tiles, of one product */
     int64_t depth, tiles;
     /* items of the products: panels of out's blocks, times parts of the tiles (for dw: of in's
      * blocks) */
@@ -83,7 +83,8 @@ static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
     *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
-/* Chooses the number of tiles per pass: at most as many as fit BYTES, in passes of equal size. */
+/* Chooses the number of tiles per pass, for passes of about equal size: at most TILES_MAX, and at
+ * most as many as fit BYTES or TILES, whichever is more. */
 static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;

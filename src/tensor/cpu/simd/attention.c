@@ -13,10 +13,10 @@ static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks the keys that a query does not attend to: keys after the query's own, in the groups of
- * GROUP queries on the diagonal (later keys are never computed); keys before the query's window;
- * padding rows after the last key. A pair on the diagonal needs no separate mask of padding rows,
- * because they come after every query's own key. */
+/* Masks the keys that a query does not attend to. On the diagonal: keys after the query's own, as
+ * far as they are in its group of GROUP keys; scores of later keys are never computed. With a
+ * window: keys before it. With `full`: padding rows after the last key; without it, only a pair on
+ * the diagonal can have them, and there they come after every query's own key. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)

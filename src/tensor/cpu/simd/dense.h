@@ -52,8 +52,8 @@ typedef struct DenseProduct {
     const float *a, *b, *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
-    /* used if slices is 0: the bias is added after all terms; false: it is added after the first
-     * DENSE_DEPTH terms */
+    /* used by dense_product if slices is 0: the bias is added after all terms; false: it is added
+     * after the first DENSE_DEPTH terms. dense_few adds it after all terms. */
     bool bias_last;
     /* slices: number of slices of each sum, a power of two; 0 if the sum is one chain. ranges:
      * number of ranges of terms in each slice; range[i * ranges] is slice i's first range. A slice
@@ -63,8 +63,8 @@ typedef struct DenseProduct {
     const DenseRange *range;
 } DenseProduct;
 
-/* The part of out that one call computes; its bounds are multiples of DENSE_TILE_ROWS and
- * DENSE_COLUMNS, or the bounds of out. */
+/* The part of out that one call computes. For weft's kernels its bounds are multiples of
+ * DENSE_TILE_ROWS and DENSE_COLUMNS, or the bounds of out. */
 typedef struct DensePart {
     int64_t row, row_end, column, column_end;
 } DensePart;

@@ -20,8 +20,9 @@ SIMD_INLINE float gelu_slope(float x)
     return fused(x * s * (1.0f - s), slope, s);
 }
 
-/* tanh to about 2^-22 of its value; NaN stays NaN. A quotient of polynomials in x^2 that was fitted
- * to |x| <= 9.02, where tanh is 1 in fp32, with coefficients that lose little when rounded. */
+/* tanh to about 2^-22 of its value; NaN stays NaN. Computes x times a quotient of polynomials in
+ * x^2 that was fitted to |x| <= 9.02, with coefficients that lose little when rounded. Beyond 9.02
+ * tanh is 1 in fp32. */
 SIMD_INLINE float tanh_of(float x)
 {
     float c = x > 9.02f ? 9.02f : x;

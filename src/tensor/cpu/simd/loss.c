@@ -5,7 +5,7 @@
 
 enum { PIECE = 2048 };
 
-/* The first index of `value` in x, or n. */
+/* Returns the first index of `value` in x, or n if x does not have it. */
 static int64_t place_of(const float *x, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; ++i)

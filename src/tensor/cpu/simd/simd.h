@@ -6,8 +6,9 @@
  * has chosen before.
  *
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
- * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
- * same on every instruction set. They are serial: callers divide the work. In batch_norm_*,
+ * written. Kernels compute in fp32 and round once, when an element is stored (in bf16, attention
+ * also rounds factors of its products); the rounding is the same on every instruction set. They are
+ * serial: callers divide the work. In batch_norm_*,
  * mean_rows and spread_rows, a "row" is `lanes` neighbouring elements of a plane. If a block has
  * fewer than 16 channels and their number divides 16, the callers of batch_norm_* pass its plane as
  * rows of 16 lanes, with repeated coefficients. Kernels allocate nothing; pointers need only the
@@ -192,7 +193,8 @@ typedef struct AttentionHead {
     void *y, *dq, *dk, *dv;
     /* log of the sum of exponentials of each query's scores, float[length] */
     float *lse;
-    /* cosines and sines of the positions' angles, float[length][width / 2]; NULL: no rotation */
+    /* cosines and sines of the positions' angles, times a factor, float[length][width / 2]; NULL:
+     * no rotation */
     const float *cosine, *sine;
     int64_t stride, key_stride, y_stride, length, width, group;
     /* A query attends to `window` keys: its own key and those before it. 0: to all keys up to its
@@ -277,9 +279,11 @@ typedef struct SimdTable {
     /* Computes one row of the result from the source's plane. */
     void (*resample_row)(const ResamplePlane *p, int row, const void *plane, void *to);
 
+    /* x may be a slice of a row of logits: label is then relative to the slice and may be negative,
+     * or n or more, but x[label] must be readable. */
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
-    /* Returns the number of logits above the label's. x may be a slice of a row of logits: label is
-     * then relative to the slice, and negative, or n or more, if another slice has the label. */
+    /* Returns the number of logits above the label's. If x is a slice, label may be out of range as
+     * in softmax, and x[label] is not read. */
     int (*softmax_label_rank)(const void *x, int64_t n, int label, float label_logit);
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* Computes y and lse of one tile of queries. */

@@ -31,7 +31,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(dense_columns),
     SLOT_FLOAT(dense_product),
 /* weft does not support bf16 on CPUs with AVX2 only. On CPUs with AVX-512, pools of narrow planes
- * use the avx2 build for bf16, so it has only the kernels above. */
+ * use the avx2 build for bf16, so of the kernels on bf16 it has only those above. */
 #if !(defined(SIMD_avx2) && defined(SIMD_BF16))
     SLOT(batch_norm_stats),
     SLOT(batch_norm_apply),
@@ -91,7 +91,7 @@ const SimdTable SIMD_NAME(kernels) = {
 /* Tables that are used together. */
 typedef struct Pair {
     CpuSet set;
-    /* bf16: NULL if the CPU's bf16 is not supported */
+    /* bf16: NULL if this set has no tables for bf16, or the CPU lacks AVX512_BF16 */
     const SimdTable *floats, *bf16;
     /* tables with vectors of at most 8 floats */
     const SimdTable *narrow_floats, *narrow_bf16;

@@ -161,8 +161,8 @@ SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 #endif
 }
 
-/* Loads VECTOR elements p[0], p[2], p[4], .... Also reads one element that it does not return: the
- * one after the last, or, if `before` is true, the one before p. */
+/* Loads VECTOR elements p[0], p[2], p[4], .... Also reads the elements between them, and one more:
+ * the one after the last or, if `before` is true, the one before p. */
 SIMD_INLINE Vf elems_load_even(const Elem *p, bool before)
 {
     if (before) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);

@@ -6,7 +6,7 @@
 #include "vector.h"
 
 typedef struct Window {
-    /* half-open ranges of rows and columns inside the plane */
+    /* half-open ranges of rows and columns: of pixels inside the plane; of windows in windows_of */
     int row0, row1, col0, col1;
 } Window;
 
@@ -26,13 +26,14 @@ SIMD_INLINE Window window_at(const PoolPlane *p, int i, int j)
     return w;
 }
 
-/* The windows that contain input pixel (row, col). */
+/* Returns the rows and columns of windows that contain input pixel (row, col). */
 SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
 {
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-/* Loads x[0], x[step], ...; step is 1 or 2. before: the element before x may be read. */
+/* Loads x[0], x[step], ...; step is 1 or 2. before: with step 2, the element before x may be read;
+ * false: the one after the last element may be. */
 SIMD_INLINE Vf load_step(const Elem *x, int step, bool before)
 {
     return step == 1 ? elems_load(x) : elems_load_even(x, before);
