@@ -10,8 +10,8 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_add_squares(optim, 1, piece, a->g);
 }
 
-/* Returns trust |w| / (|g| + wd |w|) for tensors to which weight decay applies; 1 for other tensors,
- * and if a norm is 0. */
+/* Returns trust |w| / (|g| + wd |w|) for tensors to which weight decay applies; 1 for other
+ * tensors, and if a norm is 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;

@@ -1,13 +1,14 @@
 /* bag: adds, averages or concatenates the table rows of a sample's ids, field by field or, with
  * bag_together, of all fields. The first id that refers to a row writes the row's gradient, and
- * later ids add to it in order. Each row's gradient is computed by one thread, so that any number of
- * threads gives the same bits. */
+ * later ids add to it in order. Each row's gradient is computed by one thread, so that any number
+ * of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
-/* Reads OpRun.bag; x (N,...) is the data, of which only N is used. y (N, bags * width): for each bag
- * the sum or the mean of its ids' rows, of row_width numbers, or the rows side by side. */
+/* Reads OpRun.bag; x (N,...) is the data, of which only N is used. A row of y has, for each bag (a
+ * field, or all fields together), the sum or the mean of its ids' table rows or, with BAG_CONCAT,
+ * bag_ids table rows side by side. */
 const OpInfo info_bag = {
     .name = "bag",
     .split = SPLIT_NEVER,

@@ -9,7 +9,7 @@
  * element that says whether act clipped its input, so that backward need not read y. With silu,
  * backward_begin computes silu's input from x again, with the coefficients of y in `saved`, and
  * multiplies dy by silu's slope in place. With fixed statistics, forward is the same as in
- * evaluation, dx is dy times a constant per channel, and `saved` has only the bits.
+ * evaluation, dx is the masked dy times a constant per channel, and `saved` has only the bits.
  *
  * If synced, the sums of all replicas' micro-batches are added between the two passes:
  *

@@ -11,8 +11,9 @@ typedef struct ConvBlocks {
 } ConvBlocks;
 
 /* Plans the kernels of convolution `conv` as op->impl (linear.h) and sets the sizes of op. conv has
- * the shapes, kernel, stride, pad and groups, and need_dx[0] if the data kernel is needed; its
- * parameters are those of op. Sets *blocks to the chosen layouts of x and y. */
+ * the shapes, kernel, stride, pad and groups, need_dx[0] if the data kernel is needed, and w_count
+ * 2 if the kernels have the bias; its weight is that of op. Sets *blocks to the chosen layouts of x
+ * and y. */
 Status conv_plan_linear(Op *op, const OpSpec *conv, ConvBlocks *blocks);
 
 #endif

@@ -28,8 +28,8 @@ ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec);
 void conv_columns_free(ConvColumnsRun **run);
 size_t conv_columns_scratch_bytes(const ConvColumnsRun *run);
 /* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
- * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not
- * NULL. */
+ * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not NULL.
+ * scratch: aligned to 64 bytes. */
 void conv_columns_run(const ConvColumnsRun *run, void *const data[ROLES], void *scratch);
 
 #endif

@@ -22,11 +22,11 @@ size_t conv_weight_scratch_bytes(const ConvWeightRun *run);
 /* data[role]: pointers as in kernel_run. Writes W (dw), and B (db) if B is not NULL. */
 void conv_weight_run(const ConvWeightRun *run, void *const data[ROLES], void *scratch);
 
-/* Computes db of block `block` of dy's channels: the sums of its planes, added in double. dy is
- * [n][blocks][pixels][lanes]. */
+/* Writes db[lanes] of block `block` of dy's channels: the sums of its planes, added in double. dy
+ * is [n][blocks][pixels][lanes]. */
 void conv_bias_gradient(const float *dy, int64_t n, int64_t blocks, int64_t pixels, int lanes,
                         int64_t block, float *db);
-/* Computes db of all o channels, in blocks of `lanes`. */
+/* Writes db[o] of all channels, which are in blocks of `lanes`. */
 void conv_bias_gradients(const float *dy, int64_t n, int64_t o, int64_t pixels, int lanes,
                          float *db);
 

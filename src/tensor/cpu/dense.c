@@ -1,10 +1,10 @@
 /* dense by oneDNN's inner product, by matrix products (dense_product.h) or, in bf16 with sums in
- * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is N*T rows. A flattened image in blocked layout is read in that layout: the inner product is then 4-d, with
- * a weight of (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain
- * order if another operation shares it, or if there are many rows: products on plain order are then
- * faster in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to
- * 384: dw 107 GFLOP/s against 53 in a blocked order, dx 106 against 88), and forward needs no
- * copy. */
+ * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is N*T rows. A flattened
+ * image in blocked layout is read in that layout: the inner product is then 4-d, with a weight of
+ * (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain order if
+ * another operation shares it, or if there are many rows: products on plain order are then faster
+ * in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw
+ * 107 GFLOP/s against 53 in a blocked order, dx 106 against 88), and forward needs no copy. */
 #include "cpu.h"
 #include "dense_product.h"
 #include "dense_slices.h"

@@ -59,8 +59,8 @@ static void scale_elements(const DropTask *t, int64_t at, const float *scale, in
                              scale, n);
 }
 
-/* Writes the factors of elements from .. from + n - 1 of a sample, in plain order, if whole channels
- * are dropped. */
+/* Writes the factors of elements from .. from + n - 1 of a sample, in plain order, if whole
+ * channels are dropped. */
 static void channel_factors(const DropTask *t, RngKey key, int64_t from, int n, float *scale)
 {
     const int64_t hw = t->d->v.hw;

@@ -12,8 +12,8 @@
 
 enum {
     BLOCK = FIRST_BLOCK,
-    /* minimum number of pixels of y per unit, unless a whole image has fewer: 4 blocks of dy are then
-     * about half of a core's L1 cache */
+    /* minimum number of pixels of y per unit, unless a whole image has fewer: 4 blocks of dy are
+     * then about half of a core's L1 cache */
     PIXELS = 96,
     /* maximum number of groups of units for dw, and so of threads that compute dw */
     GROUPS_MAX = 32,

@@ -14,7 +14,8 @@
 /* Statistics of a group in `saved`. STAT_REST: the mean minus the mean rounded to float.
  * STAT_INVERSE: 1 / sqrt(variance + eps). */
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
-/* Sums of a sample's channel in `saved`: sums of dy and of dy * xhat, xhat = (x - mean) * inverse. */
+/* Sums of a sample's channel in `saved`: sums of dy and of dy * xhat, xhat = (x - mean) *
+ * inverse. */
 enum { SUM_DY, SUM_DY_X, SUMS };
 
 static Status group_norm_check(const OpSpec *s)

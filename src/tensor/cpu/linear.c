@@ -1,6 +1,7 @@
-/* The shared code of dense, conv2d and conv_transpose2d (linear.h). The weight's gradient is written in the stored
- * order. If oneDNN uses another implementation for that order than for the order that it prefers,
- * the gradient is computed in the preferred order in the workspace, and reordered. */
+/* The shared code of dense, conv2d and conv_transpose2d (linear.h). The weight's gradient is
+ * written in the stored order. If oneDNN uses another implementation for that order than for the
+ * order that it prefers, the gradient is computed in the preferred order in the workspace, and
+ * reordered. */
 #include "linear.h"
 #include "mask.h"
 #include "sizes.h"

@@ -2,7 +2,7 @@
  * backward weight), one stored order of the weight, and reorders between the stored order and the
  * orders that the kernels need. In fp32 the stored order is the forward kernel's, in bf16 that of
  * the fp32 gradient; if such an order is not a permutation of the elements, the stored order is the
- * plain one. If the data kernel needs another order, `refresh` makes a copy once per step. If
+ * plain one. If forward or data needs another order, `refresh` makes a copy once per step. If
  * oneDNN uses another implementation of the weight kernel for the stored order than for the order
  * that it prefers, the weight kernel writes the preferred order, and its result is reordered. In
  * bf16 both kernels that read the weight get a bf16 copy. */

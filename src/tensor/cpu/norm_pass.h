@@ -31,7 +31,8 @@ typedef struct NormPlan {
 typedef struct NormTask NormTask;
 /* Processes block g in one part of the samples. */
 typedef void (*NormPass)(const NormTask *t, int64_t part, int64_t g);
-/* Computes coefficients from sums. which: a block in batch_norm, a sample in group_norm. */
+/* Computes coefficients from sums, or saves the sums. which: a block in batch_norm, a sample in
+ * group_norm. */
 typedef void (*NormFinish)(const NormTask *t, int64_t which);
 struct NormTask {
     const Op *op;

@@ -46,7 +46,8 @@ static void run_pieces(WorkBody body, const PointTask *t)
     work_run(body, t, l->rows * t->pieces, 4 * l->rows * l->width);
 }
 
-/* One piece of a sample, and its first element among those of all samples. */
+/* A piece: its sample (row), its number in the sample, and the index of its first element among
+ * those of all samples (at). */
 typedef struct Piece {
     int64_t row, number, at;
 } Piece;

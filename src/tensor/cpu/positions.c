@@ -4,7 +4,7 @@
 #include "view.h"
 
 typedef struct Positions {
-    /* samples of x, tokens per sequence, rows and width of the table */
+    /* samples of x, tokens of a sequence in x, rows and width of the table */
     int64_t samples, length, rows, width;
     /* position of x's first token in the whole sequence, and tokens of the whole sequence */
     int64_t first, whole;

@@ -1,8 +1,8 @@
 /* yolo_loss: the loss of YOLOv5 v7.0 on the grids of several levels, in the layouts of its inputs.
  * An item is one level of one sample. Its sums are in double, in the order of its cells and of the
  * sample's boxes, and the levels' sums are added in their order, so any number of threads gives the
- * same bits. Double costs little here, because the network's last layers have about a hundred
- * multiply-adds for each cell; and sums in double need no compensation.
+ * same bits. Double costs little here, because the network's last layers have hundreds of
+ * multiply-adds for each logit; and sums in double need no compensation.
  *
  *     targets --match--> cells --decode, CIoU--> best (saved): the target of each cell's objectness
  *                          |                        |

@@ -1,9 +1,9 @@
 /* Products of dense layers: blocks of a and b are copied to memory that is read sequentially (Goto
- * and van de Geijn 2008, section 4), or read in place, and multiplied with sums in registers: 14 x 2
- * vectors with AVX-512, else 6 x 2. A copy consists of panels: TILE_COLUMNS columns of b, or
- * TILE_ROWS rows of a (if rows are not contiguous), with the elements of one term side by side. With
- * slices, each level of the tree has a block of partial sums, small enough for a core's cache, and
- * the sum of a slice is joined with them while it is in registers. */
+ * and van de Geijn 2008, section 4), or read in place, and multiplied with sums in registers: 14 x
+ * 2 vectors with AVX-512, else 6 x 2. A copy consists of panels: TILE_COLUMNS columns of b, or
+ * TILE_ROWS rows of a (if rows are not contiguous), with the elements of one term side by side.
+ * With slices, each level of the tree has a block of partial sums, small enough for a core's cache,
+ * and the sum of a slice is joined with them while it is in registers. */
 #include "vector.h"
 
 enum {

@@ -13,7 +13,8 @@ enum {
     /* maximum number of rows of out, or of terms of a sum, for which dense_few.c is used */
     DENSE_FEW = 8,
     /* sizes of the blocks of a and b that a core's caches hold: terms of the sums, rows of a,
-     * columns of b; rows and columns are multiples of those that registers hold */
+     * columns of b (without AVX-512 half of them); rows and columns are multiples of those that
+     * registers hold */
     DENSE_DEPTH = 256,
     DENSE_BLOCK_ROWS = 84,
     DENSE_BLOCK_COLUMNS = 384,
@@ -28,7 +29,8 @@ enum {
     DENSE_PANELS = 1 << 20,
 };
 
-/* Returns the columns of b, with k terms each, that a product with slices copies at once. */
+/* Returns the maximum number of columns of b, with k terms each, that a product with slices copies
+ * at once. */
 static inline int64_t dense_slice_columns(int64_t k)
 {
     const int64_t fit = DENSE_PANELS / k / DENSE_COLUMNS * DENSE_COLUMNS;

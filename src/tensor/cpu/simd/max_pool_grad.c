@@ -14,6 +14,7 @@ SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
     return (Maxima){elems_load(dy + at), bytes_load(index + at)};
 }
 
+/* gather_lanes for one lane. w: the windows, counted from the first. */
 SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
                             const uint8_t *index, Elem *dx)
 {

@@ -8,11 +8,10 @@
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
  * written. Kernels compute in fp32 and round once, when an element is stored (in bf16, attention
  * also rounds factors of its products); the rounding is the same on every instruction set. They are
- * serial: callers divide the work. In batch_norm_*,
- * mean_rows and spread_rows, a "row" is `lanes` neighbouring elements of a plane. If a block has
- * fewer than 16 channels and their number divides 16, the callers of batch_norm_* pass its plane as
- * rows of 16 lanes, with repeated coefficients. Kernels allocate nothing; pointers need only the
- * alignment of their elements. */
+ * serial: callers divide the work. In batch_norm_*, mean_rows and spread_rows, a "row" is `lanes`
+ * neighbouring elements of a plane. If a block has fewer than 16 channels and their number divides
+ * 16, the callers of batch_norm_* pass its plane as rows of 16 lanes, with repeated coefficients.
+ * Kernels allocate nothing; pointers need only the alignment of their elements. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -69,8 +68,8 @@ typedef struct BatchNormGrad {
     int lanes;
 } BatchNormGrad;
 
-/* One row of `width` elements of layer_norm or rms_norm. rms_norm has no shift, and its mean is
- * 0. */
+/* One row of `width` elements of layer_norm or rms_norm. rms_norm has no shift, and its mean is 0.
+ * dx may be dy. */
 typedef struct LayerNormRow {
     const void *x, *dy;
     const float *scale, *shift;
@@ -309,7 +308,7 @@ typedef struct SimdTable {
      * and `average` of their arguments. squares returns the sum of squares of one chunk. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
-    /* squares without rounding; at most FLAT_CHUNK elements */
+    /* returns the exact sum of squares of at most FLAT_CHUNK elements */
     SquareSum (*exact_squares)(const float *x, int64_t n);
     /* returns true if an element is infinite or NaN */
     bool (*not_finite)(const float *x, int64_t n);
