@@ -31,7 +31,7 @@ void optim_average_start_update(Optim *optim);
  * backend does not record work. */
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
 /* Called by measure: adds up the squares of x, float[piece->elements], chunk by chunk, for norm
- * number `set` of the range (OptimArgs.norm[set]). */
+ * number `set` of the range (OptimArgs.norm[set]). piece: an entry of Optim.piece. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
 /* Runs body on the elements of the piece, with these arrays, in host memory. An array may be NULL;
  * body then receives NULL. */
@@ -46,7 +46,8 @@ static inline float *optim_read_only(const float *x)
 /* Sets *first and *second to Adam's 1 - beta1^t and 1 - beta2^t, t the number of the update that
  * has begun (adam.c). */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
-/* Adam's numbers for the update that has begun; decoupled: true for AdamW. */
+/* Adam's numbers for the update that has begun, without an average; decoupled: true for AdamW and
+ * LAMB. */
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *args,
                    bool decoupled);
 /* An update by Adam or AdamW. */
@@ -69,7 +70,7 @@ char *optim_row_rules(void);
 /* The word of curve i, for ConfigWords (curves.c). */
 ConfigWord optim_curve_word(int i);
 
-/* whole_tensor.c. optim_step_whole calls direction, whole and update for one piece.
+/* whole_tensor.c. optim_step_whole calls direction, whole and update for an entry of Optim.piece.
  * optim_whole_floats returns the floats of memory for the whole tensor in plain order and for the
  * rule's scratch. */
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args);

@@ -1,9 +1,9 @@
 /* Performs one update of all pieces, and computes sums of squares of the gradient, for clipping. A
  * norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of
- * all ranks in the same order. All tensors are measured before the first is updated, so that the
- * host waits once and ranks exchange sums once. Exception: without shards, scratch memory (which
- * lamb and rules on whole tensors use) has room for one tensor only. If any rule uses it, each
- * tensor is updated before the next is measured. */
+ * all ranks in the same order. All tensors whose rule needs norms are measured before the first of
+ * them is updated, so that the host waits once and ranks exchange sums once. Exception: without
+ * shards, scratch memory (which lamb and rules on whole tensors use) has room for one tensor only.
+ * If any rule uses it, each tensor is updated before the next is measured. */
 #include "rules.h"
 
 #include <math.h>
