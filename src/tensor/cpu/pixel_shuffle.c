@@ -30,7 +30,8 @@ const OpInfo info_pixel_shuffle = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y gets x's layout, or, if its channels would not fill a block of x's, the plain layout. */
+/* y gets x's layout, or the plain one if y has fewer channels than a block of x has; if x is
+ * channels-last, so is y. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

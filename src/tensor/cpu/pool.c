@@ -1,6 +1,6 @@
 /* Pooling in the layout of its input. An item is a plane: one channel group of one sample. Max
- * pooling saves the position of each maximum in its window in a byte, with a fused relu POOL_CUT
- * for a maximum that relu sets to 0, so that backward needs nothing else. */
+ * pooling saves in a byte the position of each maximum in its window or, if a fused relu sets the
+ * maximum to 0, POOL_CUT; backward needs nothing else. */
 #include "mask.h"
 #include "view.h"
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* maximum number of parts into which the rows of all ranks' slices are divided; a slice has at
- * least one part */
+/* maximum number of parts into which all rows, on all ranks, are divided, unless there are more
+ * slices: a slice has at least one part */
 enum { PARTS_MAX = 32 };
 
 /* Returns the index of a slice's first token among the tokens on this rank. */

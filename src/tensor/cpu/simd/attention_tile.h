@@ -37,7 +37,8 @@ typedef struct Work {
     int64_t width, wide;
     /* real rows of this pair of tiles */
     int64_t queries, keys;
-    /* the pair is on the diagonal, where only the lower part is computed; never set if `full` */
+    /* the pair is on the diagonal, where no query is paired with groups of keys after its own;
+     * never set if `full` */
     bool diagonal;
     /* every query attends to every key */
     bool full;
@@ -245,7 +246,7 @@ static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells
         }
 }
 
-/* ---- the three kinds of product of a pair of tiles; on the diagonal only the lower part ---- */
+/* ---- the three kinds of product of a pair of tiles (Work.diagonal: of a part of the pair) ---- */
 
 /* out[key][query] = sum over the width of rows[key] columns[][query]. */
 static void scores(const Work *w, Rows rows, const Cell *columns, float *out)

@@ -1,6 +1,6 @@
 /* Direct convolutions whose input has too few channels for a block. A vector has 8 output channels.
- * Up to 12 sums (3 pixels, or 3 taps of dw, by 4 blocks) fill AVX2's registers, together with one
- * broadcast factor and the vectors of the other factor. */
+ * Up to 12 sums (3 pixels, or 3 taps of dw, by 4 blocks) take 12 of AVX2's 16 registers; the others
+ * hold factors. */
 #include "vector.h"
 
 #ifdef __AVX2__
