@@ -4,6 +4,7 @@
 #include "rules.h"
 
 typedef struct LionArgs {
+    /* shrink: factor by which weight decay multiplies the parameters */
     float lr, beta1, beta2, shrink, grad_scale;
 } LionArgs;
 

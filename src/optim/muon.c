@@ -60,6 +60,7 @@ static Status check_tensor(const OptimConfig *constants, const OptimTensor *tens
 /* ---- elementwise ---- */
 
 typedef struct MuonArgs {
+    /* shrink: factor by which weight decay multiplies the parameters */
     float lr, shrink, momentum, grad_scale;
     bool nesterov;
 } MuonArgs;
