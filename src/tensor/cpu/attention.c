@@ -48,6 +48,7 @@ typedef struct Attention {
 typedef struct AttentionTask {
     const Attention *a;
     const OpRun *run;
+    /* computes one item; scratch: Attention.scratch floats of the calling thread */
     void (*body)(const struct AttentionTask *t, int64_t item, float *scratch);
     int64_t items;
 } AttentionTask;

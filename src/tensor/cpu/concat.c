@@ -58,6 +58,7 @@ static void impl_free(Op *op)
 typedef struct ConcatTask {
     const Op *op;
     const OpRun *run;
+    /* backward: dy is cut into the dx */
     bool back;
 } ConcatTask;
 

@@ -56,7 +56,8 @@ typedef struct ColumnsTask {
     float *others;
 } ColumnsTask;
 
-/* A block of pixels in one group of channels. */
+/* A block: pixels first .. first + count - 1 of all images of y, in group number `group` of the
+ * channels. */
 typedef struct ColumnsBlock {
     int64_t first, count, group;
 } ColumnsBlock;

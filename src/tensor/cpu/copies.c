@@ -88,6 +88,7 @@ typedef struct CopyTask {
     DType type;
     /* elements of a pixel */
     int64_t block;
+    /* x and y, or in backward dy and dx */
     const void *from;
     void *to;
 } CopyTask;

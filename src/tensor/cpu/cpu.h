@@ -1,6 +1,6 @@
 /* The CPU backend's private header. Each operation is one file here. dense, conv2d,
- * conv_transpose2d and reorder use oneDNN or weft's own kernels; the other operations use no
- * library, only plain loops and weft's vector kernels under simd/. */
+ * conv_transpose2d and reorder use oneDNN or weft's own kernels; the other operations use plain
+ * loops and weft's vector kernels under simd/. */
 #ifndef WEFT_TENSOR_CPU_H
 #define WEFT_TENSOR_CPU_H
 

@@ -38,6 +38,7 @@ typedef struct SlicedDense {
     bool wide;
     /* ranges of each slice: range[slice * ranges + i]; owned */
     DenseRange *range;
+    /* the different sizes of slices, and their number */
     DenseSlice kind[SLICE_WIDTHS];
     int kinds;
     /* bytes, at the beginning of the workspace, for the undivided tensor that backward_weight

@@ -24,6 +24,7 @@ typedef struct DropTask {
     const Dropout *d;
     const OpRun *run;
     DType type;
+    /* x and y, or in backward dy and dx */
     const void *from;
     void *to;
 } DropTask;

@@ -47,6 +47,7 @@ static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 typedef struct ShuffleTask {
     View x, y;
     DType type;
+    /* OpSpec.scale; rows and columns of x */
     int64_t scale, h, w;
     /* memory of x or dx, and of y or dy; the direction says which one is written */
     void *x_data, *y_data;

@@ -147,6 +147,7 @@ static void yolo_free(Op *op)
 /* A sum of cross-entropies max(x, 0) - x target + log(1 + e^-|x|). The factors 1 + e^-|x|, which
  * are at most 2, are multiplied, so that there is one logarithm for many of them. */
 typedef struct Entropies {
+    /* the sum without the logarithm of `product`; product of the last factors, and their number */
     double sum, product;
     int factors;
 } Entropies;
@@ -225,6 +226,7 @@ static YoloItem item_of(const YoloTask *t, int64_t sample, int level, double sca
     return i;
 }
 
+/* The cell of a match, and the logits of its box. */
 typedef struct MatchLogits {
     int64_t cell;
     float box[4];

@@ -254,6 +254,7 @@ typedef struct SimdTable {
     void (*swiglu_grad)(void *dx, const void *dy, const void *x, int64_t n);
     /* act: none, relu or relu6 */
     void (*add_act)(Act act, void *y, const void *a, const void *b, int64_t n);
+    /* y = x * by; y = x + more; sum += x */
     void (*mul)(void *y, const void *x, const float *by, int64_t n);
     void (*add_floats)(void *y, const void *x, const float *more, int64_t n);
     void (*add_into)(float *sum, const void *x, int64_t n);

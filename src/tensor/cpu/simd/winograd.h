@@ -27,6 +27,7 @@ typedef struct WinogradImage {
 typedef struct WinogradProduct {
     const float *a, *b;
     float *out;
+    /* floats from one slice to the next */
     int64_t a_slice, b_slice, out_slice;
     /* rows of out and terms of each sum; multiples of L */
     int64_t rows, k;
