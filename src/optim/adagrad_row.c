@@ -10,6 +10,7 @@
  * alone */
 enum { LANES = 8 };
 
+/* Returns the mean square of a row's gradient with weight decay, scale g + decay w. */
 static float mean_square(const float *restrict w, const float *restrict g, int width, float scale,
                          float decay)
 {
