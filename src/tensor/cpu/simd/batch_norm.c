@@ -25,6 +25,7 @@ SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2
     }
 }
 
+/* Adds the sums over `rows` rows, at most CHUNK, of 16 lanes; rows are `stride` elements apart. */
 static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, double *square)
 {
     Vf shift[PARTS], s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
@@ -55,6 +56,7 @@ static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, d
     join_stats(m, a, b, rows, SIMD_LANES, sum, square);
 }
 
+/* stats_16 for fewer lanes. */
 static void stats_few(const Elem *x, int64_t rows, int64_t stride, int lanes, double *sum,
                       double *square)
 {

@@ -3,6 +3,8 @@
  * kernel is stored in a byte: of equal values the first, of NaNs the last. */
 #include "window.h"
 
+/* Stores a vector of maxima and their positions in the kernel. With relu, a maximum of at most 0 is
+ * stored as 0, and its position as POOL_CUT. */
 SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
 {
     if (p->relu) {
@@ -58,6 +60,7 @@ SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool before,
     max_store(p, best, at, y, index);
 }
 
+/* max_vector_any for one lane, with step 1. */
 SIMD_INLINE void max_one(const PoolPlane *p, int rows, int cols, int place, const Elem *x, Elem *y,
                          uint8_t *index)
 {

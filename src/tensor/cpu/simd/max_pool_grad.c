@@ -52,6 +52,7 @@ SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first,
         gather_one(p, (Window){0, rows, 0, cols}, first, dy + l, index + l, dx + l);
 }
 
+/* Computes dx of input pixel (row, col). */
 SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {

@@ -92,6 +92,7 @@ SIMD_INLINE void avg_spread_pairs(const PoolPlane *p, int i, int first, const El
     }
 }
 
+/* Computes dx of one pixel: the sum of the shares of all windows that contain it. */
 SIMD_INLINE void avg_gather(const PoolPlane *p, int row, int col, const Elem *dy, Elem *dx)
 {
     Window w = windows_of(p, row, col);

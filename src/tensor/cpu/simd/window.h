@@ -10,6 +10,7 @@ typedef struct Window {
     int row0, row1, col0, col1;
 } Window;
 
+/* Sets *low and *high: window number `out` contains pixels *low .. *high - 1 of a dimension. */
 SIMD_INLINE void clip_window(int out, int kernel, int stride, int pad, int size, int *low,
                              int *high)
 {
