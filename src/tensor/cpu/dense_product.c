@@ -319,8 +319,8 @@ static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float 
         simd->dense_few(p, &part);
 }
 
-/* Computes part i of the bias's gradient, the sums of columns of dy. It has as many parts as the
- * rows of dw. */
+/* Computes part i of the bias's gradient, the sums of dy's columns. They are divided into row_parts
+ * parts, as the rows of dw are. */
 static void bias_part(const DenseRun *d, const float *dy, int64_t i, float *db)
 {
     const int64_t units = ceil_div(d->spec.out, PART_UNIT), parts = d->row_parts;

@@ -51,8 +51,8 @@ static Memory memory_of(const SlicedDense *l, void *workspace, int thread)
 
 /* Copies a slice's columns from a matrix of `rows` rows to `columns`, side by side, or back. The
  * elements have `bytes` bytes, a row of the matrix has `stride` elements. If the outputs are
- * divided, a slice of the weight is rows: the weight is then passed as one row whose elements are
- * its rows. */
+ * divided, a slice of the weight consists of rows: the weight is then passed as a matrix of one
+ * row, whose elements are the weight's rows. */
 static void move_columns(const SlicedDense *l, int slice, void *matrix, int64_t stride,
                          int64_t rows, void *columns, size_t bytes, bool back)
 {

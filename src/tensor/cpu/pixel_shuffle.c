@@ -30,8 +30,8 @@ const OpInfo info_pixel_shuffle = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y gets x's layout, or the plain one if y has fewer channels than a block of x has; if x is
- * channels-last, so is y. */
+/* y gets x's layout: plain, channels-last, or in blocks. If y has fewer channels than a block, it
+ * is plain. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

@@ -83,8 +83,8 @@ static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
     *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
-/* Chooses the number of tiles per pass, for passes of about equal size: at most TILES_MAX, and at
- * most as many as fit BYTES or TILES, whichever is more. */
+/* Chooses the number of tiles per pass, for passes of about equal size: as many as fit BYTES, but
+ * at least TILES and at most TILES_MAX. */
 static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;

@@ -37,7 +37,7 @@ typedef struct Work {
     int64_t width, wide;
     /* real rows of this pair of tiles */
     int64_t queries, keys;
-    /* the pair is on the diagonal, where no query is paired with groups of keys after its own;
+    /* the pair is on the diagonal: scores of keys after a query's group of GROUP are not computed;
      * never set if `full` */
     bool diagonal;
     /* every query attends to every key */
@@ -246,7 +246,7 @@ static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells
         }
 }
 
-/* ---- the three kinds of product of a pair of tiles (Work.diagonal: of a part of the pair) ---- */
+/* ---- the three kinds of product of a pair of tiles, or on the diagonal of a part of it ---- */
 
 /* out[key][query] = sum over the width of rows[key] columns[][query]. */
 static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
