@@ -121,7 +121,7 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* True if Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
+/* True if Winograd's algorithm is faster. It takes 0.25 to 0.8 of the direct algorithm's time in
  * all three directions if there are at least as many tiles as floats in a vector, and the output
  * fills at least half of the tiles' pixels. It is not used if a tap always reads padding, because
  * that tap's gradient would not be exactly 0. */
@@ -135,7 +135,7 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 /* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
  * and one group, and whose dx is not needed. They are used on AVX2, if their blocks fit the shape
  * and a kernel has at least 9 weights. With one or two channels, oneDNN has only matrix products,
- * which copy the image once per tap; weft's kernels take 0.25 to 0.8 of their time. With three
+ * which copy the image once per tap; weft's kernels take 0.25 to 0.9 of their time. With three
  * channels, oneDNN's `jit:avx2` is as fast in forward and mostly as fast for dw, so weft's kernels
  * are used only with CPU_PORTABLE. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
@@ -147,10 +147,10 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* Chooses weft's direct kernels for a depthwise convolution. oneDNN's forward and data kernels
- * mostly take 1.2 to 4 times as long as weft's, and at most 6 times. In forward with stride 2 on
- * AVX2, oneDNN's are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if
- * they are not, it takes 1.4 to 2 times as long. */
+/* Chooses weft's direct kernels for a depthwise convolution. Compared with weft's, oneDNN's forward
+ * takes 1.1 to 2.2 times as long (with stride 2 on AVX2 about as long), and its dx 1.02 to 6 times.
+ * Its dw takes 0.5 to 1.8 times as long while x and dy are in caches; if they are not, 1.4 to 2
+ * times. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
