@@ -1,6 +1,6 @@
 /* Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2): after
  * weight decay, every element moves by the learning rate, against the sign of an average of
- * momentum and gradient. */
+ * momentum and gradient; where that average is 0, it does not move. */
 #include "rules.h"
 
 typedef struct LionArgs {
