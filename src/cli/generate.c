@@ -46,7 +46,7 @@ typedef struct Printer {
     bool flush;
     /* tokenizer of --tokenizer; NULL: none, or bytes as tokens; borrowed */
     const Tokenizer *tokenizer;
-    /* last byte printed, or last id printed */
+    /* last byte printed */
     int last;
 } Printer;
 
@@ -55,7 +55,7 @@ static void print_token(void *user, int32_t token)
     Printer *p = user;
     size_t bytes = 0;
     const char *text = p->tokenizer ? tokenizer_bytes(p->tokenizer, token, &bytes) : "";
-    p->last = bytes ? text[bytes - 1] : token;
+    p->last = bytes ? text[bytes - 1] : p->byte_tokens ? token : ' ';
     if (p->tokenizer)
         fwrite(text, 1, bytes, stdout);
     else if (!p->byte_tokens)

@@ -30,7 +30,7 @@ Status faults_end(const Faults *faults)
 /* ---- keys ---- */
 
 /* capacities of arrays of options and of sections; nearest_option ignores further options */
-enum { OPTIONS_MAX = 192, SECTIONS_MAX = 16 };
+enum { SECTIONS_MAX = 16 };
 
 /* Fails with the last message, preceded by "file:line:column: key: ". */
 static Status node_fail(const Config *config, const Node *node, const char *key)
@@ -64,18 +64,21 @@ static const Option *option_elsewhere(const char *section, const char *word)
  * NULL: none is near. */
 static const Option *nearest_option(const char *section, const char *word)
 {
-    const char *leaf[OPTIONS_MAX] = {0};
-    const Option *option[OPTIONS_MAX] = {0};
+    const char **leaf = mem_new((size_t)option_count * sizeof *leaf);
+    const Option **option = mem_new((size_t)option_count * sizeof *option);
+    const Option *found = NULL;
     int count = 0;
-    for (int i = 0; i < option_count && count < OPTIONS_MAX; ++i) {
+    for (int i = 0; i < option_count; ++i) {
         if (section && !option_is_in(&options[i], section)) continue;
         option[count] = &options[i];
         leaf[count++] = option_leaf(&options[i]);
     }
     const char *nearest = text_nearest(word, leaf, count);
-    for (int i = 0; i < count; ++i)
-        if (nearest == leaf[i]) return option[i];
-    return NULL;
+    for (int i = 0; nearest && !found && i < count; ++i)
+        if (nearest == leaf[i]) found = option[i];
+    mem_free(&leaf);
+    mem_free(&option);
+    return found;
 }
 
 /* Fails; the caller adds file and line. A foreign word may mean different keys in different

@@ -41,6 +41,7 @@ static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
 {
     size_t bytes = option->kind == &kind_real   ? sizeof(double)
                    : option->kind == &kind_bool ? sizeof(bool)
+                   : option->kind == &kind_int  ? sizeof(int64_t)
                                                 : sizeof(int);
     memcpy(optim_field(to, option), optim_field(from, option), bytes);
 }

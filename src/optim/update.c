@@ -42,6 +42,10 @@ static void join_exact(Optim *optim, int sets, int first, int last)
                     (size_t)count * sizeof(SquareSum));
     }
     table->sync(s);
+    /* merge adds all ranges over the ranks, also those that are not measured now */
+    for (int set = 0; set < sets; ++set)
+        for (int i = 0; i < ranges; ++i)
+            if (i < first || i >= last) optim->exact_host[set * ranges + i] = (SquareSum){0};
     if (optim->merge.merge) optim->merge.merge(optim->merge.user, optim->exact_host, sets);
     for (int set = 0; set < sets; ++set)
         for (int i = first; i < last; ++i)

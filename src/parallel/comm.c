@@ -5,14 +5,6 @@
 #include "shm/shm_segments.h"
 #include "transport/comm_table.h"
 
-#include <sched.h>
-#include <time.h>
-
-/* A waiting rank yields between polls for the first POLL_YIELD_S; after that it sleeps
- * POLL_SLEEP_NS between polls. */
-static const double POLL_YIELD_S = 5e-3;
-static const long POLL_SLEEP_NS = 50 * 1000;
-
 static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     comm->arena = backend->table->alloc(backend, arena_bytes);
@@ -269,17 +261,6 @@ void comm_progress(Comm *comm)
     if (comm->table->progress) comm->table->progress(comm);
 }
 
-/* Polls until nothing is in flight, yielding at first and sleeping later. */
-static void wait_polling(Comm *comm, double start)
-{
-    while (!comm->table->progress(comm)) {
-        if (clock_s() - start < POLL_YIELD_S)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = POLL_SLEEP_NS}, NULL);
-    }
-}
-
 void comm_wait(Comm *comm)
 {
     if (comm->size > 1)
@@ -289,9 +270,6 @@ void comm_wait(Comm *comm)
                                                    .number = (uint64_t)comm->sums,
                                                    .waits = true});
     if (comm->waits) stopwatch_start(comm->waits);
-    if (comm->table->wait)
-        comm->table->wait(comm);
-    else
-        wait_polling(comm, clock_s());
+    if (comm->table->wait) comm->table->wait(comm);
     if (comm->waits) stopwatch_stop(comm->waits);
 }

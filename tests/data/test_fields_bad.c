@@ -193,7 +193,8 @@ static void extra(void)
     refused(path, "data.variables={inputs: [h], extra: [{name: row, levels: [1]}], targets: [h]}",
             "row is an extra channel", "no levels");
     refused(path, "data.variables={inputs: [h], extra: [latitude], targets: [h]}",
-            "extra.nc: the extra channel latitude needs the latitudes", "use the extra channel row");
+            "extra.nc: the extra channel latitude needs the latitudes",
+            "use the extra channel row");
     refused(path, "data.variables={inputs: [h], extra: [local_hour], targets: [h]}",
             "extra.nc: the extra channel local_hour needs the longitudes",
             "use the extra channel column");

@@ -66,7 +66,7 @@ static Status read_input(const Shrink *s, DataSet *set)
 static Status build(Shrink *s)
 {
     const DataSet none = {0};
-    DataSet set;
+    DataSet set = {0};
     const FlagList *keep = &s->flags->keep;
     TRY(read_input(s, &set));
     Status st = train_model(&s->before, s->config, &set, &none, 1);

@@ -23,7 +23,7 @@ void fill_scratch_init(FillScratch *scratch, const Fill *f)
     if (tokens) scratch->raw_samples = f->set.context + 1;
     if (f->needs_picture_work && !f->plan.no_x)
         scratch->work = picture_work_new(&f->set, f->config);
-    else if (tokens || !f->plan.no_x)
+    else if (tokens || (!f->plan.no_x && !data_kind(&f->set)->has_fields))
         scratch->raw = mem_new((size_t)(scratch->raw_samples * bytes));
     if (f->set.fields > 0) scratch->first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
     if (f->mixes_images && !f->plan.no_x)

@@ -102,8 +102,9 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->orient = source_of(r, &r->set.orient);
     *reader = r;
     y = y && !data_kind(set)->next_token && !data_kind(set)->has_boxes;
-    if (data_kind(set)->has_fields) return field_reader_new(&r->fields, set);
-    Status st = set->file_count ? open_files(r, x, y) : reader_open(r, x, y);
+    Status st = data_kind(set)->has_fields ? field_reader_new(&r->fields, set)
+                : set->file_count          ? open_files(r, x, y)
+                                           : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
     return st;
 }

@@ -28,7 +28,7 @@ struct CommTable {
     bool (*progress)(Comm *comm);
     /* Waits until nothing is in flight. If operations are queued on a stream, the compute stream
      * waits instead of the host; if a progress thread moves messages, the calling thread sleeps.
-     * NULL: comm_wait polls progress. */
+     * NULL: nothing is ever in flight. */
     void (*wait)(Comm *comm);
 };
 

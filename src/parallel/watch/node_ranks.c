@@ -40,7 +40,7 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
         node->state[0].process = (int32_t)getpid();
     }
     int *job = world_job_ranks(world);
-    if (ranks == 1) node->state[0].rank = job[world->rank];
+    if (node->count == 1) node->state[0].rank = job[world->rank];
     mem_free(&job);
     beat_move(node->beat[node->mine]);
     return st == OK;

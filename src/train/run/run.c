@@ -251,7 +251,7 @@ static Status new_trainer(Run *r, const World *job)
  * NULL without servers. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
-    Run r = {.config = config, .world = world};
+    Run r = {.config = config, .world = world, .lr = NAN};
     if (world->rank == 0) log_copy_begin();
     run_dir_init(&r.dir, config);
     run_time_init(&r);

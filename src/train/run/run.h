@@ -151,7 +151,7 @@ typedef struct Run {
     int64_t refreshed_step;
     /* files that did not join the training set (data.refresh), on rank 0; owned */
     DataLeftOut *left_out;
-    /* learning rate of the last step; 0: no step yet */
+    /* learning rate of the last step; NaN: no step yet */
     double lr;
     /* true: the hook has requested a checkpoint after this step */
     bool save_requested;

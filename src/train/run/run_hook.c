@@ -46,7 +46,7 @@ static void put_step(const Run *r, Json *json)
 {
     const Trainer *t = r->trainer;
     const StepStats *s = &t->step_stats;
-    bool made = r->lr > 0;
+    const bool made = !isnan(r->lr);
     const int top = made ? loss_top_k(loss_info(r->config)) : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
@@ -54,7 +54,7 @@ static void put_step(const Run *r, Json *json)
     json_real(json, "loss", made ? s->loss : (double)NAN);
     json_real(json, "train_top1", top >= 1 ? s->top1 : (double)NAN);
     json_real(json, "train_top5", top >= 5 ? s->top5 : (double)NAN);
-    json_real(json, "lr", made ? r->lr : (double)NAN);
+    json_real(json, "lr", r->lr);
     json_real(json, "optim_lr", lr_base(r->config, &t->lr));
 }
 

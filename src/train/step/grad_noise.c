@@ -10,6 +10,8 @@
  * step is biased. */
 #include "grad_noise.h"
 
+#include "step_loader.h"
+
 #include "../mode/step_mode.h"
 
 #include <math.h>
@@ -87,9 +89,10 @@ static double micro_squares(const Trainer *t)
     double *ordered = mem_new((size_t)(local * dp) * sizeof *ordered);
     join_stages(t, mine);
     world_gather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
+    const Deal deal = step_deal(t);
     for (int r = 0; r < dp; ++r)
         for (int m = 0; m < local; ++m)
-            ordered[deal_number(t->plan->deal, m, local, r, dp)] = all[r * local + m];
+            ordered[deal_number(deal, m, local, r, dp)] = all[r * local + m];
     for (int k = 0; k < t->micros; ++k) sum += ordered[k];
     mem_free(&mine);
     mem_free(&all);

@@ -6,12 +6,15 @@
 #include "../mode/sparse.h"
 #include "../mode/step_mode.h"
 
-/* Opens a loader for the micro-batches whose gradients this replica adds. With synchronised batch
- * norms the replicas take micro-batches in turns, even if Plan.deal is another order, so that the
- * micro-batches over which a batch norm averages do not depend on grid.zero. */
+Deal step_deal(const Trainer *t)
+{
+    return t->config->train.sync_batch_norm ? DEAL_TURNS : t->plan->deal;
+}
+
+/* Opens a loader for the micro-batches whose gradients this replica adds. */
 static Status open_loader(Trainer *t, FieldMemory chunks)
 {
-    Deal deal = t->config->train.sync_batch_norm ? DEAL_TURNS : t->plan->deal;
+    const Deal deal = step_deal(t);
     int count = t->micros_local;
     mem_free(&t->micro_number);
     t->micro_number = mem_new((size_t)count * sizeof *t->micro_number);
