@@ -161,7 +161,8 @@ static char *next_line(char **rest)
     return line;
 }
 
-/* Returns the rest of a line after `word`; NULL if it does not begin with the word. */
+/* Returns the rest of a line after `word`; NULL if the line is NULL or does not begin with the
+ * word. */
 static const char *text_after(const char *line, const char *word)
 {
     size_t length = strlen(word);

@@ -1,7 +1,8 @@
-/* Binds each rank to cores of its own if the ranks of a node use all of its cores. A step lasts as
- * long as its slowest rank, so if the operating system puts two ranks on one core for some
- * milliseconds, all ranks wait: two ranks of lenet took 7.1 ms a step unbound and 6.5 ms bound. If
- * cores are left over, no rank is bound, because another job may use the same cores. */
+/* Binds each rank to cores of its own if the ranks of a node use all cores that they may use, and
+ * no launcher has bound them. A step lasts as long as its slowest rank, so if the operating system
+ * puts two ranks on one core for some milliseconds, all ranks wait: two ranks of lenet took 7.1 ms
+ * a step unbound and 6.5 ms bound. If cores are left over, no rank is bound, because another job
+ * may use the same cores. */
 #include "tensor.h"
 #include "threads.h"
 

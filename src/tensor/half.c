@@ -17,8 +17,9 @@ float f16_value(F16 x)
     return x.bits & 0x8000 ? -value : value;
 }
 
-/* Rounds to nearest even. A normal number is rounded by adding half a unit in the last place; a
- * carry out of the fraction increments the exponent, which gives the correct result. */
+/* Rounds to nearest even. A normal number is rounded by adding half a unit in the last place, or
+ * just less if the last place is even; a carry out of the fraction increments the exponent, which
+ * gives the correct result. NaN becomes a quiet NaN. */
 F16 f16_of(float value)
 {
     uint32_t bits;

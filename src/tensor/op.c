@@ -1,6 +1,6 @@
 /* The functions of op.h and backend.h that open a backend, check an OpSpec and plan it, and forward
  * calls on an Op to the backend's functions. A NULL function means "nothing to do", except for plan
- * and forward. */
+ * and forward; without pack and unpack, parameters are copied. */
 #include "tensor.h"
 
 #include <string.h>
@@ -46,7 +46,8 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-/* Checks what every operation requires: numbers of tensors, and shapes. */
+/* Checks what every operation requires: numbers of tensors, shapes that are not empty, and a
+ * residual of y's shape. */
 static Status tensors_check(const OpSpec *spec, const char *name)
 {
     char text[64];

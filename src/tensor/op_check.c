@@ -1,5 +1,6 @@
-/* Checks of the operations' rows and of the backends' tables, made at every start of weft. A row in
- * which a field is missing, or two fields contradict each other, is an error that names it. */
+/* Checks of the operations' rows and of the backends' tables, made at every start of weft. If a
+ * field is missing or two fields contradict each other, the error names the operation and the
+ * field. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 

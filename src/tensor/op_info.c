@@ -55,8 +55,7 @@ OpSpec reorder_spec(Desc from, Desc to)
 
 /* ---- checks of sizes ---- */
 
-/* Fails for a fused activation other than relu and relu6, whose gradients are computed from their
- * outputs alone. */
+/* Fails for a fused activation other than relu and relu6. */
 static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
@@ -191,8 +190,9 @@ const OpInfo info_conv2d = {
 };
 
 /* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. x is
- * (N,C) or (N,C,H,W). Statistics are over the first OpRun.rows samples; if synced, over those of
- * all replicas. */
+ * (N,C) or (N,C,H,W). In training the statistics are those of the first OpRun.rows samples or, if
+ * synced, of those of all replicas; in evaluation and with fixed_stats they are the running
+ * ones. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = batch_norm_check,
@@ -292,8 +292,9 @@ const OpInfo info_flatten = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y = x * mask / (1-p). The mask is not stored: backward computes it again from seed, step, name of
- * the node, sample id, and index of the element in plain order or of the channel. */
+/* In training y = x * mask / (1-p), else y = x. The mask is not stored: backward computes it again
+ * from seed, step, name of the node, sample id, and index of the element in plain order or of the
+ * channel. */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -307,7 +308,8 @@ const OpInfo info_dropout = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. */
+/* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. If w is a slice of the rows (spec.slice), the other
+ * rows count as 0. */
 const OpInfo info_embedding = {
     .name = "embedding",
     .split = SPLIT_ROWS,
@@ -359,10 +361,10 @@ const OpInfo info_attention = {
 };
 
 /* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of
- * logits above that of the label (0: the prediction is right; < 5: top-5; -1: there is no label),
- * index of the largest logit. With label smoothing s (Szegedy et al. 2016), only in training, the
- * target is s/K for each class, plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels
- * (N,C,H,W) and class_weights. */
+ * logits that rank before the label's, being larger, or equal and of a lower index (0: the
+ * prediction is right; < 5: top-5; -1: there is no label), index of the largest logit. With label
+ * smoothing s (Szegedy et al. 2016), only in training, the target is s/K for each class, plus 1-s
+ * for the label. cpu/pixel_loss.c has the formula for pixels (N,C,H,W) and class_weights. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

@@ -1,10 +1,10 @@
-/* Padding of images: the shape of the padded image, and the pixel that each of its rows and columns
- * copies. */
+/* Padding of images: the shape of the padded image, and the row or column of the image that each of
+ * its rows or columns copies. */
 #include "places.h"
 
 static const char *const sides[2][2] = {{"above", "below"}, {"left", "right"}};
 
-/* Checks the padding of one dimension of `size` pixels. */
+/* Checks the padding of the height (d = 0) or the width (d = 1), which has `size` pixels. */
 static Status check_edges(const Padding *p, const char *name, int d, int64_t size)
 {
     static const char *const dims[2] = {"height", "width"};

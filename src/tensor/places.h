@@ -12,8 +12,9 @@
 #define PLACES_INLINE static inline
 #endif
 
-/* Returns the pixel, 0 .. size - 1, that place `at` of the padded dimension copies; -1: none. low:
- * number of places before the first pixel. */
+/* Returns the pixel, 0 .. size - 1, that place `at` of the padded dimension copies; -1: none, the
+ * place is 0. low: number of places before the first pixel; negative: of pixels that are cut
+ * off. */
 PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_t at)
 {
     const int64_t i = at - low;

@@ -1,8 +1,9 @@
-/* The poison backend, for tests: the CPU backend, but memory is filled with NaN before an operation
- * writes it, padding included. If an operation fails to write an element, or reads one that has not
- * been written, its result has NaN. The fill is 0xff bytes: NaN in float and double, -1 in
- * integers. Buffers that two tensors may share (in place, aliases) are not filled. Weights are NULL
- * in calls that must not read them. */
+/* The poison backend, for tests: the CPU backend, but outputs, gradients, `saved`, cache and
+ * workspace are filled with NaN before an operation writes them, padding included. If an operation
+ * fails to write an element, or reads one that has not been written, its result has NaN. The fill
+ * is 0xff bytes: NaN in float and double, -1 in integers. A buffer that y or a dx shares with
+ * another tensor of the run (in place, aliases) is not filled, nor is a dx that is added to.
+ * Weights and cache are NULL in calls that must not read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"

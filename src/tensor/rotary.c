@@ -1,6 +1,6 @@
-/* Rotary angles (Su et al. 2021) and their scalings for longer contexts, all in double precision.
- * The formulas are those of the papers and of Hugging Face's transformers, the library for which
- * the models are published. */
+/* Angular speeds of rotary embeddings (Su et al. 2021) and their scalings for longer contexts, in
+ * double precision. The formulas are those of the papers and of Hugging Face's transformers, the
+ * library for which the models are published. Also attention_pairs, the cost of attention. */
 #include "tensor/op_spec.h"
 
 #include <math.h>
@@ -40,6 +40,8 @@ static double yarn_pair(const OpSpec *spec, int64_t width, double turns)
            (2 * log(attention_rotary_base(spec)));
 }
 
+/* Divides the speeds of slow pairs by the factor, keeps those of fast pairs, and interpolates
+ * between the two bounds, which are indexes of pairs. */
 static void yarn_speeds(const OpSpec *spec, int64_t width, double *speed)
 {
     const RotaryScaling *r = &spec->rotary_scaling;

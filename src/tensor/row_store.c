@@ -6,11 +6,11 @@
  *     slab[number / slab_rows]  =  {id, floats} {id, floats} {id, floats} ...
  *                                               ^ row number % slab_rows
  *
- * Each slot stores 32 hash bits, so rehashing and deletion need not read rows. The id is stored
- * just before the floats, so comparing it costs no extra cache miss. A free slot is all zeros, as
- * new memory is. There are no tombstones: backward-shift deletion moves later entries of the probe
- * sequence. Growth makes a new index and moves no row. A look-up has two cache misses, the slot and
- * the row; prefetching overlaps those of many look-ups. */
+ * Each slot stores 32 hash bits, so rehashing reads no rows, and deletion only those with its id's
+ * tag. The id is stored just before the floats, so comparing it costs no extra cache miss. A free
+ * slot is all zeros, as new memory is. There are no tombstones: backward-shift deletion moves later
+ * entries of the probe sequence. Growth makes a new index and moves no row. A look-up has two cache
+ * misses, the slot and the row; prefetching overlaps those of many look-ups. */
 #include "tensor.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ struct RowStore {
     uint64_t mask;
     /* rows in the store */
     int64_t rows;
-    /* row numbers given out so far */
+    /* number of row numbers given out so far, those of removed rows included */
     int64_t rows_allocated;
     /* free list: removed rows, linked through their id fields; row number + 1 of the row that was
      * removed last; 0: the list is empty */
@@ -77,6 +77,7 @@ static int64_t rows_max(int64_t slots)
     return slots / 10 * 7 + slots % 10 * 7 / 10;
 }
 
+/* Returns the number of slots of the smallest index for that number of rows. */
 static int64_t slots_for(int64_t rows)
 {
     int64_t slots = SLOTS_MIN;

@@ -2,9 +2,9 @@
  * "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). Layers of the first kind have their
  * parameters divided among the ranks. Each rank computes layers of the second kind on all tokens or
  * on its slice of the sequence. If a layer's outputs are summed over the ranks, its bias is a
- * parameter of the exchange, so that it is added once; each backend's operation adds it. Also here:
- * the ranges of terms of a sum's slices, and the map from a slice's elements to the whole
- * sample. */
+ * parameter of the exchange, so that it is added once; each backend's operation adds it.
+ * EXCHANGE_KEYS instead gathers key heads whose columns are divided. Also here: the ranges of terms
+ * of a sum's slices, and the map from a slice's elements to the whole sample. */
 #include "sliced.h"
 
 static bool divides_sequence(const OpSpec *s)
@@ -170,7 +170,8 @@ static void *forward_wide(const Op *op, const OpRun *run)
     return slice + plan->slice;
 }
 
-/* exchange_backward_data if the tensor on the side of divided layers is fp32. */
+/* exchange_backward_data if the tensor on the side of divided layers is fp32
+ * (ExchangePlan.convert). */
 static void backward_wide(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
@@ -260,7 +261,7 @@ static int64_t slice_unit(const SumSlices *s, int64_t units, int i)
     return slice_first(units, s->total, s->first + i) - slice_first(units, s->total, s->first);
 }
 
-/* Returns the terms of a unit of the parts after the first, if this rank has k terms. */
+/* Returns the number of terms of a unit of the parts after the first, if this rank has k terms. */
 static int64_t unit_terms(const SumSlices *s, int64_t k)
 {
     return k / (s->lead * slice_unit(s, s->units, s->count) +

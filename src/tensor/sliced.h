@@ -1,5 +1,5 @@
-/* Code for operations on slices that all backends share: the plan and the communication of
- * `exchange`, and the positions of a slice's elements in the whole sample. */
+/* Code for operations on slices that all backends share: the terms of a sum's slices, the plan and
+ * the communication of `exchange`, and the positions of a slice's elements in the whole sample. */
 #ifndef WEFT_TENSOR_SLICED_H
 #define WEFT_TENSOR_SLICED_H
 
@@ -19,11 +19,11 @@ int64_t sum_least_terms(const SumSlices *slices, int64_t k);
  * most that number of sums wait to be joined at any time. */
 int64_t sum_levels(int slices);
 
-/* Converts n elements between fp32 and the backend's type; no memory is shared. */
+/* Converts n elements between fp32 and the backend's type; `from` and `to` do not overlap. */
 typedef void (*ExchangeConvert)(const Op *op, const void *from, DType from_type, void *to,
                                 DType to_type, int64_t n);
-/* Copies `rows` rows of `bytes` bytes; rows begin to_pitch and from_pitch bytes apart; no memory is
- * shared. */
+/* Copies `rows` rows of `bytes` bytes; rows begin to_pitch and from_pitch bytes apart; `from` and
+ * `to` do not overlap. */
 typedef void (*ExchangeCopyRows)(const Op *op, void *to, size_t to_pitch, const void *from,
                                  size_t from_pitch, size_t bytes, int64_t rows);
 /* A backend's copies. */
@@ -38,12 +38,13 @@ typedef struct ExchangePlan {
     Slices divided;
     /* last dimension of y, and the product of its other dimensions */
     int64_t width, rows;
-    /* Set in 16 bits if sums are cut into slices, except after a divided embedding: the tensors on
-     * the side of divided layers, y of ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so
-     * that the ranks' partial sums are not rounded. NULL: both sides have one type. */
+    /* Set if the backend computes in 16 bits and sums are cut into slices, except after a divided
+     * embedding: the tensor on the side of divided layers (y of ENTER and GATHER, x of LEAVE and
+     * SCATTER) and its gradient are then fp32, so that the ranks' partial sums are not rounded.
+     * NULL: both sides have one type. */
     ExchangeConvert convert;
     ExchangeCopyRows copy_rows;
-    /* type of the tensor on the other side */
+    /* type of the tensor on the side of layers that are not divided */
     DType type;
     /* elements of this rank's slice, or an upper bound of their number */
     int64_t slice;
@@ -59,7 +60,8 @@ DType exchange_input(const Op *op);
 void exchange_free(Op *op);
 /* exchange_forward computes y without the bias and returns run->y. If the result is an fp32 sum
  * that has to be rounded, exchange_forward returns this sum instead, in the workspace, and the
- * caller makes y from the sum. exchange_backward_data computes dx. */
+ * caller makes y from the sum. exchange_backward_data computes dx. Both are collective on the
+ * tensor group. */
 void *exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 

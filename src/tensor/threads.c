@@ -162,8 +162,9 @@ int threads_quota(const char *proc_file, const char *root)
 }
 
 /* A launcher that binds ranks gives each a subset of its own mask. This function assumes that all
- * subsets have the size of this rank's subset, and that (ranks * own / launcher) ranks share each
- * subset. A launcher that does not bind leaves its whole mask to all ranks. */
+ * subsets have the size of this rank's subset, and that the number of ranks that share each subset
+ * is ranks * own / launcher, rounded up. A launcher that does not bind leaves its whole mask to all
+ * ranks. */
 int threads_divide(int own, int launcher, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;

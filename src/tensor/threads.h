@@ -1,4 +1,5 @@
-/* The steps of threads_share, declared here so that tests can run them on recorded files. */
+/* The steps of threads_share, declared here for bind.c, and for tests that run them on recorded
+ * files. */
 #ifndef WEFT_TENSOR_THREADS_H
 #define WEFT_TENSOR_THREADS_H
 
@@ -8,7 +9,8 @@
 int threads_quota(const char *proc_file, const char *root);
 
 /* Returns the core of a hardware thread; a core is identified by its first hardware thread, which
- * is the first number of a list like "0,64" or "0-1" in /sys. */
+ * is the first number of a list like "0,64" or "0-1" in /sys. Without such a list, each hardware
+ * thread is a core. */
 int threads_core_of(int cpu);
 
 /* Returns the number of cores for each of `ranks` ranks. own, launcher: number of cores in the

@@ -31,7 +31,7 @@ void backend_instructions(const Backend *backend, char *out, size_t room)
 }
 
 /* Writes the versions of the CUDA libraries on one line: all lines of cuda_versions but the first,
- * which says how many GPUs there are. */
+ * which has the versions of CUDA and the driver and the number of GPUs. */
 static void cuda_libraries(char *out, size_t room)
 {
     char *text = NULL;

@@ -20,8 +20,8 @@
 #define YOLO_GAIN_OBJ   1.0
 #define YOLO_GAIN_CLASS 0.5
 #define YOLO_RATIO      4.0
-/* added to the union of two boxes, and to the square of the diagonal of the smallest box around
- * both */
+/* added to the union of two boxes, to the square of the diagonal of the smallest box around both,
+ * and to the denominator of alpha (yolo_ciou) */
 #define YOLO_EPS 1e-7
 
 /* Factors of one level's sums in the loss of one sample. */
@@ -38,8 +38,8 @@ YOLO_INLINE double yolo_sigmoid(double x)
 
 /* Writes to `out` the neighbours of a centre's cell along one axis that also have to predict the
  * box, and returns their number, at most two. A neighbour is the cell before or the cell after; if
- * x is a whole number, the latter is the centre's own cell. x: the centre in cells; size: cells of
- * the axis. */
+ * x is a whole number, the latter is the centre's own cell. As in YOLOv5, x = 1 adds no cell before
+ * it, and x = size - 1 no cell after it. x: the centre in cells; size: cells of the axis. */
 YOLO_INLINE int yolo_neighbours(double x, int size, int out[2])
 {
     const double back = size - x;
@@ -54,7 +54,8 @@ YOLO_INLINE int yolo_clamp(int i, int size)
     return i < 0 ? 0 : i < size ? i : size - 1;
 }
 
-/* Matches that an anchor can have with one box: its own cell, two in its row, two in its column. */
+/* Maximum number of matches of an anchor with one box: the cell of the box's centre, two more in
+ * its row, and two in its column. */
 enum { YOLO_SLOTS = 5 };
 
 /* Whether the box's width divided by the anchor's, and the box's height divided by the anchor's,
@@ -68,7 +69,7 @@ YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor
 }
 
 /* Writes match number `slot` of a box and an anchor whose sides match. Returns false if they have
- * fewer matches. */
+ * at most `slot` matches. */
 YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor, int slot,
                                  BoxMatch *m)
 {
@@ -89,9 +90,9 @@ YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor,
     return true;
 }
 
-/* Factors of a level's sums in the loss of one sample, times `scale`. matches: number of matches on
- * the level in the batch of `batch` samples; places: cells times anchors; area: pixels of a
- * picture. */
+/* Returns the factors of a level's sums in the loss of one sample, times `scale`, and the targets.
+ * matches: number of matches on the level in the batch of `batch` samples; places: cells times
+ * anchors; area: pixels of a picture. */
 YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double matches,
                                      double batch, double places, double area, double smoothing,
                                      double scale)
@@ -130,7 +131,8 @@ YOLO_INLINE double yolo_less(double a, double b)
 YOLO_INLINE YoloAxis yolo_axis(double p, double s, double q, double t)
 {
     const double low = p - s / 2, high = p + s / 2, low2 = q - t / 2, high2 = q + t / 2;
-    /* whether the prediction's ends are those of the intersection */
+    /* 1 if the end (the beginning) of the intersection is the prediction's, 0 if it is the
+     * target's, 0.5 if both coincide */
     const double ends = yolo_less(high, high2), begins = yolo_less(low2, low);
     YoloAxis a;
     a.inside = fmin(high, high2) - fmax(low, low2);
