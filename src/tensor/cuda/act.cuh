@@ -58,7 +58,7 @@ static __device__ __forceinline__ float mish_slope(float x)
     return w * by + 4 * c * by * (e * (1 + e) * by);
 }
 
-/* factor: OpSpec.act_factor. */
+/* Returns act(x). factor: OpSpec.act_factor. */
 template <Act ACT> static __device__ __forceinline__ float act_value(float x, float factor = 0)
 {
     if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped(x, clamp_limit(ACT));

@@ -30,7 +30,8 @@ template <Act ACT> struct Sum {
 };
 
 #define NO_INPUT(T) ((const T *)nullptr)
-/* The switch case of one activation, for any activation: runs LAUNCH_ACT(A). */
+/* The case of one activation in a switch over all activations: runs LAUNCH_ACT(A), which
+ * returns. */
 #define ACT_CASE(ACT, name, facts)                                                                 \
     case ACT_##ACT:                                                                                \
         LAUNCH_ACT(ACT_##ACT);

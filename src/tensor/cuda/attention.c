@@ -57,7 +57,7 @@ static WorkspaceParts workspace_parts(const Op *op)
                             .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
-/* Sets op->kernels, and op->impl to cuDNN's plans if it has some. */
+/* Sets op->kernels, and op->impl to cuDNN's plans (borrowed) if cuDNN computes this attention. */
 static Status choose_kernels(Op *op)
 {
     const OpSpec *s = &op->spec;

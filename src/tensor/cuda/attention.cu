@@ -17,8 +17,8 @@ template <int SPLIT> struct Rows {
     float row[TILE][SPLIT * (SPAN + GAP)];
 };
 
-/* Reads TILE rows from row `first` on; zeros beyond the length. stride: elements from a row to the
- * next. */
+/* Reads TILE rows from row `first` on; zeros beyond the length and the width. stride: elements from
+ * a row to the next. */
 template <class T, int SPLIT>
 static __device__ __forceinline__ void load_rows(const AttentionRun &run, Rows<SPLIT> &rows,
                                                  const T *head, int64_t stride, int64_t first)
@@ -112,8 +112,8 @@ static __device__ __forceinline__ bool attends(const AttentionRun &run, int64_t 
     return key <= t && t - key < run.window;
 }
 
-/* Keys begin .. end - 1 that at least one of queries first .. last attends to; begin is the first
- * of a tile. */
+/* Keys begin .. end - 1, which include all keys that queries first .. last attend to; begin is the
+ * first key of a tile. */
 struct KeyRange {
     int64_t begin, end;
 };
@@ -231,7 +231,7 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     Head<T> head(run, blockIdx.y * group);
     load_span(run, k, head.k, head.qk_stride, t, part);
     load_span(run, v, head.v, head.stride, t, part);
-    /* the number of the last query that attends to one of the keys, plus 1 */
+    /* one more than the number of the last query that attends to one of the keys */
     int64_t end = first + KEYS - 1 + run.window;
     if (run.full || end > run.length) end = run.length;
     for (int64_t i = 0; i < group; ++i) {

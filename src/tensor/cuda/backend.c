@@ -53,6 +53,8 @@ static Status open_blas(CudaState *state)
                             "allocating 32 MB for cuBLAS", state->device);
 }
 
+/* Opens the rank's GPU. In a dry run with options.gpu or without a GPU, only chooses the model that
+ * is planned for. */
 static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;

@@ -1,5 +1,5 @@
 /* Batch norm over the rows of a (rows, channels) matrix; the rows of channels-last images are their
- * pixels. Sums over rows are in double. */
+ * pixels. Sums over rows are in double, after a thread has added a batch of a few rows in float. */
 #include "act.cuh"
 #include "columns.cuh"
 
@@ -35,6 +35,7 @@ static __device__ __forceinline__ void save_factor(const BatchNormRun &run, int6
     run.saved.shift[c] = run.shift[c];
 }
 
+/* Computes the statistics of the micro-batch from the parts of the two sums. */
 template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_t parts)
 {
     int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
@@ -50,6 +51,7 @@ template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_
     save_factor(run, c);
 }
 
+/* In evaluation, saves the running statistics instead. */
 static __global__ void running_kernel(BatchNormRun run)
 {
     int64_t c = element();
@@ -152,6 +154,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Bat
         });
 }
 
+/* Computes saved.dy and saved.dy_x from the parts of the two sums. */
 static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
 {
     int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
@@ -293,8 +296,8 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    /* With a single row there is no variance: the executor expects zeros for both running
-     * statistics. */
+    /* With fewer than two rows there is no variance: the executor expects zeros for both
+     * running statistics. */
     const float *mean = run.real > 1 ? s.mean : NULL;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);

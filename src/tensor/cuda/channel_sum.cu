@@ -2,7 +2,8 @@
  * terms. */
 #include "elem.cuh"
 
-/* bytes of a table that one launch copies as its argument; arguments have at most 4,096 bytes */
+/* bytes of a table that one launch copies as its argument; every CUDA version allows 4,096 bytes of
+ * arguments */
 enum { PIECE_BYTES = 3840 };
 
 template <class T> static __global__ void sum_kernel(ChannelSumRun run)

@@ -3,7 +3,7 @@
  * rows is divided into parts, whose number depends on the shape alone:
  *     sum_part     in a part, the threads with threadIdx.y = y add rows y, y + blockDim.y, ...
  *     store_part   adds these sums in the order of y
- *     join_parts   adds the parts, JOIN_ROWS at a time */
+ *     join_parts   thread y adds parts y, y + JOIN_ROWS, ...; then these sums in the order of y */
 #ifndef WEFT_COLUMNS_CUH
 #define WEFT_COLUMNS_CUH
 

@@ -8,9 +8,9 @@
 #include "cudnn_graph.h"
 #include "tensor/op_list.h"
 
-/* tensors of every graph; gradients have the layouts of their tensors */
+/* numbers of the tensors of every graph; a gradient has its tensor's number and layout */
 enum { X = 1, W, Y, TENSORS };
-/* additional tensors of the forward graph with bias and relu */
+/* numbers of the additional tensors of the forward graph with bias and relu */
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
@@ -18,7 +18,7 @@ typedef struct Conv {
     const DnnPlan *forward, *data, *weight;
     /* plan for dx that is added to the values in its memory; borrowed; NULL: not needed */
     const DnnPlan *data_added;
-    /* `forward` also adds the bias and applies relu */
+    /* true: `forward` also adds the bias and applies relu, if there is one */
     bool fuses_bias;
     /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */
     size_t cudnn_bytes;
@@ -112,6 +112,8 @@ static const DnnPlan *plan_biased(const Op *op)
     return dnn_shared_plan(cuda_state(op), &graph, why);
 }
 
+/* Plans one convolution of this kind. add: its result is added to the values in its memory; what:
+ * its name in the message. */
 static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool add,
                          const char *what)
 {
@@ -159,6 +161,7 @@ static Status plan_graphs(const Op *op, Conv *v)
     return OK;
 }
 
+/* Queues a plan. x, w, y: addresses of tensors X, W and Y, of which the plan writes one. */
 static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const void *x,
                       const void *w, const void *y)
 {

@@ -35,20 +35,22 @@ typedef struct CudaState {
     char name[256];
     /* major number of the compute capability: 8 for 8.0 */
     int capability;
-    /* products and convolutions of fp32 may use TF32 */
+    /* true: products and convolutions of fp32 may use TF32 */
     bool tf32;
     Stream compute;
     /* device memory allocated by alloc and for cuBLASLt's workspace */
     size_t allocated_bytes;
     /* bytes of shared memory in which a thread block of softmax_loss may keep a row */
     int64_t softmax_shared_bytes;
+    /* cuBLASLt's handle; owned */
     cublasLtHandle_t blas;
     /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
     void *blas_workspace;
     /* cuDNN's handle, bound to the compute stream; owned; NULL until the first operation that needs
      * cuDNN, and in a run without a GPU */
     cudnnHandle_t dnn;
-    /* description of `model` for cuDNN, in place of dnn; owned */
+    /* description of `model` for cuDNN, in place of dnn; owned; NULL if `device` is a GPU, and
+     * until the first operation that needs cuDNN */
     cudnnBackendDescriptor_t model_description;
     /* first entry of the list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
@@ -174,9 +176,9 @@ static inline Desc cuda_desc(const Op *op, Shape shape)
     return d;
 }
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
-/* True if dense pads the rows of its output to a multiple of ROW_BLOCK elements: 16-bit rows of at
- * least WIDE_ROW elements whose number is no multiple of 8. Tensor cores are faster on aligned
- * rows, and for wide rows the padding costs little. */
+/* True if dense pads the rows of its output to a multiple of ROW_BLOCK elements: 16-bit rows whose
+ * width is at least WIDE_ROW and no multiple of 8. Tensor cores are faster on aligned rows, and for
+ * wide rows the padding costs little. */
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;

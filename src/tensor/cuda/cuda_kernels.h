@@ -36,8 +36,9 @@ static inline int cuda_pack_size(DType type, int64_t stride)
     int size = 16 / (int)dtype_bytes(type);
     return stride % size == 0 ? size : 1;
 }
-/* Number of parts that a sum over rows is divided into. Its blocks are at most CUDA_SUM_BLOCKS, two
- * for each of a large GPU's 132 processors, and each thread has at least CUDA_SUM_ROWS rows. */
+/* Number of parts that a sum over rows is divided into. If there are several, they have at most
+ * CUDA_SUM_BLOCKS blocks in all, two for each of a large GPU's 132 processors, and each thread has
+ * at least CUDA_SUM_ROWS rows. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
     CudaTile tile = cuda_tile(columns, cuda_pack_size(type, columns));
@@ -168,7 +169,7 @@ typedef struct EmbeddingRun {
     int32_t *order;
     /* number of tokens, of tokens of real samples, of columns */
     int64_t count, real, width;
-    /* rows of w in the vocabulary, and the size of the vocabulary */
+    /* w has rows first .. first + rows - 1 of a vocabulary of `vocab` tokens */
     int64_t first, rows, vocab;
 } EmbeddingRun;
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
@@ -221,7 +222,7 @@ typedef struct DropoutRun {
     float scale;
     int64_t samples, sample_elements, channels, pixels;
     int64_t run_elements, stride, first;
-    /* the random numbers are those of channels, not of elements */
+    /* true: the random numbers are those of channels, not of elements */
     bool whole_channels;
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
@@ -244,7 +245,8 @@ typedef struct AttentionRun {
     float *log_sum, *dots;
     /* factor of the scores */
     float scale;
-    /* a query attends to all keys; else to its own and those before it, at most `window` of them */
+    /* true: a query attends to all keys; false: to its own and those before it, at most `window` of
+     * them */
     bool full;
     int64_t window;
     /* heads: of queries; kv_heads: of keys and of values, a divisor of heads; width: columns of a
@@ -364,7 +366,7 @@ cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
 /* Copies the gradients of scale and shift and the batch's mean and variance from `saved` to
- * dw[0..3], `channels` numbers each. With a single real row, mean and variance are zeros. */
+ * dw[0..3], `channels` numbers each. With fewer than two real rows, mean and variance are zeros. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
 /* group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples, pixels,

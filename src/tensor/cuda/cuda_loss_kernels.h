@@ -18,7 +18,7 @@ typedef struct LossRun {
     const int32_t *labels;
     /* point_loss: (rows, width); NaN: missing */
     const float *targets;
-    /* point_loss, and its delta or eps */
+    /* the loss of point_loss; its delta (POINT_HUBER) or eps */
     PointLoss point;
     float size;
     /* point_loss: weights of a row's targets, those of the next row weights_step further; NULL: all
@@ -45,8 +45,8 @@ typedef struct LossRun {
     /* bytes of shared memory in which a block may keep its row (cuda_softmax_shared_bytes) */
     int64_t shared_bytes;
 } LossRun;
-/* Number of parts that point_loss divides a row into. Each part of a wide row, which is a field,
- * has a block; any other row is one part, which has a warp. */
+/* Number of parts that point_loss divides a row into. Each part of a wide row, such as a field, has
+ * a block; any other row is one part, which has a warp. */
 enum { CUDA_POINT_COLUMNS = 8192 };
 static inline int64_t cuda_point_parts(int64_t width)
 {
@@ -84,7 +84,7 @@ typedef struct PixelRun {
     double *partial;
     ClassWeights weights;
     RegionLoss region;
-    /* weight_sum: of the weights of all classes; focus: gamma of focal loss */
+    /* weight_sum: sum of the weights of all classes; focus: gamma of focal loss */
     float weight_sum, smoothing, focus, scale;
     /* source of the loss scale, as in LossRun */
     const StepNumbers *numbers;
@@ -139,8 +139,8 @@ typedef struct LossSlices {
     LossRun loss;
     /* number of slices of all ranks */
     int slices;
-    /* the order of a slice's sums depends on the slice's width alone, not on the stride of its
-     * rows */
+    /* true: the order of a slice's sums depends on the slice's width alone, not on the stride of
+     * its rows */
     bool by_width;
     /* logit of the label: from this slice (rows), from all slices (slices, rows) */
     float *label_logit, *all_label_logits;

@@ -1,4 +1,5 @@
-/* Binds cuDNN at run time, in the same way as cublaslt.c binds cuBLASLt. */
+/* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt, and opens and closes a backend's
+ * handle. */
 #include "cudnn_attention.h"
 
 Cudnn cudnn;

@@ -85,9 +85,9 @@ enum {
     /* gradient of P */
     DP,
     DP_MINUS_DOTS,
-    /* product of DP_MINUS_DOTS and P */
+    /* product of DP_MINUS_DOTS and P: the gradient of SCORES */
     DP_P,
-    /* gradient of the scores */
+    /* gradient of QK */
     DS,
     DS_T,
     K,

@@ -10,9 +10,9 @@ typedef struct AttentionShape {
     int64_t samples, length, heads;
     /* columns of a head */
     int64_t width;
-    /* queries and keys are read from AttentionRun's `rotated`, not from x */
+    /* true: queries and keys are read from AttentionRun's `rotated`, not from x */
     bool rotated;
-    /* the type is fp16; else it is bf16 */
+    /* true: the type is fp16; false: bf16 */
     bool fp16;
 } AttentionShape;
 
@@ -23,7 +23,7 @@ struct FusedAttention {
     DnnPlan forward, backward;
     /* next entry of CudaState's list; owned */
     FusedAttention *next;
-    /* cuDNN has both plans; if not, `reason` says why */
+    /* true: cuDNN has both plans or, without a GPU, is expected to; false: `reason` says why not */
     bool available;
     char reason[256];
     /* text for Op's `kernels` */
@@ -47,8 +47,9 @@ size_t fused_expected_workspace_bytes(AttentionShape shape);
  * is within the limit, else the smallest possible. The arrays of every group are aligned. */
 int64_t fused_group(AttentionShape shape);
 
-/* Returns the backend's entry for this shape, made on the first call; operations of the same shape
- * share it. Without a GPU it has no plans, only their expected workspace. Borrowed. */
+/* Returns the backend's entry for groups of this shape's samples (fused_group), made on the first
+ * call; operations of the same shape share it. Without a GPU it has no plans, only their expected
+ * workspace. Borrowed. */
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);

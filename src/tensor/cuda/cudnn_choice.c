@@ -1,5 +1,7 @@
-/* Chooses cuDNN's engine for a graph: the recorded one, else the fastest by time, else cuDNN's
- * first choice. Engines are recorded and timed only if the backend has a record of algorithms. */
+/* Chooses cuDNN's engine for a graph: the recorded one, else the fastest by time (if
+ * cuda_times_algorithms), else cuDNN's first choice. Engines are recorded and timed only if the
+ * backend has a record of algorithms. If the recorded engine fails, its key is marked
+ * (algorithm_record_reject), and cuDNN's first choice is used. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -40,7 +42,7 @@ static const char *type_name(cudnnDataType_t type)
 }
 
 /* Writes to `uid` the numbers of the tensors that the graph's operations use and that are not
- * virtual, in order, and returns how many there are. */
+ * virtual, in order, at most TIMED_BUFFERS, and returns how many it has written. */
 static int list_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 {
     int count = 0;
@@ -125,7 +127,8 @@ static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *wor
     return left;
 }
 
-/* Returns the index of the fastest candidate; 0 if the GPU lacks the memory to time them. */
+/* Returns the index of the fastest candidate; 0, cuDNN's first choice, if there are fewer than two,
+ * if the graph has too many tensors, or if the GPU lacks the memory to time them. */
 static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCandidate *candidate,
                            int count, size_t workspace)
 {

@@ -1,6 +1,7 @@
 /* Builds graphs and plans from cuDNN's backend descriptors: each is created, given its attributes
- * and finalized. After a call has failed, all later calls do nothing, and Builder keeps the status
- * of the call that failed. The descriptors of a plan live as long as the plan. */
+ * and finalized. After a call has failed, later calls do nothing, and Builder keeps the status of
+ * the call that failed, until the next proposal is tried. The descriptors of a plan live as long as
+ * the plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -19,10 +20,11 @@ cudnnDataType_t dnn_type(DType type)
 
 typedef struct Builder {
     DnnPlan *plan;
-    /* status of the first call that failed */
+    /* status of the first call that failed; set back for each proposal */
     cudnnStatus_t status;
 } Builder;
 
+/* Creates a descriptor, which the plan owns. NULL after a failure. */
 static cudnnBackendDescriptor_t create(Builder *b, cudnnBackendDescriptorType_t type)
 {
     DnnPlan *p = b->plan;
@@ -255,6 +257,7 @@ static bool is_excluded(cudnnBackendNumericalNote_t note, bool full_precision)
     }
 }
 
+/* True if no property of the configuration's engine is excluded. False if they cannot be read. */
 static bool is_allowed(Builder *b, const DnnGraph *graph, cudnnBackendDescriptor_t config)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];

@@ -45,7 +45,7 @@ typedef struct DnnNode {
     int axis;
     /* convolution: along height and width */
     int64_t stride[2], pad[2];
-    /* convolution: the result is added to the values in y */
+    /* convolution: true: the result is added to the values in y */
     bool add;
 } DnnNode;
 
@@ -54,7 +54,7 @@ typedef struct DnnGraph {
     const DnnTensor *tensor;
     const DnnNode *node;
     int tensors, nodes;
-    /* fp32 factors must not be rounded: engines that use tensor cores for fp32 are excluded */
+    /* true: fp32 factors must not be rounded, so engines that use tensor cores are excluded */
     bool full_precision;
 } DnnGraph;
 
@@ -92,17 +92,19 @@ typedef struct DnnPlan {
  * fastest by time, if cuda_times_algorithms(target.state); else with the first of cuDNN's proposals
  * that works and that cuDNN marks neither as nondeterministic nor as rounding partial sums. (cuDNN
  * 9.19 does not mark attention engines that add by atomics; a graph for attention must have a form
- * for which cuDNN has no such engine.) Adds a new choice to the record, if there is one. Returns
- * false with the reason in `why` if there is no plan. Takes about a second if cuDNN compiles the
- * kernel. Release with dnn_fini in either case. */
+ * for which cuDNN has no such engine.) Adds a new choice to the record, if there is one; if the
+ * recorded engine fails, marks its key (algorithm_record_reject) and uses cuDNN's first choice.
+ * Returns false with the reason in `why` if there is no plan. Takes about a second if cuDNN
+ * compiles the kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* Part of dnn_plan: makes the plan of this engine, or if engine is NULL the first plan that works
- * and is deterministic. */
+/* Part of dnn_plan: makes the plan of this engine or, if engine is NULL, the first one that
+ * dnn_plan accepts. Returns false with the reason in `why` if there is none; dnn_fini in either
+ * case. */
 bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
               char why[256]);
-/* A plan that works and is deterministic. */
+/* A plan that dnn_plan accepts: it works and has a fixed order of sums. */
 typedef struct DnnCandidate {
     /* borrowed from the DnnPlan that dnn_candidates filled */
     cudnnBackendDescriptor_t plan;

@@ -8,7 +8,7 @@ struct SharedPlan {
     /* key of this entry; its two tables are owned */
     DnnGraph graph;
     DnnPlan plan;
-    /* cuDNN has a plan; if not, `why` gives the reason */
+    /* true: cuDNN has a plan; false: `why` gives the reason */
     bool works;
     char why[256];
     SharedPlan *next;

@@ -2,8 +2,9 @@
  * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and
  * the bias in the cache, both padded with zeros to P; gradients of parameters are fp32. Bias, relu,
  * gelu and the bias gradient are epilogues of the products, and the forward product adds the
- * residual. If cuBLASLt lacks such a product for a shape or a GPU, a separate kernel computes the
- * missing step, and op->kernels says so. relu6 is always computed by a separate kernel. */
+ * residual. If cuBLASLt lacks such a product for a shape or a GPU, a separate kernel computes gelu,
+ * its derivative, the sum with the residual or the bias gradient, and op->kernels says so. relu6 is
+ * always computed by a separate kernel. */
 #include "dense_slices.h"
 #include "matmul.h"
 
@@ -19,13 +20,13 @@ typedef struct Dense {
     Matmul forward, data, weight;
     /* product for dw of the last O - main_out outputs */
     Matmul rest;
-    /* a separate kernel applies gelu: it computes y from the product, which is in `saved` */
+    /* true: a separate kernel applies gelu: it computes y from the product, which is in `saved` */
     bool separate_gelu;
-    /* a separate kernel adds the residual and then applies the activation */
+    /* true: a separate kernel adds the residual and then applies the activation */
     bool separate_add;
-    /* a separate kernel multiplies dx by the derivative of gelu */
+    /* true: a separate kernel multiplies dx by the derivative of gelu */
     bool separate_slope;
-    /* a separate kernel computes the bias gradient */
+    /* true: a separate kernel computes the bias gradient */
     bool separate_bias_sum;
 } Dense;
 typedef struct DenseSize {

@@ -1,6 +1,6 @@
-/* Slices of dense layers (dense_slices.h). A slice's columns of the divided tensor are in several
- * ranges (queries, keys, values). They are copied side by side before a product reads them, and
- * copied back to their ranges after a product has written them. A row of the copy has `padded`
+/* Slices of dense layers (dense_slices.h). A slice's columns of the divided tensor are in one or
+ * several ranges (queries, keys, values). They are copied side by side before a product reads them,
+ * and copied back to their ranges after a product has written them. A row of the copy has `padded`
  * columns, for alignment; the columns after the slice's own are 0.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
@@ -23,10 +23,12 @@ typedef struct Slice {
 
 typedef struct Layer {
     int64_t rows, in, out;
+    /* number of slices on this rank; number of ranges of columns of each slice */
     int slices, ranges;
-    /* the inputs are divided, not the outputs */
+    /* true: the inputs are divided; false: the outputs */
     bool inputs;
-    /* x or y is fp32, because an exchange writes x or reads y */
+    /* true: other ranks have slices, too, so the undivided one of x and y is fp32: an exchange
+     * writes x, or reads y */
     bool wide;
     DType type;
     Slice kind[WIDTHS];
@@ -64,6 +66,7 @@ static const Slice *slice_kind(const Op *op, int slice)
 
 /* ---- planning ---- */
 
+/* Plans the products of slices of s->padded inputs or outputs. */
 static Status plan_products(const Op *op, Slice *s)
 {
     const Layer *l = op->impl;
@@ -109,6 +112,7 @@ static Status plan_products(const Op *op, Slice *s)
     return matmul_plan(&s->weight, state, &product);
 }
 
+/* Plans the products for each width that this rank's slices have. */
 static Status plan_kinds(const Op *op)
 {
     Layer *l = op->impl;
@@ -129,7 +133,7 @@ static Status plan_kinds(const Op *op)
 
 /* Addresses of the parts of the workspace. */
 typedef struct Memory {
-    /* the undivided tensor in the products' type, if it is fp32 */
+    /* copy of the undivided tensor in the products' type, if the tensor has another type */
     void *other;
     /* a slice's columns of the divided tensor, side by side */
     void *columns;
@@ -140,6 +144,8 @@ typedef struct Memory {
     size_t bytes;
 } Memory;
 
+/* Divides the workspace, and sets `bytes` to its size. workspace may be NULL, to compute the
+ * size. */
 static Memory memory_of(const Op *op, void *workspace)
 {
     const Layer *l = op->impl;
@@ -225,7 +231,7 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 /* ---- one run ---- */
 
-/* A matrix whose columns slices divide: `row` bytes from one row to the next. */
+/* A matrix whose columns are divided into slices. row: bytes from one row to the next. */
 typedef struct Matrix {
     const void *data;
     size_t row;

@@ -72,7 +72,7 @@ static __device__ __forceinline__ float element_of(const float four[4], int64_t 
     return k < 2 ? low : high;
 }
 
-/* Draws the factors of elements 4 quad .. 4 quad + 3 of a whole sample. */
+/* Draws the factors of elements (or of channels) 4 quad .. 4 quad + 3 of a whole sample. */
 static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
                                             int64_t quad, float scale[4])
 {

@@ -1,4 +1,4 @@
-/* embedding: y[i] is row tokens[i] of the table. */
+/* embedding: y[i] is row tokens[i] of the table; zeros if another rank has the row. */
 #include "cuda.h"
 
 #include <limits.h>

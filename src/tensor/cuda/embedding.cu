@@ -1,6 +1,7 @@
 /* Embedding: copies a row of the table for each token, and sums the gradients of each row. For that
  * the tokens are sorted (stably), so that all tokens of a row are neighbours, and one block for
- * each row adds their gradients, in an order that depends on the tokens alone. */
+ * each row and tile of columns adds their gradients, in an order that depends on the tokens
+ * alone. */
 #include "columns.cuh"
 
 enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
@@ -160,7 +161,8 @@ static __global__ void move_tokens_kernel(SortPass pass)
     }
 }
 
-/* Sets run.order to the indices of the tokens, sorted by token and then by index. */
+/* Sets run.order to the indices of the tokens of real samples, sorted by token and then by
+ * index. */
 static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
 {
     int passes = 1;

@@ -1,10 +1,11 @@
 /* film of channels-last images: y = x (1 + s) + t, with s and t of each sample and channel. Their
- * gradients are sums over the pixels of a sample, in parts, in double. */
+ * gradients are sums over the pixels of a sample, in parts, in double after a thread has added a
+ * batch of a few pixels in float. */
 #include "samples.cuh"
 
 enum { BATCH = 4, RESIDENT = 2 };
 
-/* Factors 1 + s and shifts of a thread's columns in one sample; 0 of a padded one. */
+/* Factors 1 + s and shifts t of a thread's columns in one sample; all are 0 if it is padding. */
 template <class T, int E, bool ALIGNED> struct Film {
     float factor[E], shift[E];
     __device__ __forceinline__ Film(const FilmRun &run, int64_t sample, int64_t c)

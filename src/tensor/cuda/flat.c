@@ -1,4 +1,4 @@
-/* Table of elementwise work on flat ranges for the GPU. Each function queues one kernel. */
+/* The GPU's FlatTable: work on flat ranges. Each function queues one kernel. */
 #include "cuda.h"
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)

@@ -201,7 +201,7 @@ static __global__ void find_not_finite_kernel(float *found, const float *x, int6
     if (!finite) *found = 1;
 }
 
-/* Moves COUNT elements of an average, from element i on, towards w. */
+/* Moves COUNT elements of an average, from element i on, towards w[0 .. COUNT - 1]. */
 template <int COUNT>
 static __device__ __forceinline__ void average_elements(Average average, const float *w, int64_t i)
 {

@@ -1,6 +1,6 @@
 /* Group norm of channels-last images. Sums over the pixels of a sample are in parts, whose number
  * depends on a sample's shape alone; a block then joins the parts of the channels of one group.
- * Sums are in double. */
+ * Sums are in double, after a thread has added a batch of a few pixels in float. */
 #include "act.cuh"
 #include "samples.cuh"
 

@@ -1,6 +1,6 @@
 /* layer_norm and rms_norm over the last dimension. One launcher computes dx and the parameters'
- * gradients, because both need x and dy; if sums are cut into slices of the sequence, the gradients
- * are computed first, slice by slice. */
+ * gradients, because both need x and dy; if sums are cut into slices of the sequence, the
+ * parameters' gradients are computed first, slice by slice. */
 #include "tensor/op_list.h"
 #include "token_sums.h"
 

@@ -1,5 +1,5 @@
 /* Layer norm and rms_norm over the last dimension. The threads with the same threadIdx.y compute a
- * row, and a block has several rows. Each thread keeps its PACKS_KEPT packs of the row in
+ * row, and a block has one row or more. Each thread keeps its PACKS_KEPT packs of the row in
  * registers; if these would be too many, PACKS_KEPT is 0 and they are read again, from the cache.
  * The parameters' gradients are sums over rows. */
 #include "columns.cuh"
@@ -114,7 +114,8 @@ struct RowGradient {
 };
 
 /* Each block computes dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS
- * also that part's sums for dscale and dshift. */
+ * also that part's sums for dscale and dshift. With run.add, dx is added to the values in its
+ * memory. */
 template <class T, int E, bool ALIGNED, int PACKS_KEPT, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {

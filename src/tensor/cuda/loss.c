@@ -8,7 +8,8 @@
 #include "tensor/op_list.h"
 
 /* Slices of a row of logits: number of slices on all ranks; this rank's first slice and number of
- * slices. They are the slices of OpSpec.slices, or else one for each rank. */
+ * slices. They are the slices of OpSpec.slices, or else one for each rank. total 0: rows are
+ * whole. */
 typedef struct ClassSlices {
     int total, first, count;
 } ClassSlices;
@@ -25,14 +26,15 @@ static bool is_field(const OpSpec *spec)
     return op_info(spec->kind)->reads == READS_TARGETS && spec->x[0].shape.ndim > 2;
 }
 
-/* A field has one row for each sample, and so has x of shape (N,K); other x of shape (N,T,K) have
- * T. */
+/* Returns the number of columns of a row. A row of a field is a whole sample; else a row is the
+ * last dimension of (N,K) or (N,T,K). */
 static int64_t row_width(const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
     return is_field(spec) ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
 }
 
+/* Fields are read in plain layout, rows of logits with or without dense's padding. */
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;

@@ -95,7 +95,7 @@ struct Label {
     int64_t column;
     /* logit of the label, and the next smaller float, which comparisons need */
     float logit, below;
-    /* label smoothing is on: the sum of the logits is needed */
+    /* true: label smoothing is on, so the sum of the logits is needed */
     bool smoothed;
 };
 

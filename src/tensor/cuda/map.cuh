@@ -4,8 +4,8 @@
 
 #include "elem.cuh"
 
-/* BATCH: number of packs of E elements that a thread loads at a time: at most 4, to have
- * BATCH_BYTES in flight. */
+/* BATCH: number of packs of E elements that a thread loads at a time from each input: at most 4, to
+ * have BATCH_BYTES in flight. */
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),

@@ -284,8 +284,10 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
     return fastest;
 }
 
-/* Chooses the recorded algorithm, else the fastest by time, else the first by cuBLASLt's
- * estimate. */
+/* Chooses the recorded algorithm, else the fastest by time (if cuda_times_algorithms), else the
+ * first by cuBLASLt's estimate; adds a new choice to the record, if there is one. If the recorded
+ * algorithm cannot be used, its key is marked (algorithm_record_reject), and the first by estimate
+ * is used. */
 static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     char key[160], text[ALGORITHM_TEXT];

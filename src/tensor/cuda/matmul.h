@@ -33,7 +33,7 @@ typedef struct MatmulSpec {
     /* type of d, bias and aux */
     DType out;
     MatmulEpilogue epilogue;
-    /* c is added to the product */
+    /* true: c is added to the product */
     bool add_c;
 } MatmulSpec;
 typedef struct Matmul {

@@ -1,6 +1,7 @@
 /* Single numbers that stay on the GPU, so that the host need not wait for them: the numbers of a
- * step (StepNumbers), the sums of a loss, the factor of clipping. Sums are in double: thread t adds
- * elements t, t + THREADS, ..., then a tree adds the threads' sums. */
+ * step (StepNumbers, UpdateNumbers), the sums of a loss, sums of squares, the factor of clipping.
+ * In a sum, in double or exact, thread t adds elements t, t + THREADS, ..., then a tree adds the
+ * threads' sums; clip_kernel adds in order. */
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
@@ -83,7 +84,7 @@ static __global__ void join_squares_kernel(SquareSum *out, double *value, const 
     value[blockIdx.x] = exact_value(part[0]);
 }
 
-/* Runs as one thread, because there is only one square for each tensor. */
+/* Runs as one thread, because there is only one sum of squares for each tensor. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
 {

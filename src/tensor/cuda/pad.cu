@@ -26,7 +26,7 @@ template <class T> static __global__ void pad_kernel(PadRun run)
 }
 
 /* The places of y that are copies of pixel i are among `count` places from `first` on, `step`
- * apart, and with PAD_REFLECT the two places that mirror it. */
+ * apart. With PAD_REFLECT they are `first` and the two places that mirror it (copy_of). */
 struct Copies {
     int64_t first, step, count;
 };

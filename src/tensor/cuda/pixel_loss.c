@@ -1,5 +1,6 @@
-/* Losses with a label for each pixel: softmax_loss and focal_loss with weights of classes, and
- * region_loss; also sigmoid_loss, of one logit. Images are channels last. */
+/* Losses with a label for each pixel: softmax_loss and focal_loss, with weights of classes, and
+ * region_loss; also focal_loss of one label a sample, and sigmoid_loss, of one logit. Images are
+ * channels last. */
 #include "cuda_loss_kernels.h"
 #include "pixel_loss.h"
 #include "tensor/op_list.h"

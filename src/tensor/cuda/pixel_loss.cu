@@ -1,7 +1,7 @@
-/* Losses with a label for each pixel of channels-last images, and sigmoid_loss. A thread computes
- * whole pixels, whose logits are neighbours in memory: it reads all logits of a pixel before it
- * writes their gradient, which may have the same memory. A block has one part of the pixels of one
- * sample; sums over parts are in double, in order. */
+/* Losses with a label for each pixel of channels-last images, and sigmoid_loss. Except in
+ * class_sums_kernel, a thread computes whole pixels, whose logits are neighbours in memory: it
+ * reads all logits of a pixel before it writes their gradient, which may have the same memory. A
+ * block has one part of the pixels of one sample; sums over parts are in double, in order. */
 #include "cuda_loss_kernels.h"
 #include "samples.cuh"
 
@@ -41,8 +41,9 @@ static __device__ __forceinline__ float weight_of(const PixelRun &run, int c)
 
 /* Numbers of a pixel. */
 struct Softmax {
+    /* log of the sum of the logits' exponentials */
     float log_sum;
-    /* column of the largest logit */
+    /* class of the largest logit */
     int best;
 };
 
@@ -87,8 +88,8 @@ static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x,
            run.smoothing / (float)run.classes * (run.weight_sum * log_sum - sum);
 }
 
-/* Computes columns, whose losses are not yet multiplied by the sample's factor, log_sum, and the
- * part's sum of weights. A label out of range makes the loss NaN. */
+/* Computes log_sum, the part's sum of weights, and columns, whose losses are not yet multiplied by
+ * the sample's factor. A label out of range makes the loss NaN. */
 template <class T> static __global__ void losses_kernel(PixelRun run)
 {
     const Part part(run);

@@ -1,4 +1,5 @@
-/* Cross-entropy with a label for each pixel of (N,C,H,W), for softmax_loss and focal_loss. */
+/* Cross-entropy with a label for each pixel of (N,C,H,W), for softmax_loss and focal_loss, and with
+ * one for each row of (N,K), for focal_loss. */
 #ifndef WEFT_CUDA_PIXEL_LOSS_H
 #define WEFT_CUDA_PIXEL_LOSS_H
 

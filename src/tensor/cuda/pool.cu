@@ -2,6 +2,7 @@
  * of a pixel at a time. */
 #include "elem.cuh"
 
+/* packs of a window's row that a thread loads at a time */
 enum { BATCH = 3 };
 
 /* A window: its upper left corner, which may be outside the image, and its rows and columns that

@@ -19,7 +19,7 @@ static int64_t columns_of(const OpSpec *s, int i)
            s->y.shape.dim[2];
 }
 
-/* Floats of scratch of the sums over samples. */
+/* Returns the number of floats of scratch that the largest sum over samples needs. */
 static int64_t sum_floats(const OpSpec *s)
 {
     int64_t most = 0;

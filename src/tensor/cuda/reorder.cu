@@ -1,6 +1,7 @@
-/* Converts images between channels last and plain. Each sample is a matrix that is transposed,
- * through tiles in shared memory, so that memory is read and written in order. fp32 images of 2 to
- * 4 channels, as in data sets, are transposed in registers. */
+/* Converts images between channels last and plain, and between number formats. Each sample is a
+ * matrix that is transposed, through tiles in shared memory, so that memory is read and written in
+ * order. Plain fp32 images of 2 to 4 channels, as in data sets, are transposed in registers if they
+ * can be read in packs. */
 #include "elem.cuh"
 
 enum {

@@ -1,7 +1,7 @@
-/* Passes over channels-last images (samples, pixels, channels) whose numbers by channel differ from
- * sample to sample. They work like those of columns.cuh; the rows are the pixels of a sample. The
- * third dimension of a grid has the samples; a block computes samples blockIdx.z, blockIdx.z +
- * gridDim.z, ... */
+/* Passes over channels-last images (samples, pixels, channels) that read or compute numbers for
+ * each channel of each sample. They work like those of columns.cuh; the rows are the pixels of a
+ * sample. The third dimension of a grid has the samples; a block computes samples blockIdx.z,
+ * blockIdx.z + gridDim.z, ... */
 #ifndef WEFT_SAMPLES_CUH
 #define WEFT_SAMPLES_CUH
 

@@ -22,8 +22,9 @@ int64_t cuda_token_rows_most(const OpSpec *s)
 
 /* Addresses of the parts of the workspace. */
 typedef struct Places {
-    /* sums of this rank's slices, and of all ranks */
+    /* sums of this rank's slices; sums of all ranks, one for each */
     float *sum, *all;
+    /* scratch of TokenSum; copies of one slice's rows of saved numbers, x and dy */
     float *partial, *saved;
     char *x, *dy;
     size_t bytes;
@@ -66,7 +67,8 @@ static void copy_tokens(const Op *op, void *to, const void *from, int64_t first,
     cuda_copy_rows(cuda_stream(op), target, source, run, (size_t)y.dim[0]);
 }
 
-/* Joins `count` sums, `stride` floats apart, to the first one. */
+/* Adds `count` sums of n floats, `stride` floats apart, to the first one, by the binary tree of
+ * neighbours. */
 static void join(const Op *op, float *sum, int count, int64_t stride, int64_t n)
 {
     for (int step = 1; step < count; step *= 2)

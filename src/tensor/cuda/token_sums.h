@@ -18,6 +18,7 @@ static inline size_t cuda_aligned(size_t bytes)
 typedef struct TokenRows {
     const void *x, *dy;
     float *saved;
+    /* number of rows, and of rows of real samples, which come first */
     int64_t rows, real;
 } TokenRows;
 /* Queues the kernels that write the `sums` sums over the rows, each of `width` floats, to out. */
@@ -36,12 +37,13 @@ typedef struct TokenSums {
 } TokenSums;
 
 size_t cuda_token_sums_bytes(const Op *op, const TokenSums *t);
-/* Writes the sums to run->dw[first], run->dw[first + 1], ... */
+/* Writes the sums to run->dw[first], run->dw[first + 1], ... Collective on the tensor group if
+ * other ranks have slices of the sequence. */
 void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int first);
 /* Returns the number of rows of the largest slice. */
 int64_t cuda_token_rows_most(const OpSpec *spec);
 
-/* Returns the sums for the gradient of a bias, which is the sum of dy. */
+/* Describes the sum for the gradient of a bias, which is the sum of dy. */
 TokenSums cuda_token_bias(const Op *op);
 
 #endif

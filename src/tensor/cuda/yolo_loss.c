@@ -11,6 +11,7 @@ static int64_t places_of(const OpSpec *s, int level)
     return x[2] * x[3] * (s->anchors.count / s->x_count);
 }
 
+/* Places of the first `levels` levels. */
 static int64_t all_places(const OpSpec *s, int levels)
 {
     int64_t places = 0;
