@@ -1,7 +1,8 @@
-/* attention (Vaswani et al. 2017): each token attends to itself and to earlier tokens (causal) or,
- * with `full`, to all tokens. The layer reads queries, keys and values side by side, (N,T,3C) ->
- * (N,T,C); with kv_heads there are fewer heads of keys and values (Ainslie et al. 2023). The layer
- * has no parameters: dense layers before and after it are the projections. */
+/* attention (Vaswani et al. 2017): each token attends to itself and to earlier tokens (causal; with
+ * `window`, only to the last `window` tokens) or, with `full`, to all tokens. The layer reads
+ * queries, keys and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are fewer heads
+ * of keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers before and
+ * after it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",
@@ -29,8 +30,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->rotary_scaling.truncate = true;
 }
 
-/* Fails if a number that rope_type needs is missing, or if a number is set that rope_type does not
- * use. */
+/* Fails if a number that rope_type needs is missing, if a number is set that rope_type does not
+ * use, if a scaling lacks `rotary`, or if llama3's factors are in the wrong order. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,

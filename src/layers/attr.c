@@ -108,6 +108,8 @@ static const Attr table[] = {
      .high_open = true},
 };
 
+/* Returns the row of an attribute of layers with this operation, else the row for all layers; NULL:
+ * there is neither. */
 static const Attr *attr_find(OpKind op, const char *name)
 {
     const Attr *found = NULL;

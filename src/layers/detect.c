@@ -1,7 +1,8 @@
 /* detect: the head of a detector on one level (YOLOv5's Detect): a 1x1 convolution whose channels
  * are x, y, w, h, object and each class, anchor after anchor. As in YOLOv5, numbers are added to
  * the initial biases: for objects so that about 8 cells of a picture of 640 x 640 pixels have one,
- * for classes so that each class has a probability of about 0.6 / classes. */
+ * for classes so that each class has a probability of about 0.6 / classes (of almost 1 if there is
+ * a single class). */
 #include "kinds.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM_FP16;
 }
 
+/* Returns the number that is added to the initial bias of channel i (LayerParam.add). */
 static double bias_add(const OpSpec *spec, int64_t i)
 {
     const int64_t channel = i % (BOX_CHANNELS + spec->classes);

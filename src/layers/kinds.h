@@ -8,7 +8,7 @@
 /* value of OpSpec.pad for `pad: same` until the shape rule replaces it by (kernel - 1) / 2 */
 enum { PAD_SAME = -1 };
 
-/* The layer that is inserted before a convolution with pad_mode. */
+/* The layer that is inserted before a convolution whose pad_mode is not zero. */
 extern const LayerKind kind_pad;
 
 /* Fails unless all inputs are floats with lowest .. highest dimensions; `needs` is the text for the

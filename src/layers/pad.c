@@ -1,5 +1,5 @@
-/* pad: adds rows and columns around an image. crop: cuts out the middle of an image, in the size of
- * another image (Ronneberger et al. 2015, "U-Net"). */
+/* pad: adds rows and columns around an image, or cuts them off (negative numbers). crop: cuts out
+ * the middle of an image, in the height and width of another (Ronneberger et al. 2015, "U-Net"). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"pad", "mode", NULL};
@@ -16,8 +16,8 @@ static Status pad_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
 }
 
 /* Only the shape of the second input is used, so the rule removes this input from the operation. If
- * the rule runs again, without the second input, it cuts off the same numbers of rows and
- * columns. */
+ * model.widths makes the rule run again, without the second input, it cuts off the same numbers of
+ * rows and columns. */
 static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
@@ -41,8 +41,8 @@ static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[S
     return OK;
 }
 
-/* Pads with rows (d 0) or columns (d 1) from the opposite side of the image. step: name of the
- * result, or NULL for the layer's name. */
+/* Pads with rows (d 0) or columns (d 1) from the opposite side of the image. The result is named
+ * LAYER/step or, if step is NULL, LAYER. */
 static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const int *edge = &l->spec->padding.edge[2 * d];
@@ -62,7 +62,7 @@ static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *s
     return y;
 }
 
-/* Pads rows (d 0), columns (d 1) or both (d 2) with ONNX's Pad. */
+/* Pads with rows (d 0), columns (d 1) or both (d 2; their modes are then equal) by ONNX's Pad. */
 static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const Padding *p = &l->spec->padding;

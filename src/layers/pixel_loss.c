@@ -1,5 +1,5 @@
 /* Losses of images with a label for each pixel: focal_loss, dice_loss and iou_loss. focal_loss, and
- * softmax_loss (loss.c), accept both such images and one label a sample. */
+ * softmax_loss (loss.c), accept such images or one label for each sample. */
 #include "kinds.h"
 
 static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -23,7 +23,8 @@ static OnnxValue pixels_onnx(const OnnxLayer *l)
 }
 
 /* Only the shape of the second input is used, so the rule removes this input from the operation. If
- * the rule runs again, without the second input, the image's height and width stay as they are. */
+ * model.widths makes the rule run again, without the second input, the image's height and width
+ * stay as they are. */
 static Status tokens_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
