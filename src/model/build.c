@@ -282,6 +282,7 @@ static Status add_model(Graph *graph, const Config *config, Outputs *outputs)
     return find_outputs(graph, config, logits, outputs);
 }
 
+/* Adds the model for one step of a rollout (StepAdd). Fails if it has several outputs. */
 static Status add_step(Graph *graph, const Config *config, int *output)
 {
     Outputs outputs;

@@ -1,9 +1,9 @@
 /* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as
  * wide, and a head that shares the embedding's weight. Parameter names are GPT-2's; weights are out
  * x in (GPT-2's files store in x out). Initialisers are the paper's: N(0, 0.02^2), and N(0, 0.02^2
- * / 2L) for projections into the residual stream. Positions also have N(0, 0.02^2); OpenAI's code
- * uses the deviation 0.01 for them. Attention probabilities have no dropout. graph->classes is the
- * size of the vocabulary; the data's T may be less than the context. */
+ * / 2L) for projections into the residual stream of L blocks. Positions also have N(0, 0.02^2);
+ * OpenAI's code uses the deviation 0.01 for them. Attention probabilities have no dropout.
+ * graph->classes is the size of the vocabulary; the data's T may be less than the context. */
 #include "build.h"
 
 #include <math.h>

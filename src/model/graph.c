@@ -250,7 +250,8 @@ bool node_is_trained(const Graph *graph, const Node *node)
     return false;
 }
 
-/* The gradient of an input is needed if its producer, or a node before the producer, is trained. */
+/* The gradient of an input is needed if its producer is trained, or a node from which the
+ * producer's inputs are computed. */
 void graph_need_dx(Graph *graph)
 {
     /* needed[i]: the gradient of node i's output is needed */

@@ -115,6 +115,8 @@ static Status find_input(const Graph *graph, const Config *config, const ConfigA
     return status;
 }
 
+/* Sets in[0 .. *count - 1] to the nodes of `input:` or, without it, to the layer before or the
+ * data. */
 static Status read_inputs(const Graph *graph, const Config *config, const ListEntry *entry,
                           int in[SPEC_INPUTS], int *count)
 {
@@ -204,7 +206,8 @@ static bool is_output(const Graph *graph, const Config *config, int node)
     return false;
 }
 
-/* Checks that every layer is read. node[i]: the node of layer i of the list. */
+/* Checks that another layer or the loss reads every layer. node[i]: the node of layer i of the
+ * list. */
 static Status check_uses(const Graph *graph, const Config *config, const int *node)
 {
     int *uses = mem_new((size_t)graph->node_count * sizeof *uses);

@@ -3,9 +3,10 @@
  * queries (Ainslie et al. 2023). There are no biases, except optionally for queries, keys and
  * values; the head has its own weight or the embedding's. Queries, keys and values are one
  * projection, and so are the two halves of the gated layer. Parameter names are those of Hugging
- * Face's models with packed projections (qkv_proj, gate_up_proj); weights are out x in.
- * Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for projections into the residual
- * stream of L blocks. graph->classes is the size of the vocabulary. */
+ * Face's models with packed projections (qkv_proj, gate_up_proj), without the prefix "model.";
+ * weights are out x in. Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for
+ * projections into the residual stream of L blocks. graph->classes is the size of the
+ * vocabulary. */
 #include "build.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
-/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that
- * the costliest chunk is as cheap as possible, by dynamic programming over the possible boundaries.
- * The data never crosses a boundary, and the loss stays with the last layer that it reads. The cut
- * is a pure function of the graph, so every rank finds the same cut. */
+/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names (grid.cuts),
+ * or so that the costliest chunk is as cheap as possible, by dynamic programming over the possible
+ * boundaries; each step of a rollout is cut like the first, if possible. The data never crosses a
+ * boundary, and the loss stays with the last layer that it reads. The cut is a pure function of the
+ * graph, so every rank finds the same cut. */
 #include "build.h"
 
 #include <string.h>
@@ -48,7 +49,8 @@ static double roofline_s(double flops, double bytes)
 }
 
 /* Forward reads x and w and writes y. Backward reads dy, the kept tensors and w, and writes dx and
- * dw. */
+ * dw; it costs nothing if the node is not trained and writes no dx. A node whose output is its
+ * input's memory costs nothing at all. */
 double node_cost(const Node *node)
 {
     const Op *op = node->op;
@@ -100,6 +102,7 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
     mem_free(&data);
 }
 
+/* Sets the pieces, and the costs and bytes at their boundaries, of a cutter with a graph. */
 static void cutter_init(Cutter *c)
 {
     const Graph *g = c->graph;
@@ -255,7 +258,7 @@ static int piece_of(const Cutter *c, int node)
 
 /* Cuts the first step by cost, and the other steps before the same layers. With interleaved chunks
  * each stage then has the same layers of all steps, and these layers share their parameters.
- * Returns false if a step cannot be cut like the first. */
+ * Returns false, and `first` may have changed, if a step cannot be cut like the first. */
 static bool cut_by_steps(const Cutter *c, int *first)
 {
     const Graph *g = c->graph;

@@ -153,7 +153,7 @@ static Status plan_nodes(Planner *p, int *done)
 
 /* Fails if a parameter and its original (Param.tied) are stored in different orders, which is
  * possible if nodes pack them (OpTable.pack). Packs one array for both nodes and compares the
- * results; the array's values are all different up to 2^24 elements. */
+ * results; almost all of the array's values are different up to 2^24 elements. */
 static Status check_order(const Graph *g, const Param *param)
 {
     const Param *original = &g->param[param->tied];

@@ -1,4 +1,4 @@
-/* Prints the table of layers, for `weft plan` and the start of a run. */
+/* Prints the table of layers, then counts, tables, ties and kernels, for `weft plan`. */
 #include "build.h"
 
 #include <string.h>
@@ -14,6 +14,7 @@ static char *kind_text(const Node *node, char *out)
     return out;
 }
 
+/* Writes the layout of the node's output, "blocks of 16"; "-" if the graph is not planned. */
 static char *layout_text(const Node *node, char *out)
 {
     Desc y = node->spec.y;

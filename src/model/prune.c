@@ -97,8 +97,9 @@ static Status add_rows(Choice *c, int param, const int *unit)
     return st;
 }
 
-/* True for a parameter that is scored: the weight of a convolution (also a depthwise one) or of a
- * dense layer or, if scores are channel scales, the scale of a batch norm. */
+/* True for a parameter that is scored: the weight of a layer with CHANNELS_NEW (a convolution, also
+ * a depthwise one, but not a transposed one, or a dense layer) or, if scores are channel scales,
+ * the scale of a batch norm. */
 static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];

@@ -168,6 +168,8 @@ static void keep_layer(Finder *f, int node)
         keep_group(f, f->graph->node[node].in[k], node);
 }
 
+/* Keeps the output channels of layers whose name matches one of the caller's patterns. ERR_USAGE if
+ * a pattern matches no layer. */
 static Status keep_requested(Finder *f, const char *const *keep, int keep_count)
 {
     const Graph *g = f->graph;

@@ -52,8 +52,8 @@ static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z
                           step);
 }
 
-/* Returns z of a step with output y: y itself or, if some channels are changes, a node that adds z
- * of the step before (node `before`) to these channels. */
+/* Returns z of a step with output y: y itself or, after the first step and if some channels are
+ * changes, a node that adds z of the step before (node `before`) to these channels. */
 static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int before)
 {
     char name[GRAPH_PREFIX + 8];

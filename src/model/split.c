@@ -3,10 +3,10 @@
  * inputs; layers between them (activations, swiglu, dropout, attention by heads) work on the slice,
  * and a sum over the ranks follows the second dense layer. Embedding and softmax loss are divided
  * by vocabulary. Every rank runs all other layers on its slice of the sequence or, if one such
- * layer does not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for models
- * without a pair of dense layers that can be divided, or if a rank would get nothing. With
- * graph_split's `slices`, sums over a divided dimension are cut into the same slices on any number
- * of ranks, so that results do not depend on that number. */
+ * layer does not allow that, on the whole sequence. Slices need not be equal. With several ranks,
+ * ERR_CONFIG for models without a pair of dense layers that can be divided, or if a rank would get
+ * nothing. With graph_split's `slices`, sums over a divided dimension are cut into the same slices
+ * on any number of ranks, so that results do not depend on that number. */
 #include "split.h"
 
 #include <string.h>
@@ -92,9 +92,9 @@ static int attention_input(Splitter *s, int i)
 }
 
 /* Returns the node of the new graph that gives input k of node i. For a layer that is divided by
- * its outputs, that node is an exchange. If sums are not cut into slices, all readers of an output
- * share one exchange. If they are, each reader has an exchange of its own, because each reader's
- * gradient must be summed over the ranks before it is added to another reader's. */
+ * its outputs, that node is an exchange. If sums are not cut into slices, all such readers of an
+ * output share one exchange. If they are, each such reader has its own, because its gradient must
+ * be summed over the ranks before it is added to another reader's. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
@@ -271,6 +271,8 @@ static void cut_sums(Splitter *s, int i, OpSpec *spec)
     spec->slices.others = cut.others;
 }
 
+/* Makes s->to: this rank's slice of each node, with the exchanges between them, and the parameters
+ * with their cuts. */
 static void make_graph(Splitter *s)
 {
     const Graph *from = s->from;

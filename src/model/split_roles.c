@@ -176,9 +176,10 @@ static Status assign_vocabulary(Splitter *s)
     return OK;
 }
 
-/* True if the sequence can be divided: every undivided layer works token by token. With slices, the
- * gradients of an undivided layer need memory for each slice; for a dense layer that would be too
- * much, so the sequence is not divided then. */
+/* True if the sequence can be divided: the data are tokens, the loss is divided by vocabulary,
+ * there is a token for each rank and slice, and every undivided layer works token by token. With
+ * slices, the gradients of an undivided layer need memory for each slice; for a dense layer that
+ * would be too much, so the sequence is not divided then. */
 static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
@@ -192,8 +193,8 @@ static bool can_divide_sequence(const Splitter *s)
     return can;
 }
 
-/* Halves the number of slices until each divided layer has a unit for every slice, and so have keys
- * that are divided by columns. A single slice becomes 0, no cut. */
+/* Halves the number of slices until each divided layer has a unit for every slice, and keys that
+ * are divided by columns have a column for every slice. A single slice becomes 0, no cut. */
 static void limit_slices(Splitter *s)
 {
     for (int i = 0; i < s->from->node_count; ++i) {

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Finds the parameter of this name among the first `count`; *index: its index. */
+/* Finds the parameter of this name, which follows Graph.prefix, among the first `count`; *index:
+ * its index. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
     const char *prefix = graph->prefix ? graph->prefix : "";

@@ -23,13 +23,14 @@ static char *part(const Net *n, const char *suffix, char out[NAME_CHARS])
     return out;
 }
 
+/* Returns channels times the width multiple, rounded up to a multiple of CHANNEL_STEP. */
 static int64_t scaled(const Net *n, int64_t channels)
 {
     return (int64_t)ceil((double)channels * n->width / CHANNEL_STEP) * CHANNEL_STEP;
 }
 
-/* Returns the number of repeats of a block, rounded to the nearest whole number, ties to even, and
- * at least 1. */
+/* Returns count times the depth multiple, rounded to the nearest whole number, ties to even, but at
+ * least 1. */
 static int repeats(const Net *n, int count)
 {
     const int times = (int)rint(count * n->depth);
@@ -64,7 +65,7 @@ static int conv_module(Net *n, int x, int64_t channels, int kernel, int stride, 
     return x;
 }
 
-/* Adds a C3 module: two branches with half of the channels each, the first with `count`
+/* Adds a C3 module: two branches with half of the channels each, the first with repeats(count)
  * bottlenecks, joined by a 1x1 convolution. shortcut: a bottleneck's input is added to its
  * output. */
 static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)

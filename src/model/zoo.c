@@ -1,4 +1,5 @@
-/* The table of models by name, and helpers that their files share. */
+/* The table of models by name, helpers that their files share, and the words of section model's
+ * keys. */
 #include "build.h"
 #include "model/units.h"
 

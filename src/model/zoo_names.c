@@ -54,6 +54,8 @@ static const char *nearest_name(const char *name, bool exact)
     return exact ? NULL : text_nearest(name, names, count);
 }
 
+/* Fails with the model of the same letters, else advice about a name from elsewhere, else the
+ * models of the same family, else the nearest name, else all models. */
 static Status unknown_model_fail(const Config *config)
 {
     const char *name = config->model.name, *near = nearest_name(name, true);
