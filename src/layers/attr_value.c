@@ -140,7 +140,8 @@ static Status read_floats(const Attr *attr, const char *value, int most, int eac
         if (end == at || (*end && *end != ','))
             return fail(ERR_CONFIG, "%s: '%s' is no list of numbers", attr->name, value);
         if (!(v >= attr->low && v <= attr->high)) return range_fail(attr, value);
-        if (*count == most * each) return fail(ERR_CONFIG, "%s: more than %d values", attr->name, most);
+        if (*count == most * each)
+            return fail(ERR_CONFIG, "%s: more than %d values", attr->name, most);
         out[(*count)++] = (float)v;
         at = *end ? end + 1 : end;
     }
