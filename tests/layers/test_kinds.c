@@ -60,7 +60,7 @@ static void list(void)
     CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
 }
 
-/* A norm has a parameter with one number per channel that starts at 1. */
+/* A norm with parameters has one that starts at 1. */
 static void norms(void)
 {
     const LayerKind *kind;

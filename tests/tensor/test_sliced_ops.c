@@ -153,13 +153,14 @@ static void norm_run(Rig *rig, const Member *m, char *result)
                 put_value(rig, rig->run.dy, i, (float)(4 * rig_random(2, at)));
             }
     for (int k = 0; k < rig->op->spec.w_count; ++k)
-        for (int c = 0; c < WIDTH; ++c)
+        for (int c = 0; c < shape_count(rig->op->spec.w[k]); ++c)
             ((float *)rig->run.w[k])[c] = (float)rig_random(3, k * WIDTH + c);
     rig->run.rows = m->c->precision == DTYPE_BF16 ? SAMPLES : SAMPLES - 1;
     op_forward(rig->op, &rig->run);
     rig_backward(rig);
     for (int k = 0; k < rig->op->spec.w_count; ++k)
-        memcpy(result + k * WIDTH * 4, rig->run.dw[k], WIDTH * sizeof(float));
+        memcpy(result + k * WIDTH * 4, rig->run.dw[k],
+               (size_t)shape_count(rig->op->spec.w[k]) * sizeof(float));
 }
 
 static void check_norms(DType precision)
