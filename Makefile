@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect demo-fields asan asan-quick
+NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect demo-fields asan asan-quick asan-quick-build
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif

@@ -2,11 +2,13 @@
 # Decides the build by compiling probes: writes probe.mk (for make) and probe.txt (for people, with the reasons).
 # usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME, CUDNN_HOME and NCCL_HOME point at other places)
 set -u
-out=$1 txt=${1%.mk}.txt dir=$(mktemp -d) cpp= libs= missing=
-trap 'rm -rf "$dir"' EXIT
-: >"$txt"; : >"$out.new"
+out=$1 dir=$(mktemp -d) cpp= libs= missing=
+# Two makes may probe for one folder at the same time: each writes files of its own, which are then renamed.
+new=$out.$$ txt=${out%.mk}.txt.$$
+trap 'rm -rf "$dir" "$new" "$txt"' EXIT
+: >"$txt"; : >"$new"
 say() { printf '%-10s %s\n' "$1" "$2" >>"$txt"; }
-set_mk() { printf '%s := %s\n' "$1" "$2" >>"$out.new"; }
+set_mk() { printf '%s := %s\n' "$1" "$2" >>"$new"; }
 # try NAME "flags" "libs" <<< source : compiles and links a probe
 try() { cat >"$dir/p.c"; ${CC:-cc} -o "$dir/p" $1 "$dir/p.c" $2 >"$dir/log" 2>&1; }
 # need NAME PACKAGE "flags" "libs" : probes for a part that the build requires
@@ -123,14 +125,15 @@ int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || 
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
         release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
         # Kernels are translated to PTX once, for the oldest of them, which is a quarter of nvcc's time less than once for each.
-        # They contain this PTX, which the driver translates for later GPUs.
-        archs=${WEFT_CUDA_ARCHS:-80 90} code= oldest=
+        # With +PTX they contain this PTX, which the driver translates for later GPUs.
+        archs=${WEFT_CUDA_ARCHS:-80 90+PTX} code= oldest= ptx=
         for a in $archs; do
-            case $a in *[!0-9]*|'') echo "weft: WEFT_CUDA_ARCHS=$archs: expected compute capabilities, as in '80 90'" >&2; exit 1;; esac
-            code="${code}sm_$a,"
+            case $a in *+PTX) ptx=yes a=${a%+PTX};; esac
+            case $a in *[!0-9]*|'') echo "weft: WEFT_CUDA_ARCHS=$archs: expected compute capabilities, as in '80 90+PTX'" >&2; exit 1;; esac
+            code="${code}${code:+,}sm_$a"
             [ "${oldest:-$a}" -lt "$a" ] || oldest=$a
         done
-        arch="-gencode arch=compute_$oldest,code=[${code}compute_$oldest]"
+        arch="-gencode arch=compute_$oldest,code=[$code${ptx:+,compute_$oldest}]"
         # Every driver for CUDA 13 supports the strongest compression of kernels: 1 MB instead of 5 in each program.
         [ "${release%%.*}" -ge 13 ] && arch="$arch -compress-mode=size"
         set_mk NVCC_ARCH "$arch"
@@ -145,4 +148,5 @@ if [ -n "$missing" ]; then
     cat "$txt" >&2
     echo "weft: missing:$missing. 'make deps' installs them." >&2; exit 1
 fi
-mv "$out.new" "$out"
+mv "$txt" "${out%.mk}.txt"
+mv "$new" "$out"

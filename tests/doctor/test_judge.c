@@ -186,9 +186,9 @@ static void files_that_differ(void)
     ALL_WELL("libraries", all);
     ALL_WELL("processors", processor);
     all[0].file[1].hash = all[1].file[1].hash = 3;
-    WARNS("libraries", all, "rank 0 on n1, rank 1 on n1: libmpi.so.40 is another file");
+    WARNS("libraries", all, "rank 0 on n1, rank 1 on n1: libmpi.so.40 differs from the file");
     all[7].file[0].hash = 3;
-    REFUSES("libraries", all, "rank 7 on n4: weft is another file");
+    REFUSES("libraries", all, "rank 7 on n4: weft differs from the file");
     snprintf(processor[4].model, CPU_MODEL, "Xeon");
     snprintf(processor[5].model, CPU_MODEL, "Xeon");
     WARNS("processors", processor, "has Xeon, most ranks have EPYC");

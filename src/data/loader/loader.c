@@ -397,6 +397,14 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
+/* True if threads that wait for a slot are to be woken: as many slots are unused as have
+ * micro-batches that are not taken yet. Called under the mutex. */
+static bool is_half_empty(const Loader *l)
+{
+    const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;
+    return unused > 0 && unused >= ahead;
+}
+
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
 {
     Loader *l = loader;
@@ -415,7 +423,9 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
         *batch = &l->slot[l->taken++ % l->slots];
     else if (!all_in_use)
         st = l->status;
+    const bool wakes = is_half_empty(l);
     pthread_mutex_unlock(&l->mutex);
+    if (wakes) pthread_cond_broadcast(&l->changed_released);
     if (all_in_use)
         return fail(ERR_BUG, "loader: all %d micro-batches are in use, none was released",
                     l->slots);
@@ -434,7 +444,7 @@ void loader_release(Loader *loader)
     pthread_mutex_lock(&l->mutex);
     if (l->released == l->taken) die("loader: a micro-batch is released, but none is in use");
     ++l->released;
-    const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;
+    const bool wakes = is_half_empty(l);
     pthread_mutex_unlock(&l->mutex);
-    if (unused >= ahead) pthread_cond_broadcast(&l->changed_released);
+    if (wakes) pthread_cond_broadcast(&l->changed_released);
 }
