@@ -321,7 +321,7 @@ static bool reads_in_place(int64_t distance)
 
 static bool a_in_place(const DenseProduct *p)
 {
-    return reads_in_place(p->a_col == 1 ? p->a_row : p->a_col);
+    return p->a_col == 1 ? reads_in_place(p->a_row) : p->a_row == 1 && reads_in_place(p->a_col);
 }
 
 /* True if whole panels of b are read in place. */
