@@ -1,6 +1,7 @@
 /* data: data sets in HDF5 files: opening and checking them, the order of samples, augmentation, and
- * the loader. One rank opens the files; the others receive the DataSet by train_bcast_set.
- * data/import.h declares the imports, which write data sets. No function here is collective. */
+ * the loader. One rank opens and checks a set; the others receive the DataSet by train_bcast_set.
+ * Each reader and each loader opens the files on its own rank. data/import.h declares the imports,
+ * which write data sets. No function here is collective. */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 

@@ -1,5 +1,5 @@
-/* A data set: its metadata, opened and checked. One rank opens the files; the others receive the
- * DataSet by train_bcast_set. */
+/* A data set: its metadata, opened and checked. One rank opens and checks it; the others receive
+ * the DataSet by train_bcast_set. Each reader and each loader opens the files on its own rank. */
 #ifndef WEFT_DATA_SET_H
 #define WEFT_DATA_SET_H
 

@@ -16,7 +16,7 @@ MetricsEnd metrics_end(const char *folder);
 
 /* Checks that ledger.jsonl can be written. ERR_IO: it cannot. */
 Status ledger_file_check(const char *folder);
-/* The line of a start at its first step. */
+/* Content of the first line of a start. */
 typedef struct LedgerBegin {
     /* the last step before this start */
     int64_t step;
@@ -27,14 +27,15 @@ typedef struct LedgerBegin {
     /* the lines that train_print_versions prints; borrowed */
     const char *versions;
 } LedgerBegin;
-/* Memory of the rank that uses most, in bytes: planned, measured (0: not known), and the peak of
- * the whole process, libraries included. */
+/* Memory of the rank whose measured memory is largest, in bytes. measured: growth of the process
+ * since before its trainer was made, or memory allocated on the device; 0: not known. peak: largest
+ * resident size of the process so far, libraries included. */
 typedef struct LedgerMemory {
     int rank;
     double planned, measured, peak;
 } LedgerMemory;
-/* ledger_write_start appends the line of a start that begins, ledger_write_end that of a start that
- * ends after `step`. ERR_IO: the file cannot be written. */
+/* ledger_write_start appends the first line of a start, ledger_write_end its second line. step: the
+ * last step of the start. ERR_IO: the file cannot be written. */
 Status ledger_write_start(const char *folder, const LedgerBegin *begin);
 Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
                         const LedgerMemory *memory);
@@ -47,15 +48,16 @@ typedef struct LedgerStart {
     /* number of the last step before this start, and of the last step of this start */
     int64_t from, to;
     /* true: the start has written its second line. Otherwise it was killed or still runs, and
-     * `ended` and `to` are taken from metrics.jsonl. */
+     * `ended` and `to` are the last change and the last step of metrics.jsonl, but `ended` is at
+     * least the time at which the first step began, and `to` at least `from`. */
     bool complete;
-    /* seconds of steps, evaluations and saves. If `complete` is false, all of them are in
-     * steps_s. */
+    /* seconds of steps, of evaluations, and of saves. If `complete` is false, steps_s is the sum of
+     * all three, and the others are 0. */
     double steps_s, eval_s, checkpoint_s;
     /* number of steps that a later start made again */
     int64_t repeated;
 } LedgerStart;
-/* A part of a step's time, or of the critical path, in seconds of a step. */
+/* A part of a step's time, or of the critical path, in seconds per step. */
 typedef struct LedgerPart {
     /* owned */
     char *name;
@@ -63,8 +65,8 @@ typedef struct LedgerPart {
     /* true: forecast_s is set */
     bool has_forecast;
 } LedgerPart;
-/* Numbers of one rank by their key in ledger.jsonl: rank, stage, and seconds of each part of a
- * step. */
+/* Numbers of one rank. Each has its key in ledger.jsonl as `name` and its value as `measured_s`:
+ * "rank", "stage", and the parts of a step, in seconds per step. */
 typedef struct LedgerRank {
     /* owned */
     LedgerPart *value;
@@ -76,7 +78,7 @@ typedef struct LedgerSchedule {
     /* owned; NULL: not known */
     char *name;
     ScheduleShape shape;
-    /* [costs], where costs is 3 * chunks of the model; owned */
+    /* [costs], three for each chunk of the model, chunk by chunk; owned */
     double *cost;
     int costs;
 } LedgerSchedule;
@@ -84,7 +86,7 @@ typedef struct LedgerHistory {
     /* in the order in which they began; owned */
     LedgerStart *start;
     int starts;
-    /* The fields from `part` to `memory` are from the newest second line of a start. */
+    /* The fields from `part` to `memory` are from the newest line that a start wrote at its end. */
     /* parts of a step, parts of the critical path, and numbers of single ranks; owned */
     LedgerPart *part, *path;
     LedgerRank *rank;
@@ -103,8 +105,8 @@ typedef struct LedgerHistory {
     bool torn;
 } LedgerHistory;
 /* Reads ledger.jsonl; without it the history is empty. Lines that a crash has torn are left out.
- * ERR_IO: the file cannot be read. ERR_DATA: a line has other content than the run writes. Release
- * with ledger_history_fini. */
+ * ERR_IO: the file cannot be read. ERR_DATA: a line is not one that weft writes. Release with
+ * ledger_history_fini. */
 Status ledger_read(const char *folder, LedgerHistory *history);
 void ledger_history_fini(LedgerHistory *history);
 
@@ -112,7 +114,7 @@ void ledger_history_fini(LedgerHistory *history);
     W(GOODPUT_KEPT, "steps")                                                                       \
     /* steps that a later start made again, because no checkpoint had them */                      \
     W(GOODPUT_REPEATED, "lost steps")                                                              \
-    /* the time before the first step of a process */                                              \
+    /* the time from the beginning of a start's process to its first step */                       \
     W(GOODPUT_STARTUP, "start-up")                                                                 \
     W(GOODPUT_EVAL, "eval")                                                                        \
     W(GOODPUT_CHECKPOINT, "checkpoint")                                                            \

@@ -1,5 +1,5 @@
-/* weft generate: continues a text with a token model. Prompt and output are text with --tokenizer,
- * which must be the tokenizer of the training data, and for models whose tokens are bytes (a
+/* weft generate: continues a text with a token model. Prompt and output are text if --tokenizer is
+ * given, which must be the tokenizer of the training data, or if the model's tokens are bytes (a
  * vocabulary of 256 that was not made by a tokenizer). Otherwise they are token ids. Runs in one
  * process, regardless of the training's grid. */
 #include "private.h"
@@ -65,9 +65,9 @@ static void print_token(void *user, int32_t token)
     if (p->flush) fflush(stdout);
 }
 
-/* Reads the prompt's tokens, owned by the caller: its bytes, or ids separated by commas or blanks.
- * byte_tokens: each byte is a token; without a prompt, the text starts after a line end, which is
- * not printed. */
+/* Reads the prompt's tokens, which the caller owns. byte_tokens: each byte of the prompt is a
+ * token, and without a prompt the text starts after a line end, which is not printed. Otherwise the
+ * prompt is a list of ids, separated by commas or blanks, and must have at least one. */
 static Status read_prompt(const char *prompt, bool byte_tokens, int32_t **tokens, int64_t *count)
 {
     const char *at = prompt && *prompt ? prompt : byte_tokens ? "\n" : "";
@@ -96,8 +96,8 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Returns a description of the tokenizer with this identity (a hash), owned by the caller. set: the
- * data set whose tokens that tokenizer made; NULL: only the hash is known. */
+/* Returns a description of the tokenizer with this identity (data/tokenizer.h), owned by the
+ * caller. set: the data set whose tokens that tokenizer made; NULL: only the identity is known. */
 static char *describe_tokenizer(const DataSet *set, const char *identity)
 {
     if (!*identity) return mem_text("an unknown tokenizer");
@@ -106,8 +106,9 @@ static char *describe_tokenizer(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-/* Logs that it is not known whether `tokenizer`, the value of --tokenizer, whose hash is `hash`, is
- * the tokenizer of `path`, a data set or a checkpoint that names its tokenizer by `identity`. */
+/* Logs that --tokenizer cannot be compared with the tokenizer of a data set or checkpoint.
+ * tokenizer, hash: value of --tokenizer, and its hash. path, identity: the data set or checkpoint,
+ * and the identity of its tokenizer. */
 static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *path,
                                   const char *identity)
 {
@@ -123,8 +124,9 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
 
 /* Refuses a tokenizer that differs from the one of the checkpoint's training, because its ids have
  * other meanings. If the checkpoint does not name its tokenizer, the tokenizer of the data set is
- * compared. If the two cannot be compared, refuses a tokenizer with more tokens than the model, and
- * logs a line about any other. t: NULL if each byte is a token. path: the checkpoint. */
+ * compared. If the two cannot be compared, a tokenizer that has more tokens than the model is
+ * refused, and a line in the log says of any other that it could not be compared. t: NULL if each
+ * byte is a token. path: the checkpoint. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {
@@ -134,6 +136,7 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const ch
     CheckpointMeta meta = {0};
     TRY(checkpoint_read_meta(path, &meta));
     const char *hash = t ? tokenizer_hash(t) : TOKENIZER_OF_BYTES, *expected = meta.tokenizer_hash;
+    /* true: the data set names the expected tokenizer; false: only the checkpoint does */
     const bool is_of_set = !*expected || strcmp(expected, set->tokenizer_hash) == 0;
     if (is_of_set) expected = set->tokenizer_hash;
     const char *source = is_of_set ? set->path : path;
@@ -218,6 +221,7 @@ static Status run_job(const Job *job, const Request *r)
         return fail(ERR_USAGE, "weft generate runs as one process: start it without mpirun or "
                                "srun");
     TRY(job_find_checkpoint(job, r->checkpoint, &path));
+    /* the widths of a pruned model are those of the checkpoint */
     train_take_widths(job->config, &job->world, path);
     job_use_one_rank(job->config, 1);
     mem_free(&job->config->data.test);

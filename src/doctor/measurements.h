@@ -26,7 +26,8 @@ typedef struct Cores {
     ThreadsLimits limits;
     /* CPUs per task that the job requested (srun -c); 0: no such request */
     int slurm_cpus;
-    /* bit i % 8 of byte i / 8 is set if core i is in the affinity mask */
+    /* bit i % 8 of byte i / 8 is set if the affinity mask has a hardware thread of core i; a core's
+     * number is that of its first hardware thread */
     unsigned char core[MASK_CPUS / 8];
 } Cores;
 
@@ -46,8 +47,8 @@ typedef struct ShmSpace {
     bool exists;
 } ShmSpace;
 
-/* This user's files in /dev/shm that earlier jobs left behind, as found among at most 64 files; 0
- * and "" on ranks that are no leaders. */
+/* This user's files of MPI and NCCL in /dev/shm that are older than a minute and that no process
+ * maps. At most 64 old files are examined. 0 and "" on ranks that are no leaders. */
 typedef struct StaleFiles {
     int count;
     /* memory that the files take, in total */
@@ -76,7 +77,8 @@ typedef struct Libraries {
     struct LoadedFile {
         /* name without the folder; "weft" for the program */
         char name[NAME_BYTES];
-        /* hash of file_describe's text */
+        /* hash of the file's size and content; of a file above 4 MiB, of its size and of pieces of
+         * its content (file_describe) */
         uint64_t hash;
     } file[LIBRARIES_MAX];
 } Libraries;
@@ -103,7 +105,7 @@ typedef struct Clock {
     double ahead_s;
 } Clock;
 
-/* A thread; of each rank, the one with the least speed * run_fraction is judged. */
+/* Speed of one thread: of a rank's threads, that with the least speed * run_fraction. */
 typedef struct CoreSpeed {
     /* amount of work per second of CPU time, in a unit that is only good for comparisons */
     double speed;
@@ -115,7 +117,7 @@ typedef struct CoreSpeed {
 typedef struct Quota {
     /* quota of the control groups in cores; 0 if there is none */
     double cores;
-    /* seconds for which a quota has stalled processes since before the first check */
+    /* seconds for which a quota has stalled processes, counted from just before the first check */
     double throttled_s;
     /* seconds from the beginning of doctor_run to this measurement */
     double elapsed_s;
@@ -131,7 +133,7 @@ typedef struct Network {
     /* number of elements of `pair` that are filled; 0 on ranks that are no leaders */
     int peers;
     struct Pair {
-        /* rank in the job of the other node's leader */
+        /* the other node's leader, by its rank in the job */
         int peer;
         double latency_s, bytes_per_s;
     } pair[PEERS_MAX];
@@ -154,7 +156,7 @@ typedef struct FolderTest {
     bool tested;
     /* true: the test came to its end in time, with or without errors of calls */
     bool answered;
-    /* the system call that the test announced last; "end": none is left */
+    /* the kind of call that the test began last, such as "fsync"; "end": the test is complete */
     char last_call[NAME_BYTES];
     /* type of the file system */
     char type[NAME_BYTES];
@@ -162,8 +164,9 @@ typedef struct FolderTest {
     char existing_parent[PATH_BYTES];
     /* inodes 0: the file system has no fixed number of them */
     double free_bytes, inodes, free_inodes;
-    /* errno of a call on the test file; 0: the call worked or was not tried. write_error: that of
-     * write or fsync */
+    /* error of a call on the test file: its errno, or ENOSPC for an incomplete write, EIO for an
+     * early end of the file; 0: the call worked or was not tried. write_error: that of write or
+     * fsync */
     int open_error, write_error, read_error, flock_error, fcntl_error;
     /* median of the seconds of a 4 KB write and fsync; 0: not measured */
     double sync_s;

@@ -52,7 +52,7 @@ typedef struct Report {
 
 /* Sets the summary. report_print prints it if there is no finding, report_json always. */
 void report_set_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Marks the check as skipped, with the reason as summary: "not measured", "not known". */
+/* Marks the check as skipped. reason: the new summary, for example "not measured". */
 void report_skip(Report *report, const char *reason);
 enum { WHOLE_ALLOCATION = -1 };
 /* Add a finding about `rank`: report_add_host prints the host of the rank, report_add_rank the rank
@@ -79,11 +79,12 @@ bool is_node_leader(const Allocation *allocation, int rank);
  * the result is 0. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* Returns "most" if `alike` is more than half of `all`, else "other". */
+/* Returns the word for a message such as "most ranks have 2.1": "most" if `alike`, the number of
+ * ranks that have it, is more than half of `all`, else "other". */
 const char *most_or_other(int alike, int all);
 /* Returns the most frequent text at `offset` in the structs `all`; of equally frequent texts, the
- * first. "" does not count. *share: result of most_or_other for this text. Borrowed from all; NULL
- * if all texts are "". */
+ * first. Texts "" are left out. *share: "most" or "other", as most_or_other returns for the number
+ * of ranks with this text. Borrowed from all; NULL if all texts are "". */
 const char *most_frequent_text(const Allocation *allocation, const void *all, size_t bytes,
                                size_t offset, const char **share);
 

@@ -1,8 +1,9 @@
 /* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the update
  * is the momentum of a weight matrix, made nearly orthogonal by five Newton-Schulz steps. The rule
- * is PyTorch's, but in fp32. A convolution's weight is treated as an (out x rest) matrix. Products
- * are added in an order that depends on the shape alone. The rule refuses all parameters but
- * weights of hidden layers: embeddings, the last layer and vectors need another rule. */
+ * is PyTorch's, but in fp32. A convolution's weight is treated as an (out x rest) matrix. The terms
+ * of a matrix product are added in an order that depends on the shape alone. The rule refuses all
+ * parameters but weights of hidden layers: embeddings, the last layer and vectors need another
+ * rule. */
 #include "rules.h"
 
 #include <math.h>
@@ -29,15 +30,15 @@ static int64_t padded(int64_t n)
     return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
 }
 
-/* Returns the shape of X, the matrix that is iterated: short side x long side, since X X^T is then
- * the smaller square matrix. Both sides are padded with zeros, which the iteration preserves. */
+/* Returns the shape of X, the matrix that is iterated: the padded short side x the padded long
+ * side, since X X^T is then the smaller square matrix. The iteration keeps the padding 0. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;
     return (Matrix){padded(turned ? m.columns : m.rows), padded(turned ? m.rows : m.columns)};
 }
 
-/* Returns the floats of scratch memory for X, the next X, X X^T and its square. */
+/* Returns the number of floats in scratch memory for X, the next X, X X^T and its square. */
 static int64_t work_floats(const OptimTensor *tensor)
 {
     Matrix x = short_first(matrix_of(tensor));
@@ -65,8 +66,8 @@ typedef struct MuonArgs {
     bool nesterov;
 } MuonArgs;
 
-/* arrays: u, gradient, momentum. Moves m towards g; u is m or, with Nesterov's form, m moved once
- * more. */
+/* arrays: result u, gradient g, momentum m. Moves m towards g. u is the new m or, with Nesterov's
+ * form, the new m moved once more towards g. */
 static void momentum_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
@@ -123,8 +124,8 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 /* ---- whole tensors ---- */
 
-/* Copies a matrix in plain order to X, times scale; transposed if the matrix is taller than
- * wide. */
+/* Copies scale times a row-major matrix to X, transposed if the matrix is taller than wide, and
+ * sets X's padding to 0. */
 static void load(Matrix m, const float *plain, float *x, float scale)
 {
     Matrix s = short_first(m);

@@ -47,9 +47,9 @@ const Series *run_series(const RunFiles *run, const char *key);
 /* topology.c. Writes the pictures and tables of a topology into a page. of: name of the run that
  * the topology belongs to, for the headings; NULL: headings without a name. */
 void topology_sections(FILE *out, const Topology *topo, const char *of);
-/* hardware_picture.c. Draws a node, whose hardware is described, with its ranks, from y on,
- * PICTURE_WIDTH pixels wide. Returns the height of the picture in pixels. out NULL: nothing is
- * drawn. */
+/* hardware_picture.c. Draws node `node` with its ranks, PICTURE_WIDTH pixels wide, with its upper
+ * edge at y. The topology must describe the node's hardware. Returns the height of the picture in
+ * pixels. out NULL: nothing is drawn. */
 enum { PICTURE_WIDTH = 900 };
 int hardware_picture(FILE *out, const Topology *topo, int node, int y);
 /* heat_map.c. A matrix of links that is drawn as a heat map. */
@@ -58,7 +58,7 @@ typedef struct HeatMap {
     /* [ranks][ranks], borrowed; numbers are written as value * scale */
     const double *matrix;
     double scale;
-    /* true: slow pairs are framed */
+    /* true: slow pairs of ranks are framed */
     bool marks;
 } HeatMap;
 /* With more than HEAT_RANKS_MAX ranks topology.c draws no heat maps. With more than
@@ -69,8 +69,8 @@ int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
 
 /* html.c. The CSS of a page, and of a picture in a file of its own. */
 extern const char html_style[];
-/* Writes a text in a picture. class: classes of html_style; anchor: "start", "middle" or "end" of
- * the text is at x; y: that of the text's baseline. */
+/* Writes a text in a picture. class: classes of html_style. anchor: the point of the text that is
+ * at x: "start", "middle" or "end". y: position of the text's baseline. */
 void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
 /* Writes text with & < > " escaped and bytes that are not UTF-8 as "?", without control characters
  * except newlines and tabs. */

@@ -1,10 +1,11 @@
 /* Connects the steps of a rollout of fields in training. All fields are normalised: an input x,
  * with mean m and deviation s, is (value - m) / s. A target z, with mean m' and deviation s', is
- * (value - m') / s' or, if the target is a change since the last input of the data, (change - m') /
- * s'. A step that reads a target z of an earlier step therefore reads
+ * (value - m') / s' or, if it is a change, (change - m') / s'. Changes are counted from the
+ * sample's input at the last offset. A step that reads a target z of an earlier step therefore
+ * reads
  *
  *     z s' / s + (m' - m) / s         if z is a value
- *     x + z s' / s + m' / s           if z is a change; x: the last input of the data
+ *     x + z s' / s + m' / s           if z is a change; x: the input from which it is counted
  *
  * If z is a change, the model's output y in a step is the change in this step only, so z of this
  * step is z of the step before + y + m' / s'. Otherwise z is y. */

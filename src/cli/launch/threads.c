@@ -10,16 +10,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Rounds of libgomp's spin loop, about 25 microseconds, which is the time between two parallel
- * loops. Measured on two cores that other programs used as well: a lenet step takes 0.05 to 0.1 s;
- * with 20000 rounds 0.35 s; with libgomp's default 0.5 s. */
+/* Number of rounds of libgomp's spin loop. They take about 25 microseconds, as long as the pause
+ * between two parallel loops. Measured on two cores that other programs used as well: a lenet step
+ * takes 0.05 to 0.1 s; with 20000 rounds 0.35 s; with libgomp's default 0.5 s. */
 #define SPIN_SHORT "1000"
-/* Set in the environment before the program executes itself again, so that it does so only once. */
+/* Environment variable that threads_export sets: the choice is made, for this process and those
+ * that it starts. A process that finds it does not execute itself again. */
 static const char chosen_variable[] = "WEFT_THREADS_SETTLED";
 
-/* True if the node's ranks together run more threads than there are cores. If the launcher has
- * bound ranks to separate cores, they do not share cores, and only this rank's threads are
- * counted. */
+/* True if the node's ranks together run more threads than there are cores. If a rank's share of the
+ * cores is as large as that of a single rank, only this rank's threads are counted: the launcher
+ * has bound ranks to separate cores, or there is only one core. */
 static bool cores_are_short(int ranks, int threads)
 {
     int cores = threads_share(1), share = threads_share(ranks);

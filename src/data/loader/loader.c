@@ -8,13 +8,14 @@
  * have been taken, the next micro-batch is planned, as soon as planned - released < slots. `filled`
  * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
- * sleep on condition variables, and receive no signals but those of their own faults. Since waking
- * a thread takes longer than a small micro-batch, threads that wait for a slot are woken when at
- * least as many slots are unused as hold micro-batches that are not taken yet, or when the training
- * waits. An error is reported after the complete micro-batches before it. It is that of the first
- * bad row, because rows are taken in order, and all rows that have been taken are filled; only in
- * evaluation, a thread may read the inputs of all rows that it has taken before their labels. The
- * content of a micro-batch depends only on the plan, never on time or the number of threads. */
+ * sleep on condition variables, and thread_begin blocks Unix signals in them, except for faults.
+ * Waking a thread takes longer than a small micro-batch. So threads that wait for a slot sleep
+ * until at least as many slots are unused as micro-batches are ready or being filled, or until the
+ * training waits. An error is reported after the complete micro-batches before it. It is that of
+ * the first bad row, because rows are taken in order, and all rows that have been taken are filled.
+ * There is one exception: in evaluation a thread may read the inputs of all its rows before their
+ * labels, so that a bad input hides the bad label of an earlier row. The content of a micro-batch
+ * depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 
@@ -32,7 +33,8 @@ typedef struct Worker {
 
 /* Progress of the micro-batch in a slot. */
 typedef struct SlotRows {
-    /* number of rows that threads have taken, and of rows that are not filled yet */
+    /* number of rows that threads have taken, or 1 if one has taken a micro-batch without rows;
+     * number of rows that are not filled yet */
     int taken, left;
     /* true: all rows are filled, and fill_end has returned */
     bool complete;
@@ -55,6 +57,8 @@ struct Loader {
     Worker *worker;
     /* protects the fields up to the blank line below */
     pthread_mutex_t mutex;
+    /* changed_filled: loader_next waits on it. changed_released: threads wait on it for a slot, or
+     * for rows of a new micro-batch. */
     pthread_cond_t changed_filled, changed_released;
     int64_t planned, filled, taken, released;
     /* stop true: threads must end. all_planned true: the evaluation's last micro-batch is planned;
@@ -290,9 +294,9 @@ static void slots_new(Loader *l)
         slot_allot(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
 }
 
-/* Allocates the threads' memory and sets the number of rows that a thread takes at once. A single
- * thread takes whole micro-batches. Each of several threads takes one picture at once if pictures
- * are decoded or resampled; else it takes about 1 / TASKS_PER_WORKER of its part of a
+/* Allocates the threads' memory and sets the number of rows of a task. A single thread takes whole
+ * micro-batches. With several threads a task is one row if pictures need PictureWork, such as
+ * decoding or resampling; else it is about 1 / TASKS_PER_WORKER of a thread's part of a
  * micro-batch. */
 static void workers_new(Loader *l)
 {
@@ -397,8 +401,8 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
-/* True if threads that wait for a slot are to be woken: as many slots are unused as have
- * micro-batches that are not taken yet. Called under the mutex. */
+/* True if threads that wait for a slot should be woken: a slot is unused, and at least as many
+ * slots are unused as micro-batches are ready or being filled. Called under the mutex. */
 static bool is_half_empty(const Loader *l)
 {
     const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;

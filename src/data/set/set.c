@@ -1,10 +1,11 @@
 /* Opens a data set: derives the DataSet (kind, samples, classes, mean, deviation, scale) from the
  * file's metadata, which facts.c reads in a separate process. The keys data.x and data.y name the
- * arrays. Without data.x, x is the array of the kind in weft's own data sets, and /x in other
- * files, where x's dimensions give the kind; a one-dimensional array of integers there holds
- * tokens. Besides the metadata, the index of pictures is read and checked; the index of ids is,
- * too, if the file does not give id_most; the index of boxes gives the largest number of boxes of a
- * picture. Labels or tokens are scanned if nothing gives the number of classes or of tokens. */
+ * arrays. Without data.x, x is the array that weft's own data sets of that kind have
+ * (DataKindInfo.array), and /x in other files. In other files x's dimensions give the kind:
+ * integers in one dimension, for example, are tokens. Three indices are read, too: that of encoded
+ * pictures, to check it; that of ids, if the file does not give id_most; and that of boxes, for the
+ * largest number of boxes of a picture. Labels or tokens are scanned if nothing gives the number of
+ * classes or of tokens. */
 #include "facts.h"
 #include "../fields/fields_private.h"
 #include "layers.h"
@@ -146,9 +147,9 @@ static Status derive_y_shape(Opening *o)
     return OK;
 }
 
-/* Finds the number of classes that the file gives; 0: unknown. If label_base is not 0, only names
- * of classes are used, since the attribute `classes`, and names that are numbers, include labels
- * below label_base. */
+/* Finds the number of classes that the file gives; 0: unknown. If label_base is not 0, only real
+ * names of classes are counted: the attribute `classes`, and names that are just the numbers 0, 1,
+ * 2, ..., also count the labels below label_base, which are not classes. */
 static Status find_file_classes(const Opening *o, int64_t *classes)
 {
     ClassNames names;
@@ -183,6 +184,7 @@ static Status find_classes(Opening *o)
     set->classes = configured > 0 ? configured : in_file;
     if (set->classes > 0) return OK;
     LabelUse *use = mem_new(sizeof *use);
+    /* integers_scan refuses labels whose class is not below set->classes */
     set->classes = INT32_MAX;
     Status st = integers_scan(set, use);
     set->classes = use->most + 1;
@@ -290,8 +292,8 @@ static Status find_mean_and_std(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids and raises id_most, which is 0, to the largest number of ids of a
- * sample, for files without the attribute id_most. */
+/* Checks the index of flat ids and sets id_most, which must be 0 before, to the largest number of
+ * ids of a sample. Called for files without the attribute id_most. */
 static Status scan_id_index(DataSet *set)
 {
     enum { BUFFER_ROWS = 1 << 16 };
@@ -356,8 +358,8 @@ static Status open_ids(Opening *o)
                 set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
-/* ERR_DATA: a set of boxes names another number of classes than it has, or has more than
- * DATA_LABELS. */
+/* ERR_DATA: the attribute `classes` of a set of boxes has another number of classes than
+ * /category_id, or there are more than DATA_LABELS. */
 static Status check_box_classes(const Opening *o)
 {
     const int64_t named = o->facts->classes, classes = o->set->box[BOX_ARRAY_CATEGORY_ID].dim[0];

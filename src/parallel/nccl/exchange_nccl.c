@@ -1,21 +1,22 @@
-/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor consists of equal
- * blocks, called runs, each cut into one slice per rank (Slices in tensor/shape.h). It is exchanged
- * in pieces. A piece is several consecutive runs or, if a slice is too large, a range of bytes
- * within the slices of one run. It has one part per rank, which belongs to that rank's slices. A
- * part that is not contiguous in the tensor is packed before it is sent or unpacked after it is
- * received. Partial results are added in rank order or by the binary tree of neighbours. */
+/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor consists of runs of
+ * equal size, each cut into one slice per rank (Slices in tensor/shape.h). It is exchanged in
+ * pieces. A piece is several consecutive runs or, if a slice is too large, a range of bytes within
+ * the slices of one run. It has one part per rank: the bytes of that rank's slices. A part that is
+ * not contiguous in the tensor is packed before it is sent or unpacked after it is received.
+ * Partial results are added in rank order or by the binary tree of neighbours. */
 #include "nccl.h"
 
-/* PIECE_BYTES: size of the pieces of large tensors; a piece of even slices has up to about twice as
- * many bytes (part_capacity). PART_ALIGN: alignment of parts in the staging memory, in bytes. */
+/* PIECE_BYTES: a piece of a large tensor with even slices has this number of bytes to about twice
+ * as many (part_capacity); the last pieces may be smaller. PART_ALIGN: alignment of parts in the
+ * staging memory, in bytes. */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct GpuExchange {
     Exchange base;
     /* borrowed */
     const Gpus *gpus;
-    /* true: fp32 parts are added by the binary tree of neighbours, and the number of ranks is a
-     * power of two; false: all parts are added in rank order */
+    /* true: fp32 parts are added by the binary tree of neighbours, which needs a power of two of
+     * ranks; false: all parts are added in rank order */
     bool tree;
     /* capacity for one part, in bytes */
     size_t part_bytes;
@@ -118,7 +119,8 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
 
 /* Writes the sum of the parts of all ranks of the block, n elements each, to `sum`. 16-bit parts
  * are always added in rank order, in fp32, and the sum is rounded once. With `tree` such a sum is
- * exact, because for each element at most one part is not 0 (has_wide_side in tensor/sliced.c). */
+ * exact in any order: the parts are those of a divided embedding, so that at most one rank's part
+ * of an element is not 0 (has_wide_side in tensor/sliced.c). */
 static void add_parts(const GpuExchange *ex, const Piece *p, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;
@@ -164,6 +166,7 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
  * last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
+    /* the slice of rank 0 is the longest */
     size_t most = slices_run(p->s, p->block.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {

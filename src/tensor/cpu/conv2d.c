@@ -39,12 +39,13 @@ typedef struct ConvChoice {
     bool direct[LINEAR_DIRECTIONS];
 } ConvChoice;
 
-/* The formats of one conv2d, named as in LinearSpec; owned. */
+/* The formats of one conv2d, owned, named as in LinearSpec: x, y, bias b (NULL: none); w_any and
+ * dw_any, weight and gradient in an order that oneDNN chooses; w_plain, weight in plain order. */
 typedef struct ConvFormats {
     Format *x, *y, *b, *w_any, *dw_any, *w_plain;
 } ConvFormats;
 
-/* Makes the formats: x, y and the kernels' weights have `type`, the others are fp32. */
+/* Makes the formats: x, y and w_any have `type`, the others are fp32. */
 static ConvFormats formats_new(const OpSpec *s, DType type, const ConvChoice *choice)
 {
     const ConvShape v = conv_shape(s);
@@ -133,8 +134,9 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 }
 
 /* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
- * and one group, and whose dx is not needed. They are used on AVX2, if their blocks fit the shape
- * and a kernel has at least 9 weights. With one or two channels, oneDNN has only matrix products,
+ * and one group, and whose dx is not needed. They are used on AVX2, if the number of output
+ * channels is a multiple of a vector's floats, a row of y has at least FIRST_PIXELS pixels, and an
+ * output channel has at least 9 weights. With one or two channels, oneDNN has only matrix products,
  * which copy the image once per tap; weft's kernels take 0.25 to 0.9 of their time. With three
  * channels, oneDNN's `jit:avx2` is as fast in forward and mostly as fast for dw, so weft's kernels
  * are used only with CPU_PORTABLE. */
@@ -169,10 +171,11 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
     choice->direct[LINEAR_WEIGHT] = portable || elements * (int64_t)sizeof(float) >= CACHED_BYTES;
 }
 
-/* Chooses channel blocks of a vector's width. Measured on one and two threads at every convolution
- * of lenet, resnet18, resnet50 and mobilenet_v2 (bench/ops_bench.c): direct kernels on such blocks
- * reach 90 % of the machine's rate, and channels-last is nowhere clearly faster. Input data of few
- * channels stays plain, because it would not fill a block. */
+/* Chooses channel blocks of a vector's width, and then the algorithms. Measured on one and two
+ * threads at every convolution of lenet, resnet18, resnet50 and mobilenet_v2 (bench/ops_bench.c):
+ * direct kernels on such blocks reach 90 % of the machine's rate, and channels-last is nowhere
+ * clearly faster. Input data of few channels stays plain, because it would not fill a block, unless
+ * the weight is shared: then its stored order must not depend on need_dx. */
 static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
@@ -186,8 +189,9 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
     if (first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
-    /* oneDNN's kernels divide the sums of dw among threads. Without same_threads this is not
-     * allowed, so weft's kernel is used. */
+    /* oneDNN's kernels divide the sums of dw among threads, so that their bits depend on the number
+     * of threads. If runs may differ in this number (same_threads is false), weft's kernel is
+     * used. */
     const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
     if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
     return OK;

@@ -6,8 +6,8 @@
  *               piece --> losses divided by the mean weight
  *     backward: piece --> dx, from the saved log-sum-exp
  *
- * With weights w of the classes, p the probability of a pixel's label, focus g (0 for softmax) and
- * no label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that
+ * With w the weight of a pixel's label, p the label's probability, focus g (0 for softmax) and no
+ * label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that
  * have a label, and 0 if no pixel has one. y has a row for each pixel, with the pixel's term times
  * pixels / sum(w), so that the mean of a sample's rows is its loss. The loss depends on the sample
  * alone. */
@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* x: logits (N,C,H,W) or (N,K); labels: int32, -1 for none. y (pixels, LOSS_COLUMNS): loss, number
- * of logits above that of the label (-1: the pixel has none), index of the largest logit. */
+ * of logits above that of the label (-1: the pixel has no label), index of the largest logit. */
 const OpInfo info_focal_loss = {
     .name = "focal_loss",
     .split = SPLIT_NEVER,
@@ -167,8 +167,8 @@ void pixel_forward(Op *op, const OpRun *run)
 }
 
 /* Sets the three numbers of pixel i, from which the kernel computes dx of class c: dx = factor p_c
- * - base w_c, minus `hit` if c is the label. The slope of (1-p)^g (-log p) by the label's logit is
- * -m (1 - p), m = (1-p)^g - g p log(p) (1-p)^(g-1). */
+ * - base w_c, minus `hit` if c is the label. The derivative of (1-p)^g (-log p) with respect to the
+ * label's logit is -m (1 - p), where m = (1-p)^g - g p log(p) (1-p)^(g-1). */
 static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t i, PixelGrad *g)
 {
     const OpSpec *spec = &t->loss.op->spec;

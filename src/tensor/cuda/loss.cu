@@ -1,8 +1,10 @@
-/* Softmax cross-entropy with label smoothing, and losses of numbers. In softmax kernels each
- * block, of one warp or of ROW_THREADS threads, computes a row. */
+/* Softmax cross-entropy with label smoothing (softmax_*), and the losses of numbers (point_*):
+ * square, absolute, Huber and Charbonnier. In softmax kernels each block, of one warp or of
+ * ROW_THREADS threads, computes a row. */
 #include "loss.cuh"
 
-/* packs in a batch that are read from shared memory, whose latency is short */
+/* number of packs that a thread loads at a time if they may be in shared memory: its latency is
+ * short, so few are enough */
 enum { KEPT_BATCH = 2 };
 
 static __device__ __forceinline__ float loss_scale(const LossRun &run)
@@ -44,8 +46,8 @@ static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx,
     write_floats<E, ALIGNED>(dx + k, out);
 }
 
-/* Writes the gradient of a row. load(i) returns pack i of its logits, which dx may overwrite; U
- * packs are loaded at a time. */
+/* Writes the gradient of a row. load(i) returns pack i of its logits. dx may be the logits' memory.
+ * U packs are loaded before their gradients are written. */
 template <int U, class T, int E, bool ALIGNED, class Load>
 static __device__ __forceinline__ void row_gradient(const LossRun &run, int64_t row,
                                                     const Gradient &gradient, Load load)
@@ -163,8 +165,8 @@ struct PointSums {
     double loss, weight;
 };
 
-/* Sums columns first, first + step, ... below end of a row: PIECE numbers in fp32, and these sums
- * in double. */
+/* Adds the weighted losses, and the weights, of columns first, first + step, ... below end of a
+ * row: in fp32 over pieces of PIECE columns, then the pieces' sums in double. */
 template <class T>
 static __device__ __forceinline__ PointSums point_sums(const LossRun &run, int64_t row,
                                                        int64_t first, int64_t end, int64_t step)
@@ -267,7 +269,7 @@ template <class T> static __global__ void point_part_backward_kernel(LossRun run
     point_gradients<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
 }
 
-/* maximum number of bytes of the other shared variables of a block */
+/* upper bound of the bytes of a block's __shared__ variables, without the packs that it keeps */
 enum { STATIC_BYTES = 1024 };
 
 cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes)
