@@ -85,7 +85,7 @@ def main():
         step()
         times.append(time.perf_counter() - begun)
     times.sort()
-    peak = int([l for l in open("/proc/self/status") if l.startswith("VmHWM")][0].split()[1]) / 1024
+    peak = int([l for l in open("/proc/self/status") if l.startswith("VmHWM")][0].split()[1]) * 1024 / 1e6
     if int(os.environ.get("RANK", "0")) == 0:
         print(f"{kind} {height}x{width} batch {batch} x {ranks}: {1000 * times[10]:.1f} ms a step, "
               f"{ranks * batch / times[10]:.2f} samples/s, peak {peak:.0f} MB")

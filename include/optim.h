@@ -154,11 +154,11 @@ typedef struct OptimWhole {
     void *user;
 } OptimWhole;
 
-/* Adds up exact sums over ranks: sum[set * ranges + i] is the sum of squares of range i for norm
- * number `set`, on entry over this rank's part, on return over the whole tensor. Collective on the
- * ranks that share tensors. */
+/* Adds up exact sums of squares over ranks: sum[i] is that of range first + i, for i < count, on
+ * entry over this rank's part, on return over the whole tensor. Collective on the ranks that share
+ * tensors. */
 typedef struct OptimMerge {
-    void (*merge)(void *user, SquareSum *sum, int sets);
+    void (*merge)(void *user, SquareSum *sum, int first, int count);
     void *user;
 } OptimMerge;
 

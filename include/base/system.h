@@ -96,6 +96,8 @@ bool file_can_create(const char *path);
 /* Opens a stream to write a file (file_create), whose old content is removed. On failure returns
  * NULL and sets errno. */
 FILE *file_create_stream(const char *path);
+/* Opens a stream on a new file, as file_create_new. Returns NULL with errno on failure. */
+FILE *file_create_new_stream(const char *path);
 /* Closes a stream of file_create_stream. ERR_IO: not everything could be written. */
 Status file_close_stream(FILE *out, const char *path);
 /* Returns a text that explains a link that is not followed (ELOOP), a folder (EISDIR) or a pipe or

@@ -76,7 +76,7 @@ enum {
     VERB_PLAIN = 32,
     /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
-    /* with VERB_CONFIG: data.train must be set */
+    /* data.train must be set; used with VERB_CONFIG */
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,

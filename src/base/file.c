@@ -59,12 +59,17 @@ int file_open(const char *path, int flags)
     return open_kind(path, flags, NO_OTHER);
 }
 
-FILE *file_open_stream(const char *path)
+/* Returns a stream on the descriptor; NULL if there is none, or after closing it. */
+static FILE *stream_on(int file, const char *mode)
 {
-    int file = open_kind(path, O_RDONLY, UNNAMED_PIPE);
-    FILE *stream = file < 0 ? NULL : fdopen(file, "r");
+    FILE *stream = file < 0 ? NULL : fdopen(file, mode);
     if (file >= 0 && !stream) close(file);
     return stream;
+}
+
+FILE *file_open_stream(const char *path)
+{
+    return stream_on(open_kind(path, O_RDONLY, UNNAMED_PIPE), "r");
 }
 
 int file_create(const char *path, int flags)
@@ -76,6 +81,11 @@ int file_create_new(const char *path, int flags)
 {
     if (unlink(path) != 0 && errno != ENOENT) return -1;
     return file_create(path, flags | O_EXCL);
+}
+
+FILE *file_create_new_stream(const char *path)
+{
+    return stream_on(file_create_new(path, O_WRONLY), "w");
 }
 
 bool file_can_create(const char *path)
@@ -90,10 +100,7 @@ bool file_can_create(const char *path)
 
 FILE *file_create_stream(const char *path)
 {
-    int file = file_create(path, O_WRONLY | O_TRUNC);
-    FILE *stream = file < 0 ? NULL : fdopen(file, "w");
-    if (file >= 0 && !stream) close(file);
-    return stream;
+    return stream_on(file_create(path, O_WRONLY | O_TRUNC), "w");
 }
 
 Status file_close_stream(FILE *out, const char *path)

@@ -59,8 +59,7 @@ static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 
 static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep_step)
 {
-    int file = file_create_new(part, O_WRONLY);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    FILE *out = file_create_new_stream(part);
     if (!out) return fail_io("creating", part);
     rewind(in);
     off_t end;

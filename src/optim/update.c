@@ -42,11 +42,9 @@ static void join_exact(Optim *optim, int sets, int first, int last)
                     (size_t)count * sizeof(SquareSum));
     }
     table->sync(s);
-    /* merge adds all ranges over the ranks, also those that are not measured now */
-    for (int set = 0; set < sets; ++set)
-        for (int i = 0; i < ranges; ++i)
-            if (i < first || i >= last) optim->exact_host[set * ranges + i] = (SquareSum){0};
-    if (optim->merge.merge) optim->merge.merge(optim->merge.user, optim->exact_host, sets);
+    for (int set = 0; optim->merge.merge && set < sets; ++set)
+        optim->merge.merge(optim->merge.user, optim->exact_host + set * ranges + first, first,
+                           count);
     for (int set = 0; set < sets; ++set)
         for (int i = first; i < last; ++i)
             optim->range_squares[set * ranges + i] =

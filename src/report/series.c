@@ -119,7 +119,7 @@ static Status read_lines(RunFiles *run, const char *path)
 static char *text_end(const char *folder, const char *name, size_t most)
 {
     char *path = mem_format("%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
+    FILE *file = file_open_stream(path);
     mem_free(&path);
     if (!file) return mem_text("");
     const long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;

@@ -8,6 +8,7 @@
 #include "chunk_share.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
+#include "transport.h"
 
 #include <malloc.h>
 #include <string.h>
@@ -113,12 +114,6 @@ const char *train_reserved_for(const Trainer *t)
     return uses_nccl(t) ? "CUDA graphs, kernels and NCCL's buffers" : "CUDA graphs and kernels";
 }
 
-static bool on_several_nodes(const Trainer *t)
-{
-    const int ranks = t->shape.dp * t->shape.tp * t->shape.pp;
-    return t->node_ranks > 0 ? t->node_ranks < ranks : t->world->node_size < t->world->size;
-}
-
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
     /* A device stores the micro-batches in use and those being copied; the loader's micro-batches
@@ -132,7 +127,8 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     /* In shared memory only the receiver has a channel's slots; with MPI and NCCL the sender has
      * slots, too. On several nodes any channel may go through MPI. */
     const bool sender_stores = t->config->grid.transport == TRANSPORT_MPI ||
-                               !t->backend->table->host_memory || on_several_nodes(t);
+                               !t->backend->table->host_memory ||
+                               !transport_one_node(t, t->shape.dp * t->shape.tp * t->shape.pp);
     size_t messages =
         plan->message_bytes + (sender_stores ? plan->sent_bytes : 0) + staging_bytes(t, plan);
     size_t copy = t->saves_in_background ? save_copy_bytes(t, plan) : 0;

@@ -118,24 +118,24 @@ OptimShard shards_mine(Shards *s)
 
 /* Adds the exact sums of all ranks of `world`. sliced = true: adds only the sums of parameters that
  * are sliced over the tensor-parallel group. */
-static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int sets, bool sliced)
+static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int first, int count,
+                      bool sliced)
 {
-    const int ranges = t->optim->range_count, count = ranges * sets;
     SquareSum *all = mem_new((size_t)count * (size_t)world->size * sizeof *all + 1);
     world_gather(world, sum, (size_t)count * sizeof *sum, all);
     for (int i = 0; i < count; ++i) {
-        if (sliced && t->graph->param[t->range_param[i % ranges]].cut.parts == 0) continue;
+        if (sliced && t->graph->param[t->range_param[first + i]].cut.parts == 0) continue;
         sum[i] = (SquareSum){0};
         for (int r = 0; r < world->size; ++r) square_sum_add(&sum[i], &all[r * count + i]);
     }
     mem_free(&all);
 }
 
-static void merge(void *user, SquareSum *sum, int sets)
+static void merge(void *user, SquareSum *sum, int first, int count)
 {
     const Trainer *t = user;
-    if (t->plan->zero) add_exact(t, &t->grid.dp_world, sum, sets, /* sliced */ false);
-    if (t->shape.tp > 1) add_exact(t, &t->grid.tp_world, sum, sets, /* sliced */ true);
+    if (t->plan->zero) add_exact(t, &t->grid.dp_world, sum, first, count, /* sliced */ false);
+    if (t->shape.tp > 1) add_exact(t, &t->grid.tp_world, sum, first, count, /* sliced */ true);
 }
 
 OptimMerge shards_merge(Trainer *t)

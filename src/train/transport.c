@@ -21,13 +21,17 @@ Status transport_check(const Trainer *t)
     return OK;
 }
 
+bool transport_one_node(const Trainer *t, int ranks)
+{
+    return t->node_ranks > 0 ? ranks <= t->node_ranks : t->world->one_node;
+}
+
 /* True if the replicas of this rank's stage are on one node. Before the grid is made, examines the
  * first stage in a dry run with DryRun.node_ranks, else whether all ranks are on one node. */
 static bool replicas_on_one_node(const Trainer *t)
 {
     if (t->grid_ready) return t->grid.dp_world.one_node;
-    if (t->node_ranks > 0) return t->shape.dp * t->shape.tp <= t->node_ranks;
-    return t->world->one_node;
+    return transport_one_node(t, t->shape.dp * t->shape.tp);
 }
 
 static int sums_transport(const Trainer *t)

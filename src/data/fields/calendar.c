@@ -30,13 +30,6 @@ static bool before_gregorian(Date d)
     return d.day < FIRST_GREGORIAN_DAY;
 }
 
-/* True for 1582-10-05 to 1582-10-14, which the standard calendar does not have. */
-static bool is_left_out(Calendar calendar, Date d)
-{
-    return calendar == CALENDAR_STANDARD && d.year == FIRST_GREGORIAN_YEAR &&
-           d.month == FIRST_GREGORIAN_MONTH && d.day > 4 && d.day < FIRST_GREGORIAN_DAY;
-}
-
 /* Returns the number of days of a month; month: 1 to 12. */
 static int month_days(Calendar calendar, int year, int month)
 {
@@ -108,6 +101,14 @@ static Date date_of(Calendar calendar, int64_t day)
                       d.month == FIRST_GREGORIAN_MONTH && rest > 3;
     d.day += (int)rest + (jump ? 10 : 0);
     return d;
+}
+
+/* True if the calendar has the date. A day beyond its month, or in the standard calendar one of 5 to
+ * 14 October 1582, has the day number of another date. */
+static bool is_date(Calendar calendar, Date d)
+{
+    const Date same = date_of(calendar, day_number(calendar, d));
+    return same.year == d.year && same.month == d.month && same.day == d.day;
 }
 
 static const char *const calendar_words[] = {
@@ -213,8 +214,7 @@ bool time_read(Calendar calendar, const char *text, double *begin, double *end)
     double clock;
     int used = 0;
     if (sscanf(text, "%5d-%2d-%2d%n", &d.year, &d.month, &d.day, &used) != 3 || d.year < -9999 ||
-        d.year > 9999 || d.month < 1 || d.month > 12 || d.day < 1 ||
-        d.day > month_days(calendar, d.year, d.month) || is_left_out(calendar, d) ||
+        d.year > 9999 || d.month < 1 || d.month > 12 || d.day < 1 || !is_date(calendar, d) ||
         !clock_read(text + used, &clock))
         return false;
     *begin = (double)day_number(calendar, d) * 86400.0 + clock;

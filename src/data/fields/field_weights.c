@@ -111,14 +111,15 @@ Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader
     mem_free(&row);
     if (f->mask >= 0 && !weights->vary) st = multiply_mask(set, reader, 0, pixels, weights->pixel);
     for (int64_t i = 0; i < pixels; ++i) sum += weights->pixel[i];
-    if (st == OK && sum == 0 && f->mask >= 0)
-        st = fail(ERR_DATA, "%s: all values of %s are 0 or missing, so data.mask leaves no pixel",
-                  field_path(f, 0), f->variable[f->mask].name);
-    else if (st == OK && !(sum > 0))
-        st = fail(ERR_DATA,
-                  "%s: train.latitude_weights: the cosines of the latitudes of %s add up to %g: "
-                  "set it to false",
-                  field_path(f, 0), target->name, sum);
+    if (st == OK && sum == 0)
+        st = f->mask >= 0
+                 ? fail(ERR_DATA,
+                        "%s: all values of %s are 0 or missing, so data.mask leaves no pixel",
+                        field_path(f, 0), f->variable[f->mask].name)
+                 : fail(ERR_DATA,
+                        "%s: train.latitude_weights: the cosines of the latitudes of %s add up "
+                        "to 0: set it to false",
+                        field_path(f, 0), target->name);
     if (st != OK) field_weights_fini(weights);
     return st;
 }

@@ -403,7 +403,7 @@ void loader_free(Loader **loader)
 
 /* True if threads that wait for a slot should be woken: a slot is unused, and at least as many
  * slots are unused as micro-batches are ready or being filled. Called under the mutex. */
-static bool is_half_empty(const Loader *l)
+static bool should_wake(const Loader *l)
 {
     const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;
     return unused > 0 && unused >= ahead;
@@ -427,7 +427,7 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
         *batch = &l->slot[l->taken++ % l->slots];
     else if (!all_in_use)
         st = l->status;
-    const bool wakes = is_half_empty(l);
+    const bool wakes = should_wake(l);
     pthread_mutex_unlock(&l->mutex);
     if (wakes) pthread_cond_broadcast(&l->changed_released);
     if (all_in_use)
@@ -448,7 +448,7 @@ void loader_release(Loader *loader)
     pthread_mutex_lock(&l->mutex);
     if (l->released == l->taken) die("loader: a micro-batch is released, but none is in use");
     ++l->released;
-    const bool wakes = is_half_empty(l);
+    const bool wakes = should_wake(l);
     pthread_mutex_unlock(&l->mutex);
     if (wakes) pthread_cond_broadcast(&l->changed_released);
 }

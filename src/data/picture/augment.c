@@ -112,15 +112,24 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
         fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
 }
 
-/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. Readers normalise fields: for
- * these, only the scale is applied. */
+/* True if this file applies the set's means and deviations. Readers normalise fields. */
+static bool normalises(const DataSet *set)
+{
+    return set->has_stats && !data_kind(set)->has_fields;
+}
+
+/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. */
+static inline void affine_by(const DataSet *set, int64_t i, float *a, float *b)
+{
+    *a = (float)((double)set->scale / (double)set->std[i]);
+    *b = (float)(-(double)set->mean[i] / (double)set->std[i]);
+}
+
+/* Sets a and b for a channel. */
 static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 {
-    int64_t i = set->stats_count == 1 ? 0 : channel;
-    const bool stats = set->has_stats && !data_kind(set)->has_fields;
-    double std = stats ? (double)set->std[i] : 1.0;
-    *a = (float)((double)set->scale / std);
-    *b = stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
+    *a = (float)set->scale, *b = 0;
+    if (normalises(set)) affine_by(set, set->stats_count == 1 ? 0 : channel, a, b);
 }
 
 static bool has_choices(const DataSet *set, const Config *config, bool training)
@@ -142,7 +151,7 @@ static void convert_values(const DataSet *set, const void *raw, float *out)
 {
     const int64_t n = set->channels;
     float a, b;
-    if (set->stats_count <= 1 || !set->has_stats || data_kind(set)->has_fields) {
+    if (set->stats_count <= 1 || !normalises(set)) {
         affine(set, 0, &a, &b);
         element_scale_row(set->x.type, out, 1, raw, 1, n, a, b);
         return;
@@ -150,8 +159,7 @@ static void convert_values(const DataSet *set, const void *raw, float *out)
     element_scale_row(set->x.type, out, 1, raw, 1, n, 1.0f, 0.0f);
 #pragma omp simd private(a, b)
     for (int64_t i = 0; i < n; ++i) {
-        a = (float)((double)set->scale / (double)set->std[i]);
-        b = (float)(-(double)set->mean[i] / (double)set->std[i]);
+        affine_by(set, i, &a, &b);
         out[i] = out[i] * a + b;
     }
 }
@@ -159,14 +167,13 @@ static void convert_values(const DataSet *set, const void *raw, float *out)
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out)
 {
-    Choice choice = {0};
     const bool chooses = has_choices(set, config, training);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
     if (pixels == 1 && !chooses) {
         convert_values(set, raw, out);
         return;
     }
-    if (chooses) choice = choose(set, config, epoch, sample);
+    const Choice choice = chooses ? choose(set, config, epoch, sample) : (Choice){0};
     Plane p = {.type = set->x.type,
                .height = set->height,
                .width = set->width,

@@ -19,7 +19,7 @@ static void use_segments(NodeRanks *node)
     }
 }
 
-bool node_ranks_init(NodeRanks *node, const World *world, int color)
+bool node_ranks_init(NodeRanks *node, const World *world, int color, int job_rank)
 {
     *node = (NodeRanks){.awake_s = clock_s()};
     Status split = world_split(&node->world, world, color);
@@ -38,10 +38,8 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
         node->mine = 0;
         node->beat[0] = &beat;
         node->state[0].process = (int32_t)getpid();
+        node->state[0].rank = job_rank;
     }
-    int *job = world_job_ranks(world);
-    if (node->count == 1) node->state[0].rank = job[world->rank];
-    mem_free(&job);
     beat_move(node->beat[node->mine]);
     return st == OK;
 }
@@ -124,12 +122,9 @@ static void write_rank(FILE *out, const NodeRanks *node, int rank, double now_s)
 
 Status node_ranks_write(const NodeRanks *node, const char *path)
 {
-    int file = file_create(path, O_WRONLY | O_TRUNC);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    FILE *out = file_create_stream(path);
     if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     double now_s = clock_s();
     for (int r = 0; r < node->count; ++r) write_rank(out, node, r, now_s);
-    bool bad = ferror(out) != 0;
-    if (fclose(out) != 0) bad = true;
-    return bad ? fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno)) : OK;
+    return file_close_stream(out, path);
 }

@@ -31,9 +31,10 @@ typedef struct NodeRanks {
 } NodeRanks;
 
 /* Puts this rank's marks into shared memory. color: the same on the ranks of a node, different on
- * each node. Returns false with a fail_message if memory cannot be shared; then the watchdog can
- * watch this rank only. node_ranks_init and node_ranks_fini are collective on world. */
-bool node_ranks_init(NodeRanks *node, const World *world, int color);
+ * each node. job_rank: this process's number in the job. Returns false with a fail_message if
+ * memory cannot be shared; then the watchdog can watch this rank only. node_ranks_init and
+ * node_ranks_fini are collective on world. */
+bool node_ranks_init(NodeRanks *node, const World *world, int color, int job_rank);
 void node_ranks_fini(NodeRanks *node);
 /* Index of the rank that watches the node: the first rank that is neither stopped nor dead. Ranks
  * after this one are not considered, because this rank is running. */

@@ -415,7 +415,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     w->rank = mem_new(ranks * sizeof *w->rank);
     w->node_of = mem_new(ranks * sizeof *w->node_of);
     int *job = world_job_ranks(world), nodes = count_nodes(w, job);
-    const int mine = w->node_of[job[world->rank]];
+    const int number = job[world->rank], mine = w->node_of[number];
     gather_hosts(w, job, nodes);
     mem_free(&job);
     w->silence_reported = mem_new((size_t)nodes * sizeof *w->silence_reported);
@@ -424,7 +424,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     w->owner =
         world_bcast_text(world, first ? mem_text(options->owner ? options->owner : "") : NULL);
     w->dump = mem_format("%s/hang-%s.txt", w->folder, w->host[mine]);
-    bool shared = node_ranks_init(&w->node, world, mine);
+    bool shared = node_ranks_init(&w->node, world, mine, number);
     if (status_agree(world, shared ? OK : ERR_CONFIG) != OK)
         log_warn("the watchdog cannot watch the other ranks of a node: %s", fail_message());
     bool speaks = world->node_rank == 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* with train.on_bad: skip, the run ends if more than this number of consecutive steps are bad */
+/* largest number of consecutive bad steps that train.on_bad: skip tolerates */
 enum { SKIPS_IN_A_ROW = 10 };
 
 Status run_bad_advice(Status st)

@@ -146,15 +146,13 @@ Status run_dir_set_aside(const RunDir *dir)
 static Status write_text(const RunDir *dir, const char *leaf, const char *text)
 {
     char *name = mem_format("%s/%s", dir->path, leaf), *part = mem_format("%s.part", name);
-    int opened = file_create_new(part, O_WRONLY);
-    FILE *file = opened < 0 ? NULL : fdopen(opened, "w");
+    FILE *file = file_create_new_stream(part);
     bool good = file && fputs(text, file) >= 0;
-    if (opened >= 0 && !file) close(opened);
     good = file && fflush(file) == 0 && fsync(fileno(file)) == 0 && good;
     good = file && fclose(file) == 0 && good;
     good = good && rename(part, name) == 0;
     Status st = good ? OK : fail(ERR_IO, "%s: cannot be written: %s", name, strerror(errno));
-    if (!good && opened >= 0) unlink(part);
+    if (!good && file) unlink(part);
     mem_free(&name);
     mem_free(&part);
     return st;
