@@ -103,8 +103,8 @@ static Date date_of(Calendar calendar, int64_t day)
     return d;
 }
 
-/* True if the calendar has the date. A day beyond its month, or in the standard calendar one of 5 to
- * 14 October 1582, has the day number of another date. */
+/* True if the calendar has the date. A day beyond its month, or in the standard calendar one of
+ * 5 to 14 October 1582, has the day number of another date. */
 static bool is_date(Calendar calendar, Date d)
 {
     const Date same = date_of(calendar, day_number(calendar, d));
