@@ -59,7 +59,7 @@ SIMD_BF16_FLAGS_avx2 := $(SMALL)
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o)) \
     $(if $(filter avx512,$(SIMD_ISAS)),$(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.avx512_bf16.o) $(SIMD_NARROW_SRC:%=$(BUILD)/obj/src/tensor/cpu/simd/%.avx2_bf16.o))
 
-# What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
+# Code that runs only at a start, and calls on behalf of GPUs, are compiled for size: a bundle stays below 60 MB.
 COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world topo pipeline machine checkpoint observe report train doctor cli
 COLD_FILES := $(filter-out %/half.c %/row_store.c %/sliced.c,$(wildcard src/tensor/*.c)) $(wildcard src/data/*/import_*.c src/data/*/make_*.c src/data/import/*.c src/data/boxes/*.c) \
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file fields/netcdf_write flow/flow_make folder/folder_classes folder/folder_list folder/folder_scan folder/yaml_classes import/part_file \
@@ -166,7 +166,7 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 
-# What only checks takes a third of the time to compile like this. Lengths of texts are not known to gcc then.
+# Tests that only check compile in a third of the time without optimisation. gcc does not know the lengths of texts then.
 TEST_FLAGS := -O0 -Wno-format-truncation
 # Those that compute much themselves take longer to run then.
 $(addprefix $(BUILD)/tests/,parallel/% train/% checkpoint/% tensor/test_gradients tensor/test_gradients_norm tensor/test_winograd tensor/test_flat \
@@ -270,7 +270,7 @@ $(BUILD)/programs/tests/%.o: tests/%.c $(PROBE)
 $(BUILD)/programs/tools/bundle/programs.o: tools/bundle/programs.c $(BUILD)/programs/programs.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -I$(BUILD)/programs $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-# What is linked statically there: HDF5, and what the probe names. Addresses in tables are packed, which glibc 2.36 knows.
+# Libraries that a bundle links statically: HDF5, and those that the probe names. Addresses in tables are packed, which glibc 2.36 knows.
 BUNDLE_SHARED := $(addprefix -l,$(BUNDLE_STATIC)) $(if $(HDF5_STATIC),-lhdf5)
 BUNDLE_ARCHIVES := $(BUNDLE_STATIC:%=-l:lib%.a) $(filter -l:libhdf5.a,$(HDF5_STATIC))
 in_bundle = $(foreach l,$(1),$(if $(filter -lhdf5,$(l)),$(or $(HDF5_STATIC),$(l)),$(if $(filter $(l),$(BUNDLE_SHARED)),$(l:-l%=-l:lib%.a),$(l))))
@@ -283,7 +283,7 @@ $(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tool
 	@tools/bundle.sh $< $(BUNDLE) $(BUILD)/programs/lib $(BUNDLE_TESTS:.c=)
 bundle: $(BUNDLE)/SIZES   ## a folder that runs where neither MPI nor HDF5 nor oneDNN is: build/bundle (BUNDLE= names another)
 	@cat $<
-# As one file, which travels with the working tree to a GPU that is borrowed: bench/lease.sh unpacks it there.
+# One file with the whole bundle, which travels with the working tree to a borrowed GPU: bench/lease.sh unpacks it there.
 LEASE ?= .lease/weft.tgz
 lease: $(BUNDLE)/SIZES   ## the bundle as an archive for bench/lease.sh: .lease/weft.tgz (LEASE= names another)
 	@mkdir -p $(dir $(LEASE))
@@ -334,7 +334,7 @@ $(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c17 -fPIC $(WARN) $(WERROR) -shared -o $@ $<
 
-# What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
+# The test of the bundle, which make check runs without sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
 tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES)
 	@touch $(BUILD)/tests/built

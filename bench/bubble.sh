@@ -10,7 +10,7 @@ theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
     awk -v s="$1" -v p=$stages -v m=$micros -v v=$chunks 'BEGIN {
         if (s == "interleaved") print (p - 1) / (v * m + p - 1)
         else if (s == "zero-bubble") print (p - 1) / (3 * m + p - 1)   # forward, data and weights cost 1 each
-        else if (s ~ /-v$/) print (p - 1) / (6 * m + p - 1)              # of a half stage
+        else if (s ~ /-v$/) print (p - 1) / (6 * m + p - 1)              # the unit is half a stage
         else print (p - 1) / (m + p - 1) }'
 }
 schedules="gpipe 1f1b interleaved zero-bubble zb-v dualpipe-v"

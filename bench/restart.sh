@@ -15,7 +15,7 @@ seq 1 600000 | gzip -n9 >"$tmp/noise"
 words=("$here/lenet.yaml" run.dir="$tmp/runs" data.train="$tmp/train.h5" train.threads=1 train.log_every=1 checkpoint.every_steps=50)
 metrics=$tmp/runs/r/metrics.jsonl
 step() { local line; line=$(tail -n 1 "$metrics" 2>/dev/null) || line=; line=${line#*'"step":'}; line=${line%%,*}; [[ $line =~ ^[0-9]+$ ]] && echo "$line" || echo 0; }
-# as many steps as the kills need, and some to spare
+# Enough steps for all kills.
 timeout 900 "$weft" run -n "$ranks" --max-restarts 1000 -- "$weft" train "${words[@]}" run.name=r train.steps=1000000 >"$tmp/out" 2>&1 &
 supervisor=$!
 trap 'kill -TERM $supervisor 2>/dev/null; wait; rm -rf "$tmp"' EXIT

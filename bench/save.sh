@@ -23,8 +23,8 @@ train() {
         checkpoint.every_steps=$((steps / 3)) checkpoint.keep=1 checkpoint.best=false model.size="$size" \
         train.threads=$((($(nproc) + ranks - 1) / ranks)) "${more[@]}" "${key[@]}" >"$tmp/out" 2>&1 || { cat "$tmp/out" >&2; exit 1; }
 }
-# Rank 0's spans that belong to saves; those with no pass between them are at one border. A run's last save is waited for, and
-# does not count.
+# Prints rank 0's spans of saves; spans with no forward pass between them are at one step boundary. The run waits for its last save,
+# which is not counted.
 holds() {
     sed -n 's/.*"name":"\([a-z]*\)".*"ts":\([0-9.]*\),"dur":\([0-9.]*\).*/\1 \2 \3/p' "$at/runs/r/trace.json" |
         awk -v what="$1" -v steps="$steps" '
@@ -34,14 +34,14 @@ holds() {
             END {
                 for (i = 1; i <= k && when[i] < end; i++) { sum += d[i]; if (d[i] > most) most = d[i]; else if (d[i] < most && d[i] > later && d[i] < most / 3) later = d[i] }
                 step = ((end - begin) / 1000 - sum) / (steps - 1)
-                printf "%s: two saves hold training up %.1f ms, %.1f ms at most at one border, %.2f ms (%.1f %% of a step of %.0f ms) at a later one; all borders, ms:",
+                printf "%s: two saves hold training up %.1f ms, %.1f ms at most at one step boundary, %.2f ms (%.1f %% of a step of %.0f ms) at a later one; all boundaries, ms:",
                     what, sum, most, later, 100 * later / step, step
                 for (k = 1; k < i; k++) printf " %.1f", d[k]
                 printf "\n" }'
 }
-# Of a virtual machine's memory its host may have taken back what was free; the first touch is slower than a disk then, and pages
-# that a process has just left are fast. So all memory that is free is filled with a file's pages first, nothing but holes: what dd
-# and a run take then has been touched, as on a machine whose memory is its own.
+# The host of a virtual machine may have taken free memory back: the first touch of such a page is then slower than a disk. So all
+# free memory is first filled with the pages of a file that consists of holes: the memory that dd and a run then take has been
+# touched, as on a machine that owns its memory.
 truncate -s "$(awk '/^MemTotal/ { print $2 }' /proc/meminfo)K" "$at/holes"
 fill() { cat "$at/holes" >/dev/null; }
 drop() { dd of="$1" oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; }
@@ -57,7 +57,7 @@ between() {
         { read = !counts && (read || $3 ~ /^pread/) }
         END { print b - a }'
 }
-# the size of a rank's part, on the threads of one
+# Each rank copies its part with its own threads.
 parts() { "${many[@]}" "$tmp/save_copy" $((bytes / ranks)) $((($(nproc) + ranks - 1) / ranks)) | sort -g | tail -1; }
 for _ in $(seq "$rounds"); do
     for background in true false; do

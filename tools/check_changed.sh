@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests affected by changes since a commit, within about the given number of seconds: first changed tests, then those of the
-# modules whose sources, headers or tests have changed, then the scripts of tests/cli if the program has changed; the quickest first, by
-# the times in BUILD/test-times. Prints the tests that are left out.
+# modules whose sources, headers or tests have changed, then those of the modules that include these modules' headers, then the scripts
+# of tests/cli if the program has changed; the quickest first, by the times in BUILD/test-times. Prints the tests that are left out, and
+# the changed files that no test is chosen by.
 # usage: check_changed.sh [COMMIT]      COMMIT: default HEAD; SECONDS_MOST in the environment: default 60; BUILD: default build
 set -u
 cd "$(dirname "$0")/.." || exit 70
@@ -17,18 +18,30 @@ add_module() { # MODULE : prints its test programs
         [ ! -e "$source" ] || tests+=("$source")
     done
 }
+includers() { # MODULE : prints the modules whose sources or tests include its public headers
+    grep -rlE "^#include \"$1[./]" src tests --include=*.c --include=*.h --include=*.cu | sed -n 's#^[a-z]*/\([a-z]*\)/.*#\1#p' | sort -u
+}
+unknown=()
 for file in "${changed[@]}"; do
     case $file in
-        tests/cluster/* | tests/crash/*) echo "left out: $file, which its own target runs";;
+        tests/cluster/* | tests/crash/* | tests/matrix/*) echo "left out: $file, which its own target runs";;
         tests/*/test_*.c | tests/cli/*.sh | tests/cuda/*.sh) [ ! -e "$file" ] || tests+=("$file");;
+        src/* | include/* | tests/*/* | *.md) ;;
+        *) unknown+=("$file");;
     esac
 done
-for module in $(printf '%s\n' "${changed[@]}" | sed -n 's#^src/\([a-z]*\)/.*#\1#p; s#^tests/\([a-z]*\)/.*#\1#p; s#^include/\([a-z]*\)[./].*#\1#p' | sort -u); do
-    case $module in
-        cli | bundle | cluster | crash | fuzz | golden | reference) program=1;;
-        *) program=1; add_module "$module";;
-    esac
+[ ${#unknown[@]} = 0 ] || echo "no test is chosen by ${unknown[*]}: make test runs all"
+mapfile -t modules < <(printf '%s\n' "${changed[@]}" | sed -n 's#^src/\([a-z]*\)/.*#\1#p; s#^tests/\([a-z]*\)/.*#\1#p; s#^include/\([a-z]*\)[./].*#\1#p' | sort -u)
+for module in "${modules[@]}"; do
+    program=1
+    [ "$module" = cli ] || add_module "$module"
 done
+dependents=" " # test sources of modules that include headers of what has changed
+own=${#tests[@]}
+for module in $(for m in "${modules[@]}"; do [ ! -d "src/$m" ] || includers "$m"; done | sort -u); do
+    case " ${modules[*]} cli " in *" $module "*) ;; *) add_module "$module";; esac
+done
+dependents+="${tests[*]:own} "
 case " ${changed[*]} " in *.md\ *) tests+=(tests/cli/docs.sh tests/cli/doc_tables.sh);; esac
 [ $program = 0 ] || add_module cli
 
@@ -49,7 +62,8 @@ done < <(for t in "${tests[@]}"; do
              case $t in *.sh) name=$t;; *) name=${t#tests/};; esac
              rank=1
              case " ${changed[*]} " in *" $t "*) rank=0;; esac
-             case $t in tests/cli/*) [ $rank = 0 ] || rank=2;; esac
+             case $dependents in *" $t "*) [ $rank = 0 ] || rank=2;; esac
+             case $t in tests/cli/*) [ $rank = 0 ] || rank=3;; esac
              echo "$rank $(seconds "${name%.c}") $t"
          done | sort -k1,1n -k2,2n)
 if [ ${#chosen[@]} = 0 ]; then echo "no test belongs to what has changed"; exit 0; fi

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Checks the maps src/MODULE/README.md (and of folders in it that have one): at most 60 lines; every source file of the folder is named
-# once, those of folders with a map of their own by that map; no file is named that is not there. Modules without a map are listed in
-# tools/maps_left, which only gets shorter.
+# once, those of folders with a map of their own by that map; no file is named that is not there.
 # A folder has at most 40 files besides its map: one with more gets parts, subfolders about one thing each.
 set -u
 cd "$(dirname "$0")/.." || exit 70
@@ -35,10 +34,9 @@ done | sort | uniq -c)
 while read -r folder; do
     map=$folder/README.md
     if [ ! -f "$map" ]; then
-        grep -qx "$folder" tools/maps_left || wrong "$map: is missing"
+        wrong "$map: is missing"
         continue
     fi
-    ! grep -qx "$folder" tools/maps_left || wrong "tools/maps_left: $folder has a map"
     [ "$(wc -l <"$map")" -le 60 ] || wrong "$map: more than 60 lines"
     while read -r f; do wrong "$map: $f is named twice"; done < <(named "$map" | sort | uniq -d)
     while read -r f; do wrong "$map: does not name $f"; done < <(comm -23 <(sources "$folder" | sort) <(named "$map" | sort -u))

@@ -173,7 +173,7 @@ def loss_of(out, rows):
             good = overlap(torch.cat((2 * s[:, :2] - 0.5, anchor * (2 * s[:, 2:]) ** 2), 1), box)
             loss = loss + 0.05 * (1 - good).mean()
             loss = loss + 0.5 * CLASSES / 80 * F.binary_cross_entropy_with_logits(logit[:, 5:], F.one_hot(label, CLASSES).to(p.dtype))
-            # of several matches in one place, the largest overlap counts
+            # If several matches are in one place, the largest overlap counts.
             for k in range(len(place)):
                 where = image[k], a[k], j[k], i[k]
                 objects[where] = torch.maximum(objects[where], good[k].detach())

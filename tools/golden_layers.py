@@ -542,7 +542,7 @@ def yolo_loss():
         row = []
         for at in range(sum(boxes)):
             u = [(number(c.seed + 77, 8 * at + i, 0.5, 0.5)) for i in range(8)]
-            # half of the centres lie on borders and middles of cells
+            # Half of the centres lie on edges and middles of cells.
             if name in ("borders", "many boxes") and u[5] < 0.5:
                 u[0], u[1] = round(u[0] * 8) / 8, round(u[1] * 8) / 8
             row.append([int(u[4] * k), u[0], u[1], 0.1 + 0.8 * u[2], 0.1 + 0.8 * u[3]])

@@ -6,7 +6,7 @@ import numpy as np, onnx, onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 
-def values(param, shape):  # as the test has them: parameter number, element
+def values(param, shape):  # The test computes the same values from the number of the parameter and the index of the element.
     i = np.arange(int(np.prod(shape)))
     return (((i * 7 + param * 3) % 11 - 5) / 8).astype("f4").reshape(shape)
 

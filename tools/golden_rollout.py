@@ -18,8 +18,8 @@ from golden_models import STEPS, nudged, param
 from golden_optim import noise, options
 
 BATCH, IMAGE, ROLLOUT, CHANNELS = 3, 16, 3, (8, 16)
-MEAN, DEVIATION = (2.0, -1.0, 0.3, 0.0), (1.5, 0.5, 0.8, 1.0)  # of h, u, f, s
-TARGET_MEAN, TARGET_DEVIATION = (0.1, -0.9), (0.7, 0.6)  # of the change of h, and of u
+MEAN, DEVIATION = (2.0, -1.0, 0.3, 0.0), (1.5, 0.5, 0.8, 1.0)  # one value for each of h, u, f, s
+TARGET_MEAN, TARGET_DEVIATION = (0.1, -0.9), (0.7, 0.6)  # one value for the change of h, one for u
 OPTIONS = ("model.name=unet model.channels=[8,16] model.down=mean model.up=bilinear model.activation=silu "
            "model.pad_mode=[reflect,circular] train.loss=mse optim.lr=0.02 optim.momentum=0.9 optim.weight_decay=0.0005")
 

@@ -40,7 +40,7 @@ foreign.yaml:1:9: model.name: there is no model 'resnet'; did you mean one of re
 foreign.yaml:2:24: unknown key 'batch_size' in data: that is train.batch here: samples of a step, over all ranks together
 foreign.yaml:3:9: unknown key 'learning_rate' in train: that is optim.lr here
 foreign.yaml:3:29: unknown key 'amp' in train: that is train.precision here
-foreign.yaml:3:46: train.loss: 'CELoss' is none of: softmax, mse
+foreign.yaml:3:46: train.loss: 'CELoss' is none of: softmax, 
 foreign.yaml:3:54: unknown key 'max_epochs' in train: that is train.epochs here
 foreign.yaml:4:9: unknown key 'scheduler' in optim: that is optim.lr_schedule here
 foreign.yaml:4:28: unknown key 'warmup' in optim: that is optim.warmup_steps here: or optim.warmup_epochs
@@ -57,15 +57,15 @@ check 78 "command line: finetune=x: unknown section 'finetune': that is model.in
 holds 'all words of the command line' grep -qF 'bs=3: unknown section '\''bs'\'': that is train.batch here' both
 printf 'model: resnet18\ndata: {train: none.h5}\n' >short.yaml
 check 78 'short.yaml:1:8: model: expected keys, not a single value; write model: {name: resnet18}' "$WEFT" train short.yaml
-printf 'model: resnet34d\ndata: x.h5\noptim: rmsprop\ngrid: 4\n' >short.yaml
+printf 'model: resnet34d\ndata: x.h5\noptim: none-such\ngrid: 4\n' >short.yaml
 check 78 'short.yaml:1:8: model: expected keys, not a single value; write model: {name: resnet34d}' "$WEFT" train short.yaml
-for text in 'write data: {train: x.h5}' "optim.name: 'rmsprop' is none of: sgd, adam" '4:7: grid: expected keys, one per line' \
+for text in 'write data: {train: x.h5}' "optim.name: 'none-such' is none of: sgd, adam" '4:7: grid: expected keys, one per line' \
     "there is no model 'resnet34d'; did you mean one of resnet18, resnet34"; do
     holds "values are checked, too: $text" grep -qF "$text" both
 done
 check 78 "command line: model=resnet18: 'model' is a section: write model.name=resnet18" "$WEFT" train bare.yaml model=resnet18
 check 78 "command line: model=resnet34d: there is no model 'resnet34d'; did you mean one of" "$WEFT" train bare.yaml model=resnet34d
-check 78 "'optim' is a section: write optim.name=rmsprop: 'rmsprop' is none of" "$WEFT" train good.yaml optim=rmsprop
+check 78 "'optim' is a section: write optim.name=none-such: 'none-such' is none of" "$WEFT" train good.yaml optim=none-such
 check 78 "'grid' is a section: name a key of it, as in grid.KEY=VALUE" "$WEFT" train good.yaml grid=4
 check 78 "unknown key 'patience' in train: that is train.early_stop here" "$WEFT" train good.yaml train.patience=3
 check 78 "; weft has nothing like it" "$WEFT" train good.yaml optim.name=rmsprop
