@@ -2,16 +2,16 @@
  * the start of a chunk or at the end of another block, and ends at a place that only one tensor
  * crosses. It is chosen only if its tensors are several times as large as the tensor that crosses
  * its end: then only that tensor is kept, and the block is computed twice. The end of the model is
- * never chosen, because backward needs its activations at once. The choice depends on the bytes of
- * tensors alone, which number formats and layouts change, too. */
+ * never chosen, because backward needs its activations at once. The choice depends only on the
+ * sizes of tensors in bytes; these depend on the number format and the layout, too. */
 #include "plan.h"
 
-/* least size of a block's tensors, as a multiple of the tensor that crosses its end */
+/* least total size of a block's tensors, divided by the size of the tensor that crosses its end */
 enum { BLOCK_RATIO_LEAST = 4 };
 
-/* Sets block[i] for the nodes i of a chunk, first .. last - 1, to the number of the node's block in
- * the chunk, or -1. single[i]: bytes of the only tensor that crosses the boundary before node i; 0:
- * there is no such tensor (boundary_singles). */
+/* Sets block[i] for each node i of a chunk, `first` to `last` - 1, to the number of the node's
+ * block in the chunk, or -1. single[i]: bytes of the only tensor that crosses the boundary before
+ * node i; 0: there is no such tensor (boundary_singles). */
 static void find_blocks(const Graph *graph, int first, int last, const size_t *single, int *block)
 {
     int begin = first, number = 0;

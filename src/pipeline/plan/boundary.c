@@ -21,6 +21,8 @@ static void message_add(Message *message, const Graph *graph, int node)
     message->bytes += padded(bytes);
 }
 
+/* Fills *message with the outputs of nodes before `boundary` that later nodes read. gradients =
+ * true: only those that need a gradient. */
 static void cross(Message *message, const Graph *graph, int boundary, bool gradients)
 {
     bool *crosses = mem_new((size_t)(boundary + 1) * sizeof *crosses);
@@ -50,11 +52,12 @@ size_t *boundary_singles(const Graph *graph)
 {
     size_t n = (size_t)graph->node_count + 1, *bytes = mem_new(n * sizeof *bytes);
     int *count = mem_new(n * sizeof *count), *last = mem_new(n * sizeof *last);
-    bool *parts = mem_new(n * sizeof *parts);
+    bool *closed = mem_new(n * sizeof *closed);
     for (int i = 0; i < graph->node_count; ++i)
         for (int k = 0; k < graph->node[i].spec.x_count; ++k)
             if (graph->node[i].in[k] >= 0) last[graph->node[i].in[k]] = i;
-    /* count and bytes: first the changes at each boundary, then, by running sums, the totals */
+    /* until the running sums below, count[i] and bytes[i] are the changes from boundary i - 1 to
+     * boundary i */
     for (int i = 0; i < graph->node_count; ++i) {
         if (last[i] == 0) continue;
         size_t more = padded(desc_bytes(graph->node[i].op->spec.y));
@@ -63,15 +66,15 @@ size_t *boundary_singles(const Graph *graph)
         bytes[i + 1] += more;
         bytes[last[i] + 1] -= more;
     }
-    graph_close_act_boundaries(graph, parts);
+    graph_close_act_boundaries(graph, closed);
     for (size_t i = 1; i < n; ++i) {
         count[i] += count[i - 1];
         bytes[i] += bytes[i - 1];
     }
     for (size_t i = 0; i < n; ++i)
-        if (count[i] != 1 || parts[i]) bytes[i] = 0;
+        if (count[i] != 1 || closed[i]) bytes[i] = 0;
     mem_free(&count);
     mem_free(&last);
-    mem_free(&parts);
+    mem_free(&closed);
     return bytes;
 }

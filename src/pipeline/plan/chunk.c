@@ -24,7 +24,7 @@ static void end_pass(Planner *p)
     p->boundary[p->pass] = ++p->tick;
 }
 
-/* Index of the run that a node's backward uses. */
+/* Returns the index of the run that a node's backward uses (planner_back_run). */
 static int back_index(const Planner *p, int node)
 {
     int i = node - p->chunk->first;
@@ -72,8 +72,9 @@ static void plan_forward(Planner *p, int i)
 
 /* ---- recomputation of a block before its backward ---- */
 
-/* The block has nodes from .. to - 1. Sets again[i - from] to true if node i must run a second time
- * for the backward of the block's nodes. Also sets p->block_reader for these nodes. */
+/* Sets again[i - from] to true for each node i of the block `from` to `to` - 1 that must run a
+ * second time for the backward of the block's nodes. Also sets p->block_reader for the nodes of the
+ * block. */
 static void find_recomputed(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
@@ -91,7 +92,7 @@ static void find_recomputed(Planner *p, int from, int to, bool *again)
     }
 }
 
-/* Plans the second run of the block with nodes from .. to - 1. */
+/* Plans the second run of the block with nodes `from` to `to` - 1. */
 static void plan_recompute(Planner *p, int from, int to)
 {
     const Graph *g = p->graph;
@@ -142,7 +143,8 @@ static bool is_frozen(const Planner *p, int i, int k)
     return p->graph->param[p->graph->node[i].param[k]].frozen;
 }
 
-/* Gives parameter k's gradient a storage; backward writes to it instead of the gradient arena. */
+/* Creates a storage for the gradient of node i's parameter k. Backward writes to it instead of the
+ * gradient arena. */
 static void keep_gradient(Planner *p, int i, int k)
 {
     int s = storage_new(p, (size_t)p->graph->node[i].op->w_elements[k] * sizeof(float));
@@ -209,9 +211,9 @@ static void plan_backward(Planner *p, int i)
     for (int k = 0; k < node->spec.x_count; ++k) {
         if (to_add[k] < 0) continue;
         int v = node->in[k];
-        bool first = p->gradient[v] == STORAGE_NONE;
-        if (first) p->gradient[v] = storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
-        push_gradient(p, first ? ACTION_COPY : ACTION_ADD, v, to_add[k]);
+        bool is_first = p->gradient[v] == STORAGE_NONE;
+        if (is_first) p->gradient[v] = storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
+        push_gradient(p, is_first ? ACTION_COPY : ACTION_ADD, v, to_add[k]);
     }
 }
 
@@ -280,10 +282,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 /* ---- boundaries ---- */
 
 /* Creates storages for the tensors of a message that arrives before the pass. early = true: other
- * tasks may run between the message and the pass, so the tensors are in the slot. If this stage
- * also has the next chunk, no message is sent: when the next chunk's forward begins, that chunk
- * copies the activations that it does not read in this chunk's slot; when its backward ends, it
- * copies the gradients back. */
+ * tasks may run between the message and the pass, so the tensors are in the slot. A message to a
+ * chunk on the same stage is not sent. Instead, when the later chunk's forward begins, it copies
+ * the activations that it does not read in this chunk's slot; when its backward ends, it copies the
+ * gradients back. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -319,8 +321,7 @@ static void read_in_previous_slot(Planner *p)
     }
 }
 
-/* Marks as used at this tick those outputs of this chunk that the next chunk reads in this chunk's
- * slot. */
+/* Marks the activations that the next chunk reads in this chunk's slot as used at this tick. */
 static void keep_outputs_for_next(Planner *p)
 {
     const Message *out = &p->chunk->activations_out;

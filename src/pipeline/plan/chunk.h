@@ -14,23 +14,26 @@ enum { STORAGE_NONE = -1, STORAGE_INPUT = -2, NO_NODE = -1 };
 /* Memory of one tensor, or of several that share it (aliases, in-place outputs). */
 typedef struct Storage {
     size_t bytes;
-    /* first and last tick at which the content is used */
-    int first, last;
+    /* first tick at which the content is used; -1: it is never used */
+    int first;
+    /* last tick at which the content is used; -1: it is never used */
+    int last;
     /* true: the storage is in the slot and keeps its content between tasks; false: it is in scratch
      * memory or in a part of the slot that is free during its life */
     bool kept;
     /* true: the storage is in the slot of the previous chunk, whose plan has set its place */
     bool in_previous;
-    /* true: the next chunk reads it in this chunk's slot */
+    /* true: the next chunk reads the storage in this chunk's slot */
     bool read_by_next;
-    /* true: no output may overwrite it, because a node's backward or a recomputed block reads it
-     * again */
+    /* true: no output may overwrite the storage, because a node's backward or a recomputed block
+     * reads it again */
     bool must_stay;
-    /* last node whose forward reads it, or NO_NODE */
+    /* highest-numbered node whose forward reads the storage, or NO_NODE */
     int reader;
-    /* lowest node whose backward reads it, which is the last to do so in time; or INT_MAX */
+    /* lowest-numbered node whose backward reads the storage; it is the last one to do so, because
+     * backward runs from the last node to the first. INT_MAX: no backward reads it */
     int back_first;
-    /* highest node that has it as an input, in the run that the node's backward uses; or NO_NODE */
+    /* highest-numbered node that has the storage as an input in planner_back_run, or NO_NODE */
     int input_last;
     /* place (pipeline.h, OFFSET_*); set by storages_lay */
     int64_t offset;
@@ -60,12 +63,14 @@ typedef struct Planner {
     /* all storages; owned */
     Storage *storage;
     int storage_count, storage_capacity;
-    /* storage of each node's output and of its gradient; int[node_count], owned */
-    int *value, *gradient;
+    /* storage of each node's output; int[node_count], owned */
+    int *value;
+    /* storage of the gradient of each node's output; int[node_count], owned */
+    int *gradient;
     /* storage of each node's recomputed output; int[node_count], owned */
     int *recomputed;
-    /* true: the node's gradient shares memory with another node's, which must not change;
-     * bool[node_count], owned */
+    /* true: the node's gradient is in the same memory as another node's gradient, which must not
+     * change; bool[node_count], owned */
     bool *borrows_gradient;
     /* the chunk's runs in node order, then the second runs of its nodes in the same order; owned */
     RunStorage *run;
@@ -81,8 +86,10 @@ typedef struct Planner {
     int (*previous_reader)[SPEC_INPUTS];
     /* buckets in the order in which backward opens them; owned */
     Opening *opening;
-    /* current tick, and the first tick after each pass */
-    int tick, boundary[PASSES];
+    /* current tick */
+    int tick;
+    /* first tick after each pass */
+    int boundary[PASSES];
     /* pass whose actions are being listed */
     Pass pass;
     /* capacity of each pass's action list */
@@ -103,26 +110,26 @@ typedef struct PlaceTree PlaceTree;
 /* Makes a tree for ticks 0 to ticks - 1. Owner: the caller. */
 PlaceTree *place_tree_new(int ticks);
 void place_tree_free(PlaceTree **tree);
-/* Marks the bytes of span as used from tick first to tick last, both included. */
+/* Marks the bytes of `span` as used from tick `first` to tick `last`, both included. */
 void place_tree_add(PlaceTree *tree, int first, int last, Span span);
-/* Returns the lowest offset >= from at which `bytes` bytes are free from tick first to tick
- * last. */
+/* Returns the lowest offset, not below `from`, at which `bytes` bytes are free from tick `first` to
+ * tick `last`, both included. */
 int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes);
 
-/* chunk.c. True if the node is in this chunk. */
+/* chunk.c. Returns true if the node is in this chunk. */
 bool planner_owns(const Planner *p, int node);
-/* The run whose tensors the node's backward uses: in a recomputed block the second run, otherwise
- * the only one. */
+/* Returns the run whose tensors the node's backward uses: in a recomputed block the second run,
+ * otherwise the only one. */
 RunStorage *planner_back_run(const Planner *p, int node);
-/* True if the node's backward_weight is delayed to PASS_WEIGHT. */
+/* Returns true if the node's backward_weight is delayed to PASS_WEIGHT. */
 bool planner_delays_weight(const Planner *p, int node);
-/* trained.c. True if the node has running statistics that training updates. */
+/* trained.c. Returns true if the node has running statistics that training updates. */
 bool planner_updates_statistics(const Planner *p, int node);
-/* True if the node's backward runs: its gradients are needed for a trained parameter. */
+/* Returns true if the node's backward runs: its gradients are needed for a trained parameter. */
 bool planner_runs_backward(const Planner *p, int node);
-/* True if the node's backward runs and reads its input k. */
+/* Returns true if the node's backward runs and reads its input k. */
 bool planner_reads_x(const Planner *p, int node, int k);
-/* True if the node's backward runs and reads its output. */
+/* Returns true if the node's backward runs and reads its output. */
 bool planner_reads_y(const Planner *p, int node);
 /* Cancels the recomputation of blocks in which no node has backward work. */
 void planner_drop_blocks(Planner *p);
@@ -134,9 +141,9 @@ void inplace_record_output(Planner *p, int node, int storage, const int *last);
 /* Call it before node i's forward is planned. Protects the tensors from outside of i's block that i
  * reads, because the block reads them again in its second run. */
 void inplace_keep_block_inputs(Planner *p, int i);
-/* True if a run may write its output over its first input: the operation can do so, both have the
- * same size, and nothing reads the input later. False for the input data, which the loader owns,
- * and for a storage in the previous chunk's slot. */
+/* Returns true if a run may write its output over its first input: the operation can do so, the
+ * output has the same size as the input, and nothing reads the input later. False for the input
+ * data, which the loader owns, and for a storage in the previous chunk's slot. */
 bool inplace_allowed(const Planner *p, const RunStorage *run);
 /* Call it after the run's output has got a storage. Records which tensors the run's backward will
  * read. */

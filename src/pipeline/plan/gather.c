@@ -199,8 +199,9 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 
 /* The buckets that are in memory together with a given one. */
 typedef struct Near {
-    /* bucket indices; int[capacity], owned */
-    int count, capacity, *bucket;
+    int count, capacity;
+    /* bucket indices, [capacity]; owned */
+    int *bucket;
 } Near;
 
 static void near_add(Near *near, int b)
@@ -297,8 +298,8 @@ static void place_caches(Plan *plan, bool placed)
     mem_free(&end);
 }
 
-/* Places the repacked weights of nodes without gathered weights behind the ring: they are made once
- * and stay. */
+/* Places the repacked weights of nodes without gathered parameters behind the ring, where nothing
+ * overwrites them. */
 static void place_constants(Plan *plan)
 {
     for (int k = 0; k < plan->chunk_count; ++k)

@@ -5,9 +5,9 @@
  * order of the list of actions. */
 #include "chunk.h"
 
-/* True if the gradient of i's input k may be written over that input. False if something other than
- * i's backward reads the input after i's forward: this chunk, the previous chunk (the input may be
- * in its slot), or the next chunk's weight-gradient pass. */
+/* Returns true if the gradient of i's input k may be written over that input. False if something
+ * other than i's backward reads the input after i's forward: this chunk, the previous chunk (the
+ * input may be in its slot), or the next chunk's weight-gradient pass. */
 static bool can_overwrite_x(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -21,8 +21,8 @@ static bool can_overwrite_x(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= x->bytes;
 }
 
-/* True if the gradient of i's input k may be written over dy. False if dy is also the gradient of
- * another node or will become it, or if the weight-gradient pass reads dy later. */
+/* Returns true if the gradient of i's input k may be written over dy. False if dy is also the
+ * gradient of another node or will become it, or if the weight-gradient pass reads dy later. */
 static bool can_overwrite_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -35,10 +35,11 @@ static bool can_overwrite_dy(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[dy].bytes;
 }
 
-/* dy becomes the gradient of node `early`. Returns true if it may also be the gradient of `late`
- * until late's backward, which runs before early's. False if dy could change before late's
- * backward: by the contribution of another reader of late or early (late itself may read early), or
- * by late's own backward. */
+/* Returns true if dy, the gradient of node i's output, may be the gradient of both `early` and
+ * `late`, two inputs of i. dy stays the gradient of `early`; it is the gradient of `late` until the
+ * backward of `late`, which runs first. False if dy could change before then: by the contribution
+ * of another reader of `late` or `early` (`late` itself may read `early`), or by the backward of
+ * `late`. */
 static bool can_lend_dy(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -52,8 +53,8 @@ static bool can_lend_dy(const Planner *p, int i, int early, int late)
 
 /* Makes dy the gradient of v, which has none yet. Returns false, and changes nothing, if dy is
  * borrowed or the weight-gradient pass will read it. *keeper: the input whose gradient is dy
- * already, or NO_NODE. If dy is the gradient of two inputs, the earlier node keeps dy and the later
- * node borrows it. */
+ * already, or NO_NODE; set to the input that keeps dy. If dy is the gradient of two inputs, the
+ * earlier node keeps dy and the later node borrows it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows_gradient[i] || planner_delays_weight(p, i)) return false;
@@ -69,32 +70,33 @@ static bool share_dy(Planner *p, int i, int v, int *keeper)
     return true;
 }
 
-/* Returns the storage to which i's gradient for input k is written. */
-static int choose_storage(Planner *p, int i, int k, bool first)
+/* Returns the storage to which i's backward writes the gradient of input k. is_first: the input has
+ * no gradient yet. */
+static int choose_storage(Planner *p, int i, int k, bool is_first)
 {
     int v = p->graph->node[i].in[k];
-    if (first && can_overwrite_dy(p, i, k)) return p->gradient[i];
-    if (first && can_overwrite_x(p, i, k)) return planner_back_run(p, i)->x[k];
+    if (is_first && can_overwrite_dy(p, i, k)) return p->gradient[i];
+    if (is_first && can_overwrite_x(p, i, k)) return planner_back_run(p, i)->x[k];
     return storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
 }
 
-/* gradients_route for input k. Returns to_add[k]. */
+/* Does the work of gradients_route for input k, and returns to_add[k]. keeper: as in share_dy. */
 static int route(Planner *p, int i, int k, int *keeper)
 {
     RunStorage *run = planner_back_run(p, i);
     const Op *op = p->graph->node[i].op;
     int v = p->graph->node[i].in[k];
-    bool first = p->gradient[v] == STORAGE_NONE;
+    bool is_first = p->gradient[v] == STORAGE_NONE;
     if (op->dx_alias[k]) {
-        bool shared = first && share_dy(p, i, v, keeper);
+        bool shared = is_first && share_dy(p, i, v, keeper);
         return shared ? STORAGE_NONE : p->gradient[i];
     }
-    run->dx_add = k == 0 && !first && op->dx_adds;
-    int dx = run->dx_add ? p->gradient[v] : choose_storage(p, i, k, first);
+    run->dx_add = k == 0 && !is_first && op->dx_adds;
+    int dx = run->dx_add ? p->gradient[v] : choose_storage(p, i, k, is_first);
     run->dx[k] = dx;
     storage_use(p, dx);
-    if (first) p->gradient[v] = dx;
-    return first || run->dx_add ? STORAGE_NONE : dx;
+    if (is_first) p->gradient[v] = dx;
+    return is_first || run->dx_add ? STORAGE_NONE : dx;
 }
 
 void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS])

@@ -1,5 +1,5 @@
 /* Decides which outputs may be written over their node's first input. While runs are planned in
- * order, each storage records the nodes that will still read it. */
+ * order, each storage records the last node that will read it. */
 #include "chunk.h"
 
 void inplace_find_readers(Planner *p)

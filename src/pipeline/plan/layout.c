@@ -55,7 +55,7 @@ static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
     return end;
 }
 
-/* True if the storage is alive in more than one pass. */
+/* Returns true if the storage is alive in more than one pass. */
 static bool crosses_pass(const Planner *p, const Storage *s)
 {
     for (int i = 0; i < PASSES; ++i)
@@ -68,11 +68,11 @@ void storages_lay(Planner *p)
     Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
     int64_t kept = 0, top = 0;
     int count = 0;
-    bool one = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
+    bool one_slot = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
     for (int i = 0; i < p->storage_count; ++i) {
         if (p->storage[i].in_previous) continue;
         order[count] = &p->storage[i];
-        order[count]->kept = order[count]->kept || one || crosses_pass(p, order[count]);
+        order[count]->kept = order[count]->kept || one_slot || crosses_pass(p, order[count]);
         ++count;
     }
     qsort(order, (size_t)count, sizeof *order, by_size);

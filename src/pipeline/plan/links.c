@@ -2,8 +2,8 @@
  * their memory to the plan. run/boundary_links.c opens them. */
 #include "plan.h"
 
-/* LINK_ALIGN: bytes of a message are a multiple of it. Messages of a tied gradient have at most
- * TIE_PIECE_BYTES bytes; their channels have TIE_DEPTH slots. */
+/* Constants of the channels of tied gradients. TIE_PIECE_BYTES: the most bytes of a message.
+ * LINK_ALIGN: the bytes of a message are a multiple of it. TIE_DEPTH: slots of a channel. */
 enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
 
 static void link_add(Links *links, int from, int to, int depth, size_t bytes)
@@ -41,10 +41,10 @@ bool plan_ties_stages(const Plan *plan, int param)
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
-/* True if an earlier parameter that is not on the owner's stage is tied to the same owner, too.
- * This is not supported: the owner's gradient is added to that of one parameter on another
- * stage. */
-static bool third_stage(const Plan *plan, int param)
+/* Returns true if an earlier parameter is tied to the same owner (the parameter to which this one
+ * is tied) and is not on the owner's stage either. This is not supported: links_sum_ties adds the
+ * owner's gradient to that of one parameter on another stage. */
+static bool owner_is_tied_already(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
     for (int i = 0; i < param; ++i)
@@ -56,7 +56,7 @@ static Status add_tie(const Plan *plan, Links *links, int param)
 {
     const Param *tied = &plan->graph->param[param], *target = &plan->graph->param[tied->tied];
     int a = stage_of(plan, target->node), b = stage_of(plan, tied->node);
-    if (third_stage(plan, param))
+    if (owner_is_tied_already(plan, param))
         return fail(
             ERR_CONFIG,
             "%s: a second parameter on another stage is tied to %s: cut the model (grid.cuts) "

@@ -61,8 +61,8 @@ static void place_params(Plan *plan)
     plan->gradient_elements = end;
 }
 
-/* Sets plan->tied_across to true for those parameters tied to no other that are on another stage or
- * to which a parameter of another stage is tied. */
+/* Sets plan->tied_across for each parameter that is tied to no other: true if the parameter, or one
+ * that is tied to it, is on another stage. */
 static void find_tied_across(Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -91,8 +91,9 @@ static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, 
     b->first_tensor[at] = tensor;
 }
 
-/* Inserts a bucket for the gradient of each parameter that shares its value with another parameter,
- * at the parameter's position in backward's order of nodes. */
+/* Inserts a bucket for the gradient of each parameter that uses the value of another parameter of
+ * this stage. The bucket's position follows from the parameter's node in backward's order of
+ * nodes. */
 static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -123,7 +124,7 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
 
 /* Converts buckets to ranges of the gradient arena. Until this call the buckets' offsets and sizes
  * are weights (shard_weight) instead of elements. param: numbers of the chunk's parameters whose
- * values this stage stores, [count]. end: end of the first bucket. */
+ * values this stage stores, [count]. end: offset in the arena of the end of bucket 0. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {
@@ -219,7 +220,8 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
-/* Finds for each bucket the last node that writes to it, which is the first in backward's order. */
+/* Sets c->opens: for each bucket the last node that writes to it, which is the first in backward's
+ * order. */
 static void find_openings(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -235,7 +237,7 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 
 /* ---- memory ---- */
 
-/* Bytes of optimizer state of the rank with the most state. */
+/* Returns the bytes of optimizer state of the replica with the most state. */
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
     bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
@@ -249,7 +251,7 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     return arenas * most * sizeof(float);
 }
 
-/* Bytes of the average (train.ema) of the rank with the largest part of it. */
+/* Returns the bytes of the EMA (train.ema) of the replica with the largest part of it. */
 static size_t average_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t most = 0;
@@ -263,7 +265,7 @@ static size_t average_bytes(const Plan *plan, const PlanOptions *o)
 }
 
 /* Sets the sizes of the gradient arenas. joined: see PlanOptions. */
-static void sum_gradients(Plan *plan, bool joined)
+static void set_gradient_sizes(Plan *plan, bool joined)
 {
     int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
     int64_t most = 0;
@@ -299,8 +301,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Bytes of parameters for this rank: the whole arena, or an equal part of a shared arena; with
- * gathering, the largest shard, the ring and the frozen parameters. */
+/* Returns the bytes of a rank's parameters: the whole arena, or an equal part of a shared arena.
+ * With gathering, they are the largest shard, the ring and the frozen parameters. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
@@ -311,7 +313,7 @@ static size_t param_bytes(const Plan *plan, const PlanOptions *o)
     return (size_t)(most + plan->gather.elements + plan->gather.frozen) * sizeof(float);
 }
 
-static Status sum_memory(Plan *plan, const PlanOptions *o)
+static Status set_memory_sizes(Plan *plan, const PlanOptions *o)
 {
     size_t scratch = 0;
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -328,7 +330,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     tensor_group_memory(plan, o->joined);
     replica_sums_memory(plan);
     plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
-    sum_gradients(plan, o->joined);
+    set_gradient_sizes(plan, o->joined);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
     plan->average_bytes = average_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
@@ -380,7 +382,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     if (plan->zero) plan_shards(plan);
     plan_micro_grads(plan);
     if (st == OK) st = plan_weights(plan);
-    if (st == OK) st = sum_memory(plan, o);
+    if (st == OK) st = set_memory_sizes(plan, o);
     if (st != OK) plan_free(&plan);
     *out = plan;
     return st;
@@ -459,7 +461,7 @@ double action_moved_bytes(const Action *action)
     return (double)tensors * (double)action->count * (double)dtype_bytes(action->type);
 }
 
-/* A tree over n leaves has n - 1 additions, each of which reads two floats and writes one. */
+/* A tree over n leaves makes n - 1 additions, each of which reads two floats and writes one. */
 double bucket_moved_bytes(double elements, double micros)
 {
     return 3 * elements * (double)sizeof(float) * (micros - 1) / micros;

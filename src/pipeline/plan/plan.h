@@ -13,69 +13,74 @@ static inline size_t place_align(size_t bytes)
     return (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
 }
 
-/* Tensors in arenas of floats begin at multiples of 16. */
+/* Returns n rounded up to a multiple of 16. Tensors in arenas of floats begin at such multiples. */
 static inline int64_t align_floats(int64_t n)
 {
     enum { ALIGN_FLOATS = 16 };
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: fills a ChunkPlan in which the caller has set chunk, first, last, slots, buckets and
- * opens. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait: the
- * result of messages_may_wait. block: the result of graph_blocks, or NULL. ERR_BUG if a tensor of a
- * message has no place. */
+/* chunk.c: plans the passes of a chunk. The caller has set the fields `chunk`, `first`, `last`,
+ * `slots`, `buckets` and `opens` of *chunk; chunk_plan sets its action lists, runs, messages and
+ * sizes. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait: the
+ * result of messages_may_wait. block: the result of graph_blocks; NULL: nothing is recomputed.
+ * ERR_BUG: a tensor of a message has no place. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
-/* boundary.c: finds the tensors of the messages that cross the boundary before node `boundary`; the
- * tensors' places are OFFSET_NONE until chunk_plan sets them. */
+/* boundary.c: these functions list in *message the outputs that cross the boundary before node
+ * `boundary`, or the gradients that cross it in backward. The tensors' places are OFFSET_NONE until
+ * chunk_plan sets them. The caller owns message->tensor. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
-/* Returns the bytes of each boundary's message of activations, [node_count + 1]; entry i is the
- * boundary before node i. The value is 0 if not exactly one tensor crosses, or if a layer after the
- * boundary reads the saved tensor of a layer before it. Owner: the caller. */
+/* Returns for each boundary the bytes of its message of activations, [node_count + 1]; entry i
+ * belongs to the boundary before node i. The entry is 0 if no tensor or more than one crosses the
+ * boundary, or if a layer after the boundary reads the saved tensor of a layer before it. Owner:
+ * the caller. */
 size_t *boundary_singles(const Graph *graph);
 
-/* ring.c: plans the offsets at which backward writes gradients and, if sums are pushed, those of
- * the shards of the sums. Call it after buckets and shards have been planned. */
+/* ring.c: plans the offsets at which backward writes gradients and, if sums are pushed
+ * (plan_pushes), the offsets of each rank's shards in its arenas of partial sums. Call it after
+ * buckets and shards have been planned. */
 void plan_micro_grads(Plan *plan);
-/* The cut of a bucket among the replicas for pushes. */
+/* Returns the shards into which a bucket is cut for pushes, one for each replica. */
 static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
 {
     return chunk->shard ? &chunk->shard[bucket] : &chunk->even[bucket];
 }
-/* The run of micro-batches that contains micro-batch `micro`; the rank adds the gradients of a run
- * before other ranks' gradients are added. */
+/* Returns the run that contains micro-batch `micro`. A run is a number of consecutive micro-batches
+ * whose gradients this rank adds before other ranks' gradients are added (Deal). */
 static inline MicroRun plan_run(const Plan *plan, int micro)
 {
     return deal_run(plan->deal, micro, plan->schedule->shape.micros);
 }
-/* True if the sums of runs are pushed to their owners. Otherwise there is one run, and its sum is
- * all-reduced or reduce-scattered. */
+/* Returns true if the sum of each run of micro-batches is pushed to the owners of its shards. If
+ * false, the rank has one run, and its sum is all-reduced or reduce-scattered. */
 static inline bool plan_pushes(const Plan *plan)
 {
     return plan_shards_gradients(plan) || deal_runs(plan->deal, plan->schedule->shape.micros) > 1;
 }
-/* Offset of replica dp_rank's shard of a bucket in its arenas of partial sums; unspecified if the
- * replica has no shard of the bucket. */
+/* Returns the offset of replica dp_rank's shard of a bucket in that replica's arenas of partial
+ * sums; unspecified if the replica has no shard of the bucket. */
 int64_t shard_offset(const ChunkPlan *chunk, int bucket, int dp_rank);
-/* Offsets from begin to end - 1. */
+/* A range of offsets, from begin to end - 1. */
 typedef struct Span {
     int64_t begin, end;
 } Span;
 /* Returns the lowest offset at which `length` elements do not overlap any span of taken[count]. */
 int64_t place_lowest(const Span *taken, int count, int64_t length);
-/* True if the bucket contains parameters whose values this stage stores; false if it contains only
- * tied gradients or metrics. */
+/* Returns true if the bucket contains parameters whose values this stage stores; false if it
+ * contains only tied gradients or metrics. */
 bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 
 /* gather.c: plans which buckets of parameters are gathered, when, and to which places. Call it
  * after shards and action lists are planned. Sets plan->cache and plan->weight_offset. */
 Status plan_gather(Plan *plan);
-/* Returns the bucket after whose gathering the node's weights must be repacked; -1: they are
- * repacked only after updates. */
+/* Returns the bucket (index into GatherPlan.bucket) after whose gathering the node's weights must
+ * be repacked; -1: no bucket, so they are repacked only after updates. */
 int gather_bucket_of(const Plan *plan, const Node *node);
-/* True if the action reads values of parameters. */
+/* Returns true if the action reads values of parameters. In backward only gradients of inputs need
+ * them. */
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
 /* Position in the list of parameter uses of a schedule, and the buckets that are in memory at this
  * position. All replicas visit the same uses in the same order, because they gather together. */
@@ -84,10 +89,14 @@ typedef struct Window {
     const Plan *plan;
     /* schedule whose list is visited; borrowed */
     const Schedule *schedule;
-    /* next use: its task in the list, and its number among the uses of the task's pass */
-    int task, use;
-    /* buckets in memory or being gathered; int[here_count], owned */
-    int here_count, *here;
+    /* position in the list of the task that has the next use */
+    int task;
+    /* index of the next use among the uses of that task's pass */
+    int use;
+    /* number of buckets that are in memory or being gathered */
+    int here_count;
+    /* indices of the buckets in memory, [plan->gather.count + 1]; owned */
+    int *here;
 } Window;
 /* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: the most buckets that
  * window_next can return. */
@@ -96,20 +105,24 @@ void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 /* Moves to the start of a schedule's list. The buckets in memory do not change. */
 void window_start(Window *window, const Schedule *schedule);
-/* Advances to the next use and returns it; returns NULL at the end. Sets gather[*count] to the
- * buckets whose gathering must begin now, for this use or later ones. */
+/* Advances to the next use and returns it; returns NULL at the end. Writes to `gather` the indices
+ * of the buckets whose gathering must begin now, for this use or later ones, and to *count their
+ * number. */
 const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count);
 
 /* shards.c: cuts the buckets of all chunks among the replicas, after the buckets are planned. */
 void plan_shards(Plan *plan);
-/* plan.c. Returns the chunk of this stage that has element `at` of the gradient arena, or NULL.
- * *bucket: index of the bucket with the element. */
+/* plan.c. Returns the chunk of this stage whose buckets contain element `at` of the gradient arena,
+ * and sets *bucket to the index of the bucket; returns NULL if no chunk of this stage contains
+ * it. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-/* shards.c. Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded.
- * statistics = true: includes shards of running statistics. */
+/* shards.c. Returns the number of floats that one optimizer state slot needs for the shards of
+ * replica dp_rank; the part of each tensor is padded. statistics = true: includes shards of running
+ * statistics. */
 size_t shard_elements(const Plan *plan, int dp_rank, bool statistics);
-/* Weight of a parameter when buckets are made and cut: its padded elements; if it is sliced over a
- * tensor-parallel group, those of the first rank's slice. */
+/* Returns the weight of a parameter, by which buckets are made and cut: the number of its elements,
+ * padded. For a parameter that is sliced over a tensor-parallel group, it is the number in the
+ * first rank's slice. */
 int64_t shard_weight(const Plan *plan, int param);
 /* A bucket and its parameters whose values this stage stores, in ascending order. */
 typedef struct BucketParams {
@@ -125,23 +138,26 @@ typedef struct BucketParams {
  * offsets, chooses the offset for which the weight of the parameters before it is nearest to
  * `weight`. *below: the weight before the chosen offset. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below);
-/* True if the parameter is tied to a parameter of another stage, or a parameter of another stage to
- * it. */
+/* Returns true if a parameter on another stage shares the value of this parameter: one of the two
+ * is tied to the other, or both are tied to the same parameter. */
 bool plan_tied_across(const Plan *plan, int param);
-/* plan.c. True if the parameter is tied to a parameter of this stage, whose value it then uses. */
+/* plan.c. Returns true if the parameter is tied to a parameter of this stage. It then uses the
+ * value of that parameter. */
 bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: sharding for updates that need whole tensors. */
-/* param_is_whole: true if one replica must have the whole parameter. any_param_is_whole: true if
- * there is such a parameter. */
+/* Returns true if one replica must have the whole parameter (ParamUpdate.whole). */
 bool param_is_whole(const Plan *plan, int param);
+/* Returns true if param_is_whole is true for any parameter. */
 bool any_param_is_whole(const Plan *plan);
-/* Computes the boundaries of a bucket's shards, boundary[dp + 1]. load[r] is the weight of replica
- * r's shards so far, to which the weight of its new shard is added, except for a parameter that is
- * tied to another stage. Returns false, and does nothing, if the bucket must be cut as in shards.c.
- * Call it only if any_param_is_whole. */
+/* Computes the limits of a bucket's shards, boundary[dp + 1]: replica r's shard is boundary[r] to
+ * boundary[r + 1] - 1. load[r]: weight of replica r's shards so far, to which the weight of the new
+ * shard is added; it is not added for a parameter that is tied to a parameter of another stage.
+ * Returns false, and changes nothing, if the bucket must be cut as in shards.c. Call it only if
+ * any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
-/* Bytes of optimizer state, scratch and temporary memory of updates, of the rank with the most. */
+/* Returns the bytes of optimizer state, scratch and temporary memory of updates on the replica that
+ * needs the most. */
 size_t whole_state_bytes(const Plan *plan);
 
 /* Returns true if operations use host memory. */
@@ -150,23 +166,25 @@ static inline bool plan_in_host_memory(const Plan *plan)
     return plan->graph->node[plan->graph->loss_node].op->backend->table->host_memory;
 }
 
-/* tensor_group.c: the floats that the ranks of a tensor-parallel group add up at the end of a step:
+/* tensor_group.c. At the end of a step the ranks of a tensor-parallel group add up these floats:
  * the METRIC_REQUESTS metrics from METRIC_STOP on, and gradients of which each rank has only a
  * partial sum. */
 /* Returns true if replica dp_rank must add up a part of the parameter's gradient over the group:
  * elements *first .. *first + *count - 1. */
 bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
-/* Number of floats that replica dp_rank adds up over the group. */
+/* Returns the number of floats that replica dp_rank adds up over the group. */
 int64_t plan_group_floats(const Plan *plan, int dp_rank);
-/* Bytes of the largest tensor that the group exchanges. summed: bytes of the floats that it adds
- * up. */
+/* Returns the bytes of the largest tensor that the group exchanges. summed: bytes of the floats
+ * that the group adds up at the end of a step. */
 size_t plan_largest_exchange(const Plan *plan, size_t summed);
-/* Bytes of the pieces in which slices are exchanged in host memory, and slots of each channel
- * between two ranks of the group. */
+/* EXCHANGE_PIECE_BYTES: bytes of the pieces in which slices are exchanged in host memory.
+ * EXCHANGE_DEPTH: number of slots of each channel between two ranks of the group. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
-/* True if the ranks of a tensor group add their parts of a sum by the binary tree. */
+/* Returns true if the ranks of a tensor-parallel group add their parts of a sum in the order of a
+ * binary tree; false: in the order of ranks. */
 bool plan_sums_by_tree(const Plan *plan);
-/* Bytes of the partial sums of one piece that an exchange in host memory keeps. */
+/* Returns the bytes of the partial sums that an exchange of `ranks` ranks in host memory keeps for
+ * a piece. */
 size_t exchange_sum_bytes(int ranks);
 /* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
 void tensor_group_memory(Plan *plan, bool joined);
@@ -175,24 +193,24 @@ void tensor_group_memory(Plan *plan, bool joined);
  * a tree of the ranks and down again, in pieces of REPLICA_PIECE_BYTES; each channel has
  * REPLICA_DEPTH slots. */
 enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
-/* Number of children of `rank` in a tree of `size` ranks; they are rank + 1, rank + 2, rank + 4,
- * ... */
+/* Returns the number of children of `rank` in a tree of `size` ranks. The children are rank + 1,
+ * rank + 2, rank + 4, ... */
 int replica_children(int rank, int size);
 /* Adds the channels' slots to the plan's memory. */
 void replica_sums_memory(Plan *plan);
 
-/* links.c: the channels between the stages of a replica, the same list on all ranks. First, for
- * each boundary before chunk 1, 2, ... whose sides are on different stages: one channel for
- * activations, then one for gradients. Then, for each trained parameter that is tied to a parameter
- * of another stage, in order: one channel from the owner's stage, then one to the owner's stage.
- * The list is empty with one stage. */
+/* links.c: the channels between the stages of a replica, the same list on all ranks. First come the
+ * channels of the boundaries before chunk 1, 2, ...: each boundary whose two sides are on different
+ * stages has one channel for activations and then one for gradients. Then come the channels of each
+ * trained parameter that is tied to a parameter of another stage, its owner: one channel from the
+ * owner's stage and then one to it. The list is empty with one stage. */
 typedef struct Links {
     /* the channels, [count]; owned */
     ChannelSpec *spec;
     int count;
 } Links;
-/* Lists the channels. Returns ERR_CONFIG if two parameters that are not on their owner's stage are
- * tied to the same owner. Release with links_fini, also after an error. */
+/* Lists the channels. ERR_CONFIG: two parameters that are tied to the same owner are not on its
+ * stage. Release with links_fini, also after an error. */
 Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
 /* Returns true if the parameter is tied to a parameter of another stage and is trained. */
@@ -200,8 +218,7 @@ bool plan_ties_stages(const Plan *plan, int param);
 /* Adds the memory of the channels to the plan. joined: see PlanOptions. Errors as in links_init. */
 Status links_memory(Plan *plan, bool joined);
 
-/* slots.c: sets the slot and the last task of each micro-batch, the number of slots of each chunk,
- * and batches_out. */
+/* slots.c: sets plan->slot, plan->last_task, plan->batches_out and the `slots` of each chunk. */
 void plan_slots(Plan *plan);
 /* Returns true if another task may run between a message of the stage and the pass that produces or
  * reads it. */

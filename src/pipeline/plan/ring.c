@@ -1,10 +1,10 @@
-/* Plans the offsets of gradients until they are summed, and of the shards of their sums. Without
+/* Plans where gradients are until they are summed, and where the shards of their sums are. Without
  * sharded gradients, backward writes to the arena of partial sums that the summation tree chooses
  * (tree_step), at gradient_offset. With sharded gradients (zero 2 and 3), backward writes buckets
- * to a ring, from which their owners fetch them while backward continues. Memory then contains only
- * the buckets being written or sent, and only this rank's shards of the sums. Two buckets may
- * overlap in the ring if at least IN_TRANSIT buckets are between them and the first is complete
- * before the second is opened. */
+ * to a ring, from which the owners of the shards fetch them while backward continues. Memory then
+ * contains only the buckets being written or sent, and only this rank's shards of the sums. Two
+ * buckets may overlap in the ring if at least IN_TRANSIT buckets are between them and the first is
+ * complete before the second is opened. */
 #include "plan.h"
 
 /* Number of buckets that may be in transit to their owners while another bucket is written, before
@@ -16,8 +16,8 @@ bool plan_shards_gradients(const Plan *plan)
     return plan->zero >= ZERO_GRADIENTS;
 }
 
-/* True if buckets a < b must not overlap. Bucket a is complete, and sent, after the node of its
- * first tensor. */
+/* Returns true if buckets a and b, a < b, must not overlap in the ring. Bucket a is complete, and
+ * is sent, after the backward of its first tensor's node. */
 static bool must_not_overlap(const Plan *plan, const ChunkPlan *c, int a, int b)
 {
     int tensor = c->buckets.first_tensor[a];
@@ -60,15 +60,16 @@ bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int b)
     return c->buckets.offset[b] < plan->metrics_offset;
 }
 
-/* Places each rank's shards one after another: those of buckets with parameters (params), or those
- * of the other buckets. end: offset after each rank's last shard, in floats, [dp]. */
-static void lay_shards(const Plan *plan, bool params, int64_t *end)
+/* Places each rank's shards one after another: the shards of the buckets that contain parameters if
+ * with_params is true, else those of all other buckets. end: offset after each rank's last shard,
+ * in floats, [dp]. */
+static void lay_shards(const Plan *plan, bool with_params, int64_t *end)
 {
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
             const Bounds *shard = push_bounds(c, b);
-            if (bucket_has_params(plan, c, b) != params) continue;
+            if (bucket_has_params(plan, c, b) != with_params) continue;
             c->shard_offset[b] = mem_new((size_t)(shard->count + 1) * sizeof *c->shard_offset[b]);
             for (int i = 0; i < shard->count; ++i) {
                 c->shard_offset[b][i] = end[shard->rank[i]];
@@ -78,7 +79,7 @@ static void lay_shards(const Plan *plan, bool params, int64_t *end)
     }
 }
 
-/* Cuts the buckets evenly for pushes; used if they are not cut into shards. */
+/* Cuts the buckets evenly for pushes; used if nothing is sharded. */
 static void cut_evenly(const Plan *plan, ChunkPlan *c)
 {
     const Buckets *buckets = &c->buckets;
@@ -131,8 +132,8 @@ int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
     return shard_offset(c, b, dp_rank) + at - bounds_at(&c->shard[b], dp_rank);
 }
 
-/* Sums the lengths of a rank's shards of all buckets or, with params_only, of the buckets with
- * parameters. */
+/* Returns the sum of the lengths of a rank's shards of all buckets or, with params_only, of the
+ * buckets that contain parameters. */
 static int64_t sum_shard_lengths(const Plan *plan, bool params_only, int dp_rank)
 {
     int64_t sum = 0;

@@ -120,7 +120,8 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
     mem_free(&below);
 }
 
-/* Returns the cut of this stage's bucket with element `at` of the gradient arena, or NULL. */
+/* Returns the shards of this stage's bucket that contains element `at` of the gradient arena, or
+ * NULL. */
 static const Bounds *shards_at(const Plan *plan, int64_t at)
 {
     int b;
@@ -128,7 +129,8 @@ static const Bounds *shards_at(const Plan *plan, int64_t at)
     return c ? &c->shard[b] : NULL;
 }
 
-/* True if the bucket has a tied gradient; tied gradients are after the metrics in the arena. */
+/* Returns true if bucket b contains a tied gradient; tied gradients are after the metrics in the
+ * arena. */
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
 {
     return buckets->offset[b] > plan->metrics_offset;
@@ -167,10 +169,10 @@ void plan_shards(Plan *plan)
             int tied = c->buckets.first_tensor[b];
             const Param *target = &g->param[g->param[tied].tied];
             int64_t at = plan->param_offset[tied];
-            const Bounds *like = shards_at(plan, at);
+            const Bounds *target_shards = shards_at(plan, at);
             for (int r = 0; r <= dp; ++r)
-                boundary[r] =
-                    plan->gradient_offset[tied] + clamp(bounds_at(like, r) - at, 0, padded(target));
+                boundary[r] = plan->gradient_offset[tied] +
+                              clamp(bounds_at(target_shards, r) - at, 0, padded(target));
             bounds_init(&c->shard[b], boundary, dp);
         }
     }

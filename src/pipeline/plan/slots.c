@@ -7,7 +7,8 @@ static bool is_message(TaskKind kind)
     return kind >= TASK_SEND_FORWARD;
 }
 
-/* True if `work` is the pass that produces the tensors of message m, or reads them. */
+/* Returns true if `work` is the pass that produces the tensors of message m, or the pass that reads
+ * them. */
 static bool is_work_of(const Task *m, const Task *work)
 {
     if (m->chunk != work->chunk || m->micro != work->micro) return false;
@@ -30,9 +31,9 @@ bool messages_may_wait(const Schedule *schedule, int stage)
     return false;
 }
 
-/* Finds, for each chunk and micro-batch, the time for which it needs a slot: the indices of its
- * first and last task in the stage's list. The last one may be a task of the next chunk, which
- * reads from this slot. */
+/* Finds the time for which each micro-batch needs a slot in each chunk: the indices of its first
+ * and its last task in the stage's list, `first` and `last`, [chunk_count][micro-batches]. The last
+ * one may be a task of the next chunk, which reads from this slot. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;

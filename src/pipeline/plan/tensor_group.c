@@ -51,8 +51,8 @@ size_t exchange_sum_bytes(int ranks)
     return levels * 2 * EXCHANGE_PIECE_BYTES;
 }
 
-/* Bytes of a rank's channel slots and of its buffers: the partial sums of a piece, and a packed
- * piece of its slice. */
+/* Returns the bytes of a rank's channel slots and of its buffers: the partial sums of a piece, and
+ * a packed piece of its slice. */
 static size_t pieces_bytes(int ranks)
 {
     return exchange_sum_bytes(ranks) +

@@ -1,6 +1,6 @@
 /* Finds the nodes that take part in backward. Backward ends at the first trained parameter: nodes
- * before it keep nothing for backward and are not recomputed, except batch norms whose running
- * statistics are updated. */
+ * before it keep nothing for backward and are not recomputed. Exceptions are batch norms whose
+ * running statistics are updated. */
 #include "chunk.h"
 
 bool planner_updates_statistics(const Planner *p, int i)

@@ -1,10 +1,10 @@
-/* ZeRO for updates that need whole tensors (like the ZeRO-1 of "Muon is scalable for LLM training",
- * Liu et al. 2025, section 2.3, but without gathering): one replica has the whole gradient, state
- * and value of such a tensor, so no messages are added. Each bucket is divided in rank order so
- * that most of it goes to the replicas with the least weight so far. A shard boundary that would
- * cut a whole tensor moves to the tensor's nearer end; other tensors are cut as in shards.c. All
- * ranks of a tensor-parallel group make the same choice, because they use the weights of the
- * group's first rank. */
+/* ZeRO for updates that need a whole tensor: one replica has all of the tensor's gradient, state
+ * and value, so the update sends no messages. This is the ZeRO-1 of "Muon is scalable for LLM
+ * training" (Liu et al. 2025, section 2.3) without its gathering. Each bucket is divided in rank
+ * order so that most of it goes to the replicas with the least weight so far. A shard boundary
+ * inside a tensor that must stay whole moves to the nearer end of the tensor; all other tensors are
+ * cut as in shards.c. All ranks of a tensor-parallel group make the same choice, because they use
+ * the weights of the group's first rank. */
 #include "plan.h"
 
 bool param_is_whole(const Plan *plan, int param)
@@ -86,9 +86,10 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Bytes of a rank's update: its state, scratch, and the temporary memory of whole tensors and
- * slices. With sharding or a tensor-parallel group, scratch has a place for each parameter that
- * needs it, otherwise for the largest; it also has room for the largest whole tensor. */
+/* Returns the bytes of a replica's updates: its state, scratch, and the temporary memory for whole
+ * tensors and slices. With sharding or a tensor-parallel group, scratch has a place for each
+ * parameter that needs it; otherwise it has one place, for the largest of them. It is never smaller
+ * than the largest tensor that must stay whole. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, scratch = 0, largest = 0, whole = 0, slices = 0;

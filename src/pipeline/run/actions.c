@@ -8,14 +8,15 @@ static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
     return c->plan->graph->node[chunk->plan->run[run].node].op;
 }
 
-/* True if ACTION_BACKWARD_DATA also computes the run's weight gradients and writes them to the
- * slot, from which PASS_WEIGHT copies them. */
+/* Returns true if ACTION_BACKWARD_DATA also computes the run's weight gradients and writes them to
+ * the slot, from which PASS_WEIGHT copies them. */
 static bool weight_gradients_in_slot(const ChunkRun *chunk, int run)
 {
     return chunk->plan->run[run].dw_waits;
 }
 
-/* Address of the gradient of a run's parameter k in an arena; NULL: the parameter is frozen. */
+/* Returns the address in an arena of the gradient of a run's parameter k; NULL: the parameter is
+ * frozen. */
 static float *gradient_of(const Context *c, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &c->plan->graph->node[chunk->plan->run[run].node];
@@ -48,7 +49,7 @@ static bool pretended(Executor *e, const ChunkRun *chunk, int run, OperationPart
     return true;
 }
 
-/* Time at which a part of an operation begins; 0 if times are not measured. */
+/* Returns the time at which a part of an operation begins; 0 if times are not measured. */
 static double part_begin(const Executor *e)
 {
     return e->times ? clock_s() : 0;
@@ -88,16 +89,16 @@ static void run_backward(Executor *e, const ChunkRun *chunk, const Action *a, co
                          double begin_s)
 {
     Op *op = op_of(&e->context, chunk, a->index);
-    bool weight = a->kind == ACTION_BACKWARD || weight_gradients_in_slot(chunk, a->index);
-    bool data = pretended(e, chunk, a->index, PART_DATA);
-    if (!data) op_backward_begin(op, run);
-    if (weight) {
+    bool with_weight = a->kind == ACTION_BACKWARD || weight_gradients_in_slot(chunk, a->index);
+    bool data_pretended = pretended(e, chunk, a->index, PART_DATA);
+    if (!data_pretended) op_backward_begin(op, run);
+    if (with_weight) {
         double middle_s = part_begin(e);
         if (!pretended(e, chunk, a->index, PART_WEIGHT)) op_backward_weight(op, run);
         /* the time of backward_begin is counted with that of backward_data */
         if (e->times) begin_s += part_end(e, chunk, a, PART_WEIGHT, middle_s) - middle_s;
     }
-    if (!data) op_backward_data(op, run);
+    if (!data_pretended) op_backward_data(op, run);
     part_end(e, chunk, a, PART_DATA, begin_s);
 }
 
@@ -191,8 +192,8 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     }
 }
 
-/* Runs ACTION_BUCKET. With several replicas the time includes work on the sum over replicas, and is
- * added to the polls. */
+/* Runs ACTION_BUCKET and measures its time. With several replicas the time includes work on the sum
+ * over the replicas; it is then counted as a poll, otherwise as an addition. */
 static void run_bucket(Executor *e, const ChunkRun *chunk, int bucket, int micro)
 {
     double begin_s = part_begin(e);

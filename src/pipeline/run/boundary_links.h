@@ -17,8 +17,10 @@ typedef struct TieLink {
     float *sum;
     /* length of the shard */
     int64_t elements;
-    /* channels to and from the other stage */
-    int out, in;
+    /* channel to the other stage */
+    int out;
+    /* channel from the other stage */
+    int in;
     /* most elements in a message */
     int64_t piece;
 } TieLink;
@@ -29,9 +31,11 @@ typedef struct BoundaryLinks {
     Channels *channels;
     /* channels of each chunk of this stage; owned */
     ChunkLinks *chunk;
-    /* positions in the task lists of training and of evaluation at which messages move; only for
+    /* positions in the task list of training at which messages move; empty unless
      * channels_on_device; owned */
-    Moves moves, evaluation_moves;
+    Moves moves;
+    /* the same for the task list of an evaluation; owned */
+    Moves evaluation_moves;
     /* ties of this stage, [tie_count]; owned */
     TieLink *tie;
     int tie_count;
@@ -43,8 +47,8 @@ Status boundary_links_init(BoundaryLinks *links, Context *context, const GradSyn
                            const Schedule *evaluation);
 /* Collective. */
 void boundary_links_fini(BoundaryLinks *links);
-/* Runs a send or receive task of a chunk for the micro-batch in slot: waits for a free slot of the
- * channel, or for the message. */
+/* Runs a send or receive task of a chunk for the micro-batch in `slot`. Waits for a free slot of
+ * the channel before it sends, or for the message that it receives. */
 void links_message(const BoundaryLinks *links, const SlotMemory *memory, const ChunkRun *chunk,
                    const Slot *slot, TaskKind kind);
 /* One of two consecutive chunks of a stage, and a micro-batch's slot in it. */
@@ -52,13 +56,13 @@ typedef struct MessageEnd {
     const ChunkRun *chunk;
     const Slot *slot;
 } MessageEnd;
-/* Copies, between two consecutive chunks of one stage, the tensors that would form a message if
- * they were on two stages: activations to the later chunk, except those that it reads in the
- * earlier chunk's slot; gradients to the earlier chunk. */
+/* Copies, between two consecutive chunks of one stage, the tensors that would form a message if the
+ * chunks were on two stages. Activations are copied to the later chunk, except those that it reads
+ * in the earlier chunk's slot. Gradients are copied to the earlier chunk. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Moves the messages that must move before task number `task` of a list. *next: index of the next
- * move; set it to 0 at the start of a list. */
+ * move, which is advanced; set it to 0 at the start of a list. */
 void links_move(const BoundaryLinks *links, const Moves *moves, int *next, int task);
 /* Adds up the gradients of tied parameters, within the stage and across stages. Collective on the
  * stages. */

@@ -22,7 +22,7 @@ typedef struct Captures {
     CaptureList *list;
     /* number of captures in all lists */
     int count;
-    /* update of the running statistics after a full batch */
+    /* capture of the update of the running statistics after a full batch */
     Capture statistics;
 } Captures;
 

@@ -16,7 +16,7 @@ static Status check(const Context *c)
 }
 
 /* Returns the size of the input ring: the largest number of micro-batches of data that are in use
- * at the same time, plus DATA_AHEAD on a device. evaluation_out: the largest number in use in an
+ * at the same time, plus DATA_AHEAD on a device. evaluation_out: that largest number for an
  * evaluation. */
 static int input_places(const Executor *e, int evaluation_out)
 {

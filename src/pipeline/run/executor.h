@@ -46,7 +46,7 @@ struct Executor {
 /* actions.c. Sets the addresses of the weight gradients in the slot's runs to the gradient arena of
  * the micro-batch. */
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro);
-/* Runs actions from .. to - 1 of a pass of this chunk on a micro-batch in slot. */
+/* Runs actions `from` to `to` - 1 of a pass of this chunk on the micro-batch in `slot`. */
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to);
 /* Returns true if action number `action` of the pass communicates with other ranks: if it begins a

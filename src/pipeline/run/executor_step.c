@@ -1,5 +1,5 @@
-/* Runs a step (forward and backward, the rest of the sums of gradients, running statistics) and an
- * evaluation. tasks.c runs the tasks. */
+/* Runs a step (forward and backward, the rest of the sums of gradients, and the update of running
+ * statistics) and an evaluation. tasks.c runs the tasks. */
 #include "tasks.h"
 
 /* ---- running statistics ---- */
@@ -25,7 +25,8 @@ static int counted_micros(const Moving *m, const OpSpec *spec)
     return one && alone ? micros - 1 : micros;
 }
 
-/* running = (1 - momentum) * running + momentum * mean of the micro-batches' values */
+/* Sets each running statistic to (1 - momentum) * its value + momentum * mean of the micro-batches'
+ * values. */
 static void move_statistics(void *user)
 {
     const Moving *m = user;
@@ -56,16 +57,16 @@ static bool has_statistics(const Plan *plan)
     return false;
 }
 
-/* The work for a full batch is the same at every step, so it is captured. */
+/* Captures the work for a full batch, which is the same at every step. */
 void executor_move_statistics(Executor *e, const StepBatch *batch)
 {
     const Plan *plan = e->context.plan;
     Moving moving = {e, batch};
-    bool whole =
+    bool full =
         batch->micros == plan->schedule->shape.micros * plan->shape.dp && !batch->last_single;
     Phase outer = phase_enter(PHASE_SUM);
     if (has_statistics(plan)) {
-        if (whole)
+        if (full)
             capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);
         else
             move_statistics(&moving);

@@ -7,7 +7,7 @@
  * buckets, and each owner keeps the sums of its shards. */
 #include "grad_sync.h"
 
-/* Bytes of each arena level[k], k > 0, in which the gradients of a run are added. */
+/* Returns the bytes of each arena level[k], k > 0, in which the gradients of a run are added. */
 static size_t level_bytes(const Context *c)
 {
     return (size_t)c->plan->gradient_elements * sizeof(float);
@@ -72,14 +72,14 @@ bool bucket_leaves(const Plan *plan, int micro)
     return micro == run.first + run.count - 1;
 }
 
-/* Offset of the bucket in the arena to which backward writes. */
+/* Returns the offset of the bucket in the arena to which backward writes. */
 static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
 {
     return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
 }
 
-/* Waits until the bucket's memory is free: until the pushes of this bucket, and of buckets that
- * overlap it in the ring, are done. */
+/* Waits until the bucket's memory is free: until no rank still reads the pushes of this bucket, or
+ * of buckets that overlap it in the ring. */
 static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     const Plan *plan = s->context->plan;

@@ -8,15 +8,17 @@
 
 typedef struct GradSync {
     const Context *context;
-    /* Arenas in which the micro-batches of a run are added, one for each level of tree_step's
-     * stack, of which there are at most 32. level[0] is the Comm's arena; the others are owned. */
+    /* arenas in which this rank adds the gradients of a run of micro-batches (plan_run), used as
+     * tree_step says; the first plan->sum_levels are used. level[0] is the Comm's arena; the others
+     * are owned */
     float *level[33];
     /* partial sums of this rank's shards between pushes, one arena for each of plan->push_levels,
      * in memory of comm->partial_backend; owned; NULL if this rank has no shard */
     float *partial[33];
-    /* the whole sums: in the Comm's arena, or in partial[0] if gradients are sharded; borrowed */
+    /* sums over all replicas: in the Comm's arena, or in partial[0] if gradients are sharded;
+     * borrowed */
     float *sum;
-    /* number of each bucket's last push, [chunk][bucket]; owned */
+    /* number of each bucket's last push, [chunk][bucket]; 0: it has not been pushed; owned */
     int64_t **pushed;
     /* true: steps are hashed (executor_hash_steps) */
     bool hashes;
@@ -33,9 +35,9 @@ float *grad_arena(const GradSync *sync, int micro);
 /* Returns the address of the sum of element `at` of the gradient arena. If gradients are sharded,
  * the element must be in this rank's shard. */
 float *grad_sum(const GradSync *sync, int64_t at);
-/* bucket_waits: true if bucket_open may wait for other ranks. bucket_leaves: true if bucket_done
- * begins a sum over other ranks. */
+/* Returns true if bucket_open may wait for other ranks. */
 bool bucket_waits(const Plan *plan, int micro);
+/* Returns true if bucket_done begins a sum over other ranks. */
 bool bucket_leaves(const Plan *plan, int micro);
 /* Call it before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics
  * to the address of the micro-batch's metrics if the bucket includes them, else to NULL. */

@@ -2,8 +2,8 @@
  * Sources deliver data in host memory. If operations cannot read host memory, each place of the
  * ring has a copy on the device, made on a separate stream. On the device, the copy waits for the
  * work that last read the place, and new work waits for the copy. The host waits only before it
- * releases a batch to its source: for the copy of that batch, which began when the ring last used
- * the place. */
+ * releases a batch to its source, until the copy of that batch is done. That copy began when the
+ * ring last used the place, so the wait is short. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -37,8 +37,7 @@ void input_restart(InputRing *ring)
     ring->first = ring->next = 0;
 }
 
-/* Bytes of a micro-batch's labels; 0 if the loss does not read labels. targets_bytes does the same
- * for targets; samples_bytes for sample numbers, which any operation may read. */
+/* Returns the bytes of a micro-batch's labels; 0 if the loss does not read labels. */
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -46,6 +45,7 @@ static size_t labels_bytes(const Plan *plan)
     return (size_t)loss_labels(&g->node[g->loss_node].spec) * sizeof(int32_t);
 }
 
+/* Returns the bytes of a micro-batch's targets; 0 if the loss does not read targets. */
 static size_t targets_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -53,13 +53,14 @@ static size_t targets_bytes(const Plan *plan)
     return (size_t)shape_count(g->node[g->logits_node].spec.y.shape) * sizeof(float);
 }
 
-/* Bytes of the weights of one sample's targets. */
+/* Returns the bytes of the weights of one sample's targets. */
 static size_t weights_bytes(const Plan *plan)
 {
     return targets_bytes(plan) / (size_t)plan->graph->input.shape.dim[0];
 }
 
-/* Bytes of the weights of a micro-batch's targets; 0 if all samples have the same. */
+/* Returns the bytes of the weights of a micro-batch's targets; 0 if all samples have the same
+ * weights. */
 static size_t own_weights_bytes(const Plan *plan)
 {
     return plan->graph->weights_vary ? targets_bytes(plan) : 0;
@@ -80,6 +81,7 @@ static BoxBytes box_bytes(const Plan *plan)
                       .matches = (size_t)(loss->x_count + 1) * sizeof(int64_t)};
 }
 
+/* Returns the bytes of a micro-batch's sample numbers; 0 if no operation reads them. */
 static size_t samples_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -117,7 +119,7 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
 void input_ring_fini(InputRing *ring)
 {
     const Context *c = ring->context;
-    /* set-up has failed before input_ring_init */
+    /* set-up may have failed before input_ring_init */
     if (!c) return;
     for (int i = 0; i < ring->size; ++i) {
         Input *in = &ring->input[i];
@@ -238,8 +240,8 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
 {
     const Input *in = input_of(ring, micro);
     const Batch *batch = in->batch;
-    bool host = ring->context->backend->table->host_memory;
-    const void *data = host ? host_data(batch) : in->data;
+    bool host_memory = ring->context->backend->table->host_memory;
+    const void *data = host_memory ? host_data(batch) : in->data;
     const float *weights = batch->weights_step > 0 ? in->weights : ring->weights;
     slot->empty = batch->rows == 0;
     for (int i = 0; i < chunk->plan->run_count; ++i) {
@@ -247,19 +249,20 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         OpRun *run = &slot->run[i];
         run->rows = batch->rows;
         run->training = values->training;
-        run->sample = host ? batch->sample : in->sample;
+        run->sample = host_memory ? batch->sample : in->sample;
         run->step = values->step;
-        run->labels = host ? batch->labels : in->labels;
-        run->labels_other = host ? batch->labels_other : NULL;
+        run->labels = host_memory ? batch->labels : in->labels;
+        run->labels_other = host_memory ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
-        run->targets = host ? batch->targets : in->targets;
-        run->target_weights = host || !batch->target_weights ? batch->target_weights : weights;
+        run->targets = host_memory ? batch->targets : in->targets;
+        run->target_weights =
+            host_memory || !batch->target_weights ? batch->target_weights : weights;
         run->weights_step = batch->weights_step;
-        run->boxes = host ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
-                          : (BoxTargets){in->box_start, in->box_row, in->matches};
+        run->boxes = host_memory ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
+                                 : (BoxTargets){in->box_start, in->box_row, in->matches};
         run->bag = batch->bag;
         run->loss_scale = values->scale;
-        run->numbers = host ? NULL : numbers;
+        run->numbers = host_memory ? NULL : numbers;
         for (int k = 0; k < SPEC_INPUTS; ++k)
             if (at->x[k] == OFFSET_INPUT) run->x[k] = data;
         if (at->y == OFFSET_INPUT) run->y = (void *)(uintptr_t)data;

@@ -12,9 +12,9 @@ typedef struct StepValues {
     int micros;
 } StepValues;
 
-/* One place of the ring, for a micro-batch of data that has been acquired from its source. batch is
- * borrowed from the source. */
+/* One place of the ring, for a micro-batch of data that has been acquired from its source. */
 typedef struct Input {
+    /* borrowed from the source */
     const Batch *batch;
     /* Copies of the batch's arrays in the backend's memory; owned. The copies and the events are
      * used only if operations cannot read host memory. */
@@ -39,17 +39,19 @@ typedef struct Input {
 
 typedef struct InputRing {
     const Context *context;
-    /* places, [size]; micro-batches first .. next - 1 of the list are in use; owned */
+    /* the places, [size]; owned */
     Input *input;
-    int size, first, next;
+    int size;
+    /* micro-batches first .. next - 1 of the list are in use */
+    int first, next;
     /* place in the ring of the list's micro-batch 0 */
     int base;
     /* stream that copies micro-batches to the device; NULL if operations read host memory; owned */
     Stream *copies;
-    /* weights: weights of targets that all samples share, in the memory of a device; owned; NULL if
-     * operations read host memory. weights_of: array on the host from which they were copied;
-     * borrowed. */
+    /* weights of targets that all samples share, in the memory of a device; owned; NULL if
+     * operations read host memory */
     float *weights;
+    /* array on the host from which `weights` were copied; borrowed */
     const float *weights_of;
 } InputRing;
 
@@ -67,9 +69,9 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
 /* Starts a new list, and releases all copied batches to their sources. Batches that are not copied
  * have been released by input_return. */
 void input_settle(InputRing *ring);
-/* Place of micro-batch `micro` of the list. */
+/* Returns the place of micro-batch `micro` of the list. */
 const Input *input_of(const InputRing *ring, int micro);
-/* Index of the micro-batch's place in the ring. */
+/* Returns the index of the micro-batch's place in the ring. */
 int input_slot(const InputRing *ring, int micro);
 /* Sets the input data and the step's values in the slot's runs for micro-batch `micro`. numbers:
  * the step's numbers in the backend's memory, which queued work reads. */

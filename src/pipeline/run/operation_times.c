@@ -27,8 +27,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Quantile of sorted values: interpolates between the two values around position fraction * (count
- * - 1). */
+/* Returns the quantile `fraction` of sorted values, interpolated between the two values around
+ * position fraction * (count - 1). */
 static double at_fraction(const double *s, int count, double fraction)
 {
     double place = fraction * (count - 1);

@@ -42,7 +42,7 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
                      (size_t)(rows * o->columns_per_sample) * sizeof *o->columns);
 }
 
-/* Index in memory of the element that has index i in plain order. */
+/* Returns the index in memory of the element that has index i in plain order. */
 static int64_t index_of(Desc x, int64_t i)
 {
     const int64_t *d = x.shape.dim, width = d[x.shape.ndim - 1];
@@ -66,17 +66,17 @@ static void to_plain(float *to, const void *from, Desc x)
 const float *outputs_logits(Outputs *o, const SlotMemory *memory, int output)
 {
     const Context *c = o->context;
-    const bool host = c->backend->table->host_memory;
+    const bool host_memory = c->backend->table->host_memory;
     const Graph *g = c->plan->graph;
     const ChunkRun *chunk = &memory->chunk[c->plan->chunk_count - 1];
     if (!context_has_loss(c, chunk->plan)) return NULL;
     Desc x = g->node[g->loss_node].op->spec.x[output];
     const void *logits = slot_loss(memory, chunk, o->slot)->x[output];
-    if (host && x.dtype == DTYPE_F32 && desc_is_plain(x)) return logits;
+    if (host_memory && x.dtype == DTYPE_F32 && desc_is_plain(x)) return logits;
     float **plain = &o->logits[output];
     if (o->converted[output]) return *plain;
     if (!*plain) *plain = mem_new((size_t)shape_count(x.shape) * sizeof **plain);
-    void *copy = host ? NULL : mem_new(desc_bytes(x));
+    void *copy = host_memory ? NULL : mem_new(desc_bytes(x));
     to_plain(*plain, host_read(c, logits, copy, desc_bytes(x)), x);
     mem_free(&copy);
     o->converted[output] = true;

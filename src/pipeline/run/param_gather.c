@@ -7,7 +7,7 @@ static size_t local_bytes(const Context *c)
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* True if this rank allocates its arena of parameters; false if it uses the Comm's. */
+/* Returns true if this rank allocates its arena of parameters; false if it uses the Comm's. */
 static bool owns_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;

@@ -9,8 +9,8 @@
 
 typedef struct ParamGather {
     const Context *context;
-    /* arena of parameters; owned; with zero 1 and 2, and with zero 3 if replicas share memory, the
-     * Comm's and borrowed */
+    /* this rank's arena of parameters. It is the Comm's, and borrowed, with zero 1 and 2, and with
+     * zero 3 if replicas share memory; otherwise it is owned */
     float *params;
     /* parameters as operations read them: `params`, or the Comm's ring of parameters; borrowed */
     float *weights;

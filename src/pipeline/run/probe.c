@@ -1,6 +1,6 @@
 /* Checks on the host every output and gradient that an operation of a step has written, as soon as
- * it is written. This is slow, and used when a bad step is repeated to find the cause. The first
- * fault is reported, because later ones are consequences: faults are ordered by pass (forward, then
+ * it is written. This is slow; it is used when a bad step is repeated to find the cause. The first
+ * fault is reported, because later ones are consequences. Faults are ordered by pass (forward, then
  * backward), then by micro-batch, then by layer. With synced layers the micro-batches with the same
  * number on all replicas share statistics and have the same turn; faults are then ordered by turn
  * instead of micro-batch. */
@@ -73,14 +73,14 @@ static void set_fault(StepFault *f, const Context *c, bool backward, int node, i
 static void look_at_samples(StepFault *f, const Context *c, bool backward, int node,
                             const void *tensor, Desc desc, const Batch *batch)
 {
-    bool first = true;
+    bool is_first = true;
     if (!tensor || desc.dtype == DTYPE_I32 || !earlier(f, c, backward, node, batch)) return;
     int64_t each = desc_elements(desc) / desc.shape.dim[0];
     void *host = host_copy(c, tensor, desc_bytes(desc));
     for (int row = 0; row < batch->rows; ++row) {
         if (all_finite(host, desc.dtype, row * each, each)) continue;
-        if (first) set_fault(f, c, backward, node, -1, batch);
-        first = false;
+        if (is_first) set_fault(f, c, backward, node, -1, batch);
+        is_first = false;
         if (f->sample_count < FAULT_SAMPLES) f->sample[f->sample_count] = batch->sample[row];
         ++f->sample_count;
     }
@@ -101,7 +101,7 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
     }
 }
 
-/* Updates the largest loss of a sample. */
+/* Updates the largest loss of a sample (StepFault.largest). */
 static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun *run,
                            const Batch *batch)
 {

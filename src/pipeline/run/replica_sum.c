@@ -1,6 +1,6 @@
-/* Sums over the replicas within a micro-batch, in host memory, for operations (tensor.h, Replicas).
- * Neighbours 2i and 2i+1 are added, then their sums, and so on; the total is sent back along the
- * same tree.
+/* Makes the sums over the replicas within a micro-batch that operations request (tensor.h,
+ * Replicas), in host memory. Neighbours 2i and 2i+1 are added, then their sums, and so on; the
+ * total is sent back along the same tree.
  *
  *     0 <- 1   2 <- 3   4            r's parent is r without its lowest bit; its children are
  *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
@@ -24,10 +24,14 @@ struct ReplicaSum {
     Channels *channels;
     /* number of children of this rank */
     int children;
-    /* channels from and to each child */
-    int child_in[LEVELS], child_out[LEVELS];
-    /* channels from and to the parent; -1 on rank 0 */
-    int parent_in, parent_out;
+    /* channel from each child */
+    int child_in[LEVELS];
+    /* channel to each child */
+    int child_out[LEVELS];
+    /* channel from the parent; -1 on rank 0 */
+    int parent_in;
+    /* channel to the parent; -1 on rank 0 */
+    int parent_out;
 };
 
 static int64_t piece_at(int64_t count, int64_t at)

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* PIECE_BYTES: bytes of a piece. LEVEL: the most elements of a piece. */
-enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, LEVEL = PIECE_BYTES / (int)sizeof(Bf16) };
+/* PIECE_BYTES: bytes of a piece. PIECE_ELEMENTS: the most elements of a piece. */
+enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, PIECE_ELEMENTS = PIECE_BYTES / (int)sizeof(Bf16) };
 
 struct HostExchange {
     Exchange interface;
@@ -16,22 +16,29 @@ struct HostExchange {
     const Context *context;
     /* owned */
     Channels *channels;
-    /* indices of the channels to and from each rank; int[size], owned */
-    int *out, *in;
+    /* index of the channel to each rank; int[size], owned */
+    int *out;
+    /* index of the channel from each rank; int[size], owned */
+    int *in;
     /* true: parts are added by the binary tree; false: in the order of ranks */
     bool tree;
-    /* partial sums of one piece in fp32, one for each level of the tree; level k begins at sum + k
-     * * LEVEL (of fp32 tensors, level 0 is in the result instead); owned */
+    /* partial sums of one piece in fp32, PIECE_ELEMENTS floats for each level of the tree, level
+     * after level; level 0 is not used for fp32 tensors, whose result has its place; owned */
     float *sum;
     /* packed piece of this rank's slice; owned */
     char *local;
 };
 
-/* One rank's slice within a whole tensor: runs of `run` bytes, each of which begins `stride` bytes
- * after the previous one; `bytes` bytes in all. */
+/* One rank's slice within a tensor: stretches of equal length at equal distances. */
 typedef struct Part {
+    /* first byte of the slice in the tensor; borrowed */
     char *base;
-    size_t run, stride, bytes;
+    /* bytes of each stretch */
+    size_t run;
+    /* bytes from the beginning of a stretch to the beginning of the next one */
+    size_t stride;
+    /* bytes of the slice */
+    size_t bytes;
 } Part;
 
 static Part part_of(const Slices *s, int size, int rank, const void *whole)
@@ -45,8 +52,8 @@ static Part part_of(const Slices *s, int size, int rank, const void *whole)
     return p;
 }
 
-/* Copies bytes at .. at + n - 1 of a slice from the tensor to `packed` or, with into = true, from
- * `packed` into the tensor. */
+/* Copies bytes `at` to `at` + n - 1 of a slice from the tensor to `packed` or, with into = true,
+ * from `packed` into the tensor. */
 static void part_move(const Part *p, size_t at, size_t n, char *packed, bool into)
 {
     while (n > 0) {
@@ -59,7 +66,7 @@ static void part_move(const Part *p, size_t at, size_t n, char *packed, bool int
     }
 }
 
-/* Bytes of the piece that begins at byte `at` of a slice of `bytes` bytes. */
+/* Returns the bytes of the piece that begins at byte `at` of a slice of `bytes` bytes. */
 static size_t piece_of(size_t bytes, size_t at)
 {
     return at >= bytes ? 0 : bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
@@ -108,33 +115,33 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     phase_enter(outer);
 }
 
-/* sum = x for the first part, sum += x for later ones */
-static void add_floats(float *sum, const float *x, size_t n, bool first)
+/* These functions set sum = x if is_first is true (for the first part), else sum += x. */
+static void add_floats(float *sum, const float *x, size_t n, bool is_first)
 {
-    if (first)
+    if (is_first)
         memcpy(sum, x, n * sizeof *sum);
     else
         for (size_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-static void add_bf16(float *sum, const Bf16 *x, size_t n, bool first)
+static void add_bf16(float *sum, const Bf16 *x, size_t n, bool is_first)
 {
-    for (size_t i = 0; i < n; ++i) sum[i] = first ? bf16_value(x[i]) : sum[i] + bf16_value(x[i]);
+    for (size_t i = 0; i < n; ++i) sum[i] = is_first ? bf16_value(x[i]) : sum[i] + bf16_value(x[i]);
 }
 
-static void add_f16(float *sum, const F16 *x, size_t n, bool first)
+static void add_f16(float *sum, const F16 *x, size_t n, bool is_first)
 {
-    for (size_t i = 0; i < n; ++i) sum[i] = first ? f16_value(x[i]) : sum[i] + f16_value(x[i]);
+    for (size_t i = 0; i < n; ++i) sum[i] = is_first ? f16_value(x[i]) : sum[i] + f16_value(x[i]);
 }
 
-static void add_piece(DType type, float *sum, const void *x, size_t n, bool first)
+static void add_piece(DType type, float *sum, const void *x, size_t n, bool is_first)
 {
     if (type == DTYPE_BF16)
-        add_bf16(sum, x, n, first);
+        add_bf16(sum, x, n, is_first);
     else if (type == DTYPE_F16)
-        add_f16(sum, x, n, first);
+        add_f16(sum, x, n, is_first);
     else
-        add_floats(sum, x, n, first);
+        add_floats(sum, x, n, is_first);
 }
 
 static void round_piece(DType type, void *to, const float *sum, size_t n)
@@ -145,8 +152,9 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds the piece of rank r of the block to the partial sums of the ranks before it, which are on
- * `depth` levels; level 0 is at `sum`, the others are in g->sum. Returns the new depth. */
+/* Adds the piece of rank r of the block to the partial sums of the block's ranks before r. These
+ * sums are on `depth` levels: level 0 is at `sum`, the others are in g->sum. Returns the new
+ * depth. */
 static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
                       const void *piece, size_t n)
 {
@@ -154,17 +162,18 @@ static int join_piece(const HostExchange *g, const Slices *s, float *sum, int de
     while (g->tree && r >> joins & 1) ++joins;
     if (!g->tree && r > 0) joins = 1;
     if (joins == 0) ++depth;
-    float *to = depth == 1 ? sum : g->sum + (depth - 1) * LEVEL;
+    float *to = depth == 1 ? sum : g->sum + (depth - 1) * PIECE_ELEMENTS;
     add_piece(s->type, to, piece, n, joins == 0);
     for (; joins > 1; --joins, --depth) {
-        const float *right = g->sum + (depth - 1) * LEVEL;
-        float *left = depth == 2 ? sum : g->sum + (depth - 2) * LEVEL;
+        const float *right = g->sum + (depth - 1) * PIECE_ELEMENTS;
+        float *left = depth == 2 ? sum : g->sum + (depth - 2) * PIECE_ELEMENTS;
         for (size_t i = 0; i < n; ++i) left[i] += right[i];
     }
     return depth;
 }
 
-/* Adds the pieces of all ranks that begin at byte `at`, and writes the sum to mine + at. */
+/* Adds the pieces that begin at byte `at` of the slices that all ranks of the block have sent to
+ * this rank, and writes the sum to mine + at. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
     const ExchangeBlock b = exchange_block(&g->interface, s);

@@ -13,7 +13,7 @@ Status host_exchange_new(HostExchange **exchange, const Context *context, const 
 /* Does nothing for NULL. Collective. */
 void host_exchange_free(HostExchange **exchange);
 const Exchange *host_exchange_interface(const HostExchange *exchange);
-/* The channels are borrowed. */
+/* Returns the exchange's channels; borrowed. */
 Channels *host_exchange_channels(const HostExchange *exchange);
 
 /* Exchange of slices in GPU memory, through host memory. */

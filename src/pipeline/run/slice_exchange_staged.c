@@ -9,8 +9,10 @@ struct StagedExchange {
     const Context *context;
     /* exchange in host memory; borrowed */
     const Exchange *host;
-    /* host buffers of `bytes` bytes each, for a slice and for a whole tensor; owned */
-    char *mine, *whole;
+    /* host buffer for a slice, [bytes]; owned */
+    char *mine;
+    /* host buffer for a tensor of which every rank has a slice, [bytes]; owned */
+    char *whole;
     size_t bytes;
 };
 

@@ -28,34 +28,39 @@ typedef struct ChunkRun {
 
 typedef struct SlotMemory {
     const Context *context;
-    /* arenas of slots and scratch memory, of repacked weights, and of the operations' workspace;
-     * owned */
-    char *activations, *cache, *workspace;
+    /* arena of slots and scratch memory; owned */
+    char *activations;
+    /* arena of repacked weights; owned */
+    char *cache;
+    /* memory that an operation uses while it runs; owned */
+    char *workspace;
     /* start of scratch memory in activations */
     char *scratch;
     /* chunks of this stage, [plan->chunk_count]; owned */
     ChunkRun *chunk;
 } SlotMemory;
 
-/* Arguments of operations that are not in slots: the parameters, and the exchanges with the
- * tensor-parallel group and with the other replicas, which may be NULL. All are borrowed. */
+/* Arguments of operations that are not in slots. All are borrowed. */
 typedef struct SlotLinks {
+    /* parameters as operations read them */
     float *weights;
+    /* exchange with the tensor-parallel group, or NULL */
     const Exchange *exchange;
+    /* sums over the other replicas, or NULL */
     const Replicas *replicas;
 } SlotLinks;
 void slot_memory_init(SlotMemory *memory, const Context *context, const SlotLinks *links);
 void slot_memory_fini(SlotMemory *memory);
-/* Returns the address of a place (pipeline.h, OFFSET_*) for the micro-batch in slot; NULL for
- * OFFSET_NONE and OFFSET_INPUT, and from OFFSET_BEFORE on until slot_bind_before has been
- * called. */
+/* Returns the address of a place (pipeline.h, OFFSET_*) for the micro-batch in `slot`. NULL: the
+ * place is OFFSET_NONE or OFFSET_INPUT, or it is in the previous chunk's slot and slot_bind_before
+ * has not been called. */
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
                    int64_t place);
 /* Sets the addresses of the tensors that the slot's runs read in `before`, the same micro-batch's
  * slot in the previous chunk. */
 void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
                       const Slot *before);
-/* Returns the run of the loss for the micro-batch in slot; the chunk must contain the loss. */
+/* Returns the run of the loss for the micro-batch in `slot`; the chunk must contain the loss. */
 const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot);
 
 #endif

@@ -84,8 +84,8 @@ float *step_report_sum(const StepReport *r, const GradSync *sync)
     return grad_sum(sync, plan->metrics_offset);
 }
 
-/* Returns the host copy of the statistics of the step `behind` steps before the last one, and the
- * event that is recorded when they have arrived. */
+/* Returns the host's copy of the statistics of the step that is `behind` steps before the last one.
+ * *arrived: the event that is recorded when they have arrived. */
 static float *stats_of(const StepReport *r, int behind, Event **arrived)
 {
     int at = (int)((r->steps - 1 - behind) % 2);
@@ -111,8 +111,8 @@ static void find_not_finite(const StepReport *r, const GradSync *sync)
     }
 }
 
-/* Waits until the host has the statistics of the step `behind` steps before the last one, and
- * returns them. */
+/* Waits until the host has the statistics of the step that is `behind` steps before the last one,
+ * and returns them. */
 static const float *stats_await(const StepReport *r, int behind)
 {
     Event *arrived;

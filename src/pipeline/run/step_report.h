@@ -46,7 +46,7 @@ void step_report_init(StepReport *report, const Context *context, SlotMemory *me
 void step_report_fini(StepReport *report);
 /* Copies the step's numbers and request flags to the backend's memory. */
 void step_report_begin(StepReport *report, const StepValues *values);
-/* Sums the loss of the micro-batch whose forward pass in slot has just ended into the slot's
+/* Sums the loss of the micro-batch whose forward pass has just ended in `slot` into the slot's
  * metrics; does nothing if the chunk has no loss. rows: samples of the micro-batch. */
 void step_report_loss(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);

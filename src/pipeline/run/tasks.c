@@ -86,8 +86,8 @@ static void copy_previous_chunk(Executor *e, const TaskRun *p, const BoundTask *
         links_copy_gradients(&e->memory, here, other);
 }
 
-/* Runs actions from .. to - 1 of a task, or its message. from = 0 begins the task; its last action
- * ends it. */
+/* Runs actions `from` to `to` - 1 of a task, or its message. If `from` is 0, the task begins here;
+ * if `to` is the number of its actions, it ends here. */
 static void run_task(Executor *e, const TaskRun *p, int number, int from, int to)
 {
     BoundTask at = task_at(e, p, number);
@@ -128,7 +128,7 @@ typedef struct Section {
 } Section;
 
 /* Returns the first position at or after `place`, and before task `end`, whose action communicates
- * with other ranks; else the position of task `end`. */
+ * with other ranks. If there is none, returns the position of task `end`. */
 static Position next_boundary(const Executor *e, const TaskRun *p, Position place, int end)
 {
     for (; place.task < end; place = (Position){place.task + 1, 0}) {
@@ -150,7 +150,7 @@ static void run_section(void *user)
     if (begin < s->to.action) run_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
-/* Runs tasks from .. end - 1 of one full micro-batch, whose work is the same at every step.
+/* Runs tasks `from` to `end` - 1 of one full micro-batch, whose work is the same at every step.
  * Sections that do not communicate are captured or replayed. */
 static void run_sections(Executor *e, const TaskRun *p, int from, int end)
 {

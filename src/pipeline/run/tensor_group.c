@@ -59,8 +59,8 @@ const Exchange *tensor_group_exchange(const TensorGroup *group)
     return group ? group->exchange : NULL;
 }
 
-/* Hash of the positions of the elements that this rank adds up, which must be the same on all ranks
- * of a tensor-parallel group. */
+/* Returns the hash of the positions of the elements that this rank adds up, which must be the same
+ * on all ranks of a tensor-parallel group. */
 static uint64_t parts_hash(const Context *c)
 {
     /* the hash so far, the parameter's number, and its first element and count to add up */
