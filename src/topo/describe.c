@@ -15,8 +15,9 @@ typedef struct RankPlace {
     cpu_set_t cpus;
 } RankPlace;
 
-/* Copies Slurm's address of this node, "s0.s4.node07", without its last component, the node, to
- * out, which is empty. Leaves it empty if there is no such address, or if it is too long. */
+/* Copies Slurm's address of this node without its last component to `out`: "s0.s4" of
+ * "s0.s4.node07". `out` must be empty, and stays empty if there is no such address or if it is too
+ * long. */
 static void read_switches(char out[SWITCHES_BYTES])
 {
     const char *address = getenv("SLURM_TOPOLOGY_ADDR");
@@ -91,8 +92,9 @@ static Status add_kind(Topology *t, const World *world, int root, char *text, si
     return st;
 }
 
-/* Finds the kinds of hardware. first: the lowest rank of each node; text: description of the node
- * on this rank, NULL on other ranks; hash: hash of each rank's text, [ranks]. Collective. */
+/* Finds the kinds of hardware. first: the lowest rank of each node. hash: hash of the text of each
+ * rank, [ranks]. text: the description that this rank has made of its node; NULL if the rank is not
+ * the lowest of its node. Collective. */
 static Status add_kinds(Topology *t, const World *world, const int *first, const uint64_t *hash,
                         char *text, size_t bytes)
 {

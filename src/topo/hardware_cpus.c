@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the kind of part of an object. Returns false if objects of this type are not described. */
+/* Sets *kind to the kind of part that an object of this type is. Returns false if such objects are
+ * not described. */
 static bool part_kind(hwloc_obj_type_t type, PartKind *kind)
 {
     switch (type) {
@@ -30,7 +31,8 @@ static bool part_kind(hwloc_obj_type_t type, PartKind *kind)
     }
 }
 
-/* Copies a set of CPUs. Returns false if it is empty or has numbers that cpu_set_t cannot hold. */
+/* Copies a set of CPUs. Returns false if the set is empty or has numbers that cpu_set_t cannot
+ * hold. */
 static bool copy_cpus(hwloc_const_bitmap_t from, cpu_set_t *to)
 {
     CPU_ZERO(to);
@@ -41,8 +43,8 @@ static bool copy_cpus(hwloc_const_bitmap_t from, cpu_set_t *to)
     return true;
 }
 
-/* Adds an object as a part. Returns the part's index; `parent`, and adds nothing, if copy_cpus
- * refuses the object's CPUs. */
+/* Adds an object as a part and returns the part's index. If copy_cpus refuses the object's CPUs,
+ * adds nothing and returns `parent`. */
 static int add_object(Hardware *h, hwloc_obj_t object, PartKind kind, int parent)
 {
     Part part = {.kind = kind,
@@ -55,9 +57,9 @@ static int add_object(Hardware *h, hwloc_obj_t object, PartKind kind, int parent
     return hardware_add(h, part);
 }
 
-/* Adds the NUMA nodes of an object. The first one becomes the parent of the object's parts; others
- * are memory of another kind and contain no parts. Returns the first, or `parent` if there is
- * none. */
+/* Adds the NUMA nodes of an object. The first NUMA node becomes the parent of the object's parts;
+ * the others are memory of another kind and contain no parts. Returns the index of the first NUMA
+ * node, or `parent` if there is none. */
 static int add_memory(Hardware *h, hwloc_obj_t object, int parent)
 {
     int inner = parent;
@@ -93,7 +95,7 @@ static char *processor_model(hwloc_topology_t topology)
     return mem_text(model ? model : "");
 }
 
-/* Loads a topology, whose source has been set, and describes it. */
+/* Loads a topology whose source has been set, and describes it in *h. */
 static Status describe(Hardware *h, hwloc_topology_t topology)
 {
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||

@@ -1,6 +1,6 @@
-/* Finds the layouts of a topology (sets of nodes that have equal hardware, and ranks on equal CPUs;
- * all nodes without described hardware are one set), and the ranks on each part of a node. Also
- * writes sizes of memory as text. */
+/* Finds the layouts of a topology: sets of nodes that have equal hardware and ranks on equal CPUs
+ * (all nodes without described hardware are one set). Also finds the ranks on each part of a node,
+ * and writes sizes of memory as text. */
 #include "topo/layout.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ const Hardware *topo_hardware(const Topology *t, int node)
     return t->kind && t->kind[node] >= 0 ? &t->hardware[t->kind[node]] : NULL;
 }
 
-/* Returns the first rank of a node from `from` on; t->ranks: there is none. */
+/* Returns the first rank of a node, not below `from`; t->ranks: there is none. */
 static int next_rank(const Topology *t, int node, int from)
 {
     while (from < t->ranks && t->node[from] != node) ++from;
@@ -52,9 +52,10 @@ static cpu_set_t all_cpus(const Hardware *h)
     return all;
 }
 
-/* Lists ranks of a node. cpus NULL: the ranks that may use all CPUs of the node. Otherwise: the
- * ranks that may use a CPU of the set, but not all CPUs of the node. After `most` ranks the list
- * ends with "...". It is empty if the node's hardware is not described. */
+/* Lists ranks of a node. If `cpus` is NULL, lists the ranks that may use all CPUs of the node.
+ * Otherwise, lists the ranks that may use a CPU of the set, but not all CPUs of the node. After
+ * `most` ranks the list ends with "...". The list is empty if the node's hardware is not
+ * described. */
 static char *list_ranks(const Topology *t, int node, const cpu_set_t *cpus, int most)
 {
     const Hardware *h = topo_hardware(t, node);

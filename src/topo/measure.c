@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-/* Results of a rank, [ranks]: one entry for each other rank, 0 for itself. */
+/* One rank's results, as in Topology: each array is [ranks], 0 for the rank itself; borrowed. */
 typedef struct LinkRow {
     double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
 
 /* Measures the pairs of a round: first each pair alone, then all at once. pair_s: approximate
- * seconds for each pair alone, and again for all pairs at once. */
+ * seconds for the measurements of a pair alone, and also for those of all pairs at once. */
 static void measure_round(const World *world, PairLink *link, int rounds, int round, double pair_s,
                           LinkRow row)
 {
@@ -29,7 +29,7 @@ static void measure_round(const World *world, PairLink *link, int rounds, int ro
         row.together_bytes_per_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
-/* Returns the seconds for one pair, such that all measurements take about budget_s. */
+/* Returns the seconds for one pair with which all measurements take about budget_s seconds. */
 static double pair_seconds(const World *world, double budget_s)
 {
     return budget_s / (pairs_rounds(world->size, world->size) * (world->size / 2 + 1) + 1);
@@ -42,9 +42,9 @@ static void measure_links(const World *world, PairLink *link, double pair_s, Lin
         measure_round(world, link, rounds, round, pair_s, row);
 }
 
-/* Measures slow pairs once more (the REPEATED_MAX slowest), one after the other, and keeps the
- * higher rate, so that these pairs are reported only if they were slow twice. All ranks have the
- * same matrices, so they find the same pairs. */
+/* Measures the REPEATED_MAX slowest of the slow pairs once more, one after the other, and keeps the
+ * higher rate. So these pairs are reported only if they were slow twice. All ranks have the same
+ * matrices, so they find the same pairs. */
 static void repeat_slow(Topology *t, const World *world, PairLink *link, double pair_s)
 {
     enum { REPEATED_MAX = 64 };
@@ -68,7 +68,7 @@ static void repeat_slow(Topology *t, const World *world, PairLink *link, double 
     mem_free(&pair);
 }
 
-/* Gathers the rows of all ranks into a matrix on every rank. The caller owns the matrix.
+/* Gathers the rows of all ranks into a matrix on every rank. Owner of the matrix: the caller.
  * Collective. */
 static double *gather_rows(const World *world, const double *row)
 {

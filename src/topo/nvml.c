@@ -47,9 +47,12 @@ static const Library library = {.file = "libnvidia-ml.so.1",
                                 .cure = "do without it",
                                 .symbol = symbols};
 
-/* The NVLinks of a GPU: `count` links to other GPUs, and to_switch links to switches. */
+/* The NVLinks of a GPU. */
 typedef struct Links {
-    int count, to_switch;
+    /* number of links to other GPUs */
+    int count;
+    /* number of links to switches */
+    int to_switch;
     /* bus ids of the GPUs at the other ends, [count] */
     char bus[NVML_LINKS_MAX][32];
 } Links;
@@ -98,8 +101,8 @@ static char *pair_word(const Nvml *nvml, NvmlDevice *const pair[2], const Links 
     return mem_text(path_word(level));
 }
 
-/* Returns the bus id as /sys and lspci write it: four digits of the domain instead of NVML's eight,
- * and lower case. */
+/* Returns the bus id as /sys and lspci write it, in lower case and with four digits of the domain
+ * instead of NVML's eight. */
 static char *system_bus(const char *bus)
 {
     char *text = mem_text(strlen(bus) > 12 && strncmp(bus, "0000", 4) == 0 ? bus + 4 : bus);

@@ -1,10 +1,11 @@
-/* Finds orders of ranks whose slowest link is as fast as possible. A binary search over the sorted
- * rates of the links finds the highest rate for which a row exists: an order of all points (a
- * Hamiltonian path or cycle) whose links are all at least so fast. ends[set] are the points at
- * which a path over all points of `set` can end; they are computed from smaller sets. A row exists
- * if the set of all points has at least one end, in a ring one that is joined with point 0 (Held
- * and Karp, "A dynamic programming approach to sequencing problems", 1962, with sets of ends in
- * place of lengths). Up to 20 points the result is exact; above that, a heuristic finds the row. */
+/* Finds orders of ranks whose slowest link is as fast as possible. A row is an order of all points
+ * (a Hamiltonian path or cycle) whose links all have at least a given rate. A binary search over
+ * the sorted rates of the links finds the highest rate for which a row exists. ends[set] are the
+ * points at which a path over all points of `set` can end; they are computed from smaller sets. A
+ * row exists if the set of all points has at least one end; in a ring, at least one end that is
+ * joined with point 0 (Held and Karp, "A dynamic programming approach to sequencing problems",
+ * 1962, with sets of ends in place of lengths). The result is exact for up to 20 points; for more
+ * points a heuristic finds the row. */
 #include "topo.h"
 
 #include <math.h>
@@ -16,8 +17,10 @@ typedef struct Points {
     int count;
     /* rate of the link between each two points, [count][count]; borrowed */
     const double *rate;
-    /* from_0: the row begins with point 0. ring: the last point is joined with point 0, too */
-    bool from_0, ring;
+    /* true: the row begins with point 0 */
+    bool from_0;
+    /* true: the last point of the row is joined with point 0, too */
+    bool ring;
     /* points at which a path over each set can end, [2^count]; owned */
     uint32_t *ends;
     /* for each point, the set of points that it is joined with by a link that is fast enough */
@@ -44,7 +47,8 @@ static void fill_ends(Points *p)
         }
 }
 
-/* Returns the points at which a row over all points can end with links of at least this rate. */
+/* Returns the set of points at which a row can end if all its links must have at least the rate
+ * `least`. */
 static uint32_t last_points(Points *p, double least)
 {
     for (int a = 0; a < p->count; ++a) {
@@ -63,9 +67,9 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills `row` from its end. `last`: points at which the row can end. Each time, it takes the point
- * with the highest number among those that are possible. Therefore the row is 0, 1, 2, ... if all
- * rates are equal. */
+/* Fills `row` from its end. last: the set of points at which the row can end. In each place it
+ * takes the possible point with the highest number, so the row is 0, 1, 2, ... if all rates are
+ * equal. */
 static void trace_back(const Points *p, uint32_t last, int *row)
 {
     uint32_t set = ((uint32_t)1 << p->count) - 1;
@@ -123,8 +127,8 @@ static void swap(int *a, int *b)
     *b = kept;
 }
 
-/* Number of links of a row. Link i joins points i and i + 1 of the row; in a ring, the last one
- * joins the last point and the first. */
+/* Returns the number of links of a row. Link i joins points i and i + 1 of the row; in a ring, the
+ * last one joins the last point and the first. */
 static int link_count(const Points *p)
 {
     return p->ring ? p->count : p->count - 1;
@@ -135,8 +139,9 @@ static double link_rate(const Points *p, const int *row, int link)
     return rate_of(p, row[link], row[(link + 1) % p->count]);
 }
 
-/* Returns true if reversing points i to k of the row makes its slowest link faster. It replaces
- * links i - 1 and k. slow[slow_count]: the slowest links, which must be among them. */
+/* Returns true if a reversal of points i to k of the row makes its slowest link faster. The
+ * reversal replaces links i - 1 and k. Returns false if one of the slowest links, slow[slow_count],
+ * is not among these two. */
 static bool is_better(const Points *p, const int *row, int i, int k, const int *slow,
                       int slow_count)
 {
@@ -147,9 +152,10 @@ static bool is_better(const Points *p, const int *row, int i, int k, const int *
            (k >= link_count(p) || rate_of(p, row[i], row[(k + 1) % p->count]) > slowest);
 }
 
-/* Reverses the first part of the row that makes its slowest link faster. Returns false if there is
- * none, or if more than two links are the slowest. Only parts that begin or end at a slowest link
- * are tried, so a call for a row of n points takes a time in proportion to n. */
+/* Reverses the first part of the row whose reversal makes the row's slowest link faster. Returns
+ * false if there is no such part, or if more than two links share the lowest rate. Only parts that
+ * begin or end at a slowest link are tried, so a call for a row of n points takes a time in
+ * proportion to n. */
 static bool reverse_one(const Points *p, int *row)
 {
     int slow[2], slow_count = 0;
@@ -171,7 +177,7 @@ static bool reverse_one(const Points *p, int *row)
     return false;
 }
 
-/* Reverses parts of the row as long as that makes its slowest link faster. */
+/* Reverses parts of the row until no reversal makes its slowest link faster. */
 static void improve(const Points *p, int *row)
 {
     while (reverse_one(p, row)) continue;
@@ -204,8 +210,8 @@ static bool find_row(Points *p, int *row)
 
 /* ---- ranks ---- */
 
-/* Finds a row of the ranks of a node. first: rank with which it begins; -1: any rank. Returns the
- * number of ranks. Clears *exact if the row may not be the best. */
+/* Finds a row of the ranks of a node. first: the rank with which the row begins; -1: any rank.
+ * Returns the number of ranks. Clears *exact if the row may not be the best. */
 static int node_row(const Topology *t, int node, int first, int *row, bool *exact)
 {
     int count = 0;
@@ -224,23 +230,23 @@ static int node_row(const Topology *t, int node, int first, int *row, bool *exac
     return count;
 }
 
-/* Finds a row of the nodes. from_0: it begins with node 0. The rate between two nodes is that of
- * their fastest pair of ranks. Clears *exact if the row may not be the best. */
+/* Finds a row of the nodes. from_0: the row begins with node 0. The rate between two nodes is that
+ * of their fastest pair of ranks. Clears *exact if the row may not be the best. */
 static void nodes_row(const Topology *t, bool from_0, bool ring, int *row, bool *exact)
 {
     int n = t->nodes;
     double *rate = mem_new((size_t)n * (size_t)n * sizeof *rate);
     for (int a = 0; a < t->ranks; ++a)
         for (int b = 0; b < t->ranks; ++b) {
-            double *of = &rate[t->node[a] * n + t->node[b]];
-            if (topo_rate(t, a, b) > *of) *of = topo_rate(t, a, b);
+            double *fastest = &rate[t->node[a] * n + t->node[b]];
+            if (topo_rate(t, a, b) > *fastest) *fastest = topo_rate(t, a, b);
         }
     Points p = {.count = n, .rate = rate, .from_0 = from_0, .ring = ring};
     *exact = find_row(&p, row) && *exact;
     mem_free(&rate);
 }
 
-/* Finds a row of all ranks, node by node. from_0: it begins with rank 0, which is on node 0.
+/* Finds a row of all ranks, node by node. from_0: the row begins with rank 0, which is on node 0.
  * Returns true if the order of the nodes and all orders inside nodes are exact. */
 static bool levels_row(const Topology *t, bool from_0, bool ring, int *row)
 {

@@ -12,14 +12,17 @@
 
 enum {
     TAG_PAIR = 22,
-    /* bytes of a message that measures latency, and the maximum number of such messages */
+    /* bytes of a message that measures latency */
     SMALL_BYTES = 8,
+    /* the most messages that measure latency */
     PINGS_MAX = 22,
-    /* bytes of the first messages that measure bandwidth, and factor from one size to the next */
+    /* bytes of the first messages that measure bandwidth */
     FIRST_BYTES = 4 << 10,
+    /* factor from one size to the next */
     SIZE_STEP = 4,
-    /* number of messages of the final size */
+    /* least number of messages of the final size */
     MESSAGES_MIN = 2,
+    /* largest number of messages of the final size */
     MESSAGES_MAX = 9,
 };
 
@@ -32,8 +35,8 @@ int pairs_rounds(int size, int most)
 int pairs_peer(int size, int rounds, int round, int rank)
 {
     int n = size + size % 2, peer;
-    /* only `rounds` of the n - 1 rounds of the whole tournament are played; turn: number of this
-     * round in the whole tournament */
+    /* Only `rounds` of the n - 1 rounds of the tournament are played. turn: number that this round
+     * has in the tournament. */
     int turn = (int)((int64_t)round * (n - 1) / rounds);
     if (rank == n - 1)
         peer = (int)((int64_t)turn * (n / 2) % (n - 1));
@@ -50,9 +53,9 @@ static void swap_with_peer(const PairLink *link, const void *send, void *receive
         die_lost("MPI_Sendrecv with the other end of a pair failed");
 }
 
-/* Both ends send `bytes` bytes at the same time, so the time is that of one direction. Returns the
- * longer of the two ends' times, the same on both ends: a send may return while its data is still
- * in a local buffer, but the longer time includes the transfer. */
+/* Sends `bytes` bytes to the other end while the other end sends as many, so the time is that of
+ * one direction. Returns the longer of the two ends' times, the same on both ends: a send may
+ * return while its data is still in a local buffer, but the longer time includes the transfer. */
 static double exchange(const PairLink *link, int bytes)
 {
     double begin_s = clock_s();

@@ -100,21 +100,21 @@ static Status read_matrices(Topology *t, const char *path, const Node *root,
 static Status read_hardware(Topology *t, const char *path, const Node *root,
                             const Node *const *value)
 {
-    const Node *kinds = value[KEY_HARDWARE], *of = value[KEY_KIND];
-    if (!kinds && !of) return OK;
-    if (!kinds || !of)
+    const Node *kinds = value[KEY_HARDWARE], *kind_of = value[KEY_KIND];
+    if (!kinds && !kind_of) return OK;
+    if (!kinds || !kind_of)
         return value_fail(path, root, "key `%s` is missing: hardware and hardware_of go together",
                           key_names[kinds ? KEY_KIND : KEY_HARDWARE]);
     if (kinds->kind != NODE_LIST || kinds->count > t->nodes)
         return value_fail(path, kinds, "expected a list of at most one kind for each node");
-    if (of->kind != NODE_LIST || of->count != t->nodes)
-        return value_fail(path, of, "expected a number for each node");
+    if (kind_of->kind != NODE_LIST || kind_of->count != t->nodes)
+        return value_fail(path, kind_of, "expected a number for each node");
     t->hardware = mem_new(((size_t)kinds->count + 1) * sizeof *t->hardware);
     for (; t->kinds < kinds->count; ++t->kinds)
         TRY(hardware_from_node(&t->hardware[t->kinds], path, kinds->item[t->kinds]));
     t->kind = mem_new((size_t)t->nodes * sizeof *t->kind);
     for (int n = 0; n < t->nodes; ++n)
-        TRY(value_whole(path, of->item[n], -1, t->kinds - 1, &t->kind[n]));
+        TRY(value_whole(path, kind_of->item[n], -1, t->kinds - 1, &t->kind[n]));
     return OK;
 }
 

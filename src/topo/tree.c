@@ -47,7 +47,8 @@ static double choose_edges(const Topology *t, Edge *chosen)
     return slowest;
 }
 
-/* Sets the parents for this root. Returns the depth of the tree; *deepest: a rank at this depth. */
+/* Sets the parents of all ranks in the tree with this root. Returns the depth of the tree.
+ * *deepest: a rank at this depth. */
 static int set_parents(const Edge *edge, int ranks, int root, int *parent, int *deepest)
 {
     int reached = 1, depth = 0;

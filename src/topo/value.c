@@ -65,13 +65,13 @@ Status value_text(const char *path, const Node *n, char **text)
     return OK;
 }
 
-Status value_texts(const char *path, const Node *n, const char *of, int count, char **text)
+Status value_texts(const char *path, const Node *n, const char *belongs_to, int count, char **text)
 {
     if (n->kind != NODE_LIST)
-        return value_fail(path, n, "expected a list with a text for each %s, not %s", of,
+        return value_fail(path, n, "expected a list with a text for each %s, not %s", belongs_to,
                           node_kind_name(n));
     if (n->count != count)
-        return value_fail(path, n, "expected %d texts, one for each %s, not %d", count, of,
+        return value_fail(path, n, "expected %d texts, one for each %s, not %d", count, belongs_to,
                           n->count);
     for (int i = 0; i < count; ++i) TRY(value_text(path, n->item[i], &text[i]));
     return OK;
