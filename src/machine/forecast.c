@@ -1,7 +1,7 @@
 /* Forecasts a step. The measured times of the operations in the plan's lists of actions are added
- * up to costs of chunks. The schedule is simulated with these costs (schedule_waits), and, if the
- * ranks are on several nodes, again with shared connections (replay_nodes). Then sums, update and
- * the rest are added. */
+ * up to costs of chunks. The schedule is simulated with these costs (schedule_waits). If the ranks
+ * are on several nodes, it is simulated again with connections that the ranks share (replay_nodes).
+ * Then the times of sums, updates and the rest are added. */
 #include "private.h"
 
 #include <string.h>
@@ -10,8 +10,9 @@ const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAM
 
 /* ---- chunks ---- */
 
-/* Finds the time of a part of an operation: a measured time, else one from rates. If no operation
- * was measured and the machine has rates, operation_key is not called, which saves time. */
+/* Finds the time of a part of an operation: the measured time, or else one from the machine's
+ * rates. If no operation was measured and the machine has rates, operation_key is not called, which
+ * saves time. */
 static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
                          TimeRange *range)
 {
@@ -40,9 +41,8 @@ Status machine_part_s(const Machine *m, const ForecastOf *of, const Op *op, Oper
     return OK;
 }
 
-/* Adds the time of a part of an operation to *cost. run: index of the operation in the chunk's
- * list. */
-static Status add_part(const ChunkOf *c, int run, OperationPart part, double *cost)
+/* Adds the time of a part of an operation to *cost. run: index in the chunk's list of runs. */
+static Status add_part(const ChunkInput *c, int run, OperationPart part, double *cost)
 {
     TimeRange range;
     const Op *op = c->plan->graph->node[c->chunk->run[run].node].op;
@@ -53,7 +53,7 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
     return OK;
 }
 
-Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double *pass_cost)
+Status add_action(const ChunkInput *c, const Action *a, double *weight_cost, double *pass_cost)
 {
     const ActionParts parts = action_parts(c->chunk, a);
     *pass_cost += c->machine->action_s;
@@ -68,7 +68,7 @@ Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double
 }
 
 /* Returns the time in which the gradients of a micro-batch are added to the partial sums. */
-static double adding_s(const ChunkOf *c)
+static double adding_s(const ChunkInput *c)
 {
     double micros = c->of->schedule->shape.micros, elements = 0;
     for (int b = 0; b < c->chunk->buckets.count; ++b)
@@ -77,7 +77,8 @@ static double adding_s(const ChunkOf *c)
 }
 
 /* Computes the cost of a message between chunk number `chunk` of the model and the next chunk. */
-static Status message_cost(const ChunkOf *c, int chunk, const Message *message, MessageCost *cost)
+static Status message_cost(const ChunkInput *c, int chunk, const Message *message,
+                           MessageCost *cost)
 {
     const Schedule *s = c->of->schedule;
     *cost = (MessageCost){0};
@@ -86,7 +87,7 @@ static Status message_cost(const ChunkOf *c, int chunk, const Message *message, 
                                   schedule_stage(s, chunk + 1), (double)message->bytes, cost);
 }
 
-static Status chunk_cost(const ChunkOf *c, TaskCost *cost)
+static Status chunk_cost(const ChunkInput *c, TaskCost *cost)
 {
     double *part_cost[OPERATION_PART_COUNT] = {&cost->forward, &cost->backward_data,
                                                &cost->backward_weight};
@@ -101,8 +102,8 @@ static Status chunk_cost(const ChunkOf *c, TaskCost *cost)
     return message_cost(c, c->chunk->chunk, &c->chunk->gradients_in, &cost->gradients);
 }
 
-/* Computes the costs of all chunks of the model. *exchanges_s: time of their exchanges for one
- * micro-batch. */
+/* Computes the costs of all chunks of the model. *exchanges_s: time that the exchanges of all
+ * chunks in tensor-parallel groups take for one micro-batch. */
 static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
                           double *exchanges_s)
 {
@@ -110,7 +111,7 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
     *exchanges_s = 0;
     for (int k = 0; k < schedule_chunks(s); ++k) {
         const Plan *plan = of->plan[schedule_stage(s, k)];
-        ChunkOf c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level, exchanges_s};
+        ChunkInput c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level, exchanges_s};
         TRY(chunk_cost(&c, &cost[k]));
     }
     return OK;
@@ -118,8 +119,8 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
 
 /* ---- gathered parameters ---- */
 
-/* Computes the time in which a stage whose replicas shard their parameters gathers them from other
- * nodes in a step; 0 if it does not. */
+/* Returns the time in a step in which a stage gathers parameters from other nodes; 0 if the
+ * replicas do not gather parameters, or are on one node. */
 static double gathers_s(const Machine *m, const ForecastOf *of, const Plan *plan)
 {
     double gathers = (double)plan->gather.step_gathers;
@@ -130,8 +131,9 @@ static double gathers_s(const Machine *m, const ForecastOf *of, const Plan *plan
     return gathers * sum_between_nodes(m, of, plan, places, elements, false, true).seconds;
 }
 
-/* Parameters are gathered before the passes that read them, two buckets ahead, so the tasks of a
- * stage take at least as long as its gathers. Lengthens the costs of stages with longer gathers. */
+/* Lengthens the costs of stages whose gathers of parameters take longer than their tasks.
+ * Parameters are gathered before the passes that read them, two buckets ahead, so the tasks of a
+ * stage take at least as long as its gathers. */
 static void wait_for_gathers(const Machine *m, const ForecastOf *of, TaskCost *cost)
 {
     const Schedule *s = of->schedule;
@@ -160,11 +162,11 @@ static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, T
     TRY(chunk_costs(m, of, level, cost, &exchanges_s));
     TRY(schedule_waits(of->schedule, cost, &report, &waits));
     wait_for_gathers(m, of, cost);
-    double *summed = mem_new((size_t)of->schedule->shape.stages * sizeof *summed);
-    Status st = replay_nodes(m, of, level, cost, &report, summed);
+    double *last_sum_end = mem_new((size_t)of->schedule->shape.stages * sizeof *last_sum_end);
+    Status st = replay_nodes(m, of, level, cost, &report, last_sum_end);
     double makespan = report.makespan;
-    if (st == OK) st = step_end(m, of, level, &report, summed, &end);
-    mem_free(&summed);
+    if (st == OK) st = step_end(m, of, level, &report, last_sum_end, &end);
+    mem_free(&last_sum_end);
     schedule_report_fini(&report);
     if (st != OK) return st;
     line[FORECAST_EXCHANGES] =

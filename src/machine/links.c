@@ -51,8 +51,8 @@ Link link_in_tensor_group(const Machine *m, const ForecastOf *of)
 }
 
 /* Returns the number of neighbouring replicas that form a group on a node that has the replicas
- * first, first + 1, ..., first + count - 1. It is the largest power of two that divides both
- * `first` and `count`: the lowest bit that is set in either number. */
+ * `first` to `first` + count - 1. It is the largest power of two that divides both `first` and
+ * `count`: the lowest bit that is set in either number. */
 static int group_width(int first, int count)
 {
     int both = first | count;

@@ -10,7 +10,8 @@
 
 enum { BLOCK_BYTES = 1 << 20 };
 
-/* Returns a writer's part of a quarter of the free space; at least one byte. */
+/* Returns a writer's part of a quarter of the free space, at least one byte; BLOCK_BYTES if the
+ * free space is not known. */
 static double bytes_free(int file, int writers)
 {
     struct statfs fs;

@@ -4,9 +4,10 @@
 
 #include <math.h>
 
-/* Bytes of a part. TCP hands at most 64 KiB at a time to a network card, and more only when these
- * have left. PARTS_MAX: parts of a parcel at most, so that a replay of long messages is short. */
+/* Bytes of a part. TCP hands at most 64 KiB at a time to a network card, and hands it more only
+ * when these have left. */
 static const double PART_BYTES = 65536;
+/* The most parts of a parcel, so that a replay of long messages is short. */
 enum { PARTS_MAX = 8 };
 
 void network_init(Network *network, int nodes, double s_per_byte)
@@ -51,7 +52,8 @@ static void count_at(Network *network, double now, int node, int change)
     c->on_way += change;
 }
 
-/* Adds `change` to the numbers of parcels that are on their way to or from the parcel's nodes. */
+/* Adds `change` to the numbers of parcels that are on their way to or from the parcel's two
+ * nodes. */
 static void count_parcel(Network *network, double now, const Parcel *parcel, int change)
 {
     count_at(network, now, parcel->from, change);

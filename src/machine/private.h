@@ -16,7 +16,7 @@ static inline double time_at(const TimeRange *range, Level level)
 
 /* Returns the seconds of a part of an operation by the machine's rates: the time of its
  * calculations or of its bytes, whichever is longer (the roofline of Williams, Waterman and
- * Patterson 2009), plus call_s. For an exchange in a tensor group, returns the time of its
+ * Patterson 2009), plus call_s. For an exchange in a tensor-parallel group, returns the time of its
  * messages. */
 double rates_operation_s(const Machine *machine, const ForecastOf *of, const Op *op,
                          OperationPart part);
@@ -29,14 +29,16 @@ static inline int node_of(const Machine *machine, GridShape shape, int stage, in
     return (int)(((int64_t)stage * shape.dp * shape.tp + rank) / machine->ranks);
 }
 
-/* Computes the cost of a message of `bytes` between two stages. ERR_CONFIG: the machine's file has
- * no time of it. */
+/* Computes the cost of a message of `bytes` bytes between two stages. ERR_CONFIG: the machine's
+ * file has no time of such a message. */
 Status message_between_stages(const Machine *machine, const ForecastOf *of, int from, int to,
                               double bytes, MessageCost *cost);
 /* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
 Status network_known(const Machine *machine, const ForecastOf *of);
-/* Returns the link between the ranks of a tensor group: `message` if nodes hold whole groups, else
- * `network`, shared by all ranks of a node. Zeros if the machine's file has neither. */
+/* Returns the link between the ranks of a tensor-parallel group. It is Machine.message if every
+ * node holds whole groups and the machine's file has the key `message`. Otherwise it is
+ * Machine.network (or Machine.message if the file has no key `network`), shared by all ranks of a
+ * node. A link that the file does not have is all zeros. */
 Link link_in_tensor_group(const Machine *machine, const ForecastOf *of);
 /* Distribution of the replicas of a stage over nodes. */
 typedef struct SumPlaces {
@@ -48,58 +50,61 @@ typedef struct SumPlaces {
     int sharers;
 } SumPlaces;
 SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
-/* Computes the time of a sum of `bytes` over `ranks` ranks of a node. ERR_CONFIG: the machine's
- * file has no time of it. */
+/* Computes the time of a sum of `bytes` bytes over `ranks` ranks of a node. ERR_CONFIG: the
+ * machine's file has no time of such a sum. */
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
 /* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
- * a stage. places: the result of sum_places for it. As in SumShape (parallel/sums.h), collect:
- * values are summed; spread: the sums are sent to all ranks. */
+ * a stage. places: the result of sum_places for the stage. As in SumShape (parallel/sums.h),
+ * collect: values are summed; spread: the sums are sent to all ranks. */
 SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread);
 
 /* ---- replay.c ---- */
 
-/* If the ranks are on several nodes: simulates the schedule with messages and sums that share the
- * connections of nodes, and replaces the makespan and the spans of `report`. The span of a task is
- * that of the rank on which it ends last. If a stage fills several whole nodes, the ranks of one of
- * them are simulated. If the tasks or the sums would need more than about a second, one rank of
- * each stage is simulated, and each message has an equal share of the connection. summed: receives
- * for each stage the end of its last sum between nodes, [stages]; 0: it has none. ERR_CONFIG: the
- * machine's file has no time of a sum or of a message between nodes. */
+/* Simulates the schedule with messages and sums that share the connections of nodes, and replaces
+ * the makespan and the spans of `report`; if all ranks are on one node, does neither. The span of a
+ * task is that of the rank on which the task ends last. If a stage fills several whole nodes, only
+ * the ranks of one such node are simulated. If the tasks or the sums would need more than
+ * about a second, one rank of each stage is simulated, and each message has an equal share of the
+ * connection. last_sum_end: receives for each stage the end of its last sum between nodes,
+ * [stages]; 0: the stage has no such sum. ERR_CONFIG: the machine's file has no time of a sum or of
+ * a message between nodes. */
 Status replay_nodes(const Machine *machine, const ForecastOf *of, Level level, const TaskCost *cost,
-                    ScheduleReport *report, double *summed);
+                    ScheduleReport *report, double *last_sum_end);
 
 /* ---- step_end.c ---- */
 
 /* Times by which the end of a step follows the last tasks of its stages. */
 typedef struct StepEnd {
-    /* sums_s: seconds by which sums make the step longer; update_s: seconds by which updates after
-     * the sums make it longer */
-    double sums_s, update_s;
+    /* seconds by which sums make the step longer */
+    double sums_s;
+    /* seconds by which updates make the step longer after the sums */
+    double update_s;
 } StepEnd;
-/* Computes the end of the step whose simulated schedule is `report`. summed: ends of sums between
- * nodes, as replay_nodes returns them. ERR_CONFIG: the machine's file has no time of a sum. */
+/* Computes the end of the step whose simulated schedule is `report`. last_sum_end: ends of sums
+ * between nodes, as replay_nodes returns them. ERR_CONFIG: the machine's file has no time of a
+ * sum. */
 Status step_end(const Machine *machine, const ForecastOf *of, Level level,
-                const ScheduleReport *report, const double *summed, StepEnd *end);
+                const ScheduleReport *report, const double *last_sum_end, StepEnd *end);
 
 /* ---- forecast.c ---- */
 
 /* A chunk of a stage's plan, and what the times of its actions depend on. */
-typedef struct ChunkOf {
+typedef struct ChunkInput {
     const Machine *machine;
     const ForecastOf *of;
     const Plan *plan;
     const ChunkPlan *chunk;
     Level level;
-    /* sum to which add_action adds the times of exchanges in a tensor group; NULL: not wanted;
-     * borrowed */
+    /* sum to which add_action adds the times of exchanges in a tensor-parallel group; NULL: no such
+     * sum is made; borrowed */
     double *exchanges_s;
-} ChunkOf;
+} ChunkInput;
 /* Adds the time of an action to *pass_cost, the cost of its pass. In a backward pass that is not
  * split, the time of the gradients of weights is added to *weight_cost instead. ERR_CONFIG: the
  * machine's file has no time of an operation. */
-Status add_action(const ChunkOf *chunk, const Action *action, double *weight_cost,
+Status add_action(const ChunkInput *chunk, const Action *action, double *weight_cost,
                   double *pass_cost);
 
 #endif

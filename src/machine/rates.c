@@ -19,21 +19,21 @@ static double part_bytes(const Op *op, OperationPart part)
     return dx > 0 ? y + (op->needs_y ? y : 0) + x + w + dx : 0;
 }
 
-/* Returns the floating-point operations of a part. If backward has both parts, each has half of
- * backward's operations. */
+/* Returns the floating-point operations of a part. If backward computes gradients both of inputs
+ * and of weights, each part has half of backward's operations. */
 static double part_flops(const Op *op, OperationPart part)
 {
     const OpSpec *s = &op->spec;
-    bool weight = s->w_count > 0 && !s->frozen, data = false;
-    for (int k = 0; k < s->x_count; ++k) data = data || s->need_dx[k];
+    bool has_weight = s->w_count > 0 && !s->frozen, has_data = false;
+    for (int k = 0; k < s->x_count; ++k) has_data = has_data || s->need_dx[k];
     if (part == PART_FORWARD) return op->flops_forward;
-    if (part == PART_WEIGHT ? !weight : !data) return 0;
-    return weight && data ? op->flops_backward / 2 : op->flops_backward;
+    if (part == PART_WEIGHT ? !has_weight : !has_data) return 0;
+    return has_weight && has_data ? op->flops_backward / 2 : op->flops_backward;
 }
 
-/* Returns the time of an exchange of x in a tensor group: an all-reduce in a ring, or, for a gather
- * or a scatter, half of it. An exchange that is made only in forward or only in backward takes no
- * time in the other pass. */
+/* Returns the time of an exchange of x in a tensor-parallel group: the time of an all-reduce in a
+ * ring or, for a gather or a scatter, half of it. An exchange that is made only in forward or only
+ * in backward takes no time in the other pass. */
 static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s,
                          OperationPart part)
 {

@@ -1,7 +1,7 @@
-/* Plays a schedule on the ranks of several nodes. The ranks of a node share its connection, over
- * which their messages and sums go in the order in which they were begun. A rank that sends goes on
- * at once; it waits only for messages that it receives. That channels have a limited number of
- * slots is left out: with and without this limit, simulations gave the same steps
+/* Plays a schedule on the ranks of several nodes. The ranks of a node share the node's connection,
+ * over which their messages and sums go in the order in which they were begun. A rank that sends
+ * goes on at once; it waits only for messages that it receives. The limit on the slots of channels
+ * is left out: with and without this limit, simulations gave the same steps
  * (bench/results/forecast.md). */
 #include "replay.h"
 
@@ -14,19 +14,26 @@ static const double SUM_EVENTS_MAX = 4e6;
 /* Work is done when less than this fraction of it is left, which may be an error of rounding. */
 static const double DONE = 1e-9;
 
-/* A rank of a stage. */
+/* A rank whose tasks are played. A task is played in pieces. */
 typedef struct Runner {
-    /* lane: number of the rank in its stage; next: index of its task; piece: number of the task's
-     * piece that comes next */
-    int stage, lane, next, piece;
+    int stage;
+    /* number of the rank in its stage */
+    int stage_rank;
+    /* index of its current task */
+    int next;
+    /* number of the piece of this task that comes next */
+    int piece;
     /* number of sums whose parts the rank has completed */
     int sums;
-    /* begin of its task */
+    /* begin of its current task */
     double begin;
-    /* work_s: seconds of its piece if no message is on its way; 0: it does not compute. since,
-     * busy_s: begin of the piece, and network_busy_s of its node at that time */
-    double work_s, since, busy_s;
-    /* true: it waits for the message of its task */
+    /* seconds of the current piece if no message is on its way; 0: the rank does not compute */
+    double work_s;
+    /* begin of the current piece */
+    double since;
+    /* network_busy_s of the rank's node at `since` */
+    double busy_s;
+    /* true: the rank waits for the message of its current task */
     bool waits;
 } Runner;
 
@@ -34,26 +41,28 @@ typedef struct Replay {
     const Machine *machine;
     const ForecastOf *of;
     const TaskCost *cost;
-    /* number of ranks of each stage that are played, and number of ranks of its node for which each
-     * of them stands */
-    int lanes;
+    /* number of ranks of each stage that are played */
+    int stage_ranks;
+    /* number of ranks of a node that share its connection and for which each played rank stands: 1
+     * unless one rank of each stage is played */
     double share;
-    /* the played ranks of all stages, [stages * lanes]; owned */
+    /* the played ranks of all stages, [stages * stage_ranks]; owned */
     Runner *runner;
-    /* true: the message is there, [activations, gradients][chunk][micro-batch][lane]; owned */
+    /* true: the message has arrived, [activations, gradients][chunk][micro-batch][stage_rank];
+     * owned */
     bool *arrived;
     Events events;
     Network network;
-    /* [stages]; owned */
+    /* sums of each stage, [stages]; owned */
     StageSums *sums;
     ScheduleReport *report;
 } Replay;
 
 /* ---- ranks ---- */
 
-/* Returns the number of ranks of a stage that are played: if the stage fills several whole nodes,
- * those of one node, otherwise all. */
-static int lanes_of(const Machine *m, GridShape shape)
+/* Returns the number of ranks of a stage that are played: the ranks of one node if the stage fills
+ * several whole nodes, otherwise all ranks of the stage. */
+static int ranks_played(const Machine *m, GridShape shape)
 {
     int replica_ranks = shape.dp * shape.tp;
     return replica_ranks > m->ranks && replica_ranks % m->ranks == 0 ? m->ranks : replica_ranks;
@@ -81,10 +90,12 @@ static double work_s(const TaskCost *cost, TaskKind kind)
 
 /* ---- messages ---- */
 
-/* The message that a task sends or receives across the boundary after a chunk: activations, or
- * gradients in the other direction. sends: true if the task sends it */
+/* The message that a task sends or receives across the boundary between two chunks. */
 typedef struct Crossing {
-    bool gradients, sends;
+    /* true: gradients for the chunk before the boundary; false: activations from it */
+    bool gradients;
+    /* true: the task sends the message; false: the task receives it */
+    bool sends;
     /* the chunk before the boundary */
     int chunk;
 } Crossing;
@@ -97,11 +108,11 @@ static Crossing crossing_of(const Task *task)
     return (Crossing){!forward, sends, own ? task->chunk : task->chunk - 1};
 }
 
-static int64_t message_index(const Replay *r, Crossing c, int micro, int lane)
+static int64_t message_index(const Replay *r, Crossing c, int micro, int stage_rank)
 {
     const Schedule *s = r->of->schedule;
     int64_t row = (int64_t)c.gradients * schedule_chunks(s) + c.chunk;
-    return (row * s->shape.micros + micro) * r->lanes + lane;
+    return (row * s->shape.micros + micro) * r->stage_ranks + stage_rank;
 }
 
 static MessageCost message_cost(const Replay *r, Crossing c)
@@ -122,10 +133,10 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro, double 
 {
     int other = schedule_stage(r->of->schedule, c.gradients ? c.chunk : c.chunk + 1);
     const GridShape shape = r->of->plan[0]->shape;
-    Parcel parcel = {.from = node_of(r->machine, shape, runner->stage, runner->lane),
-                     .to = node_of(r->machine, shape, other, runner->lane),
-                     .message = message_index(r, c, micro, runner->lane),
-                     .receiver = other * r->lanes + runner->lane};
+    Parcel parcel = {.from = node_of(r->machine, shape, runner->stage, runner->stage_rank),
+                     .to = node_of(r->machine, shape, other, runner->stage_rank),
+                     .message = message_index(r, c, micro, runner->stage_rank),
+                     .receiver = other * r->stage_ranks + runner->stage_rank};
     if (parcel.from == parcel.to) {
         parcel.latency_s = message_cost(r, c).wire;
         network_send_inside(&r->network, &r->events, now, parcel);
@@ -138,13 +149,15 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro, double 
 
 /* ---- playing ---- */
 
-/* Plays the next piece of a task that sends or receives: the copy, then the end. *seconds: duration
- * of the piece. Returns false at the end of the task, and if the message has not arrived. */
+/* Plays the next piece of a task that sends or receives. The first piece is the copy of the
+ * message; after it the task ends. *seconds: duration of the piece. Returns false at the end of the
+ * task, and if the message has not arrived. */
 static bool play_message(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
 {
     Crossing c = crossing_of(task);
     if (runner->piece == 0) {
-        runner->waits = !c.sends && !r->arrived[message_index(r, c, task->micro, runner->lane)];
+        runner->waits =
+            !c.sends && !r->arrived[message_index(r, c, task->micro, runner->stage_rank)];
         if (runner->waits) return false;
         if (!c.sends) runner->begin = now;
         *seconds = message_cost(r, c).copy;
@@ -157,7 +170,7 @@ static bool play_message(Replay *r, Runner *runner, const Task *task, double now
 
 static int node_of_runner(const Replay *r, const Runner *runner)
 {
-    return node_of(r->machine, r->of->plan[0]->shape, runner->stage, runner->lane);
+    return node_of(r->machine, r->of->plan[0]->shape, runner->stage, runner->stage_rank);
 }
 
 static void begin_work(const Replay *r, Runner *runner, double now, double seconds)
@@ -167,8 +180,8 @@ static void begin_work(const Replay *r, Runner *runner, double now, double secon
     runner->busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner));
 }
 
-/* Returns the time that the rank still needs for the work of its piece if nothing is on its way
- * from now on. While something is, a second of work takes overlap_compute seconds. */
+/* Returns the time that the rank still needs for the work of its piece if no message is on its way
+ * from now on. While a message is on its way, a second of work takes overlap_compute seconds. */
 static double work_left_s(const Replay *r, const Runner *runner, double now)
 {
     double busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner)) - runner->busy_s;
@@ -178,8 +191,9 @@ static double work_left_s(const Replay *r, const Runner *runner, double now)
     return left_s > DONE * runner->work_s && now + left_s > now ? left_s : 0;
 }
 
-/* Plays the next piece of a task that computes: one up to each bucket that it completes, and a last
- * one. *seconds: duration of the piece. Returns false at the end of the task. */
+/* Plays the next piece of a task that computes. A piece ends at each bucket that the task
+ * completes; the last piece ends with the task. *seconds: duration of the piece. Returns false at
+ * the end of the task. */
 static bool play_work(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
 {
     StageSums *sums = &r->sums[runner->stage];
@@ -257,11 +271,11 @@ static void play_all(Replay *r)
 
 /* ---- begin and end ---- */
 
-static double tasks_of(const Schedule *s, int lanes)
+static double tasks_of(const Schedule *s, int stage_ranks)
 {
     double tasks = 0;
     for (int stage = 0; stage < s->shape.stages; ++stage) tasks += s->count[stage];
-    return tasks * lanes;
+    return tasks * stage_ranks;
 }
 
 static Status begin(Replay *r, Level level)
@@ -269,19 +283,20 @@ static Status begin(Replay *r, Level level)
     const Schedule *s = r->of->schedule;
     const GridShape shape = r->of->plan[0]->shape;
     int ranks = shape.dp * shape.pp * shape.tp, stages = s->shape.stages;
-    size_t messages = 2 * (size_t)schedule_chunks(s) * (size_t)s->shape.micros * (size_t)r->lanes;
-    r->runner = mem_new((size_t)stages * (size_t)r->lanes * sizeof *r->runner);
+    size_t messages =
+        2 * (size_t)schedule_chunks(s) * (size_t)s->shape.micros * (size_t)r->stage_ranks;
+    r->runner = mem_new((size_t)stages * (size_t)r->stage_ranks * sizeof *r->runner);
     r->arrived = mem_new(messages * sizeof *r->arrived);
     r->sums = mem_new((size_t)stages * sizeof *r->sums);
     network_init(&r->network, ranks / r->machine->ranks + 1,
                  r->machine->network.s_per_byte * r->share);
     r->report->makespan = 0;
     for (int stage = 0; stage < stages; ++stage) {
-        TRY(stage_sums_init(&r->sums[stage], r->machine, r->of, level, stage, r->lanes));
+        TRY(stage_sums_init(&r->sums[stage], r->machine, r->of, level, stage, r->stage_ranks));
         for (int i = 0; i < s->count[stage]; ++i) r->report->span[stage][i] = (ScheduleSpan){0, 0};
-        for (int lane = 0; lane < r->lanes; ++lane) {
-            int index = stage * r->lanes + lane;
-            r->runner[index] = (Runner){.stage = stage, .lane = lane};
+        for (int stage_rank = 0; stage_rank < r->stage_ranks; ++stage_rank) {
+            int index = stage * r->stage_ranks + stage_rank;
+            r->runner[index] = (Runner){.stage = stage, .stage_rank = stage_rank};
             events_add(&r->events, 0, EVENT_RANK, index);
         }
     }
@@ -308,33 +323,34 @@ static double sum_events(const Replay *r)
     return events;
 }
 
-/* Restricts the replay to one rank of each stage, whose messages have its share of the node's
+/* Restricts the replay to one rank of each stage, whose messages have its equal share of the node's
  * connection. */
-static void play_one_lane(Replay *r)
+static void play_one_rank(Replay *r)
 {
-    r->share = r->lanes < r->machine->ranks ? r->lanes : r->machine->ranks;
-    r->lanes = 1;
+    r->share = r->stage_ranks < r->machine->ranks ? r->stage_ranks : r->machine->ranks;
+    r->stage_ranks = 1;
 }
 
 Status replay_nodes(const Machine *m, const ForecastOf *of, Level level, const TaskCost *cost,
-                    ScheduleReport *report, double *summed)
+                    ScheduleReport *report, double *last_sum_end)
 {
     const GridShape shape = of->plan[0]->shape;
     int stages = of->schedule->shape.stages;
     Replay r = {.machine = m, .of = of, .cost = cost, .report = report, .share = 1};
-    for (int stage = 0; stage < stages; ++stage) summed[stage] = 0;
+    for (int stage = 0; stage < stages; ++stage) last_sum_end[stage] = 0;
     if ((int64_t)shape.dp * shape.pp * shape.tp <= m->ranks) return OK;
     TRY(network_known(m, of));
-    r.lanes = lanes_of(m, shape);
-    if (tasks_of(of->schedule, r.lanes) > TASKS_MAX) play_one_lane(&r);
+    r.stage_ranks = ranks_played(m, shape);
+    if (tasks_of(of->schedule, r.stage_ranks) > TASKS_MAX) play_one_rank(&r);
     Status st = begin(&r, level);
-    if (st == OK && r.lanes > 1 && sum_events(&r) > SUM_EVENTS_MAX) {
+    if (st == OK && r.stage_ranks > 1 && sum_events(&r) > SUM_EVENTS_MAX) {
         end(&r);
-        play_one_lane(&r);
+        play_one_rank(&r);
         st = begin(&r, level);
     }
     if (st == OK) play_all(&r);
-    for (int stage = 0; st == OK && stage < stages; ++stage) summed[stage] = r.sums[stage].end_s;
+    for (int stage = 0; st == OK && stage < stages; ++stage)
+        last_sum_end[stage] = r.sums[stage].end_s;
     end(&r);
     return st;
 }

@@ -1,5 +1,5 @@
 /* Declarations that the files of a replay of a schedule share: events, the network, the sums of
- * stages. Times are seconds since the begin of the step. */
+ * stages. Times are seconds since the beginning of the step. */
 #ifndef WEFT_MACHINE_REPLAY_H
 #define WEFT_MACHINE_REPLAY_H
 
@@ -10,8 +10,9 @@
 typedef enum EventKind {
     /* a rank goes on with its tasks */
     EVENT_RANK,
-    /* a parcel, or a part of it, has left its sender's node; a parcel has arrived */
+    /* a parcel, or a part of it, has left its sender's node */
     EVENT_LEFT,
+    /* a parcel has arrived */
     EVENT_ARRIVED
 } EventKind;
 typedef struct Event {
@@ -22,9 +23,9 @@ typedef struct Event {
     /* index of the Runner (EVENT_RANK) or of the Parcel */
     int index;
 } Event;
-/* A heap of events: none is later than those at twice its index plus 1 and plus 2. */
+/* A heap of events: event i is not later than events 2i + 1 and 2i + 2. */
 typedef struct Events {
-    /* [capacity]; owned; released with mem_free */
+    /* events, [capacity]; owned; released with mem_free */
     Event *event;
     int count, capacity;
     /* number of all events that were ever added */
@@ -36,51 +37,61 @@ bool events_take(Events *events, Event *first);
 
 /* ---- network.c ---- */
 
-/* Something that is sent from one node to another: a message of the pipeline, or what a rank sends
- * in one round of a sum. */
+/* Something that is sent from one node to another: a message of the pipeline, or the data that a
+ * rank sends in one round of a sum. */
 typedef struct Parcel {
-    /* nodes; equal for a sum, of which a node receives as much as it sends */
+    /* sending and receiving node; equal for a sum, of which a node receives as much as it sends */
     int from, to;
-    /* size in bytes; seconds from the time at which the last byte has passed both connections to
-     * the arrival */
-    double bytes, latency_s;
-    /* message: the message that arrives (index in Replay.arrived), and the Runner that receives it;
-     * message is -1 for a sum, which has the stage instead */
+    double bytes;
+    /* seconds from the time at which the last byte has passed both connections to the arrival */
+    double latency_s;
+    /* index in Replay.arrived of the message that arrives; -1: the parcel belongs to a sum */
     int64_t message;
-    int receiver, stage;
-    /* set by the network: seconds of a part; number of parts that have not left; true: the parcel
-     * passes no connection, since it stays on its node; index of the next free parcel, -1: none */
+    /* index of the Runner that receives the message */
+    int receiver;
+    /* stage of the sum */
+    int stage;
+    /* The next fields are set by the network. */
+    /* seconds in which a part passes a connection */
     double part_s;
+    /* number of parts that have not left */
     int parts;
+    /* true: the parcel passes no connection, since it stays on its node */
     bool inside;
+    /* index of the next parcel that is not in use, if this one is not in use; -1: there is none */
     int next_free;
 } Parcel;
 /* The connection of a node. */
 typedef struct Connection {
-    /* time from which it is free for sending, and for receiving */
-    double out_free, in_free;
-    /* number of parcels that are on their way to or from the node, and time at which this number
-     * last changed */
+    /* time from which the connection is free for sending */
+    double out_free;
+    /* time from which the connection is free for receiving */
+    double in_free;
+    /* number of parcels that are on their way to or from the node */
     int on_way;
+    /* time at which on_way last changed */
     double since;
-    /* time until `since` in which any parcel was on its way */
+    /* seconds until `since` in which any parcel was on its way */
     double busy_s;
 } Connection;
 /* The connections of nodes. A node sends parcels in the order in which they were begun. A long
- * parcel goes in parts; after each part it waits until the parcels behind it have sent one. A node
- * receives in the order in which parts leave their senders. */
+ * parcel goes in parts; after each part it waits until each parcel behind it has sent one part. A
+ * node receives parts in the order in which they leave their senders. */
 typedef struct Network {
     double s_per_byte;
-    /* [nodes]; owned */
+    /* connection of each node, [nodes]; owned */
     Connection *node;
-    /* parcels, owned; their number, which includes free ones, the room for them, and the index of
-     * the first free one, -1: none */
+    /* parcels, [capacity]; owned */
     Parcel *parcel;
-    int parcels, capacity, first_free;
+    /* number of parcels, including those that are not in use */
+    int parcels;
+    int capacity;
+    /* index of the first parcel that is not in use; -1: there is none */
+    int first_free;
 } Network;
 void network_init(Network *network, int nodes, double s_per_byte);
 void network_fini(Network *network);
-/* Returns the number of parts of a parcel. */
+/* Returns the number of parts of a parcel of `bytes` bytes. */
 int network_parts(double bytes);
 /* Begins to send a parcel. Adds the event of its first part. */
 void network_send(Network *network, Events *events, double now, Parcel parcel);
@@ -90,54 +101,61 @@ void network_send_inside(Network *network, Events *events, double now, Parcel pa
 void network_left(Network *network, Events *events, double now, int index);
 /* Handles EVENT_ARRIVED. Returns the parcel, whose place becomes free. */
 Parcel network_arrived(Network *network, double now, int index);
-/* Returns the time until now in which a parcel was on its way to or from a node. */
+/* Returns the seconds until `now` in which a parcel was on its way to or from a node. */
 double network_busy_s(const Network *network, double now, int node);
 
 /* ---- stage_sums.c ---- */
 
-/* A sum of a stage between nodes. */
+/* One sum over the replicas of a stage, which are on several nodes. */
 typedef struct StageSum {
     /* number of played ranks whose part is not complete yet */
     int ranks_left;
-    /* time in which the ranks of a node add their parts. The messages of the first round are begun
-     * without waiting for it, and arrive later by this time. */
+    /* seconds in which the ranks of a node add their parts. The messages of the first round are
+     * begun without waiting for it, and arrive later by this time. */
     double on_node_s;
-    /* rounds of messages, one after the other; bytes that a played rank sends in each, and latency
-     * of each */
+    /* number of rounds of messages, which follow one another */
     int rounds;
-    double round_bytes, latency_s;
+    /* bytes that a played rank sends in each round */
+    double round_bytes;
+    /* latency of each round in seconds */
+    double latency_s;
 } StageSum;
-/* The sums of a stage between nodes. One follows the other, in the order in which the tasks
- * complete the buckets. */
+/* All sums of a stage between nodes. They are made one after the other, in the order in which the
+ * tasks complete the buckets. */
 typedef struct StageSums {
-    /* [count]; owned */
+    /* the sums in this order, [count]; owned */
     StageSum *sum;
     int count;
-    /* first and last node of the played ranks, and largest number of played ranks on a node */
-    int first_node, last_node, node_ranks;
+    /* first and last node of the played ranks */
+    int first_node, last_node;
+    /* largest number of played ranks on a node */
+    int node_ranks;
     /* number of the sum that is being made or comes next */
+    /* index of the sum that is being made or comes next */
     int next;
-    /* number of its rounds, and of the parcels of the present round, that are not over */
-    int rounds_left, parcels_left;
+    /* number of its rounds that are not over */
+    int rounds_left;
+    /* number of parcels of the current round that have not arrived */
+    int parcels_left;
     /* end of the last sum that is over */
     double end_s;
-    /* For each chunk of the stage, the fraction of a pass after which each bucket is complete;
-     * [chunks][buckets]; owned. chunks: their number */
+    /* fraction of a pass after which each bucket is complete, [chunks][buckets]; owned */
     double **part;
+    /* number of chunks of the stage */
     int chunks;
 } StageSums;
-/* Computes the sums of a stage. ranks: number of the stage's ranks that are played; they are those
- * from rank 0 on. ERR_CONFIG: the machine's file has no time of a sum. */
+/* Computes the sums of a stage. ranks: number of the stage's ranks that are played, which are its
+ * first ranks. ERR_CONFIG: the machine's file has no time of a sum. */
 Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
                        int stage, int ranks);
 void stage_sums_fini(StageSums *sums);
-/* Returns the number of events that playing all sums takes. */
+/* Returns the number of events that the replay of all sums takes. */
 double stage_sums_events(const StageSums *sums);
-/* Returns the number of buckets that a task completes for a sum. */
+/* Returns the number of buckets that a task completes for sums between nodes. */
 int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task);
 /* Notes that a rank has completed its part of sum number `number` of the stage. Begins the sum if
- * this was the last rank. A rank calls it before it sends the gradients that the same task has
- * computed, as in a run. */
+ * this was the last rank and all earlier sums are over. A rank calls it before it sends the
+ * gradients that the same task has computed, as in a training run. */
 void stage_sums_complete(StageSums *sums, Network *network, Events *events, double now, int stage,
                          int number);
 /* Notes that a parcel of the stage's sum has arrived. */

@@ -2,22 +2,22 @@
 #include "replay.h"
 
 /* The stage whose sums are computed. */
-typedef struct StageOf {
+typedef struct StageInput {
     const Machine *machine;
     const ForecastOf *of;
     Level level;
     const Plan *plan;
     SumPlaces places;
-} StageOf;
+} StageInput;
 
 /* ---- buckets ---- */
 
 /* Sets part[b] to the fraction of a pass after which bucket b is complete. The pass is the one that
  * computes gradients of weights. */
-static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *part)
+static Status bucket_parts(const StageInput *s, const ChunkPlan *chunk, double *part)
 {
     bool split = s->of->schedule->split;
-    const ChunkOf c = {s->machine, s->of, s->plan, chunk, s->level, NULL};
+    const ChunkInput c = {s->machine, s->of, s->plan, chunk, s->level, NULL};
     double time = 0, *all = &time;
     for (Pass p = split ? PASS_WEIGHT : PASS_BACKWARD; p < PASSES; ++p)
         for (int i = 0; i < chunk->pass[p].count; ++i) {
@@ -29,8 +29,8 @@ static Status bucket_parts(const StageOf *s, const ChunkPlan *chunk, double *par
     return OK;
 }
 
-/* Do gradients leave the rank after this task? Sharded gradients do after each micro-batch, others
- * after the last one. */
+/* Returns true if gradients leave the rank after this task. Sharded gradients leave after each
+ * micro-batch, other gradients after the last one. */
 static bool task_leaves(const ForecastOf *of, const Plan *plan, const Task *task)
 {
     TaskKind filling = of->schedule->split ? TASK_BACKWARD_WEIGHT : TASK_BACKWARD;
@@ -48,7 +48,7 @@ int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, c
 /* ---- costs ---- */
 
 /* Computes rounds, bytes and times of the sum of a bucket (sum_cost in parallel/sums.h). */
-static Status sum_of_bucket(const StageOf *s, double elements, StageSum *sum)
+static Status sum_of_bucket(const StageInput *s, double elements, StageSum *sum)
 {
     const SumCost cost = sum_between_nodes(s->machine, s->of, s->plan, s->places, elements, true,
                                            s->plan->zero == 0);
@@ -61,7 +61,7 @@ static Status sum_of_bucket(const StageOf *s, double elements, StageSum *sum)
 }
 
 /* Fills the list of sums in the order of the stage's tasks. */
-static Status list_sums(const StageOf *s, int stage, int ranks, StageSums *sums)
+static Status list_sums(const StageInput *s, int stage, int ranks, StageSums *sums)
 {
     const Schedule *schedule = s->of->schedule;
     for (int i = 0; i < schedule->count[stage]; ++i) {
@@ -83,7 +83,7 @@ Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf
                        int stage, int ranks)
 {
     const Plan *plan = of->plan[stage];
-    const StageOf s = {machine, of, level, plan, sum_places(machine, plan->shape, stage)};
+    const StageInput s = {machine, of, level, plan, sum_places(machine, plan->shape, stage)};
     *sums = (StageSums){.first_node = node_of(machine, plan->shape, stage, 0),
                         .last_node = node_of(machine, plan->shape, stage, ranks - 1),
                         .node_ranks = ranks < s.places.sharers ? ranks : s.places.sharers,
@@ -116,8 +116,8 @@ double stage_sums_events(const StageSums *sums)
 
 /* ---- a replay ---- */
 
-/* Sends the parcels of a round. Each node receives as much as it sends. more_s: seconds by which
- * the parcels arrive later than by the round's latency. */
+/* Sends the parcels of a round. Each node receives as much as it sends. more_s: seconds that are
+ * added to the round's latency. */
 static void send_round(StageSums *sums, Network *network, Events *events, double now, int stage,
                        double more_s)
 {
@@ -135,7 +135,7 @@ static void send_round(StageSums *sums, Network *network, Events *events, double
     }
 }
 
-/* Begins the next sum if all ranks have completed their parts. */
+/* Begins the sum sums->next if there is one and all ranks have completed their parts of it. */
 static void begin_next(StageSums *sums, Network *network, Events *events, double now, int stage)
 {
     if (sums->next == sums->count || sums->sum[sums->next].ranks_left > 0) return;

@@ -13,8 +13,8 @@ static double last_end(const Schedule *schedule, const ScheduleReport *report, i
     return end;
 }
 
-/* Computes the time of the sums of a stage whose replicas are on one node. The ranks' own cores
- * add, so this time is not hidden behind backward passes. */
+/* Adds to *seconds the time of the sums of a stage whose replicas are on one node. The ranks' own
+ * cores add, so this time is not hidden behind backward passes. */
 static Status sums_on_node(const Machine *m, const ForecastOf *of, const Plan *plan,
                            double *seconds)
 {
@@ -27,8 +27,9 @@ static Status sums_on_node(const Machine *m, const ForecastOf *of, const Plan *p
     return OK;
 }
 
-/* Computes the time in which the new parameters of a stage with grid.zero 1 or 2 are gathered from
- * other nodes, after the update. With grid.zero 3 they are gathered before passes. */
+/* Adds to *seconds the time in which the new parameters of a stage with grid.zero 1 or 2 are
+ * gathered from other nodes, after the update. (With grid.zero 3 they are gathered before
+ * passes.) */
 static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan,
                                     SumPlaces places, double *seconds)
 {
@@ -41,13 +42,14 @@ static Status gathers_between_nodes(const Machine *m, const ForecastOf *of, cons
     return OK;
 }
 
-/* Computes the time from the end of a stage's last task until its sums, and gathers of its new
- * parameters from other nodes, are complete. summed: end of its last sum between nodes. */
-static Status sums_of_stage(const Machine *m, const ForecastOf *of, const Plan *plan, double tasks,
-                            double summed, double *seconds)
+/* Computes the time from tasks_end, the end of a stage's last task, until its sums and the gathers
+ * of its new parameters from other nodes are complete. last_sum_end: end of its last sum between
+ * nodes. */
+static Status sums_of_stage(const Machine *m, const ForecastOf *of, const Plan *plan,
+                            double tasks_end, double last_sum_end, double *seconds)
 {
     const SumPlaces places = sum_places(m, plan->shape, plan->stage);
-    *seconds = summed > tasks ? summed - tasks : 0;
+    *seconds = last_sum_end > tasks_end ? last_sum_end - tasks_end : 0;
     return places.sharers > 0 ? gathers_between_nodes(m, of, plan, places, seconds)
                               : sums_on_node(m, of, plan, seconds);
 }
@@ -65,16 +67,16 @@ static double larger(double a, double b)
 }
 
 Status step_end(const Machine *m, const ForecastOf *of, Level level, const ScheduleReport *report,
-                const double *summed, StepEnd *end)
+                const double *last_sum_end, StepEnd *end)
 {
     double sums_end = report->makespan, updates_end = report->makespan;
     for (int stage = 0; stage < of->schedule->shape.stages; ++stage) {
         const Plan *plan = of->plan[stage];
-        double sums, tasks = last_end(of->schedule, report, stage);
-        TRY(sums_of_stage(m, of, plan, tasks, summed[stage], &sums));
+        double sums, tasks_end = last_end(of->schedule, report, stage);
+        TRY(sums_of_stage(m, of, plan, tasks_end, last_sum_end[stage], &sums));
         double update = updated_elements(plan) * time_at(&m->update_s, level);
-        sums_end = larger(sums_end, tasks + sums);
-        updates_end = larger(updates_end, tasks + sums + update);
+        sums_end = larger(sums_end, tasks_end + sums);
+        updates_end = larger(updates_end, tasks_end + sums + update);
     }
     *end = (StepEnd){.sums_s = sums_end - report->makespan, .update_s = updates_end - sums_end};
     return OK;

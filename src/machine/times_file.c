@@ -12,8 +12,8 @@
 enum { RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
 static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18;
-/* bytes that an update with two floats of state reads and writes for each parameter: reads 4 floats
- * and writes 3 */
+/* bytes that an update with two floats of state reads and writes for each parameter: it reads 4
+ * floats and writes 3 */
 static const double UPDATE_BYTES = 28;
 
 /* ---- reading ---- */
@@ -79,7 +79,7 @@ static Status read_range(const Reader *r, const Node *n, TimeRange *range)
     return OK;
 }
 
-/* Finds the index of a mapping's key among `count` words. */
+/* Sets *index to the index of a mapping's key among `count` words; fails if it is none of them. */
 static Status read_key(const Reader *r, const Node *key, const char *const *words, int count,
                        int *index)
 {
@@ -92,6 +92,8 @@ static Status read_key(const Reader *r, const Node *key, const char *const *word
     return fail_at(r, key, "unknown key");
 }
 
+/* Reads {latency_s: S, byte_s: S}; if `ranks` is not NULL, reads {ranks: N, latency_s: S, byte_s:
+ * S}. */
 static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
 {
     static const char *const words[] = {"latency_s", "byte_s", "ranks"};
@@ -121,8 +123,8 @@ static Status read_overlap(const Reader *r, const Node *n, double *factor)
     return OK;
 }
 
-/* Reads a mapping with exactly these `count` keys. The values of the first `rates` of them are
- * rates, and those of the others are seconds. expected: the mapping, for messages. */
+/* Reads a mapping with exactly these `count` keys. The values of the first `rates` keys are rates,
+ * the values of the other keys are seconds. expected: the mapping, for messages. */
 static Status read_numbers(const Reader *r, const Node *n, const char *expected,
                            const char *const *words, int count, int rates, double *const *value)
 {
@@ -258,7 +260,7 @@ static Status read_value(const Reader *r, int key, const Node *n)
     }
 }
 
-/* Computes from the rates the times of copies and updates if the file does not have them.
+/* Computes the times of copies and of updates from the rates if the file does not have them.
  * there[key]: true if the file has the key. */
 static void take_rates(Machine *m, const bool there[KEY_COUNT])
 {

@@ -4,10 +4,10 @@
 
 #include "machine/times.h"
 
-/* Three groups of keys in this order: KEY_VERSION to KEY_RANKS, which every file must have; KEY_CPU
- * to KEY_OPERATIONS, which a file without `rates` must have, because its times were measured; and
- * optional keys. KEY_MEASURED is the time of the measurement, KEY_MEMORY is
- * Machine.memory_bytes, KEY_REST is Machine.rest_s. */
+/* The keys are in three groups: KEY_VERSION to KEY_RANKS, which every file must have; KEY_CPU to
+ * KEY_OPERATIONS, which a file without `rates` must have, because its times were measured; and
+ * optional keys. KEY_MEASURED is the time of the measurement, KEY_MEMORY is Machine.memory_bytes,
+ * KEY_REST is Machine.rest_s. */
 #define FILE_KEYS(W)                                                                               \
     W(KEY_VERSION, "weft_machine")                                                                 \
     W(KEY_HOST, "host")                                                                            \
@@ -32,8 +32,9 @@
     W(KEY_RATES, "rates")
 enum {
     FILE_KEYS(LIST_CONSTANT) KEY_COUNT,
-    /* number of keys that a file with `rates` must have, and a file without */
+    /* number of keys that a file with `rates` must have */
     REQUIRED_WITH_RATES = KEY_CPU,
+    /* number of keys that a file without `rates` must have */
     REQUIRED_WITHOUT_RATES = KEY_MESSAGE,
     MACHINE_VERSION = 1
 };
