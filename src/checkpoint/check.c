@@ -25,16 +25,16 @@ static void print_good(const StoredFile *file, const CheckpointMeta *meta, FILE 
     fputc('\n', out);
 }
 
-/* each: true prints a line for every damaged tensor; false reports only the first, in the
- * message. */
-static Status check_file(const char *path, FILE *out, bool each)
+/* Verifies a file, and prints a line if it is good. each_tensor: true prints a line for every
+ * damaged tensor; false reports only the first one, in the message. */
+static Status check_file(const char *path, FILE *out, bool each_tensor)
 {
     StoredFile file;
     CheckpointMeta meta = {0};
     Status status = stored_open(&file, path);
     if (status == OK) status = stored_list(&file);
     if (status == OK) status = stored_meta(&file, &meta);
-    if (status == OK) status = stored_verify(&file, each ? out : NULL);
+    if (status == OK) status = stored_verify(&file, each_tensor ? out : NULL);
     if (status == OK) print_good(&file, &meta, out);
     checkpoint_meta_fini(&meta);
     stored_close(&file);
@@ -59,11 +59,11 @@ static const char *reason_of(const char *path)
 
 typedef struct Tally {
     int good, bad;
-    /* borrowed: the newest good step-*.h5, from which a run resumes; NULL if there is none, or if
-     * the run would fail at `stop` first */
+    /* path of the newest good step-*.h5, from which a run resumes; NULL if there is none, or if the
+     * run would fail at `stop` first; borrowed */
     const char *next;
-    /* borrowed: the newest step-*.h5 that cannot be read at all, if it is newer than every good
-     * one: a run would fail at this file and not resume */
+    /* path of the newest step-*.h5 that cannot be read at all, if it is newer than every good one:
+     * a run would fail at this file and not resume; borrowed */
     const char *stop;
 } Tally;
 

@@ -34,8 +34,8 @@ static int find_node(const Graph *graph, const char *name)
     return NO_MATCH;
 }
 
-/* True if the node only copies its input in an evaluation: dropout, the only operation that reads
- * the indexes of samples. */
+/* Returns true if the node only copies its input in an evaluation: dropout, the only operation that
+ * reads the indexes of samples. */
 static bool is_copied(const Node *node)
 {
     return op_info(node->kind->op)->reads == READS_SAMPLES;
@@ -54,15 +54,15 @@ static const char *node_name(const Graph *graph, int node)
     return node == NODE_INPUT ? "data" : graph->node[node].name;
 }
 
-/* True if input i of our node a and input k of their node b are counterparts. */
+/* Returns true if input i of our node a and input k of their node b are counterparts. */
 static bool same_input(const Comparison *c, const Node *a, int i, const Node *b, int k)
 {
     const int ours = read_node(c->ours, a, i), theirs = read_node(c->theirs, b, k);
     return ours == NODE_INPUT ? theirs == NODE_INPUT : c->match[ours] == theirs;
 }
 
-/* Returns the first input of a without a counterpart in b, or -1. If the layer unites its inputs
- * (add), their order has no effect. */
+/* Returns the index of the first input of a without a counterpart in b, or -1. If the layer adds
+ * its inputs up (CHANNELS_UNITE), their order has no effect. */
 static int find_other_input(const Comparison *c, const Node *a, const Node *b)
 {
     const bool any_order = a->kind->channels == CHANNELS_UNITE;
@@ -101,7 +101,7 @@ static void match_nodes(Comparison *c)
     }
 }
 
-/* True if each layer with tensors has a counterpart. */
+/* Returns true if each layer with tensors has a counterpart. */
 static bool tensors_match(const Comparison *c)
 {
     for (int i = 0; i < c->ours->node_count; ++i)

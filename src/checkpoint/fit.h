@@ -5,19 +5,26 @@
 #include "model.h"
 
 typedef struct Fit {
-    TextList missing, sizes, surplus;
-    /* false: a tensor of another size has, in the file, a larger dimension than in the model or
-     * another number of dimensions */
+    /* tensors that only the model has */
+    TextList missing;
+    /* tensors that have another size in the file than in the model */
+    TextList sizes;
+    /* tensors that only the file has */
+    TextList surplus;
+    /* true: no tensor of another size has a larger dimension in the file than in the model, and all
+     * have the same number of dimensions in both */
     bool none_larger;
-    /* owned: "conv1: 8", name and channels of the first layer with fewer channels in the file; NULL
-     * if there is none */
+    /* name of the first layer with fewer channels in the file, and the number of its channels
+     * there: "conv1: 8"; NULL if there is no such layer; owned */
     char *narrow_layer;
 } Fit;
 void fit_begin(Fit *fit);
-/* Add the tensor at `path`. The message names it without "/params/" or "/buffers/". */
+/* Adds the tensor at `path`, which only the model has. Messages name it without "/params/" or
+ * "/buffers/". */
 void fit_missing(Fit *fit, const char *path);
-/* stored: shape in the file; wanted: shape in the model */
+/* Adds the tensor at `path`, whose shape is `stored` in the file and `wanted` in the model. */
 void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted);
+/* Adds the tensor at `path`, which only the file has. */
 void fit_surplus(Fit *fit, const char *path);
 /* Returns the number of tensors that have been added. */
 int fit_count(const Fit *fit);

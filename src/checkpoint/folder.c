@@ -23,7 +23,7 @@ static long long step_of(const char *name)
     return strtoll(name + 5, NULL, 10);
 }
 
-/* True for step-00001200.h5.part and best.h5.1a2b3c4d.part. */
+/* Returns true for names like step-00001200.h5.part and best.h5.1a2b3c4d.part. */
 static bool is_part(const char *name)
 {
     size_t length = strlen(name);
@@ -182,8 +182,8 @@ static char *other_good(const FolderList *list, int first)
     return mem_text("");
 }
 
-/* Fails with the last failure's message, to which a good file among the entries from `next` on, or
- * best.h5, is appended. */
+/* Fails with the message of the last failure. If one of the entries from `next` on, or best.h5, is
+ * good, its path is appended to the message. */
 static Status name_good(const FolderList *list, Status status, int next)
 {
     char *why = mem_text(fail_message()), *others = other_good(list, next);

@@ -5,29 +5,30 @@
 #include "checkpoint.h"
 
 typedef struct FolderEntry {
+    /* number in the file's name */
     long long step;
-    /* owned */
+    /* path of the file; owned */
     char *path;
 } FolderEntry;
 typedef struct FolderList {
-    /* number of step-<number>.h5 */
+    /* number of files step-<number>.h5 */
     int count;
-    /* owned: step-<number>.h5, newest first */
+    /* files step-<number>.h5, the newest first, [count]; owned */
     FolderEntry *entry;
     /* number of .part files, which unfinished saves left */
     int part_count;
-    /* owned, including the paths; in no order */
+    /* paths of the .part files, in no order, [part_count]; owned, including the paths */
     char **part;
-    /* owned: path of best.h5, or NULL */
+    /* path of best.h5, or NULL; owned */
     char *best;
 } FolderList;
 
-/* Lists a folder; a folder that does not exist has no checkpoints. ERR_IO if it cannot be listed
+/* Lists a folder. A folder that does not exist has no checkpoints. ERR_IO: it cannot be listed
  * completely. Release with folder_list_fini in every case. */
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
-/* True for a FIFO, a folder or a device: whatever its name is, it is no checkpoint, and a run that
- * resumes skips it like a damaged file. */
+/* Returns true if `path` is a FIFO, a folder or a device. Whatever its name is, it is no
+ * checkpoint, and a run that resumes skips it like a damaged file. */
 bool folder_entry_special(const char *path);
 
 #endif

@@ -18,8 +18,8 @@
 /* upper bounds in bytes of HDF5's metadata for each tensor and for the file */
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
-/* Describes the file system of path, or of its folder if path does not exist. Returns false on
- * failure. */
+/* Describes the file system of `path`, or of the folder of `path` if `path` does not exist. Returns
+ * false on failure. */
 static bool find_room(const char *path, struct statvfs *fs)
 {
     if (statvfs(path, fs) == 0) return true;
@@ -111,19 +111,23 @@ static Status check_space(const char *part, int64_t bytes)
 
 /* HDF5 property lists for creating data sets. */
 typedef struct Recipe {
-    hid_t link, create;
+    /* for the link to the data set */
+    hid_t link;
+    /* for the data set itself */
+    hid_t create;
 } Recipe;
 
 /* A data set of the file: one tensor, or all blocks of the ids, the rows or the state of a table
  * (CheckpointTensor.block). */
 typedef struct SetOf {
-    /* owned: path in the file */
+    /* path in the file; owned */
     char *path;
     /* number of blocks, or 0 if the data set is one tensor */
     int blocks;
-    /* owned: rows of each block; all: sum of rows */
+    /* rows of each block, [blocks]; owned */
     int64_t *rows;
-    int64_t all;
+    /* sum of `rows` */
+    int64_t all_rows;
 } SetOf;
 
 static SetOf set_of(const CheckpointIo *io, int first)
@@ -138,7 +142,7 @@ static SetOf set_of(const CheckpointIo *io, int first)
         bool same = strncmp(path, set.path, chars) == 0 && path[chars] == CHECKPOINT_BLOCK;
         if (!io->tensor[i].block || !same) break;
         set.rows[set.blocks++] = io->tensor[i].shape.dim[0];
-        set.all += io->tensor[i].shape.dim[0];
+        set.all_rows += io->tensor[i].shape.dim[0];
     }
     return set;
 }
@@ -165,7 +169,7 @@ static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t,
     int64_t shape[SHAPE_DIMS];
     int ndim = t->ids ? 1 : t->shape.ndim;
     for (int i = 0; i < ndim; ++i) {
-        shape[i] = i == 0 && of->blocks > 0 ? of->all : t->shape.dim[i];
+        shape[i] = i == 0 && of->blocks > 0 ? of->all_rows : t->shape.dim[i];
         dim[i] = (hsize_t)shape[i];
     }
     uint64_t bound =
@@ -215,8 +219,8 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
-/* Creates the data set that begins with tensor *i, sets the offsets of its tensors, and moves *i to
- * the tensor after its last. If it fails, *i stays. */
+/* Creates the data set that begins with tensor *i, sets the offsets of the data set's tensors, and
+ * moves *i behind the last of them. If it fails, *i stays. */
 static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
                         const uint64_t *hash, int64_t *offset)
 {
@@ -224,9 +228,9 @@ static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io
     const CheckpointTensor *t = &io->tensor[*i];
     int count = set.blocks > 0 ? set.blocks : 1;
     int64_t at = 0;
-    bool any = set.blocks > 0 ? set.all > 0 : shape_count(t->shape) > 0;
-    bool good =
-        put_set(file, recipe, t, &set, hash + *i) && (!any || get_offset(file, set.path, &at));
+    bool has_values = set.blocks > 0 ? set.all_rows > 0 : shape_count(t->shape) > 0;
+    bool good = put_set(file, recipe, t, &set, hash + *i) &&
+                (!has_values || get_offset(file, set.path, &at));
     for (int k = *i; k < *i + count; ++k) {
         offset[k] = at;
         at += shape_count(io->tensor[k].shape) * (int64_t)sizeof(float);

@@ -14,8 +14,8 @@ enum { PAGE_BYTES = 4096 };
  * file system can do so, so that a full disk is an error here. ERR_IO. Called on one rank. */
 Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                      const uint64_t *hash, int64_t *offset);
-/* Fails with ERR_IO: "PATH: WHAT failed: REASON", with the free space of path's file system, and
- * CHECKPOINT_MAKE_ROOM if it is full. error: errno of the failure. */
+/* Fails with ERR_IO: "PATH: WHAT failed: REASON", with the free space of the file system of `path`
+ * and, if it or a quota is full, CHECKPOINT_MAKE_ROOM. error: errno of the failure. */
 Status write_failed(const char *path, const char *what, int error);
 
 #endif

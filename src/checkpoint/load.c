@@ -14,7 +14,8 @@ static void set_location(Load *load, int i, const StoredTensor *t)
     if (t->source) load->name[i] = mem_text(t->source);
 }
 
-/* True for optimizer state and for an average, which a load of parameters skips (params_only). */
+/* Returns true for the path of optimizer state or of an average, which a load with params_only
+ * skips. */
 static bool is_state(const char *path)
 {
     return strncmp(path, "/optim/", 7) == 0 || stored_is_average(path);
@@ -62,7 +63,7 @@ static Status match_all(Load *load, bool *used)
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;
-    /* The message is that of the last fit_end that fails, so a difference in parameters takes
+    /* The message is that of the last fit_end that fails, so the message about parameters takes
      * precedence. */
     Status status = fit_end(&state, file->path,
                             "its optimizer was another one (optim.name, optim.groups or "
@@ -187,10 +188,10 @@ static void assign(Load *load)
 static Status open_same(Load *load, const char *path)
 {
     uint64_t inode = load->file.inode;
-    bool any = false;
+    bool reads_any = false;
     world_bcast(load->world, &inode, sizeof inode, 0);
-    for (int i = 0; i < load->io->count; ++i) any = any || reads(load, i);
-    if (load->world->rank == 0 || !any) return OK;
+    for (int i = 0; i < load->io->count; ++i) reads_any = reads_any || reads(load, i);
+    if (load->world->rank == 0 || !reads_any) return OK;
     TRY(stored_open_plain(&load->file, path));
     if (load->file.inode == inode) return OK;
     return fail(ERR_IO,

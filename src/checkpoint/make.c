@@ -6,7 +6,7 @@ typedef struct Making {
     const CheckpointSource *source;
     /* status of reading */
     Status status;
-    /* owned: message of status */
+    /* message of the failure; owned */
     char *why;
 } Making;
 

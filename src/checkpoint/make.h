@@ -6,15 +6,15 @@
 
 typedef struct CheckpointSource {
     int count;
-    /* borrowed */
+    /* [count]; borrowed */
     const CheckpointTensor *tensor;
     void *user;
-    /* fills plain with tensor i; called twice for each tensor (save.c), and not again once it has
+    /* fills `plain` with tensor i; called twice for each tensor (save.c), but no more after it has
      * failed */
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
-/* Writes a checkpoint. Returns errors of checkpoint_save and of read; after an error the file at
- * path is unchanged, unless only the sync of its folder failed. Not collective. */
+/* Writes a checkpoint. Returns errors of checkpoint_save and of source->read. After an error the
+ * file at `path` is unchanged, unless only the sync of its folder failed. Not collective. */
 Status checkpoint_make(const char *path, const CheckpointMeta *meta,
                        const CheckpointSource *source);
 

@@ -33,7 +33,7 @@ bool attr_put_text(hid_t object, const char *name, const char *text)
     return good;
 }
 
-/* Writes an attribute of this space, which is closed here. stored, native: the type in the file and
+/* Writes an attribute of this space, and closes the space. stored, native: the type in the file and
  * in memory. */
 static bool put_space(hid_t object, const char *name, hid_t space, hid_t stored, hid_t native,
                       const void *value)

@@ -1,6 +1,6 @@
-/* Optional attributes. State: evaluations, learning rate and hook, which later steps depend on.
- * Input: the description of a sample, names of classes, ranges of the data's values, files of a set
- * that grows, and the record of algorithms. */
+/* The attributes of CheckpointMeta that a file need not have. State: evaluations, learning rate and
+ * hook, which later steps depend on. Input: the description of a sample, names of classes, ranges
+ * of the data's values, files of a set that grows, and the record of algorithms. */
 #include "meta.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static bool put_range(hid_t root, const char *name, const DataRange *range)
     return attr_put_floats(root, name, value, range->values > 0 ? RANGE_NUMBERS : 0);
 }
 
-/* Returns false if the attribute is damaged. */
+/* Reads a range. Returns false if the attribute is damaged. */
 static bool get_range(hid_t root, const char *name, DataRange *range)
 {
     float value[RANGE_NUMBERS];
@@ -93,7 +93,7 @@ static bool get_columns(hid_t root, DataRanges *ranges)
 
 bool meta_put_input(hid_t root, const CheckpointMeta *meta)
 {
-    const CheckpointInput *is = &meta->input;
+    const CheckpointInput *input = &meta->input;
     bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
     good = good && (!meta->algorithms || attr_put_text(root, "algorithms", meta->algorithms));
     good = good && (!meta->data_files || attr_put_text(root, "data_files", meta->data_files));
@@ -101,24 +101,26 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
            put_range(root, "target_range", &meta->ranges.targets) &&
            attr_put_floats(root, "column_ranges", (const float *)meta->ranges.column,
                            (int)meta->ranges.columns * COLUMN_RANGE_NUMBERS);
-    good = good && (is->classes == 0 || attr_put_int(root, "class_count", is->classes)) &&
-           attr_put_floats(root, "mean", is->mean, is->stats) &&
-           attr_put_floats(root, "std", is->std, is->stats) &&
-           attr_put_floats(root, "target_mean", is->target_mean, is->targets) &&
-           attr_put_floats(root, "target_std", is->target_std, is->targets);
-    if (is->channels == 0) return good;
-    return good && attr_put_int(root, "channels", is->channels) &&
-           attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
-           attr_put_int(root, "stored_height", is->stored_height) &&
-           attr_put_int(root, "stored_width", is->stored_width) &&
-           (is->classes > 0 || attr_put_int(root, "class_count", 0)) &&
-           attr_put_int(root, "turned", is->turned) && attr_put_int(root, "bicubic", is->bicubic) &&
-           attr_put_floats(root, "scale", &is->scale, 1);
+    good = good && (input->classes == 0 || attr_put_int(root, "class_count", input->classes)) &&
+           attr_put_floats(root, "mean", input->mean, input->stats) &&
+           attr_put_floats(root, "std", input->std, input->stats) &&
+           attr_put_floats(root, "target_mean", input->target_mean, input->targets) &&
+           attr_put_floats(root, "target_std", input->target_std, input->targets);
+    if (input->channels == 0) return good;
+    return good && attr_put_int(root, "channels", input->channels) &&
+           attr_put_int(root, "height", input->height) &&
+           attr_put_int(root, "width", input->width) &&
+           attr_put_int(root, "stored_height", input->stored_height) &&
+           attr_put_int(root, "stored_width", input->stored_width) &&
+           (input->classes > 0 || attr_put_int(root, "class_count", 0)) &&
+           attr_put_int(root, "turned", input->turned) &&
+           attr_put_int(root, "bicubic", input->bicubic) &&
+           attr_put_floats(root, "scale", &input->scale, 1);
 }
 
 const char *meta_get_input(hid_t root, CheckpointMeta *meta)
 {
-    CheckpointInput *is = &meta->input;
+    CheckpointInput *input = &meta->input;
     int scales, means, stds;
     meta->classes = attr_text(root, "classes");
     if (H5Aexists(root, "classes") > 0 && !meta->classes) return "classes";
@@ -130,31 +132,31 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (!get_range(root, "target_range", &meta->ranges.targets)) return "target_range";
     if (!get_columns(root, &meta->ranges)) return "column_ranges";
     bool counted = H5Aexists(root, "class_count") > 0;
-    if (counted && (!attr_int(root, "class_count", &is->classes) || is->classes < 0))
+    if (counted && (!attr_int(root, "class_count", &input->classes) || input->classes < 0))
         return "class_count";
-    if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
-    if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";
-    is->stats = means;
-    if (!attr_floats(root, "target_mean", is->target_mean, FIELD_CHANNELS, &is->targets))
+    if (!attr_floats(root, "mean", input->mean, DATA_CHANNELS, &means)) return "mean";
+    if (!attr_floats(root, "std", input->std, DATA_CHANNELS, &stds) || stds != means) return "std";
+    input->stats = means;
+    if (!attr_floats(root, "target_mean", input->target_mean, FIELD_CHANNELS, &input->targets))
         return "target_mean";
-    if (!attr_floats(root, "target_std", is->target_std, FIELD_CHANNELS, &stds) ||
-        stds != is->targets)
+    if (!attr_floats(root, "target_std", input->target_std, FIELD_CHANNELS, &stds) ||
+        stds != input->targets)
         return "target_std";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;
         int64_t *value, least;
-    } row[] = {{"channels", &is->channels, 1},
-               {"height", &is->height, 1},
-               {"width", &is->width, 1},
-               {"stored_height", &is->stored_height, 0},
-               {"stored_width", &is->stored_width, 0}};
+    } row[] = {{"channels", &input->channels, 1},
+               {"height", &input->height, 1},
+               {"width", &input->width, 1},
+               {"stored_height", &input->stored_height, 0},
+               {"stored_width", &input->stored_width, 0}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
         if (!attr_int(root, row[i].name, row[i].value) || *row[i].value < row[i].least)
             return row[i].name;
-    if (H5Aexists(root, "turned") > 0 && !attr_int(root, "turned", &is->turned)) return "turned";
-    if (H5Aexists(root, "bicubic") > 0 && !attr_int(root, "bicubic", &is->bicubic))
+    if (H5Aexists(root, "turned") > 0 && !attr_int(root, "turned", &input->turned)) return "turned";
+    if (H5Aexists(root, "bicubic") > 0 && !attr_int(root, "bicubic", &input->bicubic))
         return "bicubic";
-    if (!attr_floats(root, "scale", &is->scale, 1, &scales) || scales != 1) return "scale";
+    if (!attr_floats(root, "scale", &input->scale, 1, &scales) || scales != 1) return "scale";
     return counted ? NULL : "class_count";
 }

@@ -5,22 +5,23 @@
 #include "base.h"
 
 typedef struct NewFile {
-    /* owned */
+    /* path of the .part file; owned */
     char *part;
-    /* borrowed until new_file_end */
+    /* final path; borrowed until new_file_end */
     const char *path;
-    /* -1: not open */
+    /* descriptor of the .part file; -1: it is not open */
     int fd;
     /* number of bytes written so far */
     int64_t bytes;
 } NewFile;
-/* Creates path.part, in place of a file of that name. ERR_IO. Release with new_file_end in every
- * case. */
+/* Creates path.part, in place of a file of that name. ERR_IO: it cannot be written. Release with
+ * new_file_end in every case. */
 Status new_file_begin(NewFile *file, const char *path);
 /* Appends bytes. ERR_IO. */
 Status new_file_put(NewFile *file, const void *from, size_t bytes);
-/* If st is OK, syncs the file and renames it. Otherwise, or if that fails, removes the part.
- * Returns st, or ERR_IO; if only syncing the folder fails, the file already has its name. */
+/* If st is OK, syncs the file and renames it. If st is an error, or if syncing or renaming fails,
+ * removes the .part file. Returns st, or ERR_IO; if only syncing the folder fails, the file already
+ * has its final name. */
 Status new_file_end(NewFile *file, Status st);
 
 #endif

@@ -29,9 +29,9 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
     qsort(piece, (size_t)io->count, sizeof *piece, larger_first);
     for (int i = 0; i < io->count; ++i) {
         const CheckpointTensor *tensor = &io->tensor[piece[i].index];
-        bool some = tensor->rank_count > 0;
-        int least = some ? tensor->rank_first : 0;
-        int end = some ? least + tensor->rank_count : ranks;
+        bool limited = tensor->rank_count > 0;
+        int least = limited ? tensor->rank_first : 0;
+        int end = limited ? least + tensor->rank_count : ranks;
         /* stops at a rank without tensors, because no rank has less */
         for (int r = least + 1; r < end && load[least] > 0; ++r)
             if (load[r] < load[least]) least = r;

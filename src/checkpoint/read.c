@@ -14,7 +14,7 @@
 /* small enough that a piece is hashed while it is in the cache */
 static const size_t PIECE_BYTES = (size_t)512 << 10;
 
-/* Path of the tensor in the file. */
+/* Returns the path in the file from which the tensor is read. */
 static const char *stored_name(const StoredTensor *tensor)
 {
     return tensor->source ? tensor->source : tensor->path;
@@ -60,8 +60,8 @@ static bool read_values(hid_t set, int64_t count, float *plain)
     return same && H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, plain) >= 0;
 }
 
-/* Runs in the separate process. input: int64 number of elements, the file's path, the tensor's
- * path. Writes the values to answer, or nothing if there is an error. */
+/* Runs in the separate process. input: an int64 with the number of elements, then the file's path,
+ * then the tensor's path. Writes the values to `answer`, or nothing if there is an error. */
 static void unpack(const void *input, size_t input_bytes, FILE *answer)
 {
     int64_t count;

@@ -8,11 +8,14 @@ bool readers_want(const Readers *r, int rank, int i)
 }
 
 typedef struct Reads {
-    /* elements assigned so far to each rank, and to each node at the index of its first rank */
-    int64_t *rank, *node;
+    /* elements assigned so far to each rank, [ranks]; owned */
+    int64_t *rank;
+    /* elements assigned so far to each node, at the index of the node's first rank; owned */
+    int64_t *node;
 } Reads;
 
-/* Does rank a have fewer elements to read than rank b or, if equally many, a's node than b's? */
+/* Returns true if rank a has fewer elements to read than rank b or, if both have equally many, if
+ * the node of a has fewer than the node of b. */
 static bool reads_less(const Readers *r, const Reads *reads, int a, int b)
 {
     if (reads->rank[a] != reads->rank[b]) return reads->rank[a] < reads->rank[b];
@@ -101,8 +104,8 @@ int readers_members(const Readers *r, int i, int *member)
     for (int left = r->ranks; left > 0;) {
         int width = node_width(r, first);
         for (int k = 0; k < width; ++k) {
-            /* for each tensor i the node's ranks are listed from another rank on, because the first
-             * ranks of the list forward the most data */
+            /* For each tensor i the list begins with another rank of the node, because the first
+             * ranks of the list forward the most data. */
             int rank = r->order[first + (k + i) % width];
             if (rank != reader && readers_want(r, rank, i)) member[count++] = rank;
         }

@@ -40,16 +40,18 @@ static char *part_name(const char *path)
 
 struct CheckpointSave {
     Save save;
-    /* index of the present stage in `stages` */
+    /* index of the current stage in `stages` */
     int stage;
-    /* status of this rank's work in the stage, and the message of its failure (owned) */
+    /* status of this rank's work in the stage */
     Status status;
+    /* message of the failure of this work; owned */
     char *message;
     /* seconds spent by this rank so far */
     double seconds;
-    /* in_background: argument of checkpoint_save_begin. threaded: the stage runs on `thread`, which
-     * has not been joined yet. */
-    bool in_background, threaded;
+    /* argument of checkpoint_save_begin */
+    bool in_background;
+    /* true: the stage runs on `thread`, which has not been joined yet */
+    bool threaded;
     pthread_t thread;
     /* true: this rank's work of the stage is not done */
     atomic_bool busy;
@@ -107,7 +109,8 @@ typedef struct Hashing {
     int bad;
 } Hashing;
 
-/* Hashes a tensor. If several tensors are not finite, the error is that of the lowest index. */
+/* Hashes a tensor. If several tensors are not finite, the error is about the one with the lowest
+ * index. */
 static void hash_tensor(void *user, int i, const float *plain)
 {
     Hashing *h = user;

@@ -15,47 +15,54 @@
 #include <pthread.h>
 #include <string.h>
 
-/* While at least this number of bytes of tensors have a destination and are not sent yet, no more
- * tensors get one. Also the bound on readahead. */
+/* While tensors of at least this number of bytes have a destination and are not sent yet, no more
+ * tensors get a destination. Also the most bytes that the kernel is asked to read ahead. */
 static const int64_t AHEAD_BYTES = 256 << 20;
 
 /* A tensor that this rank reads. */
 typedef struct Reading {
+    /* index of the tensor */
     int i;
-    /* borrowed: destination */
+    /* destination; borrowed */
     float *plain;
     /* position in the ring, counted in elements over all its rounds; for a tensor that is not in
      * the ring, the end of the ring's last reservation */
     int64_t at;
     Status status;
-    /* owned: message of status */
+    /* message of the failure; owned */
     char *why;
 } Reading;
 
 typedef struct Sharing {
     Load *load;
-    /* owned, [count]: tensors that this rank reads, in the common order */
+    /* tensors that this rank reads, in the common order, [count]; owned */
     Reading *mine;
     int count;
-    /* reserved: end of the ring's last reservation, in elements over all rounds; ahead_bytes: bytes
-     * of tensors that have a destination and are not sent yet */
-    int64_t reserved, ahead_bytes;
-    /* owned: buffer for a tensor that another rank has read; NULL in a world of one rank */
+    /* end of the ring's last reservation, in elements over all rounds */
+    int64_t reserved;
+    /* bytes of tensors that have a destination and are not sent yet */
+    int64_t ahead_bytes;
+    /* buffer for a tensor that another rank has read; NULL in a world of one rank; owned */
     float *other;
-    /* owned: ranks that take part in the transfer of one tensor */
+    /* ranks that take part in the transfer of one tensor, [world->size]; owned */
     int *member;
-    /* threaded: the thread that reads is running. placed, read, done: number of entries of `mine`
-     * that have a destination, have been read, and have been sent; placed and read are guarded by
-     * lock. */
+    /* true: the thread that reads is running */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int placed, read, done;
-    /* index of the first tensor that this rank could not read, its status, and its message (owned);
-     * failed is the number of tensors if all could be read */
+    /* number of entries of `mine` that have a destination; guarded by `lock` */
+    int placed;
+    /* number of entries of `mine` that have been read; guarded by `lock` */
+    int read;
+    /* number of entries of `mine` that have been sent */
+    int done;
+    /* index of the first tensor that this rank could not read; the number of tensors if it could
+     * read all of them */
     int failed;
+    /* status of that tensor */
     Status status;
+    /* message about that tensor; owned */
     char *why;
 } Sharing;
 
@@ -200,8 +207,9 @@ static void reading_done(Sharing *s)
 /* ---- sending ---- */
 
 /* Sends tensor i from its reader to the ranks that want it, after a flag that is true if the tensor
- * is good. Ranks that want the tensor set it while they forward it. good, plain: on the reader, the
- * flag and the values; on other ranks good is ignored and plain is the memory to receive into. */
+ * is good. Ranks that want the tensor set it while they forward it. On the reader, `good` is the
+ * flag and `plain` has the values. On other ranks, `good` is ignored, and `plain` is the memory
+ * into which the tensor is received. */
 static void pass_on(Sharing *s, int i, bool good, float *plain)
 {
     const Load *load = s->load;

@@ -9,17 +9,18 @@
 
 typedef struct Shrink {
     const CheckpointShrink *what;
-    /* borrowed, [unit_count]: true for units that are removed */
+    /* true for units that are removed, [unit_count]; borrowed */
     const bool *removed;
     /* true: any unit is removed */
     bool any_removed;
     StoredFile file;
     CheckpointMeta meta;
-    /* owned, [file.count]. param: index in Graph.param of the parameter that each tensor of the
-     * file belongs to; tensor: the tensors as they are saved */
+    /* index in Graph.param of the parameter to which each tensor of the file belongs, [file.count];
+     * owned */
     int *param;
+    /* the tensors as they are saved, [file.count]; owned */
     CheckpointTensor *tensor;
-    /* owned: buffer for the largest tensor */
+    /* buffer for the largest tensor; owned */
     float *plain;
 } Shrink;
 

@@ -47,9 +47,10 @@ Status stored_open_plain(StoredFile *file, const char *path)
 
 /* ---- parsing the answer ---- */
 
-/* The part of an answer that has not been parsed; good: no error so far. */
+/* The part of an answer that has not been parsed. */
 typedef struct Answer {
     const char *at, *end;
+    /* true: there was no error so far */
     bool good;
 } Answer;
 
@@ -301,7 +302,7 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param)
 
 /* ---- averages ---- */
 
-/* Returns the parameter or running statistic of which this is the average, or NULL. */
+/* Returns the parameter or running statistic whose average this is, or NULL. */
 static StoredTensor *averaged(const StoredFile *file, const StoredTensor *average)
 {
     static const char *const groups[] = {"params", "buffers"};

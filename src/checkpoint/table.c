@@ -84,9 +84,9 @@ static Status fail_tensor(const Walk *walk, const char *path, const char *what)
     return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
 }
 
-/* Support for more than SHAPE_DIMS dimensions needs changes in this function, its message, and
- * shape_made (foreign/import.c); shape_of sets unused dimensions to 1, which tensor_is_possible
- * (stored.c) checks. */
+/* Reads the shape of a data set; sets unused dimensions to 1, which tensor_is_possible (stored.c)
+ * checks. Support for more than SHAPE_DIMS dimensions needs changes in this function, its message,
+ * and shape_made (foreign/import.c). */
 static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
 {
     hsize_t dim[H5S_MAX_RANK] = {0};
@@ -251,7 +251,7 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     return add_blocks(walk, set);
 }
 
-/* Adds all tensors in a group and in the groups in it. prefix, depth: as in Walk. */
+/* Adds all tensors in a group and in the groups inside it. prefix, depth: as in Walk. */
 static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
@@ -361,7 +361,8 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
         fwrite(ranges->column, sizeof *ranges->column, (size_t)ranges->columns, out);
 }
 
-/* The table and the attributes are read independently of each other, if the file opens. */
+/* If the file opens, reads the table and the attributes independently: an error of one does not
+ * keep the other from being read. */
 void table_read(const void *input, size_t input_bytes, FILE *answer)
 {
     StoredFile file = {.id = -1};

@@ -167,15 +167,15 @@ Status checkpoint_print(const char *path, FILE *out, bool json)
 typedef struct Diff {
     StoredFile a, b;
     CheckpointMeta meta_a, meta_b;
-    /* owned: buffer for one tensor of each file */
+    /* buffers, each for one tensor of its file; owned */
     float *plain_a, *plain_b;
     FILE *out;
     bool equal;
 } Diff;
 
-/* Differences in attributes that belong to the state of training make files unequal; differences in
- * how they were written (grid, version, configuration) are only noted. Other attributes, such as
- * losses and data sets, are not compared. */
+/* Compares attributes. Differences in attributes that belong to the state of training make files
+ * unequal; differences in how the files were written (grid, version, configuration) are only noted.
+ * Other attributes, such as losses and data sets, are not compared. */
 static void diff_meta(Diff *diff)
 {
     const CheckpointMeta *a = &diff->meta_a, *b = &diff->meta_b;
@@ -251,8 +251,8 @@ static Status diff_values(Diff *diff, const StoredTensor *ta, const StoredTensor
     return OK;
 }
 
-/* Compares one pair of tensors by name; ta or tb is NULL if that file has no more tensors. *same:
- * true if the tensors are equal. */
+/* Compares a pair of tensors. ta or tb is NULL if that file has no more tensors. *same: true if
+ * names, shapes and values are equal. */
 static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
 {
     char sa[64], sb[64];

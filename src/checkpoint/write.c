@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* maximum of one pwrite call, which moves less than 2^31 bytes */
+/* the most bytes of one pwrite call, which moves less than 2^31 bytes */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 static size_t tensor_bytes(const Save *save, int i)
@@ -60,11 +60,14 @@ Status save_open(const Save *save, int flags, int *fd)
 
 /* ---- edges ---- */
 
-/* The whole pages that a tensor fills, as offsets from its first byte. */
+/* The whole pages that a tensor fills. Offsets are counted from the tensor's first byte. */
 typedef struct Pages {
-    /* Begin of the first page, end of the last, and size of the tensor; all three are the size if
-     * the tensor fills no page. */
-    size_t first, last, end;
+    /* offset of the first whole page; `bytes` if there is none */
+    size_t begin;
+    /* offset of the end of the last whole page; `bytes` if there is none */
+    size_t end;
+    /* size of the tensor */
+    size_t bytes;
 } Pages;
 
 static Pages pages_of(const Save *save, int i)
@@ -79,7 +82,7 @@ static Pages pages_of(const Save *save, int i)
 
 static size_t edge_bytes(Pages pages)
 {
-    return pages.first + pages.end - pages.last;
+    return pages.begin + pages.bytes - pages.end;
 }
 
 /* Writes with pwrite. Returns false with errno set if it fails. */
@@ -96,7 +99,8 @@ static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
     return true;
 }
 
-/* Writes all ranks' edges, on rank 0: rank by rank, in the order of turns. */
+/* Writes the edges of all ranks, on rank 0: rank by rank, and those of a rank in the order of
+ * turns. */
 static bool write_edges(const Save *save, int fd, const char *at)
 {
     for (int rank = 0; rank < save->world->size; ++rank)
@@ -104,9 +108,9 @@ static bool write_edges(const Save *save, int fd, const char *at)
             int i = save->order[k];
             if (save->owner[i] != rank) continue;
             Pages p = pages_of(save, i);
-            int64_t tail = save->offset[i] + (int64_t)p.last;
-            if (!write_all(fd, at, p.first, save->offset[i])) return false;
-            if (!write_all(fd, at + p.first, p.end - p.last, tail)) return false;
+            int64_t tail = save->offset[i] + (int64_t)p.end;
+            if (!write_all(fd, at, p.begin, save->offset[i])) return false;
+            if (!write_all(fd, at + p.begin, p.bytes - p.end, tail)) return false;
             at += edge_bytes(p);
         }
     return true;
@@ -125,8 +129,9 @@ void save_collect_edges(Save *save)
     mem_free(&bytes);
 }
 
-/* Syncs the file, unless error is set, and closes it. */
-static Status written(const Save *save, int fd, int error)
+/* Syncs the file, unless `error` is set, and closes it. error: errno of an earlier failure, or
+ * 0. */
+static Status sync_and_close(const Save *save, int fd, int error)
 {
     if (!error && fsync(fd) != 0) error = errno;
     if (close(fd) != 0 && !error) error = errno;
@@ -135,8 +140,10 @@ static Status written(const Save *save, int fd, int error)
 
 typedef struct Writing {
     const Save *save;
-    /* fd is -1 if the file could not be opened; error: errno of the first failed write, or 0 */
-    int fd, error;
+    /* descriptor of the file; -1 if it could not be opened */
+    int fd;
+    /* errno of the first failed write, or 0 */
+    int error;
     /* bytes of save->edges that are filled */
     size_t used;
 } Writing;
@@ -148,15 +155,15 @@ static void write_pages(void *user, int i, const float *data)
     const char *plain = (const char *)data;
     char *edges = save->edges + w->used;
     Pages p = pages_of(save, i);
-    int64_t offset = save->offset[i] + (int64_t)p.first;
-    memcpy(edges, plain, p.first);
-    memcpy(edges + p.first, plain + p.last, p.end - p.last);
+    int64_t offset = save->offset[i] + (int64_t)p.begin;
+    memcpy(edges, plain, p.begin);
+    memcpy(edges + p.begin, plain + p.end, p.bytes - p.end);
     w->used += edge_bytes(p);
     if (w->fd < 0 || w->error) return;
-    if (!write_all(w->fd, plain + p.first, p.last - p.first, offset)) w->error = errno;
+    if (!write_all(w->fd, plain + p.begin, p.end - p.begin, offset)) w->error = errno;
     /* starts the transfer to the disk, which runs while the next tensor is collected; the final
      * fsync returns its errors */
-    (void)sync_file_range(w->fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
+    (void)sync_file_range(w->fd, (off_t)offset, (off_t)(p.end - p.begin), SYNC_FILE_RANGE_WRITE);
 }
 
 /* A rank that cannot write continues, because others may need its parts of tensors. */
@@ -169,7 +176,7 @@ Status save_write_pages(Save *save)
         if (save->owner[i] == save->world->rank) capacity += edge_bytes(pages_of(save, i));
     save->edges = mem_new(capacity);
     save_visit(save, write_pages, &writing);
-    return status == OK ? written(save, writing.fd, writing.error) : status;
+    return status == OK ? sync_and_close(save, writing.fd, writing.error) : status;
 }
 
 Status save_write_edges(Save *save)
@@ -177,7 +184,7 @@ Status save_write_edges(Save *save)
     int fd;
     if (save->world->rank != 0) return OK;
     TRY(save_open(save, O_WRONLY, &fd));
-    return written(save, fd, write_edges(save, fd, save->all_edges) ? 0 : errno);
+    return sync_and_close(save, fd, write_edges(save, fd, save->all_edges) ? 0 : errno);
 }
 
 /* ---- reading back ---- */

@@ -20,9 +20,9 @@ typedef struct Export {
     StoredFile file;
     const Family *family;
     SafeOut out;
-    /* plain: owned buffer for the largest tensor; in_plain: the tensor whose values are in plain,
-     * NULL at first */
+    /* buffer for the largest tensor; owned */
     float *plain;
+    /* the tensor whose values are in `plain`; NULL at first; borrowed */
     const StoredTensor *in_plain;
 } Export;
 
@@ -37,7 +37,7 @@ static const Family *guess(const StoredFile *file)
     return &families[family_count - 1];
 }
 
-/* Adds an entry; takes ownership of name. A copy of the source is attached to the entry, because
+/* Adds an entry; takes ownership of `name`. A copy of *source is attached to the entry, because
  * safe_write sorts entries. */
 static SafeEntry *add(Export *e, char *name, const Source *source)
 {
@@ -55,9 +55,9 @@ static char *foreign_name(const Export *e, const char *name)
     return mem_format("%s%s", bare ? "" : e->family->prefix, name);
 }
 
-/* Adds an entry for each part of a packed tensor (FamilyPack). Three parts are query, key and
- * value: the query's part has as many rows as the packed weight has columns, and key and value
- * share the other rows equally. Two parts have equally many rows. */
+/* Adds an entry for each part of a packed tensor (FamilyPack). If there are three parts, they are
+ * query, key and value: the query's part has as many rows as the packed weight has columns, and key
+ * and value share the other rows equally. If there are two parts, they have equally many rows. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
     const char *name = checkpoint_leaf(t->path);
@@ -94,8 +94,8 @@ static void add_whole(Export *e, const StoredTensor *t)
         entry->dim[d] = t->shape.dim[transposed ? t->shape.ndim - 1 - d : d];
 }
 
-/* If name is a running mean, adds num_batches_tracked, the counter that PyTorch keeps for each
- * batch norm; its value is the checkpoint's step. */
+/* If `name` is a running mean, adds num_batches_tracked, the counter that PyTorch keeps for each
+ * batch norm. The counter's value is the checkpoint's step. */
 static void add_counter(Export *e, const char *name)
 {
     static const char mean[] = ".running_mean";

@@ -12,7 +12,7 @@ static void skip_blanks(JsonScan *s)
     while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
 }
 
-/* Adds a field. Takes ownership of name and value. */
+/* Adds a field. Takes ownership of `name` and `value`. */
 static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
 {
     if ((f->count & (f->count - 1)) == 0) {
@@ -57,11 +57,11 @@ static void join_texts(HfField *field)
     *to = 0;
 }
 
-/* Reads an object and adds its members as fields, with `prefix` before their names. Adds their
- * number to *members. depth: number of objects around it. */
+/* Reads an object and adds its members as fields, with `prefix` before their names. Adds the number
+ * of members to *members. depth: number of objects around this one. */
 static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int depth, int *members);
 
-/* Reads a value and adds its fields. Takes ownership of name. */
+/* Reads a value and adds it as a field. Takes ownership of `name`. */
 static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
 {
     HfKind kind = HF_TEXT;
@@ -174,7 +174,8 @@ Status hf_refuse(const HfFields *f, const HfField *field, const char *fmt, ...)
     return fail(ERR_DATA, "%s: %s is %.80s: %s", f->path, field->name, field->value, why);
 }
 
-/* Returns the value with the quotes or brackets that hf_open has removed. Owner: the caller. */
+/* Returns the value as the description has it, with the quotes or brackets that hf_open has
+ * removed. Owner: the caller. */
 static char *written(const HfField *field)
 {
     if (field->kind == HF_TEXT) return mem_format("\"%.80s\"", field->value);

@@ -9,10 +9,16 @@
 /* bits of model types; LLAMAS: all types of family llama */
 enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, LLAMAS = 7, GPT2 = 8, ALL = 15 };
 
+/* A model type of transformers that weft has. */
 typedef struct HfType {
-    /* type: model_type of the description; family, name: weft's names of the family and of the
-     * model; architectures: classes of transformers with these tensors, "A|B" */
-    const char *type, *family, *name, *architectures;
+    /* model_type of the description */
+    const char *type;
+    /* weft's name of the family */
+    const char *family;
+    /* weft's name of the model */
+    const char *name;
+    /* classes of transformers with these tensors, "A|B" */
+    const char *architectures;
     int bit;
 } HfType;
 
@@ -24,26 +30,31 @@ static const HfType types[] = {
 };
 enum { TYPES = sizeof types / sizeof *types };
 
+/* How the value of a field is used. */
 typedef enum HfUse {
-    /* read by a separate function */
+    /* it is read by a separate function */
     USE_HANDLED,
+    /* it is stored in HfModel as an int64_t */
     USE_COUNT,
+    /* it is stored in HfModel as a double */
     USE_REAL,
+    /* it is stored in HfModel as a bool */
     USE_BOOL,
-    /* the value must be one of `values`; null and absent fields are accepted */
+    /* it must be one of HfRow.values; null and absent fields are accepted */
     USE_ONLY
 } HfUse;
 
-/* A field of a description. types: bits of the model types that have the field; values: "a|b|c" for
- * USE_ONLY. */
+/* A field of a description. */
 typedef struct HfRow {
     const char *name;
+    /* bits of the model types that have the field (HfType.bit) */
     int types;
     HfUse use;
+    /* allowed values for USE_ONLY: "a|b|c" */
     const char *values;
-    /* offset of the field in HfModel */
+    /* offset in HfModel at which the value is stored */
     size_t offset;
-    /* value of a field that is absent or null, for each model type in the order of the table
+    /* value that stands for an absent or null field, for each model type in the order of the table
      * `types` above */
     const char *default_text[TYPES];
 } HfRow;
@@ -233,7 +244,7 @@ Status hf_bool(const HfFields *f, const HfField *field, bool *value)
 
 /* ---- which model it is ---- */
 
-/* Returns true if the field's value is one of "a|b|c". Numbers are compared by value. */
+/* Returns true if the field's value is one of `values`, "a|b|c". Numbers are compared by value. */
 static bool is_one_of(const HfField *field, const char *values)
 {
     const size_t length = strlen(field->value);
@@ -357,8 +368,8 @@ static Status check_only(HfFields *f, const HfType *type)
     return OK;
 }
 
-/* Warns of unknown fields. A member of an object is known if its object is, except for members of
- * the objects that hf_rope_read reads. */
+/* Warns of unknown fields. A member of an object is named only if the object is one that
+ * hf_rope_read reads; for other objects the object itself is named. */
 static void warn_of_unknown(const HfFields *f)
 {
     TextList names;

@@ -5,13 +5,14 @@
 
 #include <string.h>
 
-/* Members of rope_scaling that a type uses, in the order in which weft writes them; needed: true if
- * the type is refused without the member; yarn's factor may also follow from the original
- * context. */
+/* A type of rotary scaling. */
 typedef struct Scaling {
     const char *type;
+    /* members of rope_scaling that the type uses, in the order in which weft writes them */
     struct {
         const char *name;
+        /* true: the type is refused without the member (but yarn's factor may also follow from the
+         * original context) */
         bool needed;
     } member[9];
 } Scaling;
@@ -154,8 +155,8 @@ Status hf_rope_read(HfModel *m, HfFields *f)
 
 /* ---- windows ---- */
 
-/* Checks that layer_types are full, ..., full, sliding, ..., sliding. *from: index of the first
- * block with a window, or m->layers. */
+/* Checks that the entries of layer_types are full, ..., full, sliding, ..., sliding. *from: index
+ * of the first block with a window, or m->layers if there is none. */
 static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *list, int64_t *from)
 {
     static const char full[] = "full_attention", sliding[] = "sliding_attention";

@@ -17,11 +17,11 @@
 
 /* One tensor of the checkpoint, and its sources. */
 typedef struct Made {
-    /* owned: "/params/conv1.weight" */
+    /* path of the tensor, for example "/params/conv1.weight"; owned */
     char *path;
     Shape shape;
-    /* borrowed: tensors of the file; their rows, one tensor after the other, become the rows of
-     * this tensor */
+    /* tensors of the file; their rows, one tensor after the other, become the rows of this tensor;
+     * borrowed */
     const SafeTensor *part[PACKED];
     /* number of parts that the tensor needs */
     int parts;
@@ -33,19 +33,20 @@ typedef struct Import {
     const CheckpointImport *what;
     SafeSet set;
     const Family *family;
-    /* description: owned path of the description, or NULL; model: the description's content */
+    /* path of the description, or NULL; owned */
     char *description;
+    /* content of the description */
     HfModel model;
-    /* owned: resolved configuration of the described model; NULL without a description */
+    /* resolved configuration of the described model; NULL without a description; owned */
     char *config;
     /* true: the head is tied to the embedding, so that a head in the file is left out */
     bool tied;
-    /* owned: tensors of the checkpoint, [count]; tensor has them in the form for checkpoint_make.
-     * made has room for set.count. */
+    /* tensors of the checkpoint, [count], with room for set.count; owned */
     Made *made;
+    /* the same tensors in the form for checkpoint_make, [count]; owned */
     CheckpointTensor *tensor;
     int count;
-    /* owned: buffer for the largest tensor of the file */
+    /* buffer for the largest tensor of the file; owned */
     float *plain;
 } Import;
 
@@ -70,8 +71,8 @@ static Status refuse(const Import *m, const SafeTensor *t, const char *why)
                 safe_shape_text(t, shape), why);
 }
 
-/* Returns the index of the part with this name in a packed tensor, and 0 for the name of a tensor
- * that is no part. *whole: name of the packed tensor, owned by the caller; NULL if there is none.
+/* Returns the index of the part that has this name in a packed tensor; 0 for a tensor that is no
+ * part. *whole: name of the packed tensor, owned by the caller; NULL if the tensor is no part.
  * *parts: number of parts. */
 static int pack_of(const Family *family, const char *name, char **whole, int *parts)
 {
@@ -89,8 +90,8 @@ static int pack_of(const Family *family, const char *name, char **whole, int *pa
     return 0;
 }
 
-/* Returns the packed tensor with that path if a part of it was added already, else a new tensor.
- * Takes ownership of path. */
+/* Returns the packed tensor with this path if a part of it was added already, else a new tensor.
+ * Takes ownership of `path`. */
 static Made *find_made(Import *m, char *path, bool packed)
 {
     for (int i = 0; packed && i < m->count; ++i) {
@@ -132,7 +133,7 @@ static Status add_source(Import *m, const SafeTensor *t)
     return OK;
 }
 
-/* Computes the shape from the parts. All parts must be present and have the same width. */
+/* Computes the shape from the parts. All parts must be present and have rows of the same size. */
 static Status shape_made(const Import *m, Made *made)
 {
     int64_t dim[SHAPE_DIMS] = {1, 1, 1, 1}, rows = 0;
@@ -198,7 +199,7 @@ static Status check_values(const Import *m, const Made *made, const float *plain
     return OK;
 }
 
-/* *equal: true if the two tensors have the same values. */
+/* Sets *equal to true if the two tensors have the same values. */
 static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool *equal)
 {
     *equal = a->elements == b->elements && safe_is_float(a) && safe_is_float(b);
@@ -317,7 +318,7 @@ static Status check_tensors(Import *m, const Graph *graph)
     return st;
 }
 
-/* Builds the described model, checks the tensors against it, and sets m->config to its
+/* Builds the described model, checks the tensors against it, and sets m->config to the model's
  * configuration. */
 static Status check_model(Import *m)
 {

@@ -1,7 +1,7 @@
 /* Removes a prefix from all names: DistributedDataParallel's "module.", torch.compile's
  * "_orig_mod.", a Lightning module's "model.", or any prefix before the names of a known model. If
- * only some names have a wrapper's prefix, because a part of the model was wrapped, it is removed
- * from these names. Names that would become equal are refused. */
+ * only some names have a wrapper's prefix, because a part of the model was wrapped, the prefix is
+ * removed from these names. Names that would become equal are refused. */
 #include "prefix.h"
 
 #include <string.h>

@@ -127,7 +127,7 @@ static Status check_packed(const SafeFile *file, const uint8_t *head, size_t byt
     return OK;
 }
 
-/* Opens a file and adds its tensors. Takes ownership of path. */
+/* Opens a file and adds its tensors. Takes ownership of `path`. */
 static Status add_file(SafeSet *set, char *path)
 {
     uint8_t head[SAFE_HEAD];
@@ -160,8 +160,8 @@ static Status add_shard(SafeSet *set, const char *name)
     return add_file(set, path);
 }
 
-/* Reads the map {tensor: shard} and adds the shards, whose own headers list their tensors. Adds the
- * number of the map's entries to *named. */
+/* Reads the map {tensor: shard} and adds the shards; the headers of the shards list the tensors.
+ * Adds the number of the map's entries to *named. */
 static Status scan_map(JsonScan *s, SafeSet *set, int *named)
 {
     bool more;
@@ -304,7 +304,8 @@ static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64
     return st;
 }
 
-/* Copies strided values to row-major order. */
+/* Copies strided values to row-major order. span: the elements of the storage from the tensor's
+ * first one on. */
 static void gather(const SafeTensor *t, const float *span, float *plain)
 {
     int64_t index[SAFE_DIMS] = {0}, at = 0;
@@ -322,7 +323,7 @@ static void gather(const SafeTensor *t, const float *span, float *plain)
 Status safe_read(const SafeSet *set, const SafeTensor *t, float *plain)
 {
     const SafeFile *file = &set->file[t->file];
-    int64_t at = file->data + t->begin;
+    int64_t at = file->values_at + t->begin;
     if (!t->strided) return read_floats(file, t->type, at, t->elements, plain);
     int64_t n = (t->end - t->begin) / types[t->type].bytes;
     float *span = mem_new((size_t)n * sizeof *span + 1);

@@ -46,7 +46,7 @@ static Status scan_offsets(JsonScan *s, SafeTensor *t)
     return more ? json_scan_fail(s, "data_offsets are [begin, end]") : OK;
 }
 
-/* Computes the elements and checks the byte range, without overflow. */
+/* Computes the number of elements and checks the range of bytes, without overflow. */
 static Status check_bytes(JsonScan *s, SafeTensor *t)
 {
     int64_t bytes = safe_type_bytes(t->type);
@@ -135,7 +135,8 @@ static int by_begin(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Checks that values follow each other without gaps or overlaps, up to the end of the file. */
+/* Checks that the values of the tensors follow each other without gaps or overlaps, up to the end
+ * of the file. first: index of the file's first tensor. */
 static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
 {
     int64_t at = 0;
@@ -183,8 +184,8 @@ static Status add(SafeSet *set, SafeFile *file)
         return fail(ERR_USAGE, "%s: --key %s: a safetensors file has no groups; leave --key out",
                     file->path, set->key);
     TRY(read_length(file, &bytes));
-    file->data = 8 + bytes;
-    file->bytes -= file->data;
+    file->values_at = 8 + bytes;
+    file->bytes -= file->values_at;
     char *text = mem_new((size_t)bytes + 1);
     Status st = safe_read_at(file, text, bytes, 8);
     JsonScan scan = json_scan(file->path, text, (size_t)bytes);

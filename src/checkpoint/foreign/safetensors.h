@@ -6,13 +6,13 @@
 
 #include "safe_set.h"
 
-/* One tensor to write. counter true: the tensor is a single I64, `value`; false: it has floats,
- * from SafeOut.get. */
+/* One tensor to write. */
 typedef struct SafeEntry {
     /* borrowed */
     const char *name;
     int ndim;
     int64_t dim[SAFE_DIMS];
+    /* true: the tensor is a single I64, `value`; false: it has floats, from SafeOut.get */
     bool counter;
     int64_t value;
     /* the caller's pointer, which stays with the entry when entries are sorted */
@@ -20,14 +20,15 @@ typedef struct SafeEntry {
 } SafeEntry;
 typedef struct SafeOut {
     int count;
-    /* borrowed; safe_write sorts them */
+    /* entries, [count]; borrowed; safe_write sorts them */
     SafeEntry *entry;
     void *user;
-    /* fills plain with entry[i], after the entries have been sorted */
+    /* fills `plain` with entry[i], after the entries have been sorted */
     Status (*get)(void *user, int i, float *plain);
 } SafeOut;
 /* Writes path.part, syncs and renames it. Sorts the entries as the format's own library does: by
- * the bytes of an element, descending, then by name. ERR_IO; errors of get. */
+ * the bytes of an element, descending, then by name. ERR_IO: the file cannot be written. Also
+ * returns errors of out->get. */
 Status safe_write(const char *path, SafeOut *out);
 
 #endif

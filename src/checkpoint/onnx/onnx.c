@@ -19,7 +19,7 @@ typedef struct OnnxExport {
     /* owned */
     Graph *graph;
     OnnxGraph onnx;
-    /* owned, [node_count]: output of each node of the graph */
+    /* output of each node of the graph, [node_count]; owned */
     OnnxValue *value;
     /* metadata of the file, [text_count]; each OnnxText.text is owned */
     OnnxText text[TEXTS];
@@ -68,16 +68,16 @@ static int falling(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The best of several tries: its number of misfits, error and message. */
+/* The try with the fewest misfits so far. */
 typedef struct BestTry {
     int misfits;
     Status status;
-    /* owned */
+    /* message of the try; owned */
     char *why;
 } BestTry;
 
-/* Tries a number of classes. Returns true if the model has exactly the file's tensors; if not,
- * keeps the try in *best if it has fewer misfits than *best. */
+/* Tries a number of classes. Returns true if the model has exactly the file's tensors. Otherwise,
+ * if the model has fewer misfits than *best, replaces *best by this try. */
 static bool fits(OnnxExport *e, int64_t classes, BestTry *best)
 {
     /* value for a model that cannot be built: less than BestTry.misfits before the first try */
@@ -231,7 +231,7 @@ static void add_texts(OnnxExport *e)
     add_text(e, "std", numbers_text(set->std, set->stats_count));
 }
 
-/* Adds output k of the file: the value that is input k of the loss, after a softmax if one is
+/* Adds output k of the file. Its value is input k of the loss, after a softmax if one is
  * requested. */
 static void add_output(OnnxExport *e, OnnxFile *out, int k)
 {

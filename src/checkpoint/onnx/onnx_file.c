@@ -23,12 +23,16 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 enum { EXTERNAL_LEAST = 1024, EXTERNAL_PAGE = 4096 };
 
 typedef struct Writer {
-    /* borrowed. location: name of OUT.data without its folder; NULL if there is no OUT.data */
+    /* borrowed */
     const OnnxFile *file;
+    /* borrowed */
     const OnnxGraph *graph;
+    /* name of OUT.data without its folder; NULL if there is no OUT.data; borrowed */
     const char *location;
-    /* owned: buffers for the largest tensor, as read (plain) and transposed (turned) */
-    float *plain, *turned;
+    /* buffer for the largest tensor as it is read; owned */
+    float *plain;
+    /* buffer for the largest tensor after transposition; owned */
+    float *turned;
 } Writer;
 
 static int64_t bytes_of(const OnnxTensor *t)
@@ -91,7 +95,7 @@ static int64_t to_page(int64_t at)
     return (at + EXTERNAL_PAGE - 1) / EXTERNAL_PAGE * EXTERNAL_PAGE;
 }
 
-/* Writes a tensor's message up to its values. at: offset of its values in OUT.data. */
+/* Writes a tensor's message up to the tensor's values. at: offset of the values in OUT.data. */
 static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t at)
 {
     char number[32];
@@ -125,11 +129,17 @@ static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, 
     return head;
 }
 
-/* The messages around the tensors, in the file's order: `model` and `before` (of the graph) come
- * ahead of the tensors, `behind` (of the graph) and `end` (of the model) after them. */
+/* The messages around the tensors, in the file's order. */
 typedef struct Frame {
-    Proto model, before, behind, end;
-    /* size of the whole file */
+    /* fields of the model before the graph */
+    Proto model;
+    /* fields of the graph before its tensors */
+    Proto before;
+    /* fields of the graph after its tensors */
+    Proto behind;
+    /* fields of the model after the graph */
+    Proto end;
+    /* size of the file */
     int64_t bytes;
 } Frame;
 
@@ -229,14 +239,14 @@ static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *
     return put_proto(out, &f->end);
 }
 
-/* Writes the file and, if data is not NULL, the file for values at that path. */
-static Status write_files(const Writer *w, const Frame *f, const char *path, const char *data)
+/* Writes the file and, if data_path is not NULL, the file for values at data_path. */
+static Status write_files(const Writer *w, const Frame *f, const char *path, const char *data_path)
 {
     NewFile out = {.fd = -1}, data_file = {.fd = -1};
-    Status st = data ? new_file_begin(&data_file, data) : OK;
+    Status st = data_path ? new_file_begin(&data_file, data_path) : OK;
     if (st == OK) st = new_file_begin(&out, path);
     if (st == OK) st = put_model(w, f, &out, &data_file);
-    if (data) st = new_file_end(&data_file, st);
+    if (data_path) st = new_file_end(&data_file, st);
     return new_file_end(&out, st);
 }
 
@@ -251,34 +261,35 @@ static size_t largest_bytes(const OnnxGraph *graph)
 }
 
 /* Removes the OUT.data of an earlier export, which the new file does not need. */
-static void drop_data(const char *data, const char *path)
+static void drop_data(const char *data_path, const char *path)
 {
-    if (unlink(data) == 0)
-        log_info("removed %s, which %s no longer needs", data, path);
+    if (unlink(data_path) == 0)
+        log_info("removed %s, which %s no longer needs", data_path, path);
     else if (errno != ENOENT)
-        log_warn("%s: cannot be removed: %s; %s no longer needs it", data, strerror(errno), path);
+        log_warn("%s: cannot be removed: %s; %s no longer needs it", data_path, strerror(errno),
+                 path);
 }
 
 Status onnx_write(const char *path, const OnnxFile *file, bool *external)
 {
     Writer w = {.file = file, .graph = file->graph};
     Frame f = frame_of(&w);
-    char *data = mem_format("%s.data", path);
+    char *data_path = mem_format("%s.data", path);
     const bool replaces = file->force && access(path, F_OK) == 0;
     *external = f.bytes > file->most;
     if (*external) {
-        const char *slash = strrchr(data, '/');
-        w.location = slash ? slash + 1 : data;
+        const char *slash = strrchr(data_path, '/');
+        w.location = slash ? slash + 1 : data_path;
         frame_fini(&f);
         f = frame_of(&w);
     }
     w.plain = mem_new(largest_bytes(w.graph));
     w.turned = mem_new(largest_bytes(w.graph));
-    Status st = *external || file->force ? file_free_place(data, file->force) : OK;
-    if (st == OK) st = write_files(&w, &f, path, *external ? data : NULL);
-    if (st == OK && replaces && !*external) drop_data(data, path);
+    Status st = *external || file->force ? file_free_place(data_path, file->force) : OK;
+    if (st == OK) st = write_files(&w, &f, path, *external ? data_path : NULL);
+    if (st == OK && replaces && !*external) drop_data(data_path, path);
     frame_fini(&f);
-    mem_free(&data);
+    mem_free(&data_path);
     mem_free(&w.plain);
     mem_free(&w.turned);
     return st;

@@ -15,8 +15,9 @@ typedef struct OnnxPort {
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
-    /* borrowed: key; owned: text */
+    /* borrowed */
     const char *key;
+    /* owned by the caller of onnx_write */
     char *text;
 } OnnxText;
 typedef struct OnnxFile {
@@ -28,21 +29,21 @@ typedef struct OnnxFile {
     int text_count;
     const OnnxText *text;
     /* If the file would have more bytes than this, tensors of at least 1 KiB have their values in
-     * OUT.data instead. */
+     * OUT.data. */
     int64_t most;
     /* true: an existing OUT.data may be overwritten or removed (OnnxModel) */
     bool force;
     void *user;
-    /* fills plain with parameter `param` of the model, in row-major order */
+    /* fills `plain` with parameter `param` of the model, in row-major order */
     Status (*get)(void *user, int param, float *plain);
 } OnnxFile;
 /* limit of the format: a message of protocol buffers has less than 2 GiB */
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
 /* Writes path.part, syncs and renames it. If path.data is needed, *external is set to true and
- * path.data is written in the same way before path; ERR_USAGE if path.data exists and force is
- * false, or if it is no regular file. A path.data that is not needed is removed if force is true
- * and path existed. ERR_IO; errors of get. */
+ * path.data is written in the same way before `path`. ERR_USAGE: path.data exists and `force` is
+ * false, or it is no regular file. A path.data that is not needed is removed if `force` is true and
+ * `path` existed. ERR_IO: a file cannot be written. Also returns errors of file->get. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *external);
 
 #endif

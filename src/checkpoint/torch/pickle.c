@@ -14,7 +14,7 @@
 
 typedef struct Operation {
     const char *name;
-    /* argument: a number by which operations with the same function differ; see the table */
+    /* argument: a number by which operations with the same function differ (see the table) */
     Status (*run)(Machine *m, int argument);
     int argument;
 } Operation;
@@ -72,7 +72,7 @@ static Status op_whole(Machine *m, int bytes)
     return OK;
 }
 
-/* Pushes LONG1 or LONG4: a length, and a two's complement number of that many bytes. */
+/* Pushes LONG1 or LONG4: a length, and a two's complement number of `length` bytes. */
 static Status op_long(Machine *m, int bytes_of_length)
 {
     uint64_t length = 0;
@@ -141,7 +141,7 @@ static Status op_tuple_of_mark(Machine *m, int unused)
     return push_tuple(m, first);
 }
 
-/* APPEND and SETITEM: adds one value, or a key and a value, to a container. */
+/* Does APPEND or SETITEM: adds one value, or a key and a value, to a container. */
 static Status op_add(Machine *m, int kind)
 {
     int count = kind == PICKLE_DICT ? 2 : 1;
@@ -267,7 +267,8 @@ static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *argume
     return OK;
 }
 
-/* REDUCE and NEWOBJ: a call of a listed name becomes the value that the name's role determines. */
+/* Does REDUCE or NEWOBJ: a call of a listed name becomes the value that the name's role
+ * determines. */
 static Status op_call(Machine *m, int unused)
 {
     int arguments = 0, called = 0;
@@ -294,8 +295,8 @@ static Status op_call(Machine *m, int unused)
     return OK;
 }
 
-/* BUILD: drops an object's attributes. A dictionary's attributes (OrderedDict's _metadata) are not
- * needed, and other objects are not read. */
+/* Does BUILD: drops an object's attributes. A dictionary's attributes (OrderedDict's _metadata) are
+ * not needed, and other objects are not read. */
 static Status op_build(Machine *m, int unused)
 {
     int state;

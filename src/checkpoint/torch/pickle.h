@@ -6,11 +6,17 @@
 
 #include "base.h"
 
-/* Result of a call of a listed name: a dictionary, a call in the tree, or a value whose content is
- * not read. */
-typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
+/* Result of a call of a listed name. */
+typedef enum PickleRole {
+    /* a dictionary */
+    PICKLE_MAKES_DICT = 1,
+    /* a call in the tree */
+    PICKLE_MAKES_CALL,
+    /* a value whose content is not read */
+    PICKLE_MAKES_OTHER
+} PickleRole;
 typedef struct PickleName {
-    /* "torch._utils._rebuild_tensor_v2" */
+    /* for example "torch._utils._rebuild_tensor_v2" */
     const char *name;
     PickleRole role;
     /* the caller's own number for the name; pickle_read does not use it */
@@ -32,28 +38,30 @@ typedef enum PickleKind {
     PICKLE_OTHER,
 } PickleKind;
 
-/* Values refer to others by their index in Pickle.value. */
+/* A value of the tree. It refers to other values by their index in Pickle.value. */
 typedef struct PickleValue {
     PickleKind kind;
-    /* TUPLE, LIST: the values; DICT: keys and values in turn; CALL: the arguments, one TUPLE;
-     * PERSISTENT: the identifier. Owned. */
     int count, room;
+    /* indices of values, [count]; owned. TUPLE, LIST: the values. DICT: keys and values in turn.
+     * CALL: the arguments, one TUPLE. PERSISTENT: the identifier. */
     int *item;
-    /* WHOLE: the number; BOOL: 1 or 0 */
+    /* WHOLE: the integer; BOOL: 1 or 0 */
     int64_t whole;
-    /* TEXT: borrowed bytes of the pickle, without a terminating zero */
+    /* TEXT: bytes of the pickle, without a terminating zero; borrowed */
     const char *text;
+    /* TEXT: number of bytes */
     int64_t bytes;
     /* NAME, CALL: the row of the caller's list */
     const PickleName *name;
 } PickleValue;
 
 typedef struct Pickle {
-    /* borrowed; the last row of names has the name NULL */
+    /* name of the file, for messages; borrowed */
     const char *path;
+    /* the caller's list of names that may appear; its last row has the name NULL; borrowed */
     const PickleName *names;
     int count, room;
-    /* owned */
+    /* values of the tree, [count]; owned */
     PickleValue *value;
     /* index of the tree's root */
     int root;
@@ -62,9 +70,9 @@ typedef struct Pickle {
     bool foreign;
 } Pickle;
 
-/* Reads a whole pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed
+/* Reads a complete pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed
  * (the message names it), a pickle that is truncated or wrongly nested, or more than 2^22 values.
- * bytes is borrowed until pickle_fini. Release pickle with pickle_fini in every case. */
+ * `bytes` is borrowed until pickle_fini. Release `pickle` with pickle_fini in every case. */
 Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
                    size_t length);
 void pickle_fini(Pickle *pickle);

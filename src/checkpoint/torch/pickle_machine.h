@@ -5,7 +5,7 @@
 
 #include "pickle.h"
 
-/* largest number of values in the tree and of entries in the memo */
+/* PICKLE_VALUES: the most values in the tree. PICKLE_MEMO: the most entries in the memo. */
 enum { PICKLE_VALUES = 1 << 22, PICKLE_MEMO = 1 << 22 };
 
 /* A growing list of indices. */
@@ -17,14 +17,17 @@ typedef struct Indices {
 void indices_push(Indices *list, int value);
 
 typedef struct Machine {
-    /* borrowed: the tree that is built; begin, end of the pickle's bytes, and `at`, the next byte
-     * to read */
+    /* the tree that is built; borrowed */
     Pickle *pickle;
+    /* begin and end of the pickle's bytes, and the next byte to read (`at`); borrowed */
     const uint8_t *begin, *at, *end;
-    /* stack and memo have indices of values; a mark is the number of values on the stack at that
-     * time */
-    Indices stack, marks, memo;
-    /* number of items that calls have copied so far */
+    /* indices of the values on the stack */
+    Indices stack;
+    /* for each mark, the number of values that were on the stack when it was set */
+    Indices marks;
+    /* indices of the values that the pickle may use again, by number; -1: none */
+    Indices memo;
+    /* number of values that fill_dict has copied so far */
     int64_t copied;
     /* true once operation STOP has ended the pickle */
     bool stopped;
@@ -42,13 +45,15 @@ int machine_above_mark(const Machine *m);
 Status machine_pop(Machine *m, int *value);
 /* Removes the last mark; the values above it begin at index *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first);
-/* Moves the values from `first` of the stack on into the container below them, which must be of
- * this kind; if it is of kind OTHER instead, the values are dropped. */
+/* Moves the values from index `first` of the stack on into the container below them, which must be
+ * of this kind. If it is of kind OTHER instead, the values are dropped. */
 Status machine_move(Machine *m, int first, PickleKind kind);
 
-/* Read an argument after an operation: bytes, an unsigned number, a line. */
+/* Reads `count` bytes that follow an operation. *bytes: borrowed from the pickle. */
 Status machine_bytes(Machine *m, uint64_t count, const uint8_t **bytes);
+/* Reads an unsigned number of `bytes` bytes that follows an operation. */
 Status machine_number(Machine *m, int bytes, uint64_t *value);
+/* Reads a line that follows an operation. *text: borrowed, without the line break. */
 Status machine_line(Machine *m, const char **text, int64_t *bytes);
 
 #endif

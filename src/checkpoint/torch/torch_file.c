@@ -28,18 +28,20 @@ static Status refuse_with_line(const char *path, const char *why)
 
 /* A dictionary of tensors. */
 typedef struct Group {
-    /* owned: keys that lead to the dictionary, joined by dots; "." for the outermost dictionary */
+    /* keys that lead to the dictionary, joined by dots; "." for the outermost dictionary; owned */
     char *path;
-    /* index of the dictionary in Pickle.value; number of its tensors */
-    int dict, tensors;
+    /* index of the dictionary in Pickle.value */
+    int dict;
+    /* number of its tensors */
+    int tensors;
 } Group;
 typedef struct Groups {
-    /* true if only dictionaries with a weight are groups; false if every dictionary with a tensor
-     * is one */
+    /* true: only dictionaries with a weight are groups; false: every dictionary with a tensor is a
+     * group */
     bool weights;
     int count;
     Group group[GROUPS];
-    /* owned, for each value of the pickle: true if it has been visited */
+    /* true for each value of the pickle that has been visited, [pickle.count]; owned */
     bool *seen;
 } Groups;
 
@@ -75,8 +77,8 @@ static void add_group(const TorchFile *torch, Groups *groups, int dict, const ch
     groups->group[groups->count++] = (Group){mem_text(*path ? path : "."), dict, tensors};
 }
 
-/* Adds a dictionary and the dictionaries in it. Only text keys are followed, because keys that are
- * numbers belong to an optimizer. */
+/* Adds a dictionary and the dictionaries inside it. Only text keys are followed, because keys that
+ * are numbers belong to an optimizer. */
 static void find_groups(const TorchFile *torch, Groups *groups, int dict, const char *path,
                         int depth)
 {
@@ -103,7 +105,7 @@ static void groups_fini(Groups *groups)
     groups->count = 0;
 }
 
-/* Finds the groups with a weight or, if there is none, those with any tensor. */
+/* Finds the groups with a weight. If there is none, finds the groups with any tensor. */
 static void groups_init(const TorchFile *torch, Groups *groups)
 {
     for (int weights = 1; weights >= 0; --weights) {
@@ -137,8 +139,8 @@ static const Group *group_named(const Groups *groups, const char *path)
     return NULL;
 }
 
-/* Returns the only group whose name is not an optimizer's, or the only group with a usual name for
- * parameters, or NULL if neither exists. */
+/* Returns the only group whose name is not an optimizer's. If there is no such group or more than
+ * one, returns the only group with a usual name for parameters, or NULL. */
 static const Group *obvious_group(const Groups *groups)
 {
     static const char *const usual[] = {"state_dict", "model_state_dict", "model", "module"};
@@ -217,7 +219,8 @@ static Status add_group_tensors(TorchFile *torch, const Group *group)
 
 /* ---- the file ---- */
 
-/* Returns the member FOLDER/data.pkl and sets torch->folder, or returns NULL. */
+/* Returns the member FOLDER/data.pkl and sets torch->folder; returns NULL if there is no such
+ * member. */
 static ZipMember *find_pickle(TorchFile *torch)
 {
     for (int i = 0; i < torch->zip.count; ++i) {
@@ -300,8 +303,8 @@ static Status add_torch(SafeSet *set, SafeFile *file)
     return st;
 }
 
-/* Recognizes a zip. A safetensors file, which may begin with any length, has '{' as its ninth byte;
- * a zip does not. */
+/* Recognizes a zip file. A safetensors file begins with an arbitrary length, which may look like a
+ * zip's first bytes; but its ninth byte is '{', which a zip's is not. */
 static bool begins_zip(const uint8_t *head, size_t bytes)
 {
     return bytes > 8 && head[8] != '{' &&
@@ -315,8 +318,8 @@ const SafeFormat safe_format_torch = {
     .add = add_torch,
 };
 
-/* Recognizes files of PyTorch before 1.6, which are several pickles, or before 0.2, which are a tar
- * file. */
+/* Recognizes files of PyTorch before 1.6, which are several pickles, and before 0.2, which are a
+ * tar file. */
 static bool begins_pickle(const uint8_t *head, size_t bytes)
 {
     bool pickle = bytes > 8 && head[8] != '{' && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;

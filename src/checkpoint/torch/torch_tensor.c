@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Tags of torch_names: the low byte is an element type, the rest the kind of object. */
+/* Tags of torch_names: the low byte is an element type (SafeType), the other bits are the kind of
+ * object. */
 enum {
     TAG_TYPE = 0x0ff,
     TAG_STORAGE = 0x100,
@@ -164,10 +165,12 @@ bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call)
 
 /* ---- a storage ---- */
 
-/* A storage; in the pickle it is ('storage', type, key, device, number of elements or bytes). */
+/* A storage. In the pickle it is ('storage', type, key, device, number of elements or bytes). */
 typedef struct Storage {
     SafeType type;
+    /* member of the zip with the values; borrowed */
     ZipMember *member;
+    /* number of elements in the member */
     int64_t elements;
 } Storage;
 
@@ -252,8 +255,8 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-/* Computes t->elements, and *span, the number of elements of the storage from the view's first to
- * its last. Returns false if the numbers overflow. */
+/* Computes t->elements, and *span, the number of elements in the storage from the view's first
+ * element to its last. Returns false if the numbers overflow. */
 static bool measure(SafeTensor *t, int64_t *span)
 {
     int64_t last = 0, step;
@@ -279,8 +282,8 @@ static bool is_contiguous(const SafeTensor *t)
     return true;
 }
 
-/* Limits the sum of all tensors' values, because a small file may have many tensors that share
- * values of a storage. */
+/* Limits the sum of the values of all tensors, because a small file may have many tensors that
+ * share values of a storage. */
 static Status count_values(TorchFile *torch, const SafeTensor *t, int64_t span)
 {
     int64_t more = t->elements > span ? t->elements : span;

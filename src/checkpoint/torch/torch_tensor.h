@@ -9,22 +9,25 @@
 typedef struct TorchFile {
     /* borrowed */
     SafeSet *set;
+    /* borrowed */
     SafeFile *file;
     Zip zip;
     Pickle pickle;
-    /* owned: the folder in the zip that contains all members ("archive") */
+    /* the folder in the zip that contains all members ("archive"); owned */
     char *folder;
-    /* sum over the tensors so far of the number of their values, or of the elements that they span
-     * in their storage if that is larger */
+    /* sum over the tensors so far: of each tensor the number of its values, or the number of
+     * elements that it spans in its storage if that is larger */
     int64_t values;
 } TorchFile;
 
 /* Names that may appear in the pickle; the last row's name is NULL. */
 extern const PickleName torch_names[];
 
-/* A call that makes a tensor. Borrowed: the function, and its arguments, a TUPLE. */
+/* A call that makes a tensor. */
 typedef struct TorchCall {
+    /* the function; borrowed */
     const PickleName *name;
+    /* its arguments, a TUPLE; borrowed */
     const PickleValue *arguments;
 } TorchCall;
 
@@ -34,8 +37,9 @@ bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call);
 /* Returns true if the tensor has floats and a dimension other than 1, unlike counters and losses
  * (one element) and random states (no floats). */
 bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call);
-/* Fills in type, shape, strides and location of the values, which must be within the storage, and
- * verifies the storage's checksum. t->name must be set. ERR_DATA; ERR_IO. */
+/* Sets type, shape, strides and the location of the values, which must be within the storage, and
+ * verifies the storage's checksum. t->name must be set. ERR_DATA: the call or the storage is
+ * invalid. ERR_IO. */
 Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, SafeTensor *t);
 
 #endif

@@ -23,9 +23,14 @@ enum {
 #define ENTRY_MARK   0x02014b50u
 #define LOCAL_MARK   0x04034b50u
 
-/* Position and size of the directory in the file, and its number of entries. */
+/* The directory of the zip file. */
 typedef struct Directory {
-    int64_t begin, bytes, entries;
+    /* offset of the directory in the file */
+    int64_t begin;
+    /* size of the directory */
+    int64_t bytes;
+    /* number of its entries */
+    int64_t entries;
 } Directory;
 
 static uint64_t number(const uint8_t *at, int bytes)
@@ -101,13 +106,19 @@ static Status find_end(const Zip *zip, Directory *d)
 
 /* Unchecked fields of an entry of the directory. */
 typedef struct Entry {
-    uint64_t flags, method, packed, bytes, local;
+    uint64_t flags, method;
+    /* size of the member in the file */
+    uint64_t packed;
+    /* size of the member after unpacking */
+    uint64_t bytes;
+    /* offset of the member's own header */
+    uint64_t local;
     uint32_t crc;
 } Entry;
 
-/* Replaces fields that are UINT32_MAX by the 64-bit numbers in the extra field with tag 1, which
- * has the replaced fields in the order of `wide`. Returns false if that field is missing or too
- * short. */
+/* Replaces fields that are UINT32_MAX by 64-bit numbers from the extra field with tag 1, which has
+ * the replaced fields in the order of the array `wide`. Returns false if the extra field is missing
+ * or too short. */
 static bool read_extra64(Entry *e, const uint8_t *extra, uint64_t length)
 {
     uint64_t *const wide[] = {&e->bytes, &e->packed, &e->local};
@@ -134,7 +145,7 @@ static Status member_fail(const Zip *zip, const ZipMember *m, const char *why)
     return fail(ERR_DATA, "%s: its member %s %s", zip->file->path, m->name, why);
 }
 
-/* Finds the member's bytes, which follow its own header; this header must agree with the
+/* Finds the member's bytes, which follow the member's own header. This header must agree with the
  * directory. */
 static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t directory)
 {

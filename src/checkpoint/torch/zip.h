@@ -8,19 +8,22 @@
 typedef struct ZipMember {
     /* owned */
     char *name;
-    /* offset and number of the member's bytes in the file; crc: their expected CRC-32 */
-    int64_t begin, bytes;
+    /* offset of the member's bytes in the file */
+    int64_t begin;
+    /* length of the member in the file */
+    int64_t bytes;
+    /* expected CRC-32 of the member */
     uint32_t crc;
     /* true: the member is compressed or encrypted, and cannot be read */
     bool packed;
-    /* true once the bytes have been found to match crc */
+    /* true: the bytes have been found to match `crc` */
     bool checked;
 } ZipMember;
 typedef struct Zip {
     /* borrowed */
     const SafeFile *file;
     int count;
-    /* owned; sorted by name */
+    /* members, [count], sorted by name; owned */
     ZipMember *member;
 } Zip;
 
@@ -29,12 +32,13 @@ typedef struct Zip {
  * members, or a directory above 256 MiB. Release with zip_close in every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
-/* Returns the member of that name, borrowed, or NULL. */
+/* Returns the member of that name, or NULL; borrowed. */
 ZipMember *zip_find(const Zip *zip, const char *name);
-/* Verifies the member's bytes, once. ERR_DATA: a wrong checksum, or a packed member; ERR_IO. */
+/* Verifies the member's bytes, unless this was done before. ERR_DATA: the checksum is wrong, or the
+ * member is packed. ERR_IO: a read fails. */
 Status zip_check(const Zip *zip, ZipMember *member);
-/* Reads and verifies all bytes of a member, and appends a zero byte; ERR_DATA if they are more than
- * `most`. Owner of *bytes: the caller. */
+/* Reads and verifies all bytes of a member, and appends a zero byte. ERR_DATA: the member has more
+ * than `most` bytes. Owner of *bytes: the caller. */
 Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
 
 #endif
