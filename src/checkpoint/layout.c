@@ -119,7 +119,7 @@ typedef struct Recipe {
 
 /* A data set of the file: one tensor, or all blocks of the ids, the rows or the state of a table
  * (CheckpointTensor.block). */
-typedef struct SetOf {
+typedef struct DataSetLayout {
     /* path in the file; owned */
     char *path;
     /* number of blocks, or 0 if the data set is one tensor */
@@ -128,11 +128,11 @@ typedef struct SetOf {
     int64_t *rows;
     /* sum of `rows` */
     int64_t all_rows;
-} SetOf;
+} DataSetLayout;
 
-static SetOf set_of(const CheckpointIo *io, int first)
+static DataSetLayout data_set_layout(const CheckpointIo *io, int first)
 {
-    SetOf set = {.path = mem_text(io->tensor[first].path)};
+    DataSetLayout set = {.path = mem_text(io->tensor[first].path)};
     if (!io->tensor[first].block) return set;
     *strrchr(set.path, CHECKPOINT_BLOCK) = 0;
     size_t chars = strlen(set.path);
@@ -147,13 +147,13 @@ static SetOf set_of(const CheckpointIo *io, int first)
     return set;
 }
 
-static void set_fini(SetOf *set)
+static void set_fini(DataSetLayout *set)
 {
     mem_free(&set->path);
     mem_free(&set->rows);
 }
 
-static bool put_hashes(hid_t object, const SetOf *set, const uint64_t *hash, uint64_t bound)
+static bool put_hashes(hid_t object, const DataSetLayout *set, const uint64_t *hash, uint64_t bound)
 {
     if (!attr_put_hash(object, "bound_xxh64", bound)) return false;
     if (set->blocks > 0)
@@ -162,24 +162,24 @@ static bool put_hashes(hid_t object, const SetOf *set, const uint64_t *hash, uin
     return attr_put_hash(object, "xxh64", *hash);
 }
 
-static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t, const SetOf *of,
-                    const uint64_t *hash)
+static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t,
+                    const DataSetLayout *layout, const uint64_t *hash)
 {
     hsize_t dim[SHAPE_DIMS];
     int64_t shape[SHAPE_DIMS];
     int ndim = t->ids ? 1 : t->shape.ndim;
     for (int i = 0; i < ndim; ++i) {
-        shape[i] = i == 0 && of->blocks > 0 ? of->all_rows : t->shape.dim[i];
+        shape[i] = i == 0 && layout->blocks > 0 ? layout->all_rows : t->shape.dim[i];
         dim[i] = (hsize_t)shape[i];
     }
-    uint64_t bound =
-        checksum_bind(of->path, t->ids, ndim, shape, hash, of->blocks > 0 ? of->blocks : 1);
+    uint64_t bound = checksum_bind(layout->path, t->ids, ndim, shape, hash,
+                                   layout->blocks > 0 ? layout->blocks : 1);
     hid_t space = H5Screate_simple(ndim, dim, NULL);
     hid_t type = t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE;
     hid_t set = space < 0 ? -1
-                          : H5Dcreate2(file, of->path, type, space, recipe->link, recipe->create,
-                                       H5P_DEFAULT);
-    bool good = set >= 0 && put_hashes(set, of, hash, bound);
+                          : H5Dcreate2(file, layout->path, type, space, recipe->link,
+                                       recipe->create, H5P_DEFAULT);
+    bool good = set >= 0 && put_hashes(set, layout, hash, bound);
     if (set >= 0 && H5Dclose(set) < 0) good = false;
     if (space >= 0) H5Sclose(space);
     return good;
@@ -224,7 +224,7 @@ static Recipe recipe_new(void)
 static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
                         const uint64_t *hash, int64_t *offset)
 {
-    SetOf set = set_of(io, *i);
+    DataSetLayout set = data_set_layout(io, *i);
     const CheckpointTensor *t = &io->tensor[*i];
     int count = set.blocks > 0 ? set.blocks : 1;
     int64_t at = 0;

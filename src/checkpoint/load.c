@@ -63,7 +63,7 @@ static Status match_all(Load *load, bool *used)
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;
-    /* The message is that of the last fit_end that fails, so the message about parameters takes
+    /* The last fit_end that fails determines the message, so the message about parameters takes
      * precedence. */
     Status status = fit_end(&state, file->path,
                             "its optimizer was another one (optim.name, optim.groups or "

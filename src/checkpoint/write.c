@@ -197,7 +197,8 @@ static Status other_than_written(const char *path)
         fail_message());
 }
 
-/* Compares offsets and checksums in the file's table with those of the save. */
+/* Compares the offsets and checksums in the file's table with the offsets and checksums of the
+ * save. */
 static Status check_table(const Save *save, StoredFile *file)
 {
     CheckpointMeta meta = {0};

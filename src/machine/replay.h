@@ -40,8 +40,10 @@ bool events_take(Events *events, Event *first);
 /* Something that is sent from one node to another: a message of the pipeline, or the data that a
  * rank sends in one round of a sum. */
 typedef struct Parcel {
-    /* sending and receiving node; equal for a sum, of which a node receives as much as it sends */
-    int from, to;
+    /* sending node */
+    int from;
+    /* receiving node; the sending node for a sum, of which a node receives as much as it sends */
+    int to;
     double bytes;
     /* seconds from the time at which the last byte has passed both connections to the arrival */
     double latency_s;
@@ -126,8 +128,10 @@ typedef struct StageSums {
     /* the sums in this order, [count]; owned */
     StageSum *sum;
     int count;
-    /* first and last node of the played ranks */
-    int first_node, last_node;
+    /* first node of the played ranks */
+    int first_node;
+    /* last node of the played ranks */
+    int last_node;
     /* largest number of played ranks on a node */
     int node_ranks;
     /* number of the sum that is being made or comes next */

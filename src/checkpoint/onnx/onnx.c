@@ -106,7 +106,7 @@ static bool length_fits(OnnxExport *e, int64_t length, BestTry *best)
 
 /* Finds the number of classes, or of tokens in the vocabulary. If the configuration does not set
  * it, the first dimensions of the file's tensors are tried, largest first, until the model has
- * exactly the file's tensors. If none fits, the message is that of the try with the fewest
+ * exactly the file's tensors. If no try succeeds, the message is about the try with the fewest
  * misfits. */
 static Status find_classes(OnnxExport *e)
 {

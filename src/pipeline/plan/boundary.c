@@ -22,7 +22,7 @@ static void message_add(Message *message, const Graph *graph, int node)
 }
 
 /* Fills *message with the outputs of nodes before `boundary` that later nodes read. gradients =
- * true: only those that need a gradient. */
+ * true: only with the outputs for which a later node computes a gradient. */
 static void cross(Message *message, const Graph *graph, int boundary, bool gradients)
 {
     bool *crosses = mem_new((size_t)(boundary + 1) * sizeof *crosses);

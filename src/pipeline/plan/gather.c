@@ -146,9 +146,9 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* Lists the buckets of the next use and of the uses after it. Stops when GATHER_AHEAD buckets
- * besides those of the next use are listed, or when the schedule ends. Returns the number of
- * buckets. */
+/* Lists the buckets of the next use and of the uses after it. Stops when the buckets of the next
+ * use and at least GATHER_AHEAD more buckets are listed, when all buckets are listed, or when the
+ * schedule ends. Returns the number of listed buckets. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;

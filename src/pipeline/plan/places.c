@@ -29,8 +29,8 @@ struct PlaceTree {
     SpanSet *inside;
 };
 
-/* A search for ticks first .. last, and the sets whose bytes it must avoid: at most four for each
- * level of the tree. */
+/* A search for a place that is free from tick `first` to tick `last`, and the sets of bytes that
+ * the place must not overlap: at most four for each level of the tree. */
 enum { SETS_MOST = 4 * 32 };
 typedef struct Search {
     int first, last, count;

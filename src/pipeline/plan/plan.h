@@ -1,5 +1,6 @@
-/* Functions of the planner that its files and those of run/ call, in addition to pipeline.h. They
- * only compute offsets, sizes and lists; they do not wait or allocate the memory of a step. */
+/* Functions of the planner that the files of plan/ and run/ call, in addition to the functions of
+ * pipeline.h. They only compute offsets, sizes and lists; they do not wait or allocate the memory
+ * of a step. */
 #ifndef WEFT_PIPELINE_PLAN_H
 #define WEFT_PIPELINE_PLAN_H
 

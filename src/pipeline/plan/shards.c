@@ -18,8 +18,8 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* Returns true if this stage trains the parameter and stores a value for it, not only that of a
- * parameter to which it is tied. */
+/* Returns true if this stage trains the parameter and stores its value separately, because the
+ * parameter is not tied to another parameter of this stage. */
 static bool owns_value(const Plan *plan, int param)
 {
     return plan->gradient_offset[param] >= 0 && !param_shares_memory(plan, param);

@@ -95,7 +95,7 @@ static void run_backward(Executor *e, const ChunkRun *chunk, const Action *a, co
     if (with_weight) {
         double middle_s = part_begin(e);
         if (!pretended(e, chunk, a->index, PART_WEIGHT)) op_backward_weight(op, run);
-        /* the time of backward_begin is counted with that of backward_data */
+        /* the time of backward_begin is added to the time of backward_data */
         if (e->times) begin_s += part_end(e, chunk, a, PART_WEIGHT, middle_s) - middle_s;
     }
     if (!data_pretended) op_backward_data(op, run);

@@ -21,19 +21,19 @@ BatchSource loader_source(Loader *loader)
     return (BatchSource){.user = loader, .next = next_batch, .release = release};
 }
 
-int input_slot(const InputRing *ring, int micro)
+int input_place(const InputRing *ring, int micro)
 {
     return (ring->base + micro) % ring->size;
 }
 
 const Input *input_of(const InputRing *ring, int micro)
 {
-    return &ring->input[input_slot(ring, micro)];
+    return &ring->input[input_place(ring, micro)];
 }
 
 void input_restart(InputRing *ring)
 {
-    ring->base = input_slot(ring, ring->next);
+    ring->base = input_place(ring, ring->next);
     ring->first = ring->next = 0;
 }
 
@@ -200,7 +200,7 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
     while (ring->next <= micro) {
         if (ring->next - ring->first == ring->size)
             return fail(ERR_BUG, "more micro-batches are needed at a time than were planned");
-        Input *in = &ring->input[input_slot(ring, ring->next)];
+        Input *in = &ring->input[input_place(ring, ring->next)];
         Phase outer = phase_enter(PHASE_DATA);
         release_batch(ring, in);
         Status st = source->next(source->user, &in->batch, wait_s);
@@ -222,7 +222,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
     for (; ring->first < ring->next && last_task[ring->first] < end; ++ring->first) {
         if (ring->copies)
             ring->context->backend->table->event_record(
-                ring->input[input_slot(ring, ring->first)].used, ring->context->stream);
+                ring->input[input_place(ring, ring->first)].used, ring->context->stream);
         else
             source->release(source->user);
     }
@@ -232,7 +232,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
 void input_settle(InputRing *ring)
 {
     input_restart(ring);
-    for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_slot(ring, i)]);
+    for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_place(ring, i)]);
 }
 
 void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,

@@ -72,7 +72,7 @@ void input_settle(InputRing *ring);
 /* Returns the place of micro-batch `micro` of the list. */
 const Input *input_of(const InputRing *ring, int micro);
 /* Returns the index of the micro-batch's place in the ring. */
-int input_slot(const InputRing *ring, int micro);
+int input_place(const InputRing *ring, int micro);
 /* Sets the input data and the step's values in the slot's runs for micro-batch `micro`. numbers:
  * the step's numbers in the backend's memory, which queued work reads. */
 void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,

@@ -9,8 +9,8 @@ typedef struct MicroSquares {
     /* sum of squares of each parameter's gradient, [micro-batches of this replica][parameters], 0
      * for parameters that are not measured; NULL: nothing is measured; owned */
     double *sum;
-    /* sums of squares of the FLAT_CHUNK chunks of one parameter; owned */
-    double *chunk;
+    /* sum of squares of each part of FLAT_CHUNK elements of one parameter; owned */
+    double *part;
 } MicroSquares;
 
 void micro_squares_init(MicroSquares *squares, const Context *context);

@@ -1,6 +1,6 @@
-/* Slots and the addresses of places in them. Sets those arguments of operations that do not depend
- * on the micro-batch; input_ring.c and actions.c set the data, the labels and the gradient
- * arena. */
+/* Allocates slots, and computes the addresses of places in them. Sets those arguments of operations
+ * that do not depend on the micro-batch; input_ring.c and actions.c set the data, the labels and
+ * the gradient arena. */
 #include "slot_memory.h"
 
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)

@@ -1,5 +1,5 @@
-/* Copies the statistics of the loss to the host and adds those of all stages. Also checks gradients
- * for overflow. */
+/* Copies the statistics of the loss to the host and adds up the statistics of all stages. Also
+ * checks gradients for overflow. */
 #include "step_report.h"
 
 #include <string.h>

@@ -155,7 +155,7 @@ static void run_section(void *user)
 static void run_sections(Executor *e, const TaskRun *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
-    int place = input_slot(&e->input, first->micro), number = 0;
+    int place = input_place(&e->input, first->micro), number = 0;
     Section section = {e, p, .from = {from, 0}};
     while (section.from.task < end) {
         section.to = next_boundary(e, p, section.from, end);

@@ -7,7 +7,7 @@
 
 struct TensorGroup {
     const Context *context;
-    /* the exchange in use: that of gpus, host or staged; borrowed */
+    /* the exchange in use: `gpus`, or the interface of `host` or of `staged`; borrowed */
     const Exchange *exchange;
     /* NULL: NCCL does not connect the ranks' GPUs; owned */
     Exchange *gpus;
