@@ -1,4 +1,4 @@
-/* The files in a folder of checkpoints. */
+/* Lists the files in a folder of checkpoints. */
 #ifndef WEFT_CHECKPOINT_FOLDER_H
 #define WEFT_CHECKPOINT_FOLDER_H
 

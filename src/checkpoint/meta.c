@@ -1,6 +1,6 @@
-/* The attributes of a checkpoint. Strings are written with a fixed length, because HDF5 keeps
- * variable-length strings in a heap without checksums. They are read in either form, because other
- * programs may have rewritten them. */
+/* Reads and writes the attributes of a checkpoint. Strings are written with a fixed length, because
+ * HDF5 keeps variable-length strings in a heap without checksums. They are read in either form,
+ * because other programs may have rewritten them. */
 #include "meta.h"
 
 #include <inttypes.h>

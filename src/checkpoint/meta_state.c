@@ -1,6 +1,6 @@
-/* The attributes of CheckpointMeta that a file need not have. State: evaluations, learning rate and
- * hook, which later steps depend on. Input: the description of a sample, names of classes, ranges
- * of the data's values, files of a set that grows, and the record of algorithms. */
+/* Reads and writes attributes of CheckpointMeta that a file need not have. State: evaluations,
+ * learning rate and hook, which later steps depend on. Input: the description of a sample, names of
+ * classes, ranges of the data's values, files of a set that grows, and the record of algorithms. */
 #include "meta.h"
 
 #include <math.h>

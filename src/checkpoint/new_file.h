@@ -1,4 +1,4 @@
-/* A file that gets its name once it is complete and synced, and is called NAME.part until then. */
+/* A file that is called NAME.part until it is complete and synced, and then gets its final name. */
 #ifndef WEFT_CHECKPOINT_NEW_FILE_H
 #define WEFT_CHECKPOINT_NEW_FILE_H
 

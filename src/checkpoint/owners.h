@@ -1,5 +1,5 @@
-/* The turns in which the owners of a checkpoint's tensors collect them. An owner is the rank that
- * writes a tensor (checkpoint_owners). */
+/* Divides tensors into the turns in which their owners collect them. The owner of a tensor is the
+ * rank that writes it (checkpoint_owners). */
 #ifndef WEFT_CHECKPOINT_OWNERS_H
 #define WEFT_CHECKPOINT_OWNERS_H
 

@@ -1,4 +1,5 @@
-/* Which ranks want each tensor of a checkpoint, and which rank reads it. */
+/* Assigns to each tensor of a checkpoint the rank that reads it, and stores which ranks want the
+ * tensor. */
 #ifndef WEFT_CHECKPOINT_READERS_H
 #define WEFT_CHECKPOINT_READERS_H
 

@@ -23,8 +23,9 @@ enum {
     BLOCKS_MAX = 1 << 16
 };
 
-/* HDF5 reports failure without a reason. If the file system returned an error (callers set errno to
- * 0 before), the file may be undamaged and must not be reported as damaged. */
+/* Returns `status`, but ERR_IO if status is ERR_DATA and the file system has returned an error
+ * (callers set errno to 0 before). HDF5 reports failure without a reason, and after an error of the
+ * file system the file may be undamaged. */
 static Status hdf5_status(const StoredFile *file, Status status)
 {
     static const int file_system_errors[] = {EIO,    ESTALE, ETIMEDOUT, EACCES,
@@ -216,7 +217,8 @@ static Status add_blocks(const Walk *walk, hid_t set)
     return OK;
 }
 
-/* Adds a tensor to the table: one entry, or one for each block of rows. Takes ownership of path. */
+/* Adds a tensor to the table: one entry, or one for each block of rows. Takes ownership of
+ * `path`. */
 static Status add_tensor(const Walk *walk, hid_t set, char *path)
 {
     StoredFile *file = walk->file;

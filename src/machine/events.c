@@ -1,4 +1,4 @@
-/* Events of a replay in the order of their times: a binary heap. */
+/* Stores the events of a replay in a binary heap, in the order of their times. */
 #include "replay.h"
 
 static bool earlier(const Event *a, const Event *b)

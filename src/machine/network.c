@@ -1,5 +1,5 @@
-/* The connections between nodes in a replay. A node's connection carries one part after the other
- * in each direction. */
+/* Plays the connections between nodes in a replay. A node's connection carries one part after the
+ * other in each direction. */
 #include "replay.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Declarations that the files of a replay of a schedule share: events, the network, the sums of
- * stages. Times are seconds since the beginning of the step. */
+/* Declarations that the files of the replay share (replay.c: a schedule is played on several
+ * nodes): events, the network, the sums of stages. Times are seconds since the beginning of the
+ * step. */
 #ifndef WEFT_MACHINE_REPLAY_H
 #define WEFT_MACHINE_REPLAY_H
 

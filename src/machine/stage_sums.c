@@ -1,4 +1,4 @@
-/* The sums over a stage's replicas in a replay, where the replicas are on several nodes. */
+/* Plays the sums over a stage's replicas in a replay if the replicas are on several nodes. */
 #include "replay.h"
 
 /* The stage whose sums are computed. */

@@ -1,4 +1,4 @@
-/* The times of a machine in memory: operations sorted by key, found and added. */
+/* Finds and adds the times of operations in a Machine, which are sorted by key. */
 #include "machine/times.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Sets of CPUs as text: "0-3,8". */
+/* Writes and reads sets of CPUs as text: "0-3,8". */
 #include "topo/hardware.h"
 
 #include <string.h>

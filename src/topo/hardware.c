@@ -1,5 +1,4 @@
-/* Hardware of a node in memory: its parts, network cards and GPUs are read, added, found and
- * freed. */
+/* Reads the hardware of a node, and adds, finds and frees its parts, network cards and GPUs. */
 #include "topo/hardware.h"
 #include "hardware_cpus.h"
 

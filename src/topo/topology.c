@@ -1,5 +1,5 @@
-/* Topologies in memory: classes of links, slow pairs and slow nodes, and the slowest links of a
- * grid. */
+/* Frees topologies; computes medians of the classes of links; finds slow pairs, slow nodes, and the
+ * slowest links of a grid. */
 #include "topo.h"
 #include "topo/layout.h"
 

@@ -1,4 +1,4 @@
-/* Prefixes that wrappers put before the names of a model or of its parts. */
+/* Removes prefixes that wrappers put before the names of a model or of its parts. */
 #ifndef WEFT_CHECKPOINT_PREFIX_H
 #define WEFT_CHECKPOINT_PREFIX_H
 

@@ -1,5 +1,5 @@
-/* The set of tensors in other programs' files: opening files and shards, finding tensors, and
- * reading values as floats. A file's first bytes determine its format. */
+/* Opens other programs' files and shards, finds tensors in them, and reads their values as floats.
+ * A file's first bytes determine its format. */
 #include "safe_set.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Stack and arguments of the machine that reads a pickle. Every length is compared with the bytes
- * that remain. */
+/* The operations of the machine that reads a pickle on its stack, and the reading of arguments.
+ * Every length is compared with the bytes that remain. */
 #include "pickle_machine.h"
 
 #include <ctype.h>

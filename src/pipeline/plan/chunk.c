@@ -117,8 +117,8 @@ static void plan_recompute(Planner *p, int from, int to)
 
 /* ---- backward ---- */
 
-/* Lists an action that copies storage src to the gradient of node v, or adds it there. src contains
- * the contribution of one reader of v. */
+/* Lists an action that copies storage `src` to the gradient of node v, or adds it there. `src`
+ * contains the contribution of one reader of v. */
 static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 {
     Desc y = p->graph->node[v].op->spec.y;

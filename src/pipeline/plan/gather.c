@@ -197,7 +197,7 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 
 /* ---- places ---- */
 
-/* The buckets that are in memory together with a given one. */
+/* The buckets that are in memory together with one bucket. */
 typedef struct Near {
     int count, capacity;
     /* bucket indices, [capacity]; owned */
@@ -280,8 +280,8 @@ int gather_bucket_of(const Plan *plan, const Node *node)
     return -1;
 }
 
-/* A node's repacked weights belong to the bucket of its first gathered parameter. Called twice:
- * first to sum the bytes of each bucket, then, with placed = true, to set the offsets. */
+/* Places each node's repacked weights in the bucket of the node's first gathered parameter. Called
+ * twice: first to sum the bytes of each bucket, then, with placed = true, to set the offsets. */
 static void place_caches(Plan *plan, bool placed)
 {
     GatherPlan *f = &plan->gather;

@@ -1,5 +1,6 @@
-/* Messages between stages, through one channel for each boundary and direction (plan/links.c),
- * copies between two chunks of this stage, and sums of the gradients of tied parameters. */
+/* Sends and receives messages between stages, through one channel for each boundary and direction
+ * (plan/links.c). Also copies tensors between two chunks of this stage, and adds up the gradients
+ * of tied parameters. */
 #include "boundary_links.h"
 
 /* ---- set-up ---- */

@@ -1,10 +1,10 @@
-/* Summation of gradient buckets. Backward writes a micro-batch's gradients to the arena that the
- * summation tree chooses, and the partial sums of a run of micro-batches (parallel/order.h) are
- * added here. If a replica has one run, the sum over the replicas begins after its last
- * micro-batch. Otherwise each run's sum is pushed to the owners of its shards, which add it to
- * their partial sums; after the last run the whole sum is at the same place as with one run. With
- * sharded gradients (zero 2 and 3) every micro-batch is a run, backward writes to a ring of
- * buckets, and each owner keeps the sums of its shards. */
+/* Adds up the gradients of all micro-batches, bucket by bucket. Backward writes a micro-batch's
+ * gradients to the arena that the summation tree chooses, and the partial sums of a run of
+ * micro-batches (parallel/order.h) are added here. If a replica has one run, the sum over the
+ * replicas begins after its last micro-batch. Otherwise each run's sum is pushed to the owners of
+ * its shards, which add it to their partial sums; after the last run the whole sum is at the same
+ * place as with one run. With sharded gradients (zero 2 and 3) every micro-batch is a run, backward
+ * writes to a ring of buckets, and each owner keeps the sums of its shards. */
 #include "grad_sync.h"
 
 /* Returns the bytes of each arena level[k], k > 0, in which the gradients of a run are added. */

@@ -1,5 +1,5 @@
-/* Summation of gradients: the arenas of partial sums, and the buckets, whose sums begin while
- * backward still runs. */
+/* Adds up gradients in arenas of partial sums, bucket by bucket; the sums of complete buckets begin
+ * while backward still runs. */
 #ifndef WEFT_PIPELINE_GRAD_SYNC_H
 #define WEFT_PIPELINE_GRAD_SYNC_H
 

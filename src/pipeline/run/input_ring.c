@@ -1,9 +1,9 @@
-/* The input ring: micro-batches of data that have been acquired from a source and not released yet.
- * Sources deliver data in host memory. If operations cannot read host memory, each place of the
- * ring has a copy on the device, made on a separate stream. On the device, the copy waits for the
- * work that last read the place, and new work waits for the copy. The host waits only before it
- * releases a batch to its source, until the copy of that batch is done. That copy began when the
- * ring last used the place, so the wait is short. */
+/* The input ring has the micro-batches of data that have been acquired from a source and not
+ * released yet. Sources deliver data in host memory. If operations cannot read host memory, each
+ * place of the ring has a copy on the device, made on a separate stream. On the device, the copy
+ * waits for the work that last read the place, and new work waits for the copy. The host waits only
+ * before it releases a batch to its source, until the copy of that batch is done. That copy began
+ * when the ring last used the place, so the wait is short. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)

@@ -42,7 +42,7 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
                      (size_t)(rows * o->columns_per_sample) * sizeof *o->columns);
 }
 
-/* Returns the index in memory of the element that has index i in plain order. */
+/* Returns the index in memory of the element that has index i in plain (row-major) order. */
 static int64_t index_of(Desc x, int64_t i)
 {
     const int64_t *d = x.shape.dim, width = d[x.shape.ndim - 1];

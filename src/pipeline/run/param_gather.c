@@ -1,4 +1,4 @@
-/* The arena of parameters, and the gathering of shards. plan/gather.c plans which buckets are
+/* Allocates the arena of parameters and gathers shards. plan/gather.c plans which buckets are
  * gathered, when, and to which places. */
 #include "param_gather.h"
 

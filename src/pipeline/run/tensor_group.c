@@ -1,4 +1,4 @@
-/* The tensor-parallel group of a rank: chooses the exchange of slices, and adds up partial
+/* Chooses the exchange of slices in the tensor-parallel group of a rank, and adds up partial
  * gradients with it. Slices are exchanged by NCCL if it connects the ranks' GPUs, else through host
  * memory. */
 #include "tensor_group.h"
