@@ -1,5 +1,6 @@
 /* These functions wait for messages and sums. While a rank waits for one message or sum, all other
- * communication that it has begun makes progress. They use only the communicator and the channels. */
+ * communication that it has begun makes progress. They use only the communicator and the
+ * channels. */
 #ifndef WEFT_PIPELINE_PROGRESS_H
 #define WEFT_PIPELINE_PROGRESS_H
 
