@@ -15,7 +15,7 @@
 #include <gnu/libc-version.h>
 #endif
 
-/* bytes of the text of one fact */
+/* bytes of the text of one fact, with its final zero */
 enum { TEXT_BYTES = 320 };
 
 /* ---- facts that are compared ---- */
@@ -106,7 +106,7 @@ typedef struct Fact {
     void (*describe)(const Trainer *t, char *out);
     /* end of the message */
     const char *advice;
-    /* true: a difference is only logged */
+    /* true: a difference is only logged, as a warning */
     bool warn_only;
 } Fact;
 static const Fact facts[] = {
@@ -148,8 +148,8 @@ static void describe(const Trainer *t, Description *local)
     for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
-/* Returns the index of the first fact that differs, among those with this value of warn_only that
- * both ranks use; FACTS if none differs. */
+/* Returns the index of the first fact that differs between two ranks; FACTS if none does. Considers
+ * only facts with this value of warn_only that both ranks use. */
 static int first_difference(const Description *mine, const Description *first, bool warn_only)
 {
     int i = 0;
@@ -160,7 +160,8 @@ static int first_difference(const Description *mine, const Description *first, b
     return i;
 }
 
-/* Logs on rank 0 the first rank that has another processor than rank 0. Collective. */
+/* If ranks have another processor than rank 0, names the first such rank in a warning on rank 0.
+ * Collective. */
 static void warn_of_processors(const World *world, const Description *mine,
                                const Description *first)
 {
@@ -201,7 +202,8 @@ Status agree_on_bits(const Trainer *t)
 /* longest time that a slow file system may need until another node sees a new file */
 static const double LEASE_VISIBLE_S = 5;
 
-/* Waits until the folder has rank 0's lease; returns false if it does not appear. */
+/* Waits until the lease that the folder contains is rank 0's, whose id is `id`. Returns false if it
+ * is not within LEASE_VISIBLE_S. */
 static bool wait_for_lease(const RunDir *dir, const char *id)
 {
     double begin_s = clock_s();

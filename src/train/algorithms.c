@@ -36,9 +36,10 @@ static bool keeps_bits(const Trainer *t)
 typedef struct Source {
     /* text of the record; NULL: there is none; owned */
     char *text;
-    /* path of the file from which it was read; owned */
-    char *from;
-    /* true: the record is from this run's own checkpoint, and the run resumes (no run.fresh) */
+    /* path of the file from which the text was read; owned */
+    char *path;
+    /* true: the record is that of this run's newest checkpoint, and the run resumes (no
+     * run.fresh) */
     bool of_this_run;
 } Source;
 
@@ -50,14 +51,14 @@ static Status read_checkpoint_record(const char *path, Source *s)
     TRY(checkpoint_read_meta(path, &meta));
     if (meta.algorithms) {
         s->text = mem_text(meta.algorithms);
-        s->from = mem_text(path);
+        s->path = mem_text(path);
     }
     checkpoint_meta_fini(&meta);
     return OK;
 }
 
-/* Reads the record of the run's newest checkpoint, or of the checkpoint from which the run begins.
- * Ignores errors in these files, which are reported when they are loaded. */
+/* Reads the record of the run's newest checkpoint or, if there is none, of checkpoint.resume's
+ * file. Ignores errors in these files, because they are reported when the files are loaded. */
 static void read_run_record(const Trainer *t, Source *s)
 {
     const Config *c = t->config;
@@ -88,25 +89,26 @@ static Status read_record_file(const Trainer *t, Source *s)
         mem_free(&why);
         return st;
     }
-    s->from = mem_text(path);
+    s->path = mem_text(path);
     return OK;
 }
 
 /* ---- comparison of the machine ---- */
 
-static Status fail_machine(const Trainer *t, const AlgorithmRecord *r, const char *from,
+static Status fail_machine(const Trainer *t, const AlgorithmRecord *r, const char *path,
                            const char *libraries, const char *advice)
 {
     return config_fail_key(
         t->config, "train.cuda_tune",
         "%s has algorithms for %s with %s; this is %s with %s, whose sums may be "
         "in another order: %s",
-        from, algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
+        path, algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
         libraries, advice);
 }
 
-/* Keeps the record if it was made for this GPU model and these libraries. Otherwise drops it, or
- * returns ERR_CONFIG if it is that of train.cuda_tune=FILE, or if the run's bits depend on it. */
+/* Keeps the record if it was made for this GPU model and these libraries. Otherwise there are three
+ * cases. A record of train.cuda_tune=FILE is refused with ERR_CONFIG. So is the record of this run,
+ * if the bits of a resumed run depend on it. Any other record is dropped, with a warning. */
 static Status check_machine(Trainer *t, const Source *s, const char *libraries)
 {
     const AlgorithmRecord *r = t->algorithms;
@@ -114,14 +116,14 @@ static Status check_machine(Trainer *t, const Source *s, const char *libraries)
         strcmp(algorithm_record_libraries(r), libraries) == 0)
         return OK;
     if (!tune_is_time(t))
-        return fail_machine(t, r, s->from, libraries,
+        return fail_machine(t, r, s->path, libraries,
                             "train.cuda_tune=time makes a record for this machine");
     if (s->of_this_run && keeps_bits(t) && t->tunes)
-        return fail_machine(t, r, s->from, libraries,
+        return fail_machine(t, r, s->path, libraries,
                             "continue on the machine of the record, or start another run.name "
                             "with checkpoint.resume=FILE, which times algorithms anew");
     if (t->world->rank == 0)
-        log_warn("%s has algorithms for %s with %s: they are chosen anew for %s with %s", s->from,
+        log_warn("%s has algorithms for %s with %s: they are chosen anew for %s with %s", s->path,
                  algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
                  libraries);
     algorithm_record_free(&t->algorithms);
@@ -133,13 +135,13 @@ static Status set_record(Trainer *t, const Source *s, bool dry)
 {
     char libraries[LIBRARIES_TEXT];
     backend_libraries(t->backend, libraries, sizeof libraries);
-    if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->from));
+    if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->path));
     /* a dry run without a GPU only prints the record */
     if (t->backend->options.device < 0) return OK;
     if (t->algorithms) TRY(check_machine(t, s, libraries));
-    t->recorded = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
-    if (t->recorded > 0 && !dry && t->world->rank == 0)
-        log_info("train.cuda_tune: %d algorithms read from %s", t->recorded, s->from);
+    t->recorded_count = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
+    if (t->recorded_count > 0 && !dry && t->world->rank == 0)
+        log_info("train.cuda_tune: %d algorithms read from %s", t->recorded_count, s->path);
     if (!t->algorithms && t->tunes && !dry)
         t->algorithms = algorithm_record_new(t->backend->options.gpu, libraries);
     return OK;
@@ -159,12 +161,12 @@ Status algorithms_find(Trainer *t, const DryRun *only)
     st = status_agree(t->world, st);
     if (st == OK) {
         source.text = world_bcast_text(t->world, source.text);
-        source.from = world_bcast_text(t->world, source.from);
+        source.path = world_bcast_text(t->world, source.path);
         world_bcast(t->world, &source.of_this_run, sizeof source.of_this_run, 0);
         st = status_agree(t->world, set_record(t, &source, only != NULL));
     }
     mem_free(&source.text);
-    mem_free(&source.from);
+    mem_free(&source.path);
     return st;
 }
 
@@ -227,7 +229,7 @@ Status algorithms_plan(Trainer *t)
         TRY(share_record(t, turn));
     }
     TRY(status_agree(world, world->rank < turns ? OK : plan_recorded(t)));
-    int added = algorithm_record_count(t->algorithms) - t->recorded;
+    int added = algorithm_record_count(t->algorithms) - t->recorded_count;
     if (added > 0 && world->rank == 0)
         log_info("train.cuda_tune: %d algorithms %s; planned in %.1f s", added,
                  t->backend->options.times_algorithms

@@ -10,8 +10,8 @@ Status average_check(const Trainer *t)
                            "remove it");
 }
 
-/* Replicas that share the memory of parameters wait for each other before the exchange, because one
- * of them may still be copying the parameters for a checkpoint. */
+/* If replicas share the memory of parameters, they wait for each other before the exchange, because
+ * one of them may still be copying the parameters for a checkpoint. */
 void average_swap(Trainer *t)
 {
     if (t->config->train.ema == 0) return;

@@ -6,8 +6,8 @@
 
 /* Returns ERR_CONFIG if train.ema is set and the model cannot have an average. */
 Status average_check(const Trainer *t);
-/* Exchanges the parameters and their average, in place; a second call restores both to the bit.
- * Does nothing without train.ema. Collective. */
+/* Exchanges the parameters and running statistics with their averages, in place. A second call
+ * restores all of them, bit by bit. Does nothing without train.ema. Collective. */
 void average_swap(Trainer *t);
 
 #endif

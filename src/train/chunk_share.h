@@ -4,20 +4,21 @@
 
 #include "trainer.h"
 
-/* Makes memory for the readers of a set on all ranks, and describes it in *chunks. *memory and
- * chunks->at are NULL if each rank keeps chunks for itself: no node has several ranks,
- * grid.transport is mpi, the set has no such chunks, or the memory could not be made, which is
- * logged. Free *memory with node_memory_free after the readers. Collective. */
+/* Makes the memory in which the ranks of each node share the unpacked chunks of `set`, and
+ * describes it in *chunks for the set's readers. *memory and chunks->at are NULL if each rank keeps
+ * chunks for itself. That is so if no node has several ranks, if grid.transport is mpi, if the set
+ * has no chunks to unpack, or if the memory could not be made, which is logged. Free *memory with
+ * node_memory_free after the readers. Collective. */
 void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set,
                      FieldMemory *chunks);
-/* True if the ranks of this node would share the chunks of a set that has any: there are several
- * ranks, and grid.transport is not mpi. */
+/* Returns whether the ranks of this node share the unpacked chunks of a set that has chunks: the
+ * node has several ranks, and grid.transport is not mpi. */
 bool chunk_share_possible(const Trainer *t);
-/* Returns this rank's part of the bytes of the memory for the set's chunks: all of them if each
- * rank keeps chunks for itself. */
+/* Returns the bytes of unpacked chunks of `set` that count for this rank: the node's memory divided
+ * by its number of ranks or, if each rank keeps chunks for itself, this rank's own memory. */
 size_t chunk_share_bytes(const Trainer *t, const DataSet *set);
-/* Logs how many chunks the loaders of the steps have unpacked since this start of the run, over all
- * ranks. Collective. */
+/* Logs the number of chunks that the steps' loaders on all ranks have unpacked since this start of
+ * the run. Collective. */
 void chunk_share_report(const Trainer *t);
 
 #endif

@@ -40,8 +40,8 @@ static ChannelSum state_of(const DataSet *set, int step, int channel)
     return sum;
 }
 
-/* Returns z of a later step than the first: the step's output or, if z is a change, the sum of this
- * output, z of the step before and a constant. */
+/* Returns the sum that is z of channel `target` in a step after the first: the step's output or, if
+ * z is a change, the sum of this output, z of the step before and a constant. */
 static ChannelSum output_of(const DataSet *set, int target)
 {
     const FieldSet *f = &set->field_set;

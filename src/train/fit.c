@@ -16,6 +16,8 @@ typedef struct HostShare {
     char why[640];
 } HostShare;
 
+/* Lowers the share to the process's limit on `resource`, an RLIMIT constant, if that is smaller.
+ * what: describes the limit for messages. */
 static void limit_by(HostShare *share, int resource, const char *what)
 {
     struct rlimit limit;
@@ -43,7 +45,7 @@ static HostShare share_of_host(const Trainer *t)
     return share;
 }
 
-/* Checks the host memory of a rank with a GPU: batches, slices and messages. */
+/* Checks that a rank with a GPU may use `bytes` of host memory for batches, slices and messages. */
 static Status check_host_memory(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
@@ -57,7 +59,8 @@ static Status check_host_memory(const Trainer *t, double bytes)
 }
 
 /* Returns the bytes that a rank may use: the free memory of its device or, without a device, its
- * share of the machine. train.memory replaces this limit, but does not raise that of a device. */
+ * share of the machine's memory. train.memory replaces the share, and lowers the limit of a device
+ * but does not raise it. */
 static double memory_of_rank(const Trainer *t)
 {
     double limit = share_of_host(t).bytes, used, asked = t->config->train.memory;
@@ -66,8 +69,8 @@ static double memory_of_rank(const Trainer *t)
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Memory in bytes. bytes, fixed, rows and reserved are those of the stage with the largest `bytes`;
- * each of the others is its maximum over the stages. */
+/* Memory that a rank needs, in bytes. `bytes`, `fixed`, `rows` and `reserved` are those of the
+ * stage with the largest `bytes`; each other member is its own maximum over the stages. */
 typedef struct Need {
     /* device memory of a rank with a device, else host memory */
     double bytes;
@@ -75,16 +78,18 @@ typedef struct Need {
     double fixed;
     /* host memory of a rank with a device; 0 without one */
     double host;
-    /* part of `bytes` for rows of sparse tables */
+    /* part of `bytes` for the rows of sparse tables */
     double rows;
     /* part of `bytes` that is kept free on a device */
     double reserved;
-    /* `bytes` and `host` with the copy from which checkpoints are written */
-    double bytes_with_copy, host_with_copy;
+    /* `bytes` with the copy from which checkpoints are written */
+    double bytes_with_copy;
+    /* `host` with this copy */
+    double host_with_copy;
 } Need;
-/* Raises *need to the needs of this plan. The limit of a device is its free memory, which does not
- * include the memory that the backend has already allocated (b.program); the limit of a host
- * includes all memory. */
+/* Raises *need to the needs of this plan. The limit of a device is its free memory, to which the
+ * memory that the backend has already allocated (b.program) does not belong, so this memory is not
+ * counted. It is counted without a device, whose limit includes all memory of the process. */
 static void raise_need(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);

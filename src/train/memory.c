@@ -1,8 +1,8 @@
-/* Planned and measured memory of a run, which its summary shows together. Arenas, the loader's
- * micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned. Apart
- * from memory for packing weights (Op.packing_bytes), these libraries have allocated it when the
- * graph has been planned, and about the same amount on every rank, because each rank plans the
- * whole graph. Therefore a run and `weft plan` measure it at that time, before the first arena is
+/* The planned and the measured memory of a run, for its summary and `weft plan`. Arenas, the
+ * loader's micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned.
+ * When the graph has been planned, these libraries have allocated it, except for packed weights
+ * (Op.packing_bytes); the amount is about the same on every rank, because each rank plans the whole
+ * graph. Therefore a run and `weft plan` measure it at that time, before the first arena is
  * allocated. */
 #include "data/field_read.h"
 #include "chunk_share.h"
@@ -27,8 +27,9 @@ int train_data_slots(const Trainer *t, const Plan *plan)
     return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
-/* Bytes of one micro-batch in the loader: samples with their ids; labels, boxes, or targets with
- * weights that vary; and the numbers of its samples in the data set. */
+/* Returns the bytes of one micro-batch in the loader: samples with their ids; labels, twice if
+ * images are mixed, boxes, or targets with weights that vary; and the numbers of its samples in the
+ * data set. */
 static size_t batch_bytes(const Trainer *t, const Plan *plan)
 {
     const Graph *g = t->graph;
@@ -46,23 +47,24 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* Bytes of the labels of a set of boxes. The loader keeps all of them, because they also determine
- * how pictures are placed. */
+/* Returns the bytes of the labels of a set of boxes. The loader keeps all labels, because they also
+ * determine how pictures are placed. */
 static size_t label_bytes(const Trainer *t, const Plan *plan)
 {
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
 }
 
-/* Bytes of the unpacked chunks of fields of both sets that this rank keeps. If the ranks of a node
- * share the chunks, each rank, also one that reads nothing, counts an equal part of them. */
+/* Returns the bytes of unpacked chunks of fields that this rank keeps for both sets. If the ranks
+ * of a node share the chunks, each rank, also one that reads nothing, counts an equal part of
+ * them. */
 static size_t chunk_bytes(const Trainer *t, const Plan *plan)
 {
     if (!plan->reads_data && !plan->reads_labels && !chunk_share_possible(t)) return 0;
     return chunk_share_bytes(t, &t->train_set) + chunk_share_bytes(t, &t->test_set);
 }
 
-/* Bytes that the loader's threads need to decode, resample, crop or recolour pictures; 0 if the set
- * needs none of this. */
+/* Returns the bytes that the loader's threads need to decode, resample, crop or recolour pictures;
+ * 0 if the set needs none of this. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
@@ -83,7 +85,8 @@ int train_box_grids(const Trainer *t, BoxGrid grid[BOX_LEVELS])
     return loss->x_count;
 }
 
-/* Bytes of the buffers of sums over replicas through NCCL or MPI; 0 in shared memory. */
+/* Returns the bytes of the buffers for sums over replicas through NCCL or MPI; 0 in shared
+ * memory. */
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
     if (plan->shape.dp > 1 && train_gpus_joined(t))
@@ -93,8 +96,8 @@ static size_t staging_bytes(const Trainer *t, const Plan *plan)
     return comm_mpi_staging(plan->shape.dp, width, plan->micro_grad_elements);
 }
 
-/* Bytes measured before the first arena, and bytes that will be added when this stage's weights are
- * packed. */
+/* Returns the bytes that were measured before the first arena, plus the bytes that will be
+ * allocated when this stage's weights are packed. */
 static size_t program_bytes(const Trainer *t, const Plan *plan)
 {
     size_t bytes = t->program_bytes;

@@ -15,8 +15,8 @@
 
 /* ---- rules of parameters ---- */
 
-/* Role of a parameter of the whole model. A tied parameter has the role of the parameter to which
- * it is tied. */
+/* Returns the role of a parameter of the whole model. A tied parameter has the role of the
+ * parameter to which it is tied. */
 static ParamRole role_of(const Graph *g, int param)
 {
     int source = g->param[param].tied >= 0 ? g->param[param].tied : param;
@@ -28,8 +28,8 @@ static ParamRole role_of(const Graph *g, int param)
     return graph_is_output(g, p->node) ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
-/* Lists the parameters that are not tied to another one, without running statistics, in the model's
- * order. param: their numbers in the graph. Returns the length of the list. */
+/* Lists in tensor[] the parameters that are not tied to another one, without running statistics, in
+ * the model's order. Sets param[] to their numbers in the graph. Returns the length of the list. */
 static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
 {
     int count = 0;
@@ -43,7 +43,7 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     return count;
 }
 
-/* Lists the sparse tables; they follow the parameters in the list. */
+/* Lists the sparse tables in tensor[], which here begins after the last parameter. */
 static void list_tables(const Graph *g, OptimTensor *tensor)
 {
     for (int i = 0; i < g->table_count; ++i) {
@@ -56,16 +56,16 @@ static void list_tables(const Graph *g, OptimTensor *tensor)
     }
 }
 
-/* Bytes to assemble a sliced tensor: (ranks + 1) times the largest slice, for this rank's slice and
- * those of all ranks. */
+/* Returns the bytes in which a sliced tensor is assembled: ranks + 1 times the largest slice, for
+ * this rank's slice and those of all ranks. 0: the tensor is not sliced. */
 static size_t slices_bytes(const Graph *g, int param)
 {
     if (g->param[param].cut.parts == 0) return 0;
     return (size_t)(g->ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
 }
 
-/* Fills t->rule, t->updates and t->lr_scale for each parameter. tensor, param: as list_tensors
- * fills them; rule: the rule of each tensor. */
+/* Fills t->rule, t->updates and t->lr_scale for each parameter. tensor, param: the lists that
+ * list_tensors has filled, of `count` tensors. rule: the rule of each of them. */
 static void fill_per_parameter(Trainer *t, const OptimTensor *tensor, const int *param, int count,
                                const int *rule)
 {
@@ -177,8 +177,8 @@ Status train_assign_rules(Trainer *t)
 
 /* ---- whole tensors ---- */
 
-/* Assembles a whole tensor in plain order. If it is sliced, gathers the slices of the
- * tensor-parallel group. */
+/* Sets plain to the whole tensor, in plain order, of which `stored` has this rank's range. If the
+ * tensor is sliced, gathers the slices of the tensor-parallel group (OptimWhole.get). */
 static void gather_whole_tensor(void *user, int range, const float *stored, float *plain)
 {
     const Trainer *t = user;
@@ -197,8 +197,8 @@ static void gather_whole_tensor(void *user, int range, const float *stored, floa
     for (int r = 0; r < g->ranks; ++r) param_slice_put(g, param, r, all + (size_t)r * count, plain);
 }
 
-/* Stores a whole tensor that is given in plain order; if it is sliced, stores only this rank's
- * slice. */
+/* Stores the whole tensor `plain`, which is in plain order, in this rank's range; if the tensor is
+ * sliced, stores only this rank's slice (OptimWhole.put). */
 static void scatter_whole_tensor(void *user, int range, const float *plain, float *stored)
 {
     const Trainer *t = user;
@@ -214,15 +214,15 @@ static void scatter_whole_tensor(void *user, int range, const float *plain, floa
 
 /* ---- parameters that this rank updates ---- */
 
-/* True for biases, also those of norms. */
+/* Returns whether the parameter is a bias; biases of norms are included. */
 static bool is_bias(const Param *p)
 {
     const char *dot = strrchr(p->name, '.');
     return p->shape.ndim == 1 && strcmp(dot ? dot + 1 : p->name, "bias") == 0;
 }
 
-/* True if sums are cut into slices, so that results do not depend on the number of ranks in a
- * tensor-parallel group. */
+/* Returns whether sums are cut into slices, so that results do not depend on the number of ranks in
+ * a tensor-parallel group. */
 static bool cuts_sums(const Graph *g)
 {
     for (int i = 0; i < g->node_count; ++i)
@@ -230,9 +230,9 @@ static bool cuts_sums(const Graph *g)
     return false;
 }
 
-/* Appends to the `count` ranges those of this rank's trained parameters; with statistics = true,
- * those of the running statistics that training updates and train.ema averages. Returns the new
- * number of ranges. */
+/* Appends to range[], which has `count` entries, those of this rank's trained parameters or, with
+ * statistics = true, those of the running statistics that training updates and train.ema averages.
+ * Returns the new number of entries. */
 static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
     const Graph *g = t->graph, *whole = graph_whole(t->graph);
@@ -277,9 +277,9 @@ static void make_slices(Trainer *t)
     if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
 }
 
-/* True if the optimizer can clip without a wait of the host: all gradients of the model are in this
- * rank's arena, and there is no loss scale (fp16), because with one the host checks for overflow
- * before the update. */
+/* Returns whether the optimizer can clip without a wait of the host. All gradients of the model
+ * must be in this rank's arena, and there must be no loss scale (fp16), because with a loss scale
+ * the host checks for overflow before the update. */
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;

@@ -1,4 +1,5 @@
-/* Set-up of a run's optimizer: rules of parameters, ranges, whole tensors. */
+/* Sets up a run's optimizer: assigns rules to parameters and tables, and creates the optimizer of
+ * this rank. */
 #ifndef WEFT_TRAIN_OPTIMIZER_H
 #define WEFT_TRAIN_OPTIMIZER_H
 
@@ -12,7 +13,7 @@ Status train_assign_rules(Trainer *t);
 /* Creates t->optim for the parameters that the plan gives this rank. Not collective; the caller
  * lets the ranks agree on the Status. */
 Status train_make_optimizer(Trainer *t);
-/* Frees what these two functions have made. */
+/* Frees what train_assign_rules and train_make_optimizer have made. */
 void train_free_optimizer(Trainer *t);
 
 #endif

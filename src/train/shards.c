@@ -1,7 +1,7 @@
 /* Implements OptimShard and OptimMerge: the elements of each range that this rank updates, and the
  * exchange of sums of squares, from which norms are computed. With ZeRO exactly one replica
- * computes the sum of each chunk of FLAT_CHUNK elements, and the others set it to zero, so
- * world_merge gives all replicas the complete array. */
+ * computes the sum of each chunk of FLAT_CHUNK elements. All other replicas set their entry of this
+ * sum to zero, so world_merge gives all replicas the complete array. */
 #include "shards.h"
 
 #include <string.h>
@@ -12,15 +12,18 @@ struct Shards {
     /* number of ranges that are trained; ranges of running statistics follow them and have no
      * norms */
     int count;
-    /* for each range, this rank's first element and number of elements; owned */
-    int64_t *first, *elements;
-    /* for each range, offset of this first element's value in the arena of parameters; owned */
+    /* for each range, this rank's first element of the range; owned */
+    int64_t *first;
+    /* for each range, number of elements of this rank; owned */
+    int64_t *elements;
+    /* for each range, offset of its first element's value in the arena of parameters; owned */
     int64_t *value;
-    /* for each range, offset of this element's gradient in the arena of gradients; owned */
+    /* for each range, offset of its first element's gradient in the arena of gradients; owned */
     int64_t *gradient;
-    /* for each range, index of this element's chunk among the chunks of all ranges; owned */
+    /* for each range, number of its first element's chunk, counted over all trained ranges;
+     * owned */
     int64_t *chunk;
-    /* number of chunks of all ranges */
+    /* number of chunks of all trained ranges */
     int64_t chunks;
 };
 
@@ -66,7 +69,7 @@ void shards_free(Shards **shards)
     mem_free(shards);
 }
 
-/* Sets the sums of squares of other replicas' chunks to zero. chunk: one set of sums. */
+/* Sets the sums of squares to zero that other replicas compute. chunk: the sums of all chunks. */
 static void clear_others(const Shards *s, double *chunk)
 {
     int64_t end = 0;
@@ -77,8 +80,8 @@ static void clear_others(const Shards *s, double *chunk)
     memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
-/* Completes the sums of squares of all chunks over the replicas. Without sharding every replica
- * already has all of them. */
+/* Completes the sums of squares of all chunks over the replicas (OptimShard.gather). chunk: `sets`
+ * arrays of s->chunks sums. Without ZeRO every replica already has all sums. */
 static void gather(void *user, double *chunk, int sets)
 {
     const Shards *s = user;
@@ -87,8 +90,9 @@ static void gather(void *user, double *chunk, int sets)
     world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
-/* Adds the squares of the tensor-parallel group's ranks, in the order of ranks. For a parameter
- * that is not sliced, every rank already has the whole sum. */
+/* Adds the sums of squares of each sliced parameter over the tensor-parallel group, in the order of
+ * ranks (OptimShard.join). For other parameters every rank already has the sum. squares: `sets`
+ * arrays of s->count sums. */
 static void join(void *user, double *squares, int sets)
 {
     const Shards *s = user;
@@ -116,8 +120,9 @@ OptimShard shards_mine(Shards *s)
                         .user = s};
 }
 
-/* Adds the exact sums of all ranks of `world`. sliced = true: adds only the sums of parameters that
- * are sliced over the tensor-parallel group. */
+/* Replaces sum[0] to sum[count - 1], the sums of the ranges from number `first` on, by their sums
+ * over the ranks of `world`. sliced = true: does so only for parameters that are sliced over the
+ * tensor-parallel group. */
 static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int first, int count,
                       bool sliced)
 {

@@ -76,8 +76,8 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     return st;
 }
 
-/* Adds the bytes of a checkpoint to *all. Raises *node_most to the largest number of bytes that the
- * ranks of one node write. */
+/* Adds the bytes of a checkpoint to *all. Raises *node_most to the bytes of the node whose ranks
+ * write the most of it; a node has node_ranks ranks. */
 static void checkpoint_bytes(const Trainer *t, int node_ranks, double *all, double *node_most)
 {
     Tensors list;

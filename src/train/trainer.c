@@ -56,9 +56,9 @@ static void set_batch_sizes(Trainer *t)
 }
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
- * depend on which rank adds. A rank may have a limit of its own, from train.cpu or WEFT_CPU. If no
- * rank has one and all processors have the same features, sets no limit. If a rank has the limit
- * portable, limits all ranks to portable. */
+ * depend on which rank adds. A rank may have a limit of its own, from train.cpu or WEFT_CPU. If one
+ * of these limits is portable, all ranks are limited to portable. If no rank has a limit and all
+ * processors have the same features, no limit is set. */
 static Status agree_on_cpu_set(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
@@ -176,11 +176,11 @@ static Status cut_graph(Trainer *t)
     return OK;
 }
 
-/* Chooses in which order the gradients of micro-batches are added over the replicas. DEAL_BLOCKS
- * needs one sum over the replicas in a step; DEAL_SUBTREES needs up to log2(micro-batches of a
- * replica + 1) sums, but makes results independent of the number of replicas. Where each replica
- * makes steps alone, and with train.sync_batch_norm, results depend on that number with either
- * deal, so the cheaper DEAL_BLOCKS is chosen. */
+/* Chooses the order in which the gradients of micro-batches are added over the replicas.
+ * DEAL_BLOCKS needs one sum over the replicas in a step. DEAL_SUBTREES needs up to
+ * log2(micro-batches of a replica + 1) sums, but makes results independent of the number of
+ * replicas. If each replica makes steps alone, or with train.sync_batch_norm, results depend on
+ * that number with both deals, so the cheaper DEAL_BLOCKS is chosen. */
 static Deal choose_deal(const Trainer *t)
 {
     const Config *c = t->config;
@@ -342,9 +342,10 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Makes decisions equal on all ranks, because ranks with different slices or on different machines
- * might decide differently. Rank 0 decides the cut and the blocks. All ranks recompute if one rank
- * needs to; all ranks copy checkpoints only if each rank has memory for the copy. Collective. */
+/* Makes decisions of set-up the same on all ranks, because ranks with different slices or on
+ * different machines might decide differently. The cut and the blocks are those of rank 0. All
+ * ranks recompute if one rank needs to. All ranks copy checkpoints only if each of them has memory
+ * for the copy. Collective. */
 static Status agree_on_plan(Trainer *t)
 {
     const World *world = t->world;

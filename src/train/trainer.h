@@ -7,8 +7,9 @@
 #include "step/loss_window.h"
 #include "train.h"
 
-/* Statistics of a step, known once the device has finished the step: the means, over its rows, of
- * the loss, of the accuracies, and of columns 1 and 2 of the loss's results (LossColumns). */
+/* Statistics of a step, known once the device has finished the step. Each is a mean over the rows
+ * of the step: of the loss, of the two accuracies, and of columns 1 and 2 of the loss's results
+ * (LossColumns). */
 typedef struct StepStats {
     double loss, top1, top5, column[2];
 } StepStats;
@@ -28,9 +29,14 @@ typedef struct LossScale {
     int64_t good;
 } LossScale;
 
-/* Position in the data: completed epochs, and completed steps and samples of the current epoch. */
+/* Position in the data. */
 typedef struct Position {
-    int64_t epoch, step, sample;
+    /* number of completed epochs */
+    int64_t epoch;
+    /* number of completed steps of the current epoch */
+    int64_t step;
+    /* number of samples of these steps */
+    int64_t sample;
 } Position;
 
 /* Everything that belongs to one run. Pointers whose comment names no owner are owned. */
@@ -40,10 +46,11 @@ struct Trainer {
     /* the ranks that train; borrowed */
     const World *world;
     Backend *backend;
-    /* record of algorithms of train.cuda_tune; NULL: the libraries' first choice; owned */
+    /* record of the algorithms that this run uses (train.cuda_tune); NULL: the libraries' first
+     * choice is used; owned */
     AlgorithmRecord *algorithms;
     /* number of entries in `algorithms` before the graph was planned */
-    int recorded;
+    int recorded_count;
     /* true: the trainer will make steps, so algorithms may be timed */
     bool tunes;
     DataSet train_set, test_set;
@@ -57,17 +64,18 @@ struct Trainer {
      * which the run will continue or begin. The training set gets the checkpoint's mean and
      * deviation and, with data.refresh, its files. NULL: there is no checkpoint. Borrowed. */
     const char *earlier;
-    /* fingerprints of the data sets; only a run computes them; "": not computed */
+    /* fingerprints of the training set and of the test set; only a run computes them; "": not
+     * computed */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
     /* on rank 0, the files of a training set that grows (data.refresh), in the format of
      * data_set_list_files; NULL: the set does not grow; owned */
     char *data_files;
-    /* on rank 0 of a run, ranges of the values in the training set; inputs.values is 0 if they were
-     * not measured */
+    /* on rank 0 of a run, statistics of the values in the training set; inputs.values is 0 if they
+     * were not measured */
     DataRanges ranges;
     /* true: the parameters are averages that train_load has read from a checkpoint */
     bool loaded_averages;
-    /* description of model.init_from's tensors, as in CheckpointMeta */
+    /* description of the tensors that were read from model.init_from, as in CheckpointMeta */
     char init_from[DATA_PATH + 64];
     /* on rank 0, names of the classes, as in CheckpointMeta; NULL: not known; owned */
     char *classes;
@@ -76,12 +84,15 @@ struct Trainer {
     Schedule *schedule;
     /* number of slots of a channel between two stages, from the simulation of the schedule */
     int channel_depth;
-    /* first node of each chunk of the model, then the node count; [chunks + 1]; owned */
+    /* first node of each chunk of the model, and the node count as a last entry; [chunks + 1];
+     * owned */
     int *first;
     /* blocks of nodes for recomputation, from graph_blocks; [node_count]; owned */
     int *block;
+    /* plan of this rank's stage; in a dry run, of stage 0 */
     Plan *plan;
-    /* connects the replicas (grid.dp_world); in modes geo and async, contains this rank only */
+    /* connects the replicas (grid.dp_world), for sums of gradients; in modes geo and async,
+     * connects only this rank */
     Comm *comm;
     Executor *executor;
     /* watches the files of the data; borrowed from the run; NULL: there is no run */
@@ -91,58 +102,66 @@ struct Trainer {
     int *rule;
     /* factor on each parameter's learning rate; [param_count]; owned */
     double *lr_scale;
-    /* for the planner, memory that each parameter's update needs; [param_count]; owned */
+    /* memory that the update of each parameter needs, for the planner; [param_count]; owned */
     ParamUpdate *updates;
     /* buffer in which the slices of a tensor are assembled for an update that needs the whole
      * tensor; NULL: no update does; owned */
     float *slices;
+    /* size of `slices` */
     size_t slices_bytes;
     /* parameter to which each of the optimizer's ranges belongs; owned */
     int *range_param;
-    /* shards of this rank, and exchange of sums of squares; NULL: without ZeRO, unless a rule needs
-     * norms of slices (grid.tp); owned */
+    /* shards of this rank, with the exchange of sums of squares; NULL without ZeRO, unless a rule
+     * needs norms of slices (grid.tp); owned */
     struct Shards *shards;
     /* rule of each sparse table, see optim_assign; owned */
     int *table_rule;
 
     /* sparse tables of this rank's stage; NULL: the stage has none; owned */
     Tables *tables;
-    /* With grid.servers, `job` contains all ranks, the last `servers` of which are servers, and
-     * table_world contains the servers and the ranks of the stage with the tables or, on a rank of
-     * another stage, the ranks of all other stages. Without grid.servers, `job` is NULL and
-     * `servers` 0. `job` is borrowed. */
+    /* all ranks of the job, including servers; NULL: there are no servers, or this is a dry run;
+     * borrowed */
     const World *job;
+    /* number of servers: the last ranks of the job */
     int servers;
+    /* With grid.servers: the servers and the ranks of the stage that has the tables; on a rank of
+     * another stage, the ranks of all stages without tables. Not made without grid.servers. */
     World table_world;
     /* most bytes that the rows of tables may occupy on a rank that owns rows; with grid.servers, on
      * a server */
     double table_limit;
     /* functions of grid.mode; borrowed */
     const struct StepMode *mode;
-    /* climatology, persistence and metrics of fields; NULL: not made yet, or the data set has no
-     * fields; owned */
+    /* climatology, persistence and metrics for evaluations of fields; NULL: not made yet, or the
+     * data set has no fields; owned */
     struct FieldScoring *field_scoring;
     /* metrics of the last evaluation of label fields; NULL: there was no such evaluation; owned */
     struct LabelMetrics *label_metrics;
     /* pictures of the last evaluation of fields; NULL: no pictures were drawn; owned */
     struct EvalPictures *eval_pictures;
-    /* state of mode geo, and state of mode stale; NULL in other modes; owned */
+    /* state of mode geo; NULL in other modes; owned */
     struct GeoSteps *geo;
+    /* state of mode stale; NULL in other modes; owned */
     struct DeferredUpdates *deferred;
-    /* world of this rank alone; in modes whose ranks make steps alone, the steps sum over it */
+    /* a world with this rank only, over which `comm` sums in modes geo and async */
     World alone;
-    /* in modes other than sync, requests that have arrived on this rank since the last sync point:
-     * to stop, to save, to carry out a request of the hook */
-    bool stop_requested, save_requested, hook_requested;
+    /* In modes other than sync, requests that have arrived on this rank since the last sync point.
+     * true: to stop the run */
+    bool stop_requested;
+    /* true: to save a checkpoint */
+    bool save_requested;
+    /* true: to carry out a request of the hook */
+    bool hook_requested;
     /* loader of the steps' batches; NULL: not open; owned */
     Loader *loader;
-    /* memory of the loader that this node's ranks share (chunk_share.h); NULL: none; owned */
+    /* memory in which this node's ranks share unpacked chunks for the loader (chunk_share.h); NULL:
+     * each rank keeps chunks for itself; owned */
     NodeMemory *chunk_memory;
-    /* chunks of fields that earlier loaders of the steps have unpacked */
+    /* number of chunks of fields that earlier loaders of the steps have unpacked */
     int64_t unpacked_chunks;
     /* true: no step was made since the loader was opened */
-    bool first_step;
-    /* the loader's micro-batches, with the rows of sparse tables that they use */
+    bool is_first_step;
+    /* source of the loader's micro-batches and, with sparse tables, of the rows for their ids */
     BatchSource source;
     /* true: the trainer was made for training, or for the plan of a training; false: only for
      * evaluation or prediction */
@@ -158,9 +177,9 @@ struct Trainer {
     /* numbers of the micro-batches that this replica reads in a step; [micros_local]; NULL before
      * the loader of the steps is opened; owned */
     int *micro_number;
-    /* rows of the loss in a sample: 1, or the number of its tokens or pixels */
+    /* number of rows of the loss that a sample has: 1, or the number of its tokens or pixels */
     int64_t rows_per_sample;
-    /* rows of a sample that reports count: 1, or the number of its tokens */
+    /* number for which a sample counts in reports of throughput: 1, or the number of its tokens */
     int64_t counted_per_sample;
     /* true: activations of blocks are recomputed in the backward pass */
     bool recompute;
@@ -170,36 +189,39 @@ struct Trainer {
     bool grid_ready;
     /* DryRun.node_ranks */
     int node_ranks;
-    /* steps of a whole epoch */
+    /* steps of an epoch that the run makes from its first sample on */
     int64_t steps_per_epoch;
-    /* steps of the epoch that contains `begin`, counted from `begin` on */
+    /* steps from `begin` to the end of the epoch that contains it */
     int64_t first_epoch_steps;
     /* number of the run's last step */
     int64_t steps;
     /* steps completed */
     int64_t step;
-    /* step and position after which every step has `batch` samples; earlier steps may have had
-     * another batch size (position.c) */
+    /* step after which the run uses this batch size and this training set: 0, the step of the
+     * loaded checkpoint, or that after which new files joined the set */
     int64_t begin_step;
+    /* position after step begin_step, from which all later positions are computed (position.c) */
     Position begin;
-    /* number of samples of the steps in which the learning rate's curve and warm-up are counted;
-     * with train.steps, in which only milestones are counted (position.c) */
+    /* batch size with which the run began; the learning rate's curve and warm-up are measured in
+     * steps of this size, or with train.steps only the curve's milestones (position.c) */
     int64_t schedule_batch;
     LossScale scale;
-    /* number of steps so far that were skipped, so that they made no update */
+    /* number of steps so far that made no update because they were skipped */
     int64_t skipped;
     /* true: the host waits for each step's loss before the update */
     bool waits_for_loss;
     /* true: the host checks each step's gradients before the update */
     bool checks_gradients;
+    /* losses of the last good steps */
     LossWindow losses;
     /* best value of checkpoint.best_metric so far, negated if smaller values are better; NaN: no
      * evaluation yet */
     double best_metric;
-    /* number of evaluations that have counted for the learning rate's curve and early stopping */
+    /* number of evaluations so far that the learning rate's curve and early stopping have used */
     int64_t evaluations;
-    /* state of the learning rate's curve, and state of early stopping */
+    /* state of the learning rate's curve */
     LrState lr;
+    /* state of early stopping */
     EarlyStop early;
     /* true: run.hook has requested the end of the run */
     bool hook_stop;
@@ -231,9 +253,9 @@ struct Trainer {
      * optimizer computes their norm on the device. False: the host clips, for example if the loss
      * scale is dynamic. */
     bool update_clips;
-    /* sums of the estimates of the gradient noise since the last logged step (grad_noise.h), and
-     * the number of steps in the sums */
+    /* sums of the estimates of the gradient noise since the last logged step (grad_noise.h) */
     GradNoise noise;
+    /* number of steps in these sums */
     int64_t noise_steps;
     /* last step whose statistics have been read; the device may already be one step further */
     int64_t known;
@@ -241,9 +263,9 @@ struct Trainer {
     StepStats step_stats;
 };
 
-/* trainer_new without initial parameters, for the ranks of a job that train. job: all ranks of the
- * job, including servers, to which the result of set-up is sent (sparse_serve receives it); NULL:
- * there are no servers. earlier: see Trainer.earlier. */
+/* Makes a trainer as trainer_new does, but without initial parameters, on the ranks of a job that
+ * train. job: all ranks of the job, including servers, to which the result of set-up is sent
+ * (sparse_serve receives it); NULL: there are no servers. earlier: see Trainer.earlier. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job, const char *earlier);
 /* Returns the largest micro-batch that divides the batch and gives each replica at least one
@@ -251,7 +273,8 @@ Status trainer_new_with(Trainer **trainer, const Config *config, const World *wo
 int64_t train_fitting_micro_batch(const Trainer *t);
 /* Draws initial parameters from run.seed. Collective. */
 void train_draw_params(Trainer *t);
-/* Clears the reasons to end before the last step, and evaluation_due. Not collective. */
+/* Clears all reasons to end the run before its last step (early stopping, a request of the hook),
+ * and evaluation_due. Not collective. */
 void train_forget_end(Trainer *t);
 
 /* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only: the
@@ -263,20 +286,20 @@ Status trainer_open_data(Trainer *t, const DryRun *only);
  * true. Collective. */
 double train_grad_squares(Trainer *t, bool one_use);
 /* trainer_data.c. At the end of an epoch, replaces the training set by rank 0's *next, which has
- * more files; other ranks pass an empty set. *next is empty afterwards, unless it does not fit the
- * old set (an error, which changes nothing). Mean and deviation are kept, and the loader is closed.
+ * more files; other ranks pass an empty set. Keeps mean and deviation, closes the loader, and
+ * leaves *next empty. If *next does not fit the old set, returns an error and changes nothing.
  * Collective; all ranks return the same Status. */
 Status trainer_extend_data(Trainer *t, DataSet *next);
 /* predict.c. Runs the model on one batch. Sets *logits to the model's outputs, one row after
  * another, borrowed until the next call. */
 Status train_logits(Trainer *t, const Batch *batch, const float **logits);
-/* predict.c. Returns ERR_DATA if one of count outputs is not finite. */
+/* predict.c. Returns ERR_DATA if one of the `count` outputs in logits is not finite. */
 Status logits_check(const float *logits, int64_t count);
 /* trainer_view.c. Returns the metric by which evaluations are compared for best.h5. */
 const BestMetric *trainer_metric(const Trainer *t);
-/* trainer_view.c. Returns the number of slices of those sums that a tensor group can divide among
- * its ranks; 0: the sums have no slices, so that results depend on the number of ranks in the
- * group. */
+/* trainer_view.c. Returns the number of slices into which those sums are cut that a tensor-parallel
+ * group can divide among its ranks. 0: sums are not cut, so results depend on the number of ranks
+ * in the group. */
 int train_sum_slices(const Trainer *t);
 /* train_step.c. Returns true if the next step, whose number is `number`, is logged
  * (StepResult.logged). The same on all ranks. */

@@ -232,8 +232,8 @@ static Status count_fixed(const Config *c, const DataSet *set, const DataSet *te
                 larger->path, (long long)larger->classes, loss_name(c));
 }
 
-/* Fails with a message that tells what the set has in place of class labels: labels in another
- * form, or numbers as targets; for numbers, the message lists the losses that read them. */
+/* Fails with a message that says what the set has in place of class labels: labels in another form,
+ * or numbers as targets. For numbers the message lists the losses that read them. */
 static Status fail_no_labels(const Config *c, const DataSet *set)
 {
     char *line = data_set_label_warning(set, c, NULL);
@@ -324,8 +324,9 @@ static Status count_tokens(const Config *c, const DataSet *set, const DataSet *t
     return OK;
 }
 
-/* Returns ERR_CONFIG if the shape of the model's outputs differs from that of the targets or, with
- * a label for each pixel, from (samples, classes, height, width). */
+/* Returns ERR_CONFIG if the model's outputs do not fit the set. For fields they must have the shape
+ * of the targets or, with a label for each pixel, (samples, classes, height, width). For other
+ * targets only the number of values must be the same. */
 static Status check_targets(const Graph *graph, const Config *config, const DataSet *set)
 {
     char y[64], needed[64];
@@ -359,7 +360,7 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
                            set->path, (long long)given);
 }
 
-/* Returns true if weights of targets differ between samples of the set, which may be empty. */
+/* Returns true if weights of targets differ between samples of the set; false for an empty set. */
 static bool weights_vary(const DataSet *set)
 {
     return data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);

@@ -161,7 +161,7 @@ char *train_bits_limit(const Trainer *t)
                           "these bits hold for tp=%d only; they do not depend on it with "
                           "train.reproducible: any_grid and train.sum_slices: 8",
                           t->shape.tp);
-    /* with grid.zero 2 and 3, micro-batches are added in another order than with 0 and 1 */
+    /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
                                                         : " with grid.zero 0 or 1";
@@ -177,8 +177,8 @@ char *train_padding(const Trainer *t)
     while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
     char idle[64] = "";
     bool turns = t->config->train.sync_batch_norm;
-    int first = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
-    int without = t->shape.dp - (t->micros + first - 1) / first;
+    int first_micros = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
+    int without = t->shape.dp - (t->micros + first_micros - 1) / first_micros;
     if (without > 0)
         snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
                  without == 1 ? " has" : "s have");

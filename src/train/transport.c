@@ -1,7 +1,7 @@
-/* Checks grid.transport, for a dry run or before a run makes communicators, and derives from it the
- * transport of the sums over replicas, whether NCCL joins the GPUs, and how many replicas share
- * parameters. Whether ranks share a GPU or are on several nodes is checked only when communicators
- * are made. */
+/* Checks grid.transport (and grid.zero on GPUs) for a dry run, or before a run makes communicators.
+ * Derives from grid.transport the transport of the sums over replicas, whether NCCL joins the GPUs,
+ * and how many replicas share parameters. Whether ranks share a GPU or are on several nodes is
+ * checked only when communicators are made. */
 #include "transport.h"
 
 Status transport_check(const Trainer *t)
@@ -26,8 +26,8 @@ bool transport_one_node(const Trainer *t, int ranks)
     return t->node_ranks > 0 ? ranks <= t->node_ranks : t->world->one_node;
 }
 
-/* True if the replicas of this rank's stage are on one node. Before the grid is made, examines the
- * first stage in a dry run with DryRun.node_ranks, else whether all ranks are on one node. */
+/* Returns whether the ranks over which this rank's gradients are summed (grid.dp_world) are on one
+ * node. Before the grid is made the answer is that of transport_one_node for the first stage. */
 static bool replicas_on_one_node(const Trainer *t)
 {
     if (t->grid_ready) return t->grid.dp_world.one_node;

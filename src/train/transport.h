@@ -9,10 +9,10 @@
  * backend. Call it when the grid's shape and the backend are known, before communicators are made.
  * Not collective. */
 Status transport_check(const Trainer *trainer);
-/* True if the first `ranks` ranks are on one node: in a dry run with DryRun.node_ranks by that
- * number, else if all ranks are. */
+/* Returns whether the first `ranks` ranks are on one node. In a dry run with DryRun.node_ranks this
+ * follows from that number; otherwise it is true only if all ranks are on one node. */
 bool transport_one_node(const Trainer *trainer, int ranks);
-/* Returns the number of replicas that share one arena of parameters if grid.zero shards: grid.dp if
+/* Returns the number of replicas that share one arena of parameters with grid.zero: grid.dp if
  * their sums use shared memory, else 1. */
 int transport_param_sharers(const Trainer *trainer);
 

@@ -1,11 +1,11 @@
-/* Makes a replica's steps without the others, in modes geo and async, and checks the options and
- * rules for it. */
+/* Makes the steps of a replica that does not wait for other replicas, in modes geo and async, and
+ * checks options and rules for such steps. */
 #include "local_steps.h"
 
 #include "sparse.h"
 
-/* floats of an example row, for which a rule's state is examined: a slot of the state with 7 floats
- * has one for each float of the row, since no rule has 7 floats for other reasons */
+/* width of an example row, for which the state of a rule is examined. A slot of 7 floats has one
+ * float for each float of the row, because no rule has a slot of 7 floats for another reason. */
 enum { WIDTH = 7 };
 
 bool local_rows_are_stateless(const OptimRule *rule)

@@ -1,5 +1,5 @@
-/* Functions that modes geo and async share. In both modes each rank makes its steps without the
- * others, on its share of each batch; its sums of gradients use a communicator of one rank. */
+/* Functions that modes geo and async share. In both modes each rank makes its steps without other
+ * ranks, on its share of each batch, and sums gradients over a communicator of one rank. */
 #ifndef WEFT_TRAIN_LOCAL_STEPS_H
 #define WEFT_TRAIN_LOCAL_STEPS_H
 
@@ -10,13 +10,14 @@ Status local_steps_check(const Trainer *t);
 /* Returns true if the rule can update rows of a table and has no state for them. */
 bool local_rows_are_stateless(const OptimRule *rule);
 /* Returns true if the rule can update a parameter in pieces, each with its own state, as it updates
- * rows of a table. Then its state of a row has as many slots with one value per element as its
- * state of a parameter. */
+ * rows of a table. A rule can if its state of a row has as many slots with one value per element as
+ * its state of a parameter has slots. */
 bool local_can_update_pieces(const OptimRule *rule);
-/* Returns " with momentum" for a rule that has state for parameters but not for rows (sgd); else
- * "". For messages. */
+/* Returns, for messages, " with momentum" if the rule has state for parameters but not for rows
+ * (sgd); else "". */
 const char *local_momentum_words(const OptimRule *rule);
-/* StepMode.forward_backward on this rank's share of the batch. */
+/* Runs the forward and backward passes on this rank's share of the batch
+ * (StepMode.forward_backward). */
 StepBatch local_forward_backward(Trainer *t);
 
 #endif

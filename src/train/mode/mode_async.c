@@ -45,7 +45,7 @@ static TableDenseState dense_state(Trainer *t)
                              .updates = t->optim->step * t->shape.dp};
 }
 
-/* On rank 0, sends the parameters and their state to the servers. Waits for all ranks. */
+/* Sends the parameters and their state from rank 0 to the servers. Then waits for all ranks. */
 static void start(Trainer *t)
 {
     TableDenseState dense = dense_state(t);
@@ -61,8 +61,7 @@ static void begin(Trainer *t)
     sync_point_announce(t);
 }
 
-/* Sends this rank's gradients to the servers; if its share of the batch has no samples, sends
- * nothing. */
+/* Sends this rank's gradients to the servers, unless its share of the batch has no samples. */
 static void update(Trainer *t, UpdateArgs args)
 {
     optim_begin(t->optim, &args.rates, args.scale);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 struct GeoSteps {
-    /* connects the ranks that train; its arena contains the changes; owned */
+    /* connects the ranks that train, for sums of the changes of parameters; its arena has the
+     * changes of this rank; owned */
     Comm *comm;
     /* number of floats in the arena of parameters */
     int64_t count;

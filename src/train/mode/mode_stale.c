@@ -8,11 +8,14 @@
 #include <string.h>
 
 struct DeferredUpdates {
-    /* floats of the gradient arena */
+    /* number of floats in the gradient arena */
     int64_t elements;
-    /* Ring of deferred updates: number of entries (grid.staleness), index of the oldest entry in
-     * use, and number of entries in use. */
-    int depth, oldest, count;
+    /* number of entries in the ring of deferred updates (grid.staleness) */
+    int depth;
+    /* index of the oldest entry that is in use */
+    int oldest;
+    /* number of entries in use */
+    int count;
     /* gradients of each entry, float[depth][elements]; owned */
     float **gradient;
     /* arguments of each entry's update; owned */
@@ -55,8 +58,8 @@ static void free_deferred(Trainer *t)
     mem_free(&t->deferred);
 }
 
-/* Updates the tables, and stores the step's gradients in the ring. If the ring is full, the step's
- * gradients replace the oldest ones, with which the parameters are updated. */
+/* Updates the tables, and stores the step's gradients in the ring. If the ring is full, they
+ * replace the oldest gradients, with which the parameters are then updated. */
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;

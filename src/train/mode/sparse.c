@@ -33,7 +33,7 @@ int sparse_batches_out(const Trainer *t, const Plan *plan)
     return here ? tables_micros_out(&tables) : 0;
 }
 
-/* Returns true if the plan's stage has the node. */
+/* Returns true if the node belongs to the plan's stage. */
 static bool plan_has(const Plan *plan, int node)
 {
     for (int c = 0; c < plan->chunk_count; ++c)
@@ -257,7 +257,8 @@ Status sparse_no_workers(const Config *config, int ranks)
         config->grid.servers == 1 ? "s" : "");
 }
 
-/* Returns the folder of the order of requests that is written or replayed, or NULL. */
+/* Returns the folder to which the order of requests is written or from which it is replayed; NULL
+ * if neither is configured. */
 static const char *order_folder(const Config *config)
 {
     if (config->grid.mode != TABLE_ASYNC) return NULL;

@@ -14,19 +14,22 @@ Status sparse_check_servers(const Trainer *t);
 /* Creates t->tables for the tables of this rank's stage, or leaves it NULL if the stage has none.
  * Collective; with servers on t->job. */
 void sparse_make(Trainer *t);
-/* Call it before the first step, after parameters are loaded and after resume_know_data. If the
- * order of requests is written or replayed, servers open its files. Collective; all ranks return
- * the same Status. */
+/* If the order of requests is written or replayed (run.order_log, run.replay), lets the servers
+ * open the files of this order; otherwise does nothing. Call it before the first step, after
+ * parameters are loaded and after resume_know_data. Collective; all ranks return the same
+ * Status. */
 Status sparse_begin(Trainer *t);
 /* Frees t->tables, which ends the servers. Collective on the ranks that use tables. */
 void sparse_free(Trainer *t);
-/* Runs a server until the workers have finished, or have failed during set-up. Collective on
- * job. */
+/* Runs a server until the ranks that train have finished, or have failed during set-up. Collective
+ * on `job`, all ranks of the job. */
 Status sparse_serve(const Config *config, const World *job);
-/* Most bytes of rows that a server may store. share_bytes: its share of the host's memory. */
+/* Returns the most bytes that the rows on a server may occupy. share_bytes: the server's share of
+ * the host's memory. */
 double sparse_server_limit(const Config *config, double share_bytes);
-/* Start and end the watchdog of all ranks of the job, including servers. Owner of the watchdog: the
- * caller. Both are collective on the ranks that train. */
+/* sparse_watch starts the watchdog of all ranks of the job, including servers; sparse_watch_end
+ * ends it. Owner of the watchdog: the caller. Both functions are collective on the ranks that
+ * train. */
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
 void sparse_watch_end(Trainer *t, Watchdog **watchdog);
 /* Returns ERR_CONFIG with a message that all ranks would be servers. */
@@ -37,26 +40,28 @@ TableMode sparse_mode(const Trainer *t);
  * world of all other ranks; *world is the world of this rank. has_tables: true if this rank uses
  * tables or is a server. Collective on job. */
 void sparse_split(World *world, const World *job, bool has_tables);
-/* Micro-batches that tables use at the same time, which the loader must provide in addition to
- * data.prefetch. */
+/* Returns the number of micro-batches that tables use at the same time, which the loader must
+ * provide in addition to data.prefetch; 0 if the plan's stage reads no data or the model has no
+ * tables. */
 int sparse_batches_out(const Trainer *t, const Plan *plan);
-/* State of a row of the table under its optimizer rule. */
+/* Returns the state that the table's optimizer rule has for a row. */
 RowState sparse_state(const Trainer *t, int table);
-/* Bytes of the tables' buffers on a rank of the plan's stage. */
+/* Returns the bytes of the tables' buffers on a rank of the plan's stage. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
-/* Most bytes of the rows, with their index, that a rank of the plan's stage owns, for tables with a
- * known number of rows; 0 if servers own the rows. */
+/* Returns the most bytes of rows, with their index, that a rank of the plan's stage owns, counting
+ * only tables with a known number of rows; 0 if servers own the rows. */
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
-/* Logs the number of rows and requests. Collective on the ranks that use tables; does nothing on
- * others. */
+/* Logs the numbers of rows and requests. Collective on the ranks that use tables; does nothing on
+ * other ranks. */
 void sparse_report(Trainer *t);
-/* Calls step_forward_backward and sums the gradients of rows. */
+/* Calls step_forward_backward, and sums the gradients of rows over the ranks that use the tables.
+ * samples: as there. */
 StepBatch sparse_forward_backward(Trainer *t, int64_t samples);
-/* sparse_forward_backward with all samples of the next batch: StepMode.forward_backward of modes in
- * which the ranks share a batch. */
+/* Calls sparse_forward_backward with all samples of the next batch. It is StepMode.forward_backward
+ * of modes in which the ranks share a batch. */
 StepBatch sparse_forward_backward_batch(Trainer *t);
-/* Sum over all tables and ranks of the squares of gradients, added in the order of tables.
- * Collective. */
+/* Returns the sum of the squares of the gradients of rows, over all tables and ranks, added in the
+ * order of tables. Collective. */
 double sparse_grad_squares(Trainer *t);
 
 #endif

@@ -20,8 +20,9 @@ const StepMode *step_mode(const Config *config, bool tables)
 typedef struct ExcludedOption {
     /* true: the configuration sets the option */
     bool is_set;
-    /* key of the option, and the message */
-    const char *key, *why;
+    const char *key;
+    /* end of the message, after the key */
+    const char *why;
 } ExcludedOption;
 
 Status step_mode_check(const Trainer *t)

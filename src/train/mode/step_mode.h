@@ -23,8 +23,8 @@ typedef struct StepMode {
     /* Checks options and optimizer rules that the mode excludes: ERR_CONFIG. Not collective. May be
      * NULL. */
     Status (*check)(const Trainer *t);
-    /* Explains which runs give the same bits in this mode. Owner: the caller. NULL: the mode adds
-     * no condition to those of other options. */
+    /* Explains, for the log, which runs give the same bits in this mode. Owner: the caller. NULL:
+     * the mode adds no condition to those of other options. */
     char *(*bits_limit)(const Trainer *t);
     /* Creates the state of the mode, after the executor is made. Collective. May be NULL. */
     Status (*make)(Trainer *t);
@@ -46,8 +46,8 @@ typedef struct StepMode {
     /* Applies the gradients. Not called for a skipped step. */
     void (*update)(Trainer *t, UpdateArgs args);
     /* Called after the update, also in a skipped step. At a sync point, gives all ranks the same
-     * state, and *result the requests of all ranks. NULL: all ranks have the same state after each
-     * step. */
+     * state, and sets the requests in *result to those of all ranks. NULL: all ranks have the same
+     * state after each step. */
     void (*after_update)(Trainer *t, StepResult *result);
 } StepMode;
 

@@ -8,8 +8,8 @@
 
 /* Returns true if step number `step` ends at a sync point; always true in mode sync. */
 bool sync_point_at(const Trainer *t, int64_t step);
-/* Call it before the forward pass of a step. Tells the tables whether the step ends at a sync
- * point. */
+/* Lets the tables know whether the next step ends at a sync point. Call it before the forward pass
+ * of a step. */
 void sync_point_announce(Trainer *t);
 /* Handles the results of a step after its update. If the step is bad, ends the job, because these
  * modes cannot skip a step. Moves the step's stop, save and hook requests from *result to the

@@ -7,7 +7,7 @@ void run_live_send(Run *r)
 {
     const Trainer *t = r->trainer;
     Executor *executor = t->executor;
-    if (t->first_step || !train_logs_step(t, t->step + 1)) return;
+    if (t->is_first_step || !train_logs_step(t, t->step + 1)) return;
     executor_request(executor, METRIC_TIMED, 1);
     for (int p = 0; p < PHASE_COUNT; ++p) {
         double now_s = phase_s((Phase)p);

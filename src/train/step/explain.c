@@ -1,8 +1,8 @@
-/* Explains a bad step. Names a tensor of parameters, running statistics or optimizer state that is
- * not finite or differs between replicas. If there is no such tensor and the step made no update,
- * repeats the step. Then names the first layer whose output or gradient is not finite, with the
- * samples concerned; after a loss spike, names the sample with the largest loss. If the repeated
- * step does not show the fault, says that the hardware is at fault. */
+/* Explains a bad step. First looks for a tensor of parameters, running statistics or optimizer
+ * state that is not finite or differs between replicas, and names it. If there is none and the step
+ * made no update, repeats the step, and names the first output or gradient that is not finite, with
+ * its samples. After a loss spike, names the sample with the largest loss. If the repeated step
+ * does not show the fault, says that the hardware is at fault. */
 #include "explain.h"
 
 #include "position.h"
@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Appends formatted text at text + used, up to EXPLAIN_BYTES in all. Returns the length that the
+ * text would have without this limit. */
 static int put(char *text, int used, const char *fmt, ...) BASE_PRINTF(3, 4);
 static int put(char *text, int used, const char *fmt, ...)
 {
@@ -30,8 +32,8 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
     return count > shown ? put(text, used, " and %d more", count - shown) : used;
 }
 
-/* Appends the samples of micro-batch `micro` of the last step's global batch to text. Returns the
- * new length. */
+/* Appends to text the numbers of the samples in micro-batch `micro` of the last step's global
+ * batch. Returns the new length. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
     int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;

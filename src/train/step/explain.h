@@ -4,13 +4,13 @@
 
 #include "../trainer.h"
 
-/* bytes of the text */
+/* size of an explanation in bytes, with its final zero */
 enum { EXPLAIN_BYTES = 1024 };
 
-/* Writes to text why the last step is bad; "" if that cannot be found because the step made its
- * update. result: the result of this step. If the step was skipped, reads its data again, and
- * train_begin_steps must be called before another step. Collective; all ranks return the same
- * Status. */
+/* Writes to `text` why the last step is bad. result: the result of this step. `text` is "" if the
+ * cause cannot be found because the step made its update. If the step was skipped, its data may be
+ * read again; then train_begin_steps must be called before another step. Collective; all ranks
+ * return the same Status. */
 Status explain(Trainer *trainer, const StepResult *result, char text[EXPLAIN_BYTES]);
 
 #endif

@@ -1,13 +1,14 @@
 /* Estimates the squared norm of the true gradient G and the trace tr of the covariance of a
- * sample's gradient. They follow from the mean squared norm of the gradients g_b of micro-batches
- * with b samples and the squared norm of the gradient g_B of the batch with B samples:
+ * sample's gradient. Let g_b be the gradient of a micro-batch with b samples, and g_B the gradient
+ * of the whole batch with B samples. Both estimates follow from the mean of |g_b|^2 over the
+ * micro-batches and from |g_B|^2:
  *
  *     E |g_b|^2 = |G|^2 + tr / b,  E |g_B|^2 = |G|^2 + tr / B
  *
  * Backward divides gradients by the rows of the batch, so g_b is B / b times the gradient that it
- * writes. Sums are in the order of micro-batches and parameters, so the bits do not depend on the
- * grid. Both estimates are averaged over steps before they are divided, because the quotient of one
- * step is biased. */
+ * writes. Sums are in the order of micro-batches and parameters, so their bits do not depend on the
+ * grid. Both estimates are averaged over steps before one is divided by the other, because the
+ * quotient of one step is biased. */
 #include "grad_noise.h"
 
 #include "step_loader.h"
@@ -16,8 +17,8 @@
 
 #include <math.h>
 
-/* Returns the number of trained parameters that are measured or, with measured = false, that are
- * not. */
+/* Returns the number of trained parameters that are measured; with measured = false, the number of
+ * those that are not. */
 static int count_params(const Graph *g, bool measured)
 {
     int count = 0;
@@ -61,8 +62,8 @@ void grad_noise_start(Trainer *t)
         log_info("train.grad_noise leaves out %d tensors that have several uses", left_out);
 }
 
-/* Sets square[m] to the squared norm, over all stages, of the gradient of this replica's
- * micro-batch m as backward wrote it. Collective on the stages. */
+/* Sets square[m] to the squared norm of the gradient of this replica's micro-batch number m, summed
+ * over all stages, with the gradient as backward wrote it. Collective on the stages. */
 static void join_stages(const Trainer *t, double *square)
 {
     const int params = t->graph->param_count, stages = t->shape.pp;
@@ -79,7 +80,7 @@ static void join_stages(const Trainer *t, double *square)
     mem_free(&all);
 }
 
-/* Returns the sum of the squared norms of the gradients of all micro-batches as backward wrote
+/* Returns the sum over all micro-batches of the squared norms of their gradients, as backward wrote
  * them. Collective. */
 static double micro_squares(const Trainer *t)
 {

@@ -10,8 +10,9 @@
 Status grad_noise_check(const Trainer *t);
 /* Begins the measurement if train.grad_noise is set. Call it after the executor is made. */
 void grad_noise_start(Trainer *t);
-/* Adds the estimates of the step whose gradients have been summed; skips a step with a short batch.
- * Call it before decay or other terms are added to the gradients. Collective. */
+/* Adds the estimates of the step whose gradients have been summed, if train.grad_noise is measured.
+ * samples: number of samples of the step; a step with a short batch is left out. Call it before
+ * decay or other terms are added to the gradients. Collective. */
 void grad_noise_add(Trainer *t, int64_t samples);
 /* Returns the means of the estimates over the steps since the last call; all are NaN if there were
  * no steps. The same on all ranks. */

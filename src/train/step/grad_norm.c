@@ -1,11 +1,12 @@
-/* Computes the norm of the gradient of the whole model, and the sum of squares of the gradients in
- * the arenas (without rows of sparse tables), also without parameters that have several uses. */
+/* Computes the norm of the whole model's gradient (train_grad_norm), and the sum of squares of the
+ * gradients in the arenas (train_grad_squares). The arenas do not contain the gradients of rows of
+ * sparse tables. Parameters that have several uses can be left out of the sum. */
 #include "../mode/step_mode.h"
 
 #include <math.h>
 
-/* Adds the sums of squares of each sliced parameter's slices, in the order of ranks. Collective on
- * the tensor-parallel group. */
+/* Replaces mine[i], for each sliced parameter i, by the sum over the ranks of the tensor-parallel
+ * group, added in the order of ranks. Collective on this group. */
 static void add_slices(const Trainer *t, double *mine)
 {
     const World *world = &t->grid.tp_world;

@@ -5,9 +5,10 @@
 #include "../trainer.h"
 
 void loss_scale_init(LossScale *scale, const Config *config);
-/* Call it after the backward pass of step number `step`. Sets `used`, adapts the factor for the
- * next step and logs changes. Returns ERR_DATA if the factor would fall below 2^-24, because the
- * gradients themselves are then too large. Not collective: every rank computes the same factor. */
+/* Sets LossScale.used, adapts the factor for the next step and logs changes. Call it after the
+ * backward pass of step number `step`. overflow: true if a gradient overflowed. Returns ERR_DATA if
+ * the factor would fall below 2^-24, because the gradients themselves are then too large. Not
+ * collective: every rank computes the same factor. */
 Status loss_scale_update(LossScale *scale, const Config *config, int64_t step, bool overflow);
 
 #endif

@@ -1,14 +1,15 @@
-/* Detects loss spikes. A loss is a spike if two conditions hold: it is more than `deviations`
- * standard deviations above the mean of the window's losses, and its logarithm is as far above the
- * mean of their logarithms. The second condition is needed because losses near zero may grow by
- * large factors without a fault. The deviation of the losses is taken as at least 1/64 of their
- * mean, because they may be nearly constant. */
+/* Detects loss spikes. A loss is a spike if two conditions hold. It is more than `deviations`
+ * standard deviations above the mean of the window's losses, and its logarithm is more than
+ * `deviations` standard deviations of their logarithms above the mean of their logarithms. The
+ * second condition is needed because losses near zero may grow by large factors without a fault. In
+ * the first condition the standard deviation counts as at least 1/64 of the mean, because losses
+ * may be nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>
 #include <string.h>
 
-/* smallest deviation, as a fraction of the mean */
+/* smallest standard deviation of the losses, as a fraction of their mean */
 static const double DEVIATION_MIN = 1.0 / 64;
 /* smallest loss whose logarithm is computed */
 static const double LOSS_MIN = 1e-30;
@@ -34,9 +35,9 @@ void loss_window_add(LossWindow *w, double loss)
     w->loss[w->count++ % CHECKPOINT_LOSSES] = (float)loss;
 }
 
-/* Returns the mean plus `deviations` standard deviations; a standard deviation counts as at least
- * deviation_min times the mean. Adds in the order of the array, so that the bits of the sums are
- * always the same. */
+/* Returns the mean of x plus `deviations` standard deviations of x; a standard deviation counts as
+ * at least deviation_min times the absolute mean. Adds in the order of the array, so that the bits
+ * of the sums are always the same. */
 static double spike_limit(const double *x, double deviations, double deviation_min)
 {
     double sum = 0, squares = 0;

@@ -113,8 +113,9 @@ void position_show(Trainer *t, const CheckpointMeta *meta)
     count_steps(t);
 }
 
-/* Computes the position of an old checkpoint without a number of samples. All steps of such a
- * checkpoint had the same batch size. */
+/* Computes the position of an old checkpoint that does not record a number of samples. All steps of
+ * such a checkpoint had the same batch size, to which *batch is set. old: the checkpoint's
+ * configuration, or NULL. ERR_CONFIG: the batch size is not known. */
 static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, const Config *old,
                                 Position *p, int64_t *batch)
 {
@@ -129,8 +130,8 @@ static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, co
     return OK;
 }
 
-/* Returns the reason for which the samples of the current epoch or their order have changed, or
- * NULL if they have not. */
+/* Returns, for a message, why the samples of the checkpoint's current epoch or their order have
+ * changed since; NULL if they have not. old: the checkpoint's configuration, or NULL. */
 static const char *order_changed(const Trainer *t, const CheckpointMeta *meta, const Config *old)
 {
     const Config *c = t->config;

@@ -8,7 +8,7 @@
 /* Sets the position after step 0 to the first sample of epoch 0, and computes the number of steps;
  * does not set t->step. Not collective. */
 void position_init(Trainer *t);
-/* Makes the next step continue at position `at`, with the samples of a new training set. */
+/* Makes the next step continue at position `at`; the trainer's training set has just changed. */
 void position_move(Trainer *t, Position at);
 /* Returns the position after step number `steps` of the run, which must not be before
  * t->begin_step, the step of the loaded checkpoint or of the last new files. */
@@ -28,13 +28,14 @@ LrSteps position_lr(const Trainer *t, const Config *config);
 void position_put(const Trainer *t, CheckpointMeta *meta);
 /* Sets the trainer to the position of a loaded checkpoint, and computes the number of steps. An
  * epoch that began with other data, or with samples in another order, starts again. Returns
- * ERR_CONFIG if the checkpoint does not give the number of samples done. All ranks compute the same
- * position. */
+ * ERR_CONFIG if the position in samples cannot be found from the checkpoint. path: its path, for
+ * messages. All ranks compute the same position. */
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Sets the trainer's position to the step and epoch of a loaded checkpoint, for an evaluation,
  * which only reports them. */
 void position_show(Trainer *t, const CheckpointMeta *meta);
-/* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
+/* Returns ERR_CONFIG if the checkpoint `path`, whose metadata is meta, is already past the
+ * configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);
 
 #endif

@@ -2,8 +2,8 @@
 #include "step_loader.h"
 #include "../mode/step_mode.h"
 
-/* Sets *fault on all ranks to the first fault of any rank, and its `largest` and `largest_sample`
- * to the largest loss of a sample on any rank. Collective. */
+/* Replaces *fault on all ranks by the first fault on any rank. Sets its `largest` and
+ * `largest_sample` to the largest loss of a sample on any rank. Collective. */
 static void join_faults(const Trainer *t, StepFault *fault)
 {
     int ranks = t->world->size;

@@ -56,7 +56,7 @@ Status train_begin_steps(Trainer *t)
     if (t->loader) return OK;
     TRY(step_loader_open(t));
     if (t->mode->start) t->mode->start(t);
-    t->first_step = true;
+    t->is_first_step = true;
     return OK;
 }
 

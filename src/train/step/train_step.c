@@ -55,9 +55,9 @@ static void check_loss(Trainer *t, StepResult *result)
     result->most = limit;
 }
 
-/* Reads the statistics of the steps up to number `step` that have not been read yet: checks their
- * losses, adds their requests, times and rows to *result, and sets its loss and accuracies to those
- * of the last. */
+/* Reads the statistics of those steps up to number `step` that have not been read yet. Checks their
+ * losses, and adds their requests, times and rows to *result. Sets the loss, the accuracies and the
+ * columns of *result to those of the last step. */
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
     const bool local = t->mode->local;
@@ -97,8 +97,8 @@ void train_step_stats(Trainer *t, StepResult *result)
 }
 
 /* Returns the factor by which the update multiplies gradients so that their norm is at most
- * optim.clip; 1 if the update clips by itself. Computes the norm only if it is needed here or
- * logged, and never in a local mode, which excludes optim.clip. */
+ * optim.clip; 1 if the update itself clips. Computes the norm only if it is needed here or the step
+ * is logged. Local modes exclude optim.clip, so the norm is never computed in them. */
 static double clip_factor(Trainer *t, StepResult *result)
 {
     double limit = t->config->optim.clip;
@@ -111,7 +111,7 @@ static double clip_factor(Trainer *t, StepResult *result)
 
 /* ---- update ---- */
 
-/* The update of parameters, which a device may capture and replay. */
+/* Updates the parameters; a device may capture this work and replay it. */
 static void update_work(void *user)
 {
     Trainer *t = user;
@@ -137,7 +137,7 @@ const StepMode mode_sync = {.forward_backward = forward_backward, .update = step
 
 bool train_logs_step(const Trainer *t, int64_t number)
 {
-    return t->first_step || number == t->steps || number % t->config->train.log_every == 0;
+    return t->is_first_step || number == t->steps || number % t->config->train.log_every == 0;
 }
 
 Status train_step(Trainer *t, StepResult *result)
@@ -148,19 +148,19 @@ Status train_step(Trainer *t, StepResult *result)
     const LrSteps at = position_lr(t, t->config);
     const UpdateRates rates = rates_at(t->config, &t->lr, &at);
     *result = (StepResult){.logged = train_logs_step(t, number), .lr = rates.lr, .grad_norm = NAN};
-    t->first_step = false;
+    t->is_first_step = false;
     executor_find_overflow(t->executor, t->checks_gradients || t->scale.dynamic);
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
-    /* If the statistics of this step are not read now, they are read after the next step, so that
-     * the host does not wait for the device. */
+    /* Otherwise the statistics of this step are read after the next step, so that the host does not
+     * wait for the device. */
     bool reads_now =
         result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);
 
-    /* A step whose gradients overflow is skipped with fp16's loss scale; without it the step is
-     * bad. */
+    /* With fp16's loss scale a step whose gradients overflow is only skipped; otherwise it is a bad
+     * step. */
     const bool overflow = executor_overflowed(t->executor);
     if (overflow && !t->scale.dynamic) record_bad(result, BAD_GRADIENT, number);
     bool bad = result->bad_step == number;
