@@ -56,8 +56,8 @@ static void set_batch_sizes(Trainer *t)
 }
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
- * depend on which rank adds. A rank may have a limit of its own, from train.cpu or WEFT_CPU. If one
- * of these limits is portable, all ranks are limited to portable. If no rank has a limit and all
+ * depend on which rank adds. A rank may have a limit of its own, from train.cpu or WEFT_CPU. If
+ * such a limit is portable, all ranks are limited to portable. If no rank has a limit and all
  * processors have the same features, no limit is set. */
 static Status agree_on_cpu_set(const Trainer *t)
 {

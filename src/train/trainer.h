@@ -35,7 +35,7 @@ typedef struct Position {
     int64_t epoch;
     /* number of completed steps of the current epoch */
     int64_t step;
-    /* number of samples of these steps */
+    /* number of samples in the completed steps of the current epoch */
     int64_t sample;
 } Position;
 

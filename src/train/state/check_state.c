@@ -13,15 +13,18 @@
 
 /* floats of a device's tensor that are copied to the host at a time; a multiple of FLAT_CHUNK */
 enum { PART = 16 * FLAT_CHUNK };
-/* size of a message */
+/* bytes of a message, with its final zero */
 enum { TEXT_BYTES = 512 };
 
 /* A tensor that this rank stores. */
 typedef struct StateTensor {
-    /* param: index of the parameter; slot: see Tensors.slot */
-    int param, slot;
-    /* address in the backend's memory, and number of floats */
+    /* index of the parameter in the graph */
+    int param;
+    /* its slot, in the sense of Tensors.slot */
+    int slot;
+    /* first float, in the backend's memory */
     float *at;
+    /* number of floats */
     int64_t count;
     /* true: every replica has the same values, in its own memory */
     bool same;
@@ -29,8 +32,10 @@ typedef struct StateTensor {
 
 typedef struct StateCheck {
     const Trainer *trainer;
-    /* number of tensors; the first `compared` must be the same on all replicas */
-    int count, compared;
+    /* number of tensors */
+    int count;
+    /* number of tensors, counted from the first, that must be the same on all replicas */
+    int compared;
     /* the tensors of this rank; owned */
     StateTensor *tensor;
     /* hash of each tensor; 0: the tensor is not compared; owned */
@@ -104,9 +109,9 @@ typedef struct ChunkCheck {
     atomic_bool *bad;
 } ChunkCheck;
 
-/* Checks, hashes and copies one chunk at a time, while it is in the cache; without a hash the whole
- * range is one chunk. The hash of each chunk is seeded with the chunk's number, and the hashes are
- * added, so the sum does not depend on the order of threads. */
+/* Checks, hashes and copies one chunk at a time, so that it stays in the cache. If nothing is
+ * hashed, the whole range is one chunk. The hash of each chunk is seeded with the chunk's number,
+ * and the hashes are added, so the sum does not depend on the order of threads. */
 static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const ChunkCheck *c = args;
@@ -122,9 +127,9 @@ static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int6
     if (c->sum) atomic_fetch_add_explicit(c->sum, sum, memory_order_relaxed);
 }
 
-/* Checks one tensor; a tensor of a device is first copied to `part`, piece by piece. to: memory for
- * a copy of the tensor, or NULL. Sets *hash, to 0 if the tensor is not compared. Returns true if
- * all values are finite. */
+/* Checks one tensor. A tensor of a device is copied to `part` for this, piece by piece. to: memory
+ * for a copy of the tensor, or NULL. Sets *hash, to 0 if the tensor is not compared. Returns true
+ * if all values are finite. */
 static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *part, float *to,
                          uint64_t *hash)
 {
@@ -181,7 +186,7 @@ static char *tensor_name(const StateCheck *state, int i)
     return tensor_path(state->trainer, state->tensor[i].param, state->tensor[i].slot);
 }
 
-/* Returns the first value that is not finite. */
+/* Returns the first value of tensor i that is not finite. */
 static double bad_value(const StateCheck *state, int i)
 {
     const Trainer *t = state->trainer;
@@ -239,7 +244,8 @@ static int votes(const Side *side, int count, uint64_t hash)
     return n;
 }
 
-/* Names the ranks that differ from the majority; without a majority, names all. */
+/* Writes a message to text that names the ranks that differ from the majority or, without a
+ * majority, all ranks. */
 static void name_ranks(const Side *side, int count, const char *tensor, char *text)
 {
     int most = 0, used = 0;
@@ -275,8 +281,8 @@ static int first_difference(const StateCheck *state)
     return world_least(dp, i);
 }
 
-/* Gathers the hashes of tensor i from the same replicas and describes the difference. Collective on
- * them. */
+/* Gathers the hashes of tensor i from the replicas of this rank's part of the model, and writes a
+ * message about their difference to text. Collective on these replicas. */
 static void describe_difference(const StateCheck *state, int i, char *text)
 {
     const Trainer *t = state->trainer;

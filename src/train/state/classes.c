@@ -13,15 +13,16 @@
 typedef struct Lists {
     ClassNames train, test, model;
     /* path of the file from which `model` was read; borrowed */
-    const char *whose;
-    /* source: path of the checkpoint, or NULL; owned. begins: true if only initial parameters are
-     * read from it (model.init_from). */
+    const char *model_path;
+    /* path of the checkpoint that the trainer will load; NULL: there is none; owned */
     char *source;
+    /* true: only initial parameters are read from `source` (model.init_from) */
     bool begins;
 } Lists;
 
-/* Returns the path of the checkpoint that this trainer will probably load; the trainer is not made
- * yet. *begins: true if the checkpoint only gives initial parameters. Owner: the caller. */
+/* Returns the path of the checkpoint that this trainer will probably load; NULL: it will load none.
+ * Called while the trainer is set up. *begins: true if the checkpoint only gives initial
+ * parameters. Owner: the caller. */
 static char *find_source(const Trainer *t, bool *begins)
 {
     const Config *c = t->config;
@@ -38,8 +39,9 @@ static char *find_source(const Trainer *t, bool *begins)
     return *begins ? mem_text(init) : NULL;
 }
 
-/* Reads the checkpoint's names of classes, and sets *classes to the number of its classes. Returns
- * false without a checkpoint or if it cannot be read; such a file is reported when it is loaded. */
+/* Reads the names of classes from the checkpoint l->source, and sets *classes to the number of its
+ * classes. Returns false if there is no checkpoint or it cannot be read; a file that cannot be read
+ * is reported when it is loaded. */
 static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
@@ -56,7 +58,7 @@ static void say(char **line)
     mem_free(line);
 }
 
-/* Returns the number of the first class whose names differ; -1: there is none. */
+/* Returns the number of the first class that has another name in a than in b; -1: there is none. */
 static int64_t first_difference(const ClassNames *a, const ClassNames *b)
 {
     for (int64_t i = 0; i < a->count && i < b->count; ++i)
@@ -64,9 +66,10 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
     return -1;
 }
 
-/* Matches classes with those of the checkpoint in model.init_from, which may differ. With another
- * number of classes the classifier gets new initial values; with the same number the difference is
- * logged. Data without names of classes do not get the checkpoint's names. */
+/* Matches the training set's classes with those of the checkpoint in model.init_from, which may
+ * differ. With another number of classes nothing is matched, because the classifier gets new
+ * initial values. With the same number a difference is logged. Data without names of classes do not
+ * get the checkpoint's names. *line: a line for the log, owned by the caller, or unchanged. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
@@ -95,7 +98,7 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
     return st == ERR_DATA ? OK : st;
 }
 
-/* Sets l->model to the names to which labels are mapped. */
+/* Sets l->model to the names of classes to which labels are mapped. */
 static Status choose_names(Trainer *t, Lists *l)
 {
     int64_t classes = 0;
@@ -110,13 +113,13 @@ static Status choose_names(Trainer *t, Lists *l)
     /* without data.train t->train_set is the test set, for which fit_names logs the line */
     if (!t->config->data.train) mem_free(&line);
     say(&line);
-    l->whose = l->model.count > 0 ? l->source : t->train_set.path;
+    l->model_path = l->model.count > 0 ? l->source : t->train_set.path;
     if (l->model.count == 0) class_names_merge(&l->model, &l->train);
     return st;
 }
 
-/* Adds to the model's names those of classes that only the test set has, if model.classes is large
- * enough for all. */
+/* Adds to the model's names the names of classes that only the test set has, if model.classes is
+ * large enough for all. */
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};
@@ -136,7 +139,7 @@ static Status fit_names(Trainer *t, Lists *l)
     TRY(choose_names(t, l));
     if (l->test.count > 0) add_test_names(t, l);
     if (t->test_set.samples > 0)
-        TRY(data_set_use_classes(&t->test_set, &l->test, &l->model, l->whose, &line));
+        TRY(data_set_use_classes(&t->test_set, &l->test, &l->model, l->model_path, &line));
     say(&line);
     mem_free(&t->classes);
     if (l->model.count > 0) t->classes = class_names_lines(&l->model);
@@ -206,8 +209,8 @@ Status classes_check_labels(Trainer *t)
 
 /* ---- checking a loaded checkpoint ---- */
 
-/* Called after a load. The names were already matched if the loaded file is the one that
- * find_source has returned. */
+/* Called after a load. If the loaded file is the one that find_source has returned, the names have
+ * been matched before. */
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     ClassNames now, then;

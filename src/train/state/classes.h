@@ -5,14 +5,16 @@
 
 #include "../trainer.h"
 
-/* Maps the labels of both sets to the model's classes, by name, and sets t->classes; does nothing
- * for sets without classes. Returns ERR_DATA if names do not match. */
+/* Maps the labels of the training set and of the test set to the model's classes, by the names of
+ * classes, and sets t->classes. Does nothing for tokens and for sets without classes. Returns
+ * ERR_DATA if names do not match. */
 Status classes_fit(Trainer *t);
-/* Reads all labels: returns ERR_DATA if a label has no class, and warns of suspicious labels. Call
- * it after classes_fit. */
+/* Reads all labels of both sets. Returns ERR_DATA if a label has no class, and warns of suspicious
+ * labels. Call it after classes_fit. */
 Status classes_check_labels(Trainer *t);
-/* Returns ERR_DATA if a checkpoint has other names of classes; the message names the first
- * difference. */
+/* Returns ERR_DATA if the checkpoint `path`, whose metadata is meta, names its classes differently
+ * than t->classes does; the message names the first difference. Classes that are named only by
+ * their numbers are not compared. */
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
 #endif

@@ -16,17 +16,18 @@ typedef struct Match {
     /* tensors of the file, [count]; borrowed */
     const CheckpointStored *stored;
     int count;
-    /* result: for each tensor of the model, index in `stored` of the tensor that initialises it, or
-     * -1; borrowed */
+    /* result: for each tensor of the model, the index in `stored` of the tensor that initialises
+     * it; -1: it gets new initial values; borrowed */
     int *from;
     /* renamed paths of the file's tensors, [count]; NULL for tensors of the optimizer; owned */
     char **name;
-    /* true for tensors of the file that match the name of a tensor of the model that is not fresh,
-     * [count]; owned */
+    /* true for tensors of the file whose name a tensor of the model has that keeps the file's
+     * values; [count]; owned */
     bool *used;
-    /* layer that gets new initial values because its size differs: its name is the first last_chars
-     * characters of `last`, a tensor's name such as "fc.weight"; NULL: there is no such layer */
+    /* name of a tensor, such as "fc.weight", of the layer that gets new initial values because its
+     * size differs; NULL: there is no such layer */
     const char *last;
+    /* length of the layer's name, with which `last` begins */
     int last_chars;
 } Match;
 
@@ -38,7 +39,7 @@ static const char *leaf_of(const char *path)
     return leaf || strncmp(path, "/tables/", 8) != 0 ? leaf : path + 8;
 }
 
-/* Returns true if the tensor belongs to the layer named by the first chars characters of
+/* Returns true if the tensor belongs to the layer whose name is the first `chars` characters of
  * `layer`. */
 static bool of_layer(const char *path, const char *layer, int chars)
 {
@@ -153,8 +154,8 @@ static Status check_patterns(const Match *m)
     return st;
 }
 
-/* Warns of prefixes with which no name begins. It is not an error, because they may be meant for
- * another file. */
+/* Warns of prefixes in model.init_rename with which no name in the file begins. They are no error,
+ * because they may be meant for another file. */
 static void warn_of_prefixes(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_rename), *rest = copy, *item;

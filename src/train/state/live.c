@@ -8,7 +8,7 @@
 /* floats in a page of memory, 4 KiB */
 enum { PAGE_FLOATS = 4096 / sizeof(float) };
 
-/* CheckpointIo.wants: returns true if a load must give tensor i to this rank. */
+/* Returns true if a load must give tensor i to this rank (CheckpointIo.wants). */
 static bool tensor_wanted(void *user, int i)
 {
     const Live *live = user;
@@ -20,7 +20,7 @@ static bool tensor_wanted(void *user, int i)
     return tensors_replica_floats(list, i, t->grid.dp_rank) > 0;
 }
 
-/* Copies to or from the backend's memory, and waits. */
+/* Copies to or from the backend's memory, and waits until the copy is done. */
 static void copy(const Live *live, void *to, const void *from, size_t bytes)
 {
     Trainer *t = live->list.trainer;
@@ -47,7 +47,7 @@ static void collects_wait(void *user)
 }
 
 /* Begins to send the replicas' shards of a tensor to replica `writer`, which stores them in the
- * order of ranks. Waits for the transfer if the next tensor needs the same buffer. */
+ * order of ranks. Waits for the transfer if the next tensor needs one of its buffers. */
 static void collect_shards(Live *live, int i, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -63,9 +63,9 @@ static void collect_shards(Live *live, int i, int writer)
     bool sliced = tensors_sliced(&live->list, i);
     size_t count = (size_t)live->collects + 1;
     live->collect = mem_resize(live->collect, count * sizeof *live->collect);
-    live->collect[live->collects++] = world_collect_begin(&t->grid.dp_world, mine, bytes, writer,
-                                                          sliced ? live->column : live->whole);
-    if (live->host || live->column) collects_wait(live);
+    live->collect[live->collects++] = world_collect_begin(
+        &t->grid.dp_world, mine, bytes, writer, sliced ? live->assembled_slice : live->whole);
+    if (live->host || live->assembled_slice) collects_wait(live);
     mem_free(&bytes);
 }
 
@@ -84,8 +84,9 @@ static void collect_slices(Live *live, int i, int param, int writer)
     mem_free(&bytes);
 }
 
-/* Begins to send a tensor to the rank that writes it: first within each column of replicas (the
- * same rank of each tensor-parallel group), then within the writer's group. */
+/* Begins to send tensor i to the rank `writer`, which writes it. Its shards are sent first, within
+ * each column of replicas (the same rank of each tensor-parallel group); then its slices, within
+ * the writer's tensor-parallel group. CheckpointIo.collect_begin. */
 static void collect_begin(void *user, int i, int writer)
 {
     Live *live = user;
@@ -115,7 +116,7 @@ static void get_plain(Live *live, int i, int param, float *plain)
     const Param *p = &g->param[param];
     bool collected = tensors_sharded(&live->list, i);
     float *memory = !collected                       ? tensors_memory(&live->list, i)
-                    : tensors_sliced(&live->list, i) ? live->column
+                    : tensors_sliced(&live->list, i) ? live->assembled_slice
                                                      : live->whole;
     if (live->host && !collected) {
         copy(live, live->host, memory, bytes_of(live, param));
@@ -124,6 +125,7 @@ static void get_plain(Live *live, int i, int param, float *plain)
     op_unpack(g->node[p->node].op, p->slot, memory, plain);
 }
 
+/* Writes tensor i in plain order to plain, or returns it in other memory (CheckpointIo.get). */
 static const float *tensor_get(void *user, int i, float *plain)
 {
     Live *live = user;
@@ -149,8 +151,8 @@ static void copy_range(const void *args, float *const array[FLAT_ARRAYS], int64_
     memcpy(array[1], array[0], (size_t)n * sizeof(float));
 }
 
-/* Packs a parameter. If its stored form is plain order, all threads copy, because the memory may be
- * touched for the first time here. */
+/* Stores a parameter that is given in plain order. If its stored form is plain order, too, all
+ * threads copy it, because the memory may be touched for the first time here. */
 static void pack(const Trainer *t, int param, const float *plain, float *stored)
 {
     const Param *p = &t->graph->param[param];
@@ -171,8 +173,8 @@ static void touch_range(const void *args, float *const array[FLAT_ARRAYS], int64
     for (int64_t i = 0; i < n; i += PAGE_FLOATS) array[0][i] = 0;
 }
 
-/* CheckpointIo.place: returns the memory into which the file's tensor can be read without
- * conversion; NULL: there is none. */
+/* Returns the memory into which the file's tensor i can be read without conversion
+ * (CheckpointIo.place); NULL: there is none. */
 static float *tensor_place(void *user, int i)
 {
     Live *live = user;
@@ -189,6 +191,7 @@ static float *tensor_place(void *user, int i)
     return memory;
 }
 
+/* Stores tensor i, which is given in plain order, in this rank's memory (CheckpointIo.set). */
 static void tensor_set(void *user, int i, const float *plain)
 {
     Live *live = user;
@@ -223,7 +226,8 @@ void live_init(Live *live, Trainer *t, bool params_only)
     tensors_init(&live->list, t, t->plan, params_only);
     if (!t->backend->table->host_memory) live->host = mem_pages_new(t->plan->param_bytes);
     if (t->plan->zero) live->whole = mem_pages_new(tensors_largest_bytes(t));
-    if (t->plan->zero && t->shape.tp > 1) live->column = mem_pages_new(tensors_largest_bytes(t));
+    if (t->plan->zero && t->shape.tp > 1)
+        live->assembled_slice = mem_pages_new(tensors_largest_bytes(t));
     if (t->shape.tp > 1) {
         live->slice = mem_pages_new(tensors_largest_whole_bytes(t));
         live->slices = mem_pages_new(tensors_largest_whole_bytes(t));
@@ -235,7 +239,7 @@ void live_fini(Live *live)
     const Trainer *t = live->list.trainer;
     if (live->host) mem_pages_free(live->host, t->plan->param_bytes);
     if (live->whole) mem_pages_free(live->whole, tensors_largest_bytes(t));
-    if (live->column) mem_pages_free(live->column, tensors_largest_bytes(t));
+    if (live->assembled_slice) mem_pages_free(live->assembled_slice, tensors_largest_bytes(t));
     if (live->slice) mem_pages_free(live->slice, tensors_largest_whole_bytes(t));
     if (live->slices) mem_pages_free(live->slices, tensors_largest_whole_bytes(t));
     mem_free(&live->collect);

@@ -6,15 +6,18 @@
 #include "tensors.h"
 
 typedef struct Live {
+    /* the tensors of the checkpoint, without rows of sparse tables */
     Tensors list;
     /* buffer for the host copy of a tensor; NULL if operations use host memory */
     float *host;
     /* buffer for a tensor that is assembled from shards; NULL if nothing is sharded */
     float *whole;
-    /* buffer for a slice that is assembled from shards; NULL without sharding or without slices */
-    float *column;
+    /* buffer for this rank's slice of a tensor, assembled from the replicas' shards; NULL without
+     * sharding or without slices */
+    float *assembled_slice;
     /* transfers in progress, [collects]; owned */
     WorldCollect **collect;
+    /* number of transfers in progress */
     int collects;
     /* this rank's slice of a tensor in plain order; NULL without tensor parallelism */
     float *slice;
@@ -26,12 +29,13 @@ typedef struct Live {
     CheckpointTensor *tensor;
 } Live;
 
-/* Allocates buffers. params_only: as in tensors_init. The caller then sets .sparse, if there are
- * rows of tables, before live_io. Release with live_fini. */
+/* Makes the list of tensors and allocates the buffers. params_only: as in tensors_init. If there
+ * are rows of tables, the caller sets live->sparse before it calls live_io. Release with
+ * live_fini. */
 void live_init(Live *live, Trainer *t, bool params_only);
 void live_fini(Live *live);
-/* Returns the interface through which the checkpoint module accesses the tensors. The interface
- * borrows from live. Call it once. */
+/* Returns the interface through which the checkpoint module accesses the tensors. It borrows from
+ * `live`. Call it once. */
 CheckpointIo live_io(Live *live);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* bytes of the text of a fact */
 enum { FACT_TEXT = 256 };
 /* Facts about the data on which a checkpoint's model was trained, or about this run's data. */
 typedef struct Facts {
@@ -33,7 +34,7 @@ typedef struct Meaning {
     const char *subject, *advice;
     /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
-    /* Returns true if the difference is acceptable; NULL: it never is. */
+    /* Returns true if this difference is acceptable; NULL: no difference is. */
     bool (*allowed)(const Facts *then, const Facts *now);
     /* true: a difference is also refused for model.init_from, if all parameters are read from the
      * file */
@@ -48,8 +49,8 @@ static void base_text(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "%lld", (long long)f->config->data.label_base);
 }
 
-/* Writes the layout, if channels, height and width are equal. Otherwise another layout gives
- * another shape, which shape_words compares. */
+/* Writes the layout (data.layout) if channels, height and width are equal. If they are not, another
+ * layout gives another shape, which shape_words compares. */
 static void layout_text(const Facts *f, char text[FACT_TEXT])
 {
     bool cube = f->channels > 1 && f->channels == f->height && f->height == f->width;
@@ -132,8 +133,8 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
-/* Writes the first column name that differs. If it cannot be found, because only the hash of one
- * side's names is known, writes this run's names. */
+/* Writes the name of the first column that differs. If it cannot be found, because only the hash of
+ * the names is known on one side, writes all names of this run. */
 static void names_text(const Facts *f, char text[FACT_TEXT])
 {
     const char *a = f->columns.lines, *b = f->other->columns.lines;
@@ -245,9 +246,9 @@ static Facts facts_now(const Trainer *t)
                    .has_labels = set->classes > 0 && !data_kind(set)->next_token};
 }
 
-/* Compares one fact. Returns ERR_DATA if it differs; with begins = true, or if m->warn_only is set,
+/* Compares one fact. Returns ERR_DATA if it differs. With begins = true, or if m->warn_only is set,
  * logs the difference instead. begins: true if the run only begins with the file's parameters
- * (model.init_from) and this fact may then differ. */
+ * (model.init_from), and this fact may then differ. */
 static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
                       bool begins)
 {

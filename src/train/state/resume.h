@@ -5,10 +5,10 @@
 #include "../trainer.h"
 
 /* Computes the fingerprints of the data sets (Trainer.train_data, test_data) and, on rank 0, the
- * ranges of the training set's values (Trainer.ranges). resume_check and the checkpoints of this
- * trainer use them. Collective; all ranks return the same Status. */
+ * statistics of the training set's values (Trainer.ranges), which resume_check and the checkpoints
+ * of this trainer use. Collective; all ranks return the same Status. */
 Status resume_know_data(Trainer *trainer);
-/* Checks whether the trainer may resume from path, a checkpoint of this run. Call it after
+/* Checks whether the trainer may resume from `path`, a checkpoint of this run. Call it after
  * resume_know_data. Not collective. Errors:
  * - ERR_CONFIG: the file was written with a configuration that gives other results (the message has
  * the first difference), its step or epoch is after the end of this run, or this run must keep its
@@ -16,10 +16,10 @@ Status resume_know_data(Trainer *trainer);
  * - ERR_DATA: the training set has changed;
  * - errors of checkpoint_read_meta. */
 Status resume_check(const Trainer *trainer, const char *path);
-/* Returns a text by which servers recognise a run (tables_begin), in the form of config_text: the
- * configuration with defaults for the keys that may change when a run resumes (except grid.mode and
- * grid.geo_steps), the fingerprint of the training set, and the description of model.init_from.
- * Call it after resume_know_data. Owner: the caller. */
+/* Returns a text by which servers recognise a run (tables_begin), in the form of config_text. It
+ * has the configuration, with defaults for the keys that may change when a run resumes, except
+ * grid.mode and grid.geo_steps, which keep their values; the fingerprint of the training set; and
+ * the description of model.init_from. Call it after resume_know_data. Owner: the caller. */
 char *resume_numbers(const Trainer *trainer);
 /* Returns true if a checkpoint's best metric was measured on this run's test data, or if the
  * checkpoint's or this run's test data are not known. Otherwise the metrics are not comparable. */

@@ -1,7 +1,7 @@
 /* Checks whether this run may resume from one of its checkpoints. The configuration must be the
- * same, except for train.epochs, train.steps, the keys of grid (also grid.mode), and the other keys
- * that copy_neutral_keys names. The content of the training set must be the same; its file may be
- * at another path if the checkpoint has a fingerprint of the content. */
+ * same, except for train.epochs, train.steps, and the keys that copy_neutral_keys copies, such as
+ * all keys of grid. The content of the training set must be the same; its file may be at another
+ * path if the checkpoint has a fingerprint of the content. */
 #include "../algorithms.h"
 #include "resume.h"
 
@@ -40,9 +40,10 @@ static bool tunes_differently(const Config *a, const Config *b)
     return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
 }
 
-/* Copies from now to c the keys that may change when a run resumes: where and how it executes (all
- * keys of grid), what it logs and saves, its hook, early stopping, and how it handles bad steps. If
- * the learning rate does not depend on evaluations, also copies the keys of evaluations. */
+/* Copies from `now` to c the keys that may change when a run resumes: where and how it executes
+ * (all keys of grid), what it logs and saves, its hook, early stopping, and how it handles bad
+ * steps. The keys of evaluations are among them only if the learning rate does not depend on
+ * evaluations. */
 static void copy_neutral_keys(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;
@@ -85,7 +86,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     c->data.workers = now->data.workers;
 }
 
-/* Copies the keys of data files. They do not affect results if the fingerprint of the data is
+/* Copies the keys of data files, which do not affect results if the fingerprint of the data is
  * known. */
 static void copy_data_keys(Config *c, const Config *now)
 {
@@ -115,8 +116,8 @@ static Status check_config(const Config *old, const Config *config, bool data_kn
         path, a, b, path);
 }
 
-/* Names the training set for messages: its file, or the pattern or list of its files, because the
- * fingerprint does not show which file has changed. Owner: the caller. */
+/* Returns a text that names the training set in messages: its file, or the pattern or list of its
+ * files, because the fingerprint does not show which file has changed. Owner: the caller. */
 static char *set_text(const Trainer *t)
 {
     const int files = data_set_files(&t->train_set);

@@ -24,10 +24,15 @@ enum { PIECE_FLOATS_MIN = 1024 };
 /* Ranges of the copy that this rank sends to each rank of a group, and receives from it. */
 typedef struct Swap {
     const World *world;
-    /* Offset and length, in floats, of the range that this rank sends to each rank (to, to_count)
-     * and of the range that it receives from each rank (from, from_count); [size]; owned. */
-    int64_t *to, *to_count, *from, *from_count;
-    /* floats of a range that move in one round */
+    /* for each rank, offset in floats of the range that this rank sends to it; [size]; owned */
+    int64_t *to;
+    /* for each rank, floats of the range that this rank sends to it; [size]; owned */
+    int64_t *to_count;
+    /* for each rank, offset in floats of the range that it sends to this rank; [size]; owned */
+    int64_t *from;
+    /* for each rank, floats of the range that it sends to this rank; [size]; owned */
+    int64_t *from_count;
+    /* number of floats of a range that are sent in one round */
     int64_t piece;
     /* number of rounds, the same on all ranks */
     int rounds;
@@ -36,8 +41,10 @@ typedef struct Swap {
 struct SaveCopy {
     /* tensors of a checkpoint; owned */
     Tensors list;
-    /* replica and tensor-group rank for which the copy is planned */
-    int dp_rank, tp_rank;
+    /* replica for which the copy is planned */
+    int dp_rank;
+    /* rank of the tensor-parallel group for which the copy is planned */
+    int tp_rank;
     /* rank that writes each tensor, [count]; owned */
     int *owner;
     /* offset in the copy of each tensor, or of this rank's shard or slice of it; -1: this rank does
@@ -47,10 +54,11 @@ struct SaveCopy {
      * NULL for other tensors; [count][dp]; owned */
     int64_t **shard;
     /* for each tensor that this rank assembles from slices, or whose slice it sends, the offset of
-     * each slice in plain order; -1: this rank does not have the slice; [count][tp]; owned */
+     * each slice in plain order; -1: this rank does not have that slice; [count][tp]; owned */
     int64_t *slice;
-    /* true for tensors that are in plain order in the copy, [count]; owned */
+    /* true for tensors that have been converted to plain order in the copy; [count]; owned */
     bool *plain;
+    /* ranges that the ranks exchange in the rounds of each level */
     Swap swap[SAVE_COPY_LEVELS];
     /* number of floats of the copy */
     int64_t floats;
@@ -62,7 +70,8 @@ struct SaveCopy {
 
 /* ---- the rank that copies a tensor and the rank that writes it ---- */
 
-/* Bytes of the buffer `whole`. Tensors that are sharded, or not stored in plain order, need it. */
+/* Returns the bytes of the buffer `whole`, which tensors need that are sharded, or not stored in
+ * plain order. */
 static size_t scratch_bytes(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -85,7 +94,8 @@ static int tp_of(const SaveCopy *c)
     return c->list.trainer->shape.tp;
 }
 
-/* Replica and tensor-group rank of the rank that writes tensor i. */
+/* Returns the replica of the rank that writes tensor i; writer_tp returns this rank's number in its
+ * tensor-parallel group. */
 static int writer_dp(const SaveCopy *c, int i)
 {
     return (c->owner[i] - c->list.tensor[i].rank_first) / tp_of(c);
@@ -106,8 +116,8 @@ static bool is_copied(const SaveCopy *c, int i)
     return tensors_sliced(list, i) || writer_tp(c, i) == c->tp_rank;
 }
 
-/* Floats of the copy for replica r's part of tensor i. A tensor that is neither sharded nor sliced
- * gets enough floats for its plain order as well. */
+/* Returns the floats of the copy for replica r's part of tensor i. A tensor that is neither sharded
+ * nor sliced gets enough floats for its plain order as well. */
 static int64_t part_floats(const SaveCopy *c, int i, int r)
 {
     const Tensors *list = &c->list;
@@ -152,8 +162,8 @@ static int64_t place_shards(SaveCopy *c, int from, int to)
     return c->floats - begin;
 }
 
-/* place_shards for slices: assigns offsets to the slices that rank `from` of the tensor-parallel
- * group sends to rank `to`. Returns the number of floats. */
+/* Does for slices what place_shards does for shards: assigns offsets to the slices that rank `from`
+ * of the tensor-parallel group sends to rank `to`. Returns the number of floats. */
 static int64_t place_slices(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -218,7 +228,8 @@ static void copy_fini(SaveCopy *c)
     tensors_fini(&c->list);
 }
 
-/* Adds the floats that ranks need for slice q of tensor i to floats, [dp][tp]. */
+/* Adds to floats[dp][tp], which has a number for each rank of the stage, the floats that the ranks
+ * need for slice q of tensor i. */
 static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
 {
     const Tensors *list = &c->list;
@@ -281,8 +292,8 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
     s->rounds = -world_least(t->world, -(int)((most + s->piece - 1) / s->piece));
 }
 
-/* Returns the next piece of the range of `count` floats at offset `at`, of which `done` floats have
- * been moved; an empty part after its end. */
+/* Returns the next piece of the range that has `count` floats and begins at offset `at`. `done`:
+ * the floats of the range that have been sent. After the end of the range the piece is empty. */
 static WorldPart part_of_round(const SaveCopy *c, int64_t at, int64_t count, int64_t done,
                                int64_t piece)
 {
@@ -393,8 +404,8 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
     op_unpack(g->node[p->node].op, p->slot, stored, plain);
 }
 
-/* Returns a tensor, or this rank's slice of it, in stored form. The shards of a sharded tensor are
- * copied to c->whole, one after another. */
+/* Returns tensor i, or this rank's slice of it, in stored form. If the tensor is sharded, first
+ * copies its shards to c->whole, one after another. */
 static const float *join_shards(const SaveCopy *c, int i)
 {
     const int64_t *at = c->shard[i];

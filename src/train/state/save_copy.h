@@ -6,21 +6,22 @@
 
 typedef struct SaveCopy SaveCopy;
 
-/* Bytes of the copy, with its buffer, on the rank of the plan's stage that needs the most. Not
- * collective. */
+/* Returns the bytes of the copy, with its buffer, on that rank of the plan's stage that needs the
+ * most. Not collective. */
 size_t save_copy_bytes(const Trainer *t, const Plan *plan);
 /* Allocates and touches the copy. Owner: the caller. Collective on all ranks. */
 SaveCopy *save_copy_new(Trainer *t);
 void save_copy_free(SaveCopy **copy);
-/* Bytes of this rank's copy, with its buffer. */
+/* Returns the bytes of this rank's copy, with its buffer. */
 size_t save_copy_local_bytes(const SaveCopy *copy);
-/* Returns the address in the copy of a parameter's value, state or average (slot: as in
- * Tensors.slot), or of this rank's shard or slice of it; NULL if another rank copies it. */
+/* Returns where the copy has a parameter's value, optimizer state or average, or this rank's shard
+ * or slice of it; NULL if another rank copies it. slot: as in Tensors.slot. */
 float *save_copy_place(const SaveCopy *copy, int param, int slot);
 /* Copies this rank's tensors, shards and slices, with all threads or from the device. */
 void save_copy_take(SaveCopy *copy);
-/* Whole tensors are assembled in rounds between steps; a round makes a step at most 3 % longer.
- * Level 0 collects the replicas' shards, level 1 the slices of a tensor-parallel group. */
+/* Levels of rounds, in which whole tensors are assembled between steps. Level 0 collects the
+ * replicas' shards, level 1 the slices of a tensor-parallel group. A round makes a step at most 3 %
+ * longer. */
 enum { SAVE_COPY_LEVELS = 2 };
 /* Returns the number of rounds of a level, the same on all ranks. */
 int save_copy_rounds(const SaveCopy *copy, int level);

@@ -85,10 +85,12 @@ struct TrainSave {
     char *path;
     /* second name of the file; NULL: it has one name; owned */
     char *also;
-    /* access to the trainer's tensors in place, if training waits for the save; else unused */
+    /* access to the trainer's tensors in place; used only if training waits for the save */
     Live live;
-    /* level and number of the next round of the copy */
-    int level, round;
+    /* level of the copy's next round */
+    int level;
+    /* number of the copy's next round within its level */
+    int round;
     /* writes the file after the last round; NULL before; owned */
     CheckpointSave *save;
     /* true: a thread that unpacks slices has been started and not joined */
@@ -110,8 +112,9 @@ static void *unpack_slices(void *user)
     return NULL;
 }
 
-/* Begins the next level if no round of the current one is left. With tensor parallelism, starts a
- * thread between the levels that unpacks slices. After the last level, begins to write the file. */
+/* Begins the next level if the current one has no more rounds. With tensor parallelism, starts a
+ * thread between the levels, which unpacks slices. After the last level, begins to write the
+ * file. */
 static void advance(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
@@ -253,9 +256,10 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
         (unsigned long long)meta->data_ids.rows);
 }
 
-/* On rank 0: checks that data and model have the same meaning as in the checkpoint's training; the
- * shapes of tensors do not show this. The layers are compared only if just parameters are loaded: a
- * run that resumes from its own checkpoint has already compared the whole configuration. */
+/* On rank 0, checks that data and model have the same meaning as in the checkpoint's training,
+ * which the shapes of tensors do not show. The layers are compared only if just parameters are
+ * loaded: a run that resumes from its own checkpoint has already compared the whole
+ * configuration. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -270,8 +274,8 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
     return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
 }
 
-/* Ends a load: logs the use of averages. Begins the run's average with the parameters, unless the
- * load has restored it from the file. */
+/* Ends a load. Begins the run's average with the parameters, unless the load has restored the
+ * average from the file. Logs whether averages are used, begin or end here. */
 static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *path, TrainLoad what)
 {
     const bool averages = t->config->train.ema > 0;
@@ -346,8 +350,8 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
     return st;
 }
 
-/* CheckpointIo.match for model.init_from: matches tensors by name, and sets t->init_from, the
- * description of the source in this run's checkpoints. */
+/* Matches tensors by name for model.init_from (CheckpointIo.match), and sets t->init_from, the text
+ * by which this run's checkpoints describe the source of their parameters. */
 static Status match_init(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                          int count, int *from)
 {

@@ -8,15 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-/* Scaling of a checkpoint's samples. factor 0: not known. type: element type, if type_known. */
+/* Scaling of a checkpoint's samples. */
 typedef struct Scaling {
+    /* factor of raw values; 0: not known */
     float factor;
+    /* true: `type` is known */
     bool type_known;
+    /* element type of raw values */
     ElementType type;
 } Scaling;
 
-/* Returns the factor, 0 if it is not known. For a model of tables it is only in the configuration
- * of the training. */
+/* Returns the factor of raw values; 0: it is not known. For a model of tables only the
+ * configuration of its training has the factor. */
 static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
 {
     if (meta->input.channels > 0) return meta->input.scale;
@@ -42,20 +45,20 @@ static Scaling scaling_of(const CheckpointMeta *meta, const char *path)
     return s;
 }
 
-static Status factor_fail(const DataSet *set, const Scaling *then, const char *path, bool said)
+static Status factor_fail(const DataSet *set, const Scaling *then, const char *path, bool is_set)
 {
     return fail(ERR_DATA,
                 "%s: its samples (%s) are multiplied by %.6g%s, but %s was trained on samples that "
                 "were multiplied by %.6g%s%s: name data of the type that it was trained on, or set "
                 "data.scale to the factor that these samples need",
                 set->path, element_name(set->x.type), (double)set->scale,
-                said ? ", as data.scale says" : "", path, (double)then->factor,
+                is_set ? ", as data.scale says" : "", path, (double)then->factor,
                 then->type_known ? ", of type " : "",
                 then->type_known ? element_name(then->type) : "");
 }
 
-/* Called if the model was trained on uint8 and the samples have another type with a factor from
- * data.scale. Checks that their scaled range is similar to that of the training. */
+/* Checks that the scaled range of the samples is similar to that of the training. Called if the
+ * model was trained on uint8, and the samples have another type and a factor from data.scale. */
 static Status check_range(const DataSet *set, const Scaling *then, const char *path)
 {
     DataRange range;
@@ -75,10 +78,10 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
     return OK;
 }
 
-/* Called if data.scale differs from the training's factor for the same type. Values other than
- * uint8 may have different ranges in different files, so that each file needs its own factor. For
- * uint8, for the same data and without a data set another factor is ERR_DATA. If the checkpoint has
- * no ranges to compare, logs a warning. */
+/* Checks another factor for the same element type, which data.scale sets. It is ERR_DATA for uint8,
+ * for the same data as in the training, and without a data set. Values of other types may have
+ * different ranges in different files, so that each file needs its own factor. If the checkpoint
+ * has no ranges to compare, logs a warning. */
 static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
                            const char *path)
 {
@@ -94,9 +97,9 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
     return OK;
 }
 
-/* *alike: true if the ranges of values are known and similar in this run and in the training. The
- * ends of the ranges are compared more strictly than for equal types, because different types
- * suggest different scales. */
+/* Sets *alike to whether the ranges of values are known and similar in this run and in the
+ * training. Compares the ends of the ranges more strictly than is done for equal types, because
+ * different types suggest different scales. */
 static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
 {
     DataRange range = t->ranges.inputs;
@@ -119,18 +122,18 @@ static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     const DataSet *set = &t->train_set;
-    const bool said = t->config->data.scale != 0;
+    const bool is_set = t->config->data.scale != 0;
     if (data_kind(set)->next_token) return OK;
     Scaling then = scaling_of(meta, path);
     if (then.factor == 0) return OK;
-    if (then.type_known && then.type != set->x.type && said)
+    if (then.type_known && then.type != set->x.type && is_set)
         return then.type == ELEM_U8 && !t->samples ? check_range(set, &then, path) : OK;
     if (fabsf(then.factor - set->scale) <= 1e-5F * fabsf(then.factor)) return OK;
     bool alike = false;
     if (then.type_known && then.type != set->x.type)
         TRY(find_alike(t, &meta->ranges.inputs, &alike));
     if (alike) return OK;
-    if (!said || !then.type_known) return factor_fail(set, &then, path, said);
+    if (!is_set || !then.type_known) return factor_fail(set, &then, path, is_set);
     return check_factor(t, meta, &then, path);
 }
 
@@ -177,7 +180,7 @@ static void use_stats(DataSet *set, const CheckpointInput *input)
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                       const char *path)
 {
-    const bool said =
+    const bool is_set =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
     const bool fields = data_kind(set)->has_fields;
     char now[64], then[64];
@@ -187,14 +190,14 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     if (same_stats(set, input)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
     stats_text(then, input->stats, input->mean, input->std);
-    if (said) {
+    if (is_set) {
         log_warn("samples are normalised %s, as the keys of data say, but those that %s was "
                  "trained on %s",
                  now, path, then);
         return;
     }
-    /* no message if files of fields have no mean and deviation: they always use those of the
-     * training */
+    /* There is no message if files of fields have no mean and deviation: they always use those of
+     * the training. */
     if (set->stats_count > 0 || !fields)
         log_info("%s: samples are normalised %s, as those that %s was trained on, not %s",
                  set->path, then, path, now);
@@ -239,9 +242,9 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
-/* Sets the mean and deviation of a table to those in a checkpoint, also to none, unless the
- * configuration sets others. A checkpoint of a table has no channels; it has mean and deviation if
- * its training used them. */
+/* Sets the mean and deviation of a set of vectors to those in a checkpoint, or removes them if the
+ * checkpoint has none; does nothing if the configuration sets others. A checkpoint for vectors has
+ * no channels; it has mean and deviation if its training used them. */
 static void take_table_stats(const Config *config, const CheckpointInput *input, DataSet *train)
 {
     const bool table = train->kind == DATA_TABLE && input->channels == 0;

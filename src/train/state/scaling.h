@@ -13,13 +13,17 @@ void train_share_stats(DataSet *set, const DataSet *train);
  * there is such a file and the configuration does not set others. Without data.train also sets the
  * scale and the number of classes. */
 void scaling_take(Trainer *t);
-/* Returns ERR_DATA if this run scales raw values differently from the training of the model in the
- * file, unless the types or ranges of the values justify it; some such differences are logged. */
+/* Compares the factor by which this run multiplies raw values with the factor in the training of
+ * the model in the file, if that is known. Returns ERR_DATA if they differ, except in three cases.
+ * (1) The element types differ, and data.scale is set; for a model of uint8 the ranges of the
+ * scaled values must then be similar. (2) The types differ, and the ranges of the raw values are
+ * similar. (3) The types are the same but not uint8, data.scale is set, and the data are not those
+ * of the training; if the checkpoint has no ranges, this is logged as a warning. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Warns if the values of the test set have another scale than those of the training set, or values
- * of one file another scale than those of the first file of its set. If the test set has the scale
- * of the training set, an evaluation also compares it with the training set of its checkpoint, if
- * the checkpoint has the ranges of that set. Returns ERR_IO. */
+/* Warns if the values of the test set have another scale than those of the training set, or if the
+ * values of a file have another scale than those of the first file of its set. If the test set has
+ * the scale of the training set, an evaluation also compares it with the ranges in its checkpoint,
+ * if there are any. ERR_IO: a file cannot be read. */
 Status scaling_compare_sets(const Trainer *t);
 /* Logs a difference in mean and deviation between this run and the checkpoint. */
 void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path);
@@ -27,9 +31,9 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
  * training set. before: the beginning of the line. */
 void scaling_warn_ranges(const Trainer *t, const CheckpointMeta *meta, const char *path,
                          const char *before);
-/* For a run that begins with a file's parameters and may scale differently: logs the difference
- * that scaling_check would refuse, else normalisation on one side only; and another scale of the
- * values (scaling_warn_ranges). */
+/* Logs differences in scaling for a run that begins with a file's parameters and may scale
+ * differently. These are the difference that scaling_check would refuse; otherwise, mean and
+ * deviation that only one side has; and another scale of the values (scaling_warn_ranges). */
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
 #endif

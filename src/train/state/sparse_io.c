@@ -15,9 +15,10 @@
 
 #include <string.h>
 
+/* most rows of a block on average */
 enum { BLOCK_ROWS = 1 << 16 };
-/* Parts of a table; each is an array of the file: ids, rows, and slots of optimizer state, which
- * are numbered from 0. */
+/* Parts of a table: ids, rows, and the slots of optimizer state, which have the numbers from 0 on.
+ * Each part is an array of the file. */
 enum { PART_IDS = -2, PART_ROWS = -1 };
 
 /* A block that is being loaded. */
@@ -35,15 +36,20 @@ struct SparseIo {
     Trainer *trainer;
     /* number of tensors */
     int count;
-    /* arrays with an entry for each tensor: its description, its table, its part (PART_IDS,
-     * PART_ROWS, or a slot of state), its block within the table, and its index in arrivals;
-     * owned */
+    /* description of each tensor, [count]; owned */
     CheckpointTensor *tensor;
-    int *table, *part, *block, *arrival;
+    /* table of each tensor, [count]; owned */
+    int *table;
+    /* part of each tensor: PART_IDS, PART_ROWS, or a slot of state; [count]; owned */
+    int *part;
+    /* number of each tensor's block within its table, [count]; owned */
+    int *block;
+    /* for loading, index in `arrivals` of each tensor, [count]; owned */
+    int *arrival;
     /* number of blocks of each table; owned */
     int *blocks;
     /* for loading, index of the tensor with the ids of each table's first block; owned */
-    int *ids;
+    int *ids_tensor;
     /* for saving, number of rows of each shard, [table][shard]; owned */
     int64_t *shard_rows;
     /* for saving, buffer for a whole block; owned */
@@ -52,17 +58,18 @@ struct SparseIo {
     bool params_only;
     /* for loading: blocks of all tables; owned */
     Arrival *arrivals;
+    /* number of entries of `arrivals` */
     int arrival_count;
 };
 
-/* Number of floats of a part in a row; an id has the size of two floats. */
+/* Returns the number of floats that a part has for each row; an id has the size of two floats. */
 static int part_floats(const Trainer *t, int table, int part)
 {
     if (part == PART_IDS) return 2;
     return part == PART_ROWS ? t->graph->table[table].width : sparse_state(t, table).floats[part];
 }
 
-/* Returns the tensor's path in the file, without its block number. Owner: the caller. */
+/* Returns the path of a part in the file, without a block number. Owner: the caller. */
 static char *part_path(const Trainer *t, int table, int part)
 {
     const char *name = t->graph->table[table].name;
@@ -95,7 +102,7 @@ static SparseIo *begin(Trainer *t)
     size_t tables = (size_t)t->graph->table_count;
     io->trainer = t;
     io->blocks = mem_new(tables * sizeof *io->blocks);
-    io->ids = mem_new(tables * sizeof *io->ids);
+    io->ids_tensor = mem_new(tables * sizeof *io->ids_tensor);
     io->shard_rows = mem_new(tables * ROW_SHARDS * sizeof *io->shard_rows);
     return io;
 }
@@ -119,7 +126,7 @@ void sparse_io_free(SparseIo **sparse)
     mem_free(&io->part);
     mem_free(&io->block);
     mem_free(&io->blocks);
-    mem_free(&io->ids);
+    mem_free(&io->ids_tensor);
     mem_free(&io->shard_rows);
     mem_free(&io->whole);
     mem_free(sparse);
@@ -193,7 +200,7 @@ SparseIo *sparse_io_saving(Trainer *t)
     return io;
 }
 
-/* Offset of the part within a row, in floats. */
+/* Returns the offset of the part within a row and its state, in floats. */
 static int part_first(const Trainer *t, int table, int part)
 {
     int floats = 0;
@@ -230,9 +237,9 @@ static Status fail_blocks(const char *file, const char *path)
                 file, path);
 }
 
-/* Adds a tensor for each block of a part that the file has. If the file has no block, adds one
- * tensor, which the loader then reports as missing. All parts must have the same number of blocks
- * as the ids. */
+/* Adds a tensor for each block that the file has of this part. If the file has none, adds one
+ * tensor, which the loader then reports as missing. ERR_DATA: the part has another number of blocks
+ * than the ids. */
 static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
                        const char *file)
 {
@@ -250,7 +257,7 @@ static Status add_part(SparseIo *io, const CheckpointList *list, int table, int 
     }
     if (blocks == 0) {
         char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, blocks++);
-        int64_t rows = part == PART_IDS ? 1 : io->tensor[io->ids[table]].shape.dim[0];
+        int64_t rows = part == PART_IDS ? 1 : io->tensor[io->ids_tensor[table]].shape.dim[0];
         Shape shape = shape_of(2, rows, part_floats(t, table, part), 1, 1);
         add(io, (CheckpointTensor){.path = name, .shape = shape}, table, part, 0);
     } else if (part != PART_IDS && blocks != io->blocks[table]) {
@@ -260,7 +267,7 @@ static Status add_part(SparseIo *io, const CheckpointList *list, int table, int 
     }
     if (part == PART_IDS) {
         io->blocks[table] = blocks;
-        io->ids[table] = before;
+        io->ids_tensor[table] = before;
     }
     mem_free(&path);
     return OK;
@@ -285,8 +292,8 @@ static Status check_blocks(const SparseIo *io, const char *path)
     for (int i = 0; i < io->count; ++i) {
         int ids = i;
         while (ids > 0 && (io->part[ids] != PART_IDS || io->block[ids] != io->block[i])) --ids;
-        bool whole = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
-        if (whole && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
+        bool has_ids = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
+        if (has_ids && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
         return fail_blocks(path, io->tensor[i].path);
     }
     return OK;

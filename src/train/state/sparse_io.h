@@ -1,5 +1,6 @@
-/* Rows of sparse tables in checkpoints: blocks of at most 65,536 rows on average (more in tables of
- * over 268 million rows), sorted by (shard, id). The blocks are the same on every grid. */
+/* Rows of sparse tables in checkpoints. They are stored in blocks, sorted by (shard, id). A block
+ * has at most 65,536 rows on average, or more in tables of over 268 million rows. The blocks are
+ * the same on every grid. */
 #ifndef WEFT_TRAIN_SPARSE_IO_H
 #define WEFT_TRAIN_SPARSE_IO_H
 
@@ -19,8 +20,8 @@ void sparse_io_free(SparseIo **io);
 int sparse_io_count(const SparseIo *io);
 /* Returns the tensors, borrowed from io. */
 const CheckpointTensor *sparse_io_tensors(const SparseIo *io);
-/* These functions do the work of CheckpointIo's collect_begin, get, wants and set for the tensors
- * of SparseIo; i counts from 0 among these tensors. */
+/* These four functions do the work of CheckpointIo's collect_begin, get, wants and set for the
+ * tensors of SparseIo. i: number of the tensor, counted from 0 in sparse_io_tensors. */
 void sparse_io_collect(SparseIo *io, int i, int writer);
 const float *sparse_io_get(const SparseIo *io, int i);
 bool sparse_io_wants(const SparseIo *io, int i);
