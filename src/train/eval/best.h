@@ -11,15 +11,17 @@ typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
 typedef enum MetricNeeds {
     NEEDS_UNSET,
     NEEDS_NOTHING,
-    /* a loss with loss_top_k of at least 1 (NEEDS_TOP1) or 5 (NEEDS_TOP5), and no label fields */
+    /* a loss with loss_top_k of at least 1, and no label fields */
     NEEDS_TOP1,
+    /* a loss with loss_top_k of at least 5, and no label fields */
     NEEDS_TOP5,
     /* a loss with LOSS_COLUMNS_LOGIT */
     NEEDS_LOGIT,
     /* a loss with LOSS_READS_BOXES */
     NEEDS_BOXES,
-    /* data.variables with targets that are numbers (NEEDS_FIELDS) or labels (NEEDS_LABELS) */
+    /* data.variables with targets that are numbers */
     NEEDS_FIELDS,
+    /* data.variables with a target that has labels */
     NEEDS_LABELS,
 } MetricNeeds;
 /* A metric: one value of checkpoint.best_metric. */
@@ -27,11 +29,11 @@ typedef struct BestMetric {
     ConfigWord word;
     Better better;
     MetricNeeds needs;
-    /* The metric's value in an evaluation. NULL only for auto, which is replaced by another
-     * metric. */
+    /* Returns the metric's value in an evaluation; NaN: it is not defined there. NULL only for
+     * auto, which is replaced by another metric. */
     double (*value)(const EvalLine *line);
 } BestMetric;
-/* Returns the word of metric number i, and an empty one after the last metric. */
+/* Returns the word of metric number i; after the last metric, an empty ConfigWord. */
 ConfigWord best_metric_word(int i);
 /* Returns ERR_BUG, with the metric's name, if a field of the metric is missing. */
 Status best_metric_check(const BestMetric *metric);
@@ -40,23 +42,24 @@ Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
  * tokens: true if the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
-/* Returns ERR_CONFIG if the metric does not suit the loss or the kind of data, if lr_check fails,
- * or if train.early_stop or the learning rate's curve needs evaluations and there is no test set
- * (tested = false). */
+/* Returns ERR_CONFIG in three cases: the metric does not suit the loss or the kind of data,
+ * lr_check fails, or there is no test set (tested = false) although train.early_stop or the
+ * learning rate's curve needs evaluations. tokens: true if the data are tokens. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
 /* State of early stopping, which checkpoints contain. */
 typedef struct EarlyStop {
-    /* value of the last evaluation that was better by more than train.early_stop_delta; NaN: no
-     * evaluation yet */
+    /* value of the last evaluation that was better than earlier ones by more than
+     * train.early_stop_delta; NaN: no evaluation has given a number yet */
     double best;
-    /* consecutive evaluations since then, which were not better */
+    /* number of consecutive evaluations since then; none of them was better */
     int64_t bad;
 } EarlyStop;
 /* Returns the state before the first evaluation. */
 EarlyStop early_stop(void);
-/* Counts an evaluation in *stop. rises = true: larger values are better; false: smaller ones. A
- * value is better only by more than train.early_stop_delta; NaN never is. */
+/* Counts an evaluation in *stop. value: its metric. rises = true: larger values are better; false:
+ * smaller ones. A value is better only by more than train.early_stop_delta; NaN never is. The first
+ * number is better in any case. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
 /* Returns true if the run must end, because the metric has not improved for train.early_stop
  * evaluations. */

@@ -106,8 +106,8 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Gathers the matches of all ranks on rank 0, and sets line->coco on every rank. each: may be NULL;
- * on rank 0 receives COCO's numbers, including those of each class. Collective. */
+/* Gathers the matches of all ranks on rank 0, and sets line->coco on every rank. each: on rank 0
+ * receives COCO's numbers, including those of each class; may be NULL. Collective. */
 static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;
@@ -152,8 +152,9 @@ static DetectedBox *sort_by_picture(const DetectedBox *box, int64_t count, int64
     return sorted;
 }
 
-/* Writes the boxes of all ranks, picture after picture, and those of a picture in order of
- * descending score. Rank 0 reads the set's labels again for the ids of the file. Collective. */
+/* Writes the boxes of all ranks to the file `path`, picture after picture; the boxes of a picture
+ * are in the order of descending score. Rank 0 reads the set's labels again for the ids of the
+ * file. Collective. */
 static Status write_results(const Detections *d, const Trainer *t, const char *path)
 {
     size_t bytes = (size_t)d->kept_count * sizeof *d->kept;

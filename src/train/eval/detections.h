@@ -7,15 +7,15 @@
 
 #include "detect.h"
 
-/* Boxes of the pictures that this rank evaluates. eval is NULL if the model finds no boxes, or
- * train_collects_outputs is false for this rank; then nothing is read or found. Pointers are owned
- * unless their comment says otherwise. */
+/* Boxes of the pictures that this rank evaluates. Pointers are owned unless their comment says
+ * otherwise. */
 typedef struct Detections {
     /* borrowed */
     const Trainer *trainer;
     /* borrowed */
     const DataSet *set;
-    /* matches of found boxes with truths */
+    /* matches of found boxes with truths; NULL: the model finds no boxes, or train_collects_outputs
+     * is false for this rank; then nothing is read or found */
     CocoEval *eval;
     /* truths of the set */
     DataBoxes boxes;
@@ -23,12 +23,17 @@ typedef struct Detections {
     DetectorBoxes *found;
     /* true: the boxes of all pictures are kept, in pixels of the pictures, for a file of results */
     bool keeps;
+    /* the boxes that are kept, [kept_capacity] */
     DetectedBox *kept;
-    int64_t kept_count, kept_capacity;
+    /* number of boxes that are kept */
+    int64_t kept_count;
+    /* number of boxes for which `kept` has space */
+    int64_t kept_capacity;
     /* truths of one picture */
     TruthBox *truth;
-    /* the first error, and its message (owned) */
+    /* the first error */
     Status status;
+    /* message of this error */
     char *message;
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's parts for boxes and
@@ -39,12 +44,13 @@ void detections_loss_parts(double loss, const double column[2], double part[LOSS
  * with detections_fini, also after an error. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
-/* Adds the micro-batch that the executor has just evaluated. After an error, which
- * detections_line returns, it does nothing. */
+/* Finds the boxes in the micro-batch that the executor has just evaluated, and adds them. After an
+ * error, which detections_line returns, does nothing. */
 void detections_add(Detections *detections, const Batch *batch);
-/* Sets line->boxes and, if the model finds boxes, COCO's numbers over the pictures of all ranks, on
- * every rank. On rank 0 also sets *extras->coco and writes the file extras->results, if these are
- * not NULL. Collective on the trainer's world; all ranks return the same Status. */
+/* Sets line->boxes to whether the model finds boxes. If it does, sets COCO's numbers over the
+ * pictures of all ranks, on every rank. On rank 0 then also sets *extras->coco and writes the file
+ * extras->results, if these members are not NULL. Collective on the trainer's world; all ranks
+ * return the same Status. */
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
                        const EvalExtras *extras);
 

@@ -5,11 +5,16 @@
 struct DetectorBoxes {
     /* borrowed */
     const Trainer *trainer;
+    /* number of grids */
     int levels;
+    /* the grids of the network's outputs */
     BoxGrid grid[BOX_LEVELS];
     /* boxes of one picture, [capacity]; owned */
     DetectedBox *box;
-    int64_t count, capacity;
+    /* number of boxes */
+    int64_t count;
+    /* number of boxes for which `box` has space */
+    int64_t capacity;
 };
 
 DetectorBoxes *detector_boxes_new(const Trainer *trainer)
@@ -37,10 +42,11 @@ static void add_box(DetectorBoxes *d, const double box[4], double score, int64_t
         .box = {box[0], box[1], box[2], box[3]}, .score = score, .category = (int32_t) class};
 }
 
-/* One cell of one anchor. logit: address of the logit of channel 0; channel c is at logit[c *
- * stride]. */
+/* One cell of a grid, for one anchor. */
 typedef struct Cell {
+    /* borrowed */
     const BoxGrid *grid;
+    /* logits of the cell: that of channel c is logit[c * stride]; borrowed */
     const float *logit;
     int64_t stride, classes;
     /* size of a cell in pixels of the model's input */
@@ -60,8 +66,9 @@ static void decode_box(const Cell *c, double box[4])
     box[1] = (cells[1] + c->row) * c->height - box[3] / 2;
 }
 
-/* Adds the boxes of a cell with a score above o->score: one for each class, or only the box of the
- * best class. The score is the product of the probabilities of an object and of the class. */
+/* Adds the boxes of a cell whose score is above o->score: one for each class, or only that of the
+ * best class. The score is the product of two probabilities: that of an object, and that of the
+ * class. */
 static void add_cell(DetectorBoxes *d, const Cell *c, const DetectOptions *o)
 {
     const float *class = c->logit + BOX_CHANNELS * c->stride;

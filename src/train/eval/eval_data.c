@@ -1,9 +1,9 @@
 /* Provides the micro-batches of an evaluation, even if one of them cannot be read. During a pass
  * over the set other ranks may wait for this rank: later stages, its tensor-parallel group,
- * replicas that gather parameters or rows of tables. Then this rank must reach the end of the pass:
- * after an error it provides substitutes, micro-batches of zeros with the right number of rows, and
- * the error is reported when all ranks have reached the end. If no other rank waits, an error ends
- * the pass at once. */
+ * replicas that gather parameters or rows of tables. Then this rank must reach the end of the pass.
+ * After an error it therefore provides substitutes, micro-batches of zeros with the right number of
+ * rows; the error is reported when all ranks have reached the end. If no other rank waits, an error
+ * ends the pass at once. */
 #include "eval_data.h"
 
 #include "../chunk_share.h"

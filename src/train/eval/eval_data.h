@@ -14,11 +14,14 @@ typedef struct EvalData {
     LoaderPlan plan;
     /* owned */
     Loader *loader;
-    /* memory of the loader that this node's ranks share; NULL: none; owned */
+    /* memory in which this node's ranks share unpacked chunks for the loader (chunk_share.h); NULL:
+     * each rank keeps chunks for itself; owned */
     NodeMemory *chunk_memory;
-    /* number of micro-batches taken from the loader, and number released to it */
-    int64_t read, returned;
-    /* Status of the first micro-batch that could not be read */
+    /* number of micro-batches taken from the loader */
+    int64_t read;
+    /* number of micro-batches released to the loader */
+    int64_t returned;
+    /* error of the first micro-batch that could not be read; OK: there was none */
     Status status;
     /* message of that error; owned */
     char *message;
@@ -28,19 +31,20 @@ typedef struct EvalData {
     int64_t substitutes;
     /* zeros to which the arrays of substitutes point; owned */
     void *zeros;
+    /* size of `zeros` */
     size_t zeros_bytes;
 } EvalData;
 /* Opens the loader. Release with eval_data_fini, also after an error. Collective; all ranks return
  * the same Status. */
 Status eval_data_init(EvalData *data, const Trainer *trainer, const DataSet *set);
-/* The source borrows from data. */
+/* Returns the source of the pass's micro-batches, which borrows from *data. */
 BatchSource eval_data_source(EvalData *data);
-/* Call it after the last micro-batch has been released. Releases data and returns this rank's
- * Status of the pass. Not collective. */
+/* Releases *data, and returns this rank's Status of the pass. Call it after the last micro-batch
+ * has been released. Not collective. */
 Status eval_data_fini(EvalData *data);
 /* Runs the model on samples without labels. The loss is computed as well, so the samples get labels
- * and targets 0 and no boxes. *logits: as in executor_logits. Requires one rank and a batch of one
- * micro-batch. */
+ * and targets of 0, and no boxes. *logits: as in executor_logits. Requires one rank and a batch of
+ * one micro-batch. */
 Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits);
 
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The head of a picture in a message. The bytes of the picture's PNG follow it. */
+/* The head of a picture in PictureMaking.message. The bytes of the picture's PNG follow it. */
 typedef struct PictureHead {
     char tag[sizeof((EvalPicture *)0)->tag];
     int32_t width, height;
@@ -37,7 +37,7 @@ void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *
 void eval_pictures_fini(PictureMaking *making)
 {
     field_reader_free(&making->reader);
-    mem_free(&making->bytes);
+    mem_free(&making->message);
 }
 
 /* Draws a picture and appends it to the message. */
@@ -49,10 +49,10 @@ static void put_picture(PictureMaking *m, const FieldPicture *picture, const cha
     uint8_t *png = image_encode_png(&image, &count);
     PictureHead head = {.width = image.width, .height = image.height, .bytes = (int64_t)count};
     snprintf(head.tag, sizeof head.tag, "fields/%.150s", tag);
-    m->bytes = mem_resize(m->bytes, m->count + sizeof head + count);
-    memcpy(m->bytes + m->count, &head, sizeof head);
-    memcpy(m->bytes + m->count + sizeof head, png, count);
-    m->count += sizeof head + count;
+    m->message = mem_resize(m->message, m->message_bytes + sizeof head + count);
+    memcpy(m->message + m->message_bytes, &head, sizeof head);
+    memcpy(m->message + m->message_bytes + sizeof head, png, count);
+    m->message_bytes += sizeof head + count;
     mem_free(&png);
     image_fini(&image);
 }
@@ -78,7 +78,7 @@ static void draw_numbers(PictureMaking *m, const float *x, const float *truth, f
     }
 }
 
-/* Converts classes to floats for a picture; -1, which means no label, becomes NaN. */
+/* Converts the classes of pixels to floats for a picture; -1, which means no label, becomes NaN. */
 static void to_numbers(const int32_t *class, int64_t pixels, float *to)
 {
     for (int64_t i = 0; i < pixels; ++i) to[i] = class[i] < 0 ? NAN : (float)class[i];
@@ -146,8 +146,8 @@ void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line)
     line->picture = NULL;
     line->pictures = 0;
     if (!making->wanted) return;
-    size_t bytes = making->count;
-    char *all = gather_arrays(t->world, making->bytes, &bytes);
+    size_t bytes = making->message_bytes;
+    char *all = gather_arrays(t->world, making->message, &bytes);
     eval_pictures_free(&t->eval_pictures);
     EvalPictures *p = t->eval_pictures = mem_new(sizeof *p);
     for (size_t at = 0; t->world->rank == 0 && at < bytes;) {

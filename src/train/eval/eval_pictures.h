@@ -11,6 +11,7 @@
 struct EvalPictures {
     /* the pictures, [count]; owned */
     EvalPicture *picture;
+    /* number of pictures */
     int count;
 };
 typedef struct EvalPictures EvalPictures;
@@ -22,24 +23,27 @@ typedef struct PictureMaking {
     const DataSet *set;
     /* true: this evaluation makes pictures */
     bool wanted;
-    /* borrowed; NULL: this rank draws no pictures */
+    /* NULL: this rank draws no pictures; borrowed */
     const Trainer *trainer;
-    /* owned */
+    /* reads the inputs and the truth of the sample again; owned */
     FieldReader *reader;
     /* first error of eval_pictures_init or eval_pictures_add */
     Status status;
-    /* message to rank 0: for each picture a PictureHead and the bytes of its PNG, [count]; owned */
-    char *bytes;
-    size_t count;
+    /* message to rank 0: for each picture a PictureHead and the bytes of its PNG; owned */
+    char *message;
+    /* length of the message */
+    size_t message_bytes;
 } PictureMaking;
-/* Prepares an evaluation. Only ranks with the model's outputs draw. If the set cannot be read, this
- * function and eval_pictures_add set making->status to ERR_IO or ERR_DATA. */
+/* Prepares an evaluation. wanted: true if the caller requests pictures. Only ranks with the model's
+ * outputs draw. If the set cannot be read, this function and eval_pictures_add set making->status
+ * to ERR_IO or ERR_DATA. */
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted);
 void eval_pictures_fini(PictureMaking *making);
 /* If the micro-batch that the executor has just evaluated contains the set's first sample, draws
  * this sample's first train.eval_pictures targets, or its label field. */
 void eval_pictures_add(PictureMaking *making, const Batch *batch);
-/* Sets line->picture to the pictures, on rank 0. Collective. */
+/* Sets line->picture and line->pictures, on rank 0 to the pictures of all ranks, on other ranks to
+ * none. Collective. */
 void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line);
 
 #endif

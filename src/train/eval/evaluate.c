@@ -1,5 +1,5 @@
-/* Evaluates a data set in one pass: runs forward on all of its micro-batches and, with the other
- * files of this folder, computes an EvalLine from the results. */
+/* Evaluates a data set in one pass: runs the forward pass on all its micro-batches and, with the
+ * other files of this folder, computes an EvalLine from the results. */
 #include "../average.h"
 #include "../run/data_watch.h"
 #include "eval_data.h"
@@ -12,13 +12,21 @@
 
 #include <math.h>
 
-/* Sums over the samples of one micro-batch. First the losses of a micro-batch are added, then these
+/* Sums over the rows of one micro-batch. The losses of a micro-batch are added first, then these
  * sums in the order of micro-batches, so the bits do not depend on the number of ranks. */
 typedef struct EvalSums {
-    double loss, column[2];
-    /* number of rows. Only for losses of class labels: number of rows with a label; of rows whose
-     * label is the likeliest class; of rows whose label is among the five likeliest */
-    int64_t rows, labelled, top1, top5;
+    /* losses */
+    double loss;
+    /* columns 1 and 2 of the loss's results (LossColumns) */
+    double column[2];
+    /* number of rows */
+    int64_t rows;
+    /* for losses of class labels, number of rows with a label */
+    int64_t labelled;
+    /* for losses of class labels, number of rows whose label is the likeliest class */
+    int64_t top1;
+    /* for losses of class labels, number of rows whose label is among the five likeliest classes */
+    int64_t top5;
 } EvalSums;
 
 typedef struct Evaluation {
@@ -36,8 +44,8 @@ typedef struct Evaluation {
     PictureMaking pictures;
 } Evaluation;
 
-/* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
- * LossColumns. */
+/* Adds up the results of one micro-batch, and gives it to the scores of each kind. columns: (rows,
+ * LOSS_COLUMNS), the results of the loss (LossColumns). */
 static void eval_micro(void *user, const Batch *batch, const float *columns)
 {
     Evaluation *e = user;

@@ -13,13 +13,16 @@
 #include <string.h>
 
 enum {
+    /* number of parts into which the set is divided */
     BLOCKS = 16,
     /* Most bytes of the sums for climatology and persistence. They are computed for as many targets
      * at a time as fit, at least for one. */
     PART_BYTES = 64 << 20
 };
-/* Sums of a target of a sample. P and T: prediction and truth minus the target's mean; A and B:
- * prediction and truth minus the climatology. */
+/* Weighted sums over the pixels of one target in a sample. SUM_VALUES is the number of the pixels,
+ * without weights. SUM_ERROR, SUM_ABSOLUTE and SUM_SQUARE add the error (prediction minus truth),
+ * its absolute value and its square. The other names give one or two factors. P, T: prediction and
+ * truth, each minus the target's mean. A, B: prediction and truth, each minus the climatology. */
 enum {
     SUM_VALUES,
     SUM_WEIGHT,
@@ -37,7 +40,7 @@ enum {
     SUMS
 };
 
-/* True if the set's targets are fields of numbers. */
+/* Returns whether the set's targets are fields of numbers. */
 static bool is_scored(const Trainer *t, const DataSet *set)
 {
     return data_kind(set)->has_fields && loss_info(t->config)->reads == LOSS_READS_TARGETS;
@@ -110,8 +113,9 @@ static void take_baselines(FieldScoring *s, const FieldBaselines *sum)
     for (int64_t i = 0; i < values; ++i) mean[i] = (float)(sum->sum[i] / sum->count[i]);
 }
 
-/* Computes climatology and persistence, some targets at a time. Collective. */
-static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, FieldReader *reader)
+/* Computes climatology and persistence of all targets, some targets at a time. Collective. */
+static Status compute_baselines(const Trainer *t, FieldScoring *s, const DataSet *set,
+                                FieldReader *reader)
 {
     const int64_t pixels = set->y.dim[2] * set->y.dim[3];
     const int64_t fit = PART_BYTES / (2 * (int64_t)sizeof(double) * pixels);
@@ -128,8 +132,8 @@ static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, Fie
     return st;
 }
 
-/* Makes t->field_scoring: reads the set and computes climatology and persistence. tiles: the set,
- * whose samples may be patches of its fields. Collective; all ranks return the same Status. */
+/* Makes t->field_scoring: reads the set, and computes climatology and persistence. tiles: the set
+ * itself; its samples may be patches of fields. Collective; all ranks return the same Status. */
 static Status scoring_make(Trainer *t, const DataSet *tiles)
 {
     FieldScoring *s = mem_new(sizeof *s);
@@ -146,7 +150,7 @@ static Status scoring_make(Trainer *t, const DataSet *tiles)
     Status st = field_reader_new(&reader, set);
     if (st == OK) st = field_weights_init(&s->weights, set, reader, t->config->train.eval_latitude);
     st = status_agree(t->world, st);
-    if (st == OK) st = add_all(t, s, set, reader);
+    if (st == OK) st = compute_baselines(t, s, set, reader);
     field_reader_free(&reader);
     if (st != OK) {
         field_scoring_free(&s);
@@ -186,7 +190,7 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
     scores->truth = mem_new((size_t)set->y.sample_bytes);
     if (!scores->scoring->weights.vary) return OK;
     const int64_t planes = set->field_set.offsets[FIELD_TARGET];
-    scores->pixel = mem_new((size_t)(planes * scores->scoring->pixels) * sizeof(double));
+    scores->pixel_weight = mem_new((size_t)(planes * scores->scoring->pixels) * sizeof(double));
     scores->status = field_reader_new(&scores->reader, set);
     return OK;
 }
@@ -197,20 +201,21 @@ void field_scores_fini(FieldScores *scores)
     mem_free(&scores->x);
     mem_free(&scores->predicted);
     mem_free(&scores->truth);
-    mem_free(&scores->pixel);
+    mem_free(&scores->pixel_weight);
     field_reader_free(&scores->reader);
 }
 
-/* Reads the weights of pixels at the times of a sample's targets, if they vary. */
+/* Reads the weights of pixels at the times of a sample's targets to s->pixel_weight, if they
+ * vary. */
 static Status read_weights(const FieldScores *s, int64_t sample)
 {
     const FieldSet *f = &s->set->field_set;
     const int64_t pixels = s->scoring->pixels;
     int64_t row, column;
     const int64_t frame = data_sample_place(s->set, sample, &row, &column);
-    for (int i = 0; s->pixel && i < f->offsets[FIELD_TARGET]; ++i)
+    for (int i = 0; s->pixel_weight && i < f->offsets[FIELD_TARGET]; ++i)
         TRY(field_weights_at(&s->scoring->weights, s->set, s->reader,
-                             frame + f->offset[FIELD_TARGET][i], s->pixel + i * pixels));
+                             frame + f->offset[FIELD_TARGET][i], s->pixel_weight + i * pixels));
     return OK;
 }
 
@@ -220,9 +225,9 @@ static void add_target(const FieldScores *s, int64_t sample, int target, double 
     const DataSet *set = s->set;
     const FieldScoring *scoring = s->scoring;
     const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
-    const double *weight = s->pixel
-                               ? s->pixel + set->field_set.target[target].offset * scoring->pixels
-                               : scoring->weights.pixel;
+    const double *weight =
+        s->pixel_weight ? s->pixel_weight + set->field_set.target[target].offset * scoring->pixels
+                        : scoring->weights.pixel;
     const float *p = s->predicted + target * pixels, *t = s->truth + target * pixels;
     const float *c = scoring->climatology + target * scoring->pixels;
     double mean, deviation;
@@ -252,8 +257,8 @@ static void add_target(const FieldScores *s, int64_t sample, int target, double 
     }
 }
 
-/* Converts the inputs of a sample to the variables' units. A missing input becomes the mean; the
- * truth of a change from such an input is missing, too. */
+/* Converts the normalised inputs x of a sample to the variables' units, in s->x. A missing input
+ * becomes the mean; the truth of a change from such an input is missing, too. */
 static void restore_inputs(const FieldScores *s, const float *x)
 {
     const DataSet *set = s->set;
@@ -310,7 +315,7 @@ static void fill_target(const FieldScoring *s, int target, const double *sum,
     m[FIELD_ANOMALY_CORRELATION] = sum[SUM_AB] / sqrt(sum[SUM_AA] * sum[SUM_BB]);
     m[FIELD_SKILL_PERSISTENCE] = 1 - rmse / s->persistence[target];
     m[FIELD_SKILL_CLIMATOLOGY] = 1 - rmse / sqrt(sum[SUM_BB] / w);
-    /* a metric is infinite if persistence or climatology has no error; it is undefined then */
+    /* A metric is infinite if persistence or climatology has no error; then it is undefined. */
     for (int i = 0; i < FIELD_METRICS; ++i)
         if (isinf(m[i])) m[i] = NAN;
 }

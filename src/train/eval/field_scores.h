@@ -11,13 +11,16 @@
 struct FieldScoring {
     /* weights of pixels; owned */
     FieldWeights weights;
-    /* columns and pixels of whole fields of targets */
-    int64_t columns, pixels;
+    /* columns of a target's field, not only of a patch */
+    int64_t columns;
+    /* pixels of this field */
+    int64_t pixels;
     /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; NULL on
      * ranks without the model's outputs; owned */
     float *climatology;
     /* RMSE of persistence, [targets]; NaN: not defined */
     double persistence[FIELD_CHANNELS];
+    /* metrics of the last evaluation */
     FieldMetrics metrics;
 };
 typedef struct FieldScoring FieldScoring;
@@ -27,35 +30,48 @@ void field_scoring_free(FieldScoring **scoring);
 typedef struct FieldScores {
     /* borrowed; NULL: the set's targets are not fields of numbers */
     FieldScoring *scoring;
+    /* borrowed */
     const Trainer *trainer;
+    /* borrowed */
     const DataSet *set;
     /* true: field_scores_collect is true for this rank */
     bool collects;
     /* first error of opening `reader` or of reading the weights of a sample */
     Status status;
-    /* reader: reads weights of pixels that vary in time. pixel: these weights at each offset of the
-     * targets. Both are owned, and NULL if weights do not vary. */
+    /* reads weights of pixels that vary in time; NULL: weights do not vary; owned */
     FieldReader *reader;
-    double *pixel;
-    /* record: a record of sums for each of this rank's `samples` samples,
-     * [capacity][record_doubles]; a record begins with the number of its sample. x, predicted,
-     * truth: fields of one sample. Arrays are owned. */
-    int64_t samples, capacity;
+    /* weights of pixels at the times of a sample's targets, (offsets of targets, pixels); NULL:
+     * weights do not vary; owned */
+    double *pixel_weight;
+    /* number of samples that this rank has added */
+    int64_t samples;
+    /* number of records for which `record` has space */
+    int64_t capacity;
+    /* a record for each added sample, [capacity][record_doubles]: the sample's number, then its
+     * sums; owned */
     double *record;
-    float *x, *predicted, *truth;
+    /* inputs of one sample in the variables' units; owned */
+    float *x;
+    /* predicted targets of one sample in the variables' units; owned */
+    float *predicted;
+    /* true targets of one sample in the variables' units; owned */
+    float *truth;
 } FieldScores;
 /* Prepares an evaluation. The first call reads the set. Collective; all ranks return the same
  * Status. */
 Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set);
 void field_scores_fini(FieldScores *scores);
-/* field_scores_collect: true if this rank has the model's outputs and makes records of samples from
- * them. field_scores_read_inputs: true if it also needs the inputs of samples, because a target is
- * a change since an input. */
+/* Returns whether this rank makes records of samples, because it has the model's outputs and the
+ * set's targets are fields of numbers. */
 bool field_scores_collect(const Trainer *t, const DataSet *set);
+/* Returns whether this rank also needs the inputs of samples for its records, because a target is a
+ * change since an input. */
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
-/* Adds the micro-batch that the executor has just evaluated. Sets scores->status after an error. */
+/* Adds a record for each sample of the micro-batch that the executor has just evaluated. Sets
+ * scores->status after an error. */
 void field_scores_add(FieldScores *scores, const Batch *batch);
-/* Sets line->fields to the metrics over all ranks' samples, on every rank. Collective. */
+/* Sets line->fields to the metrics over the samples of all ranks, on every rank; NULL: the set's
+ * targets are not fields of numbers. Collective. */
 void field_scores_line(FieldScores *scores, EvalLine *line);
 
 #endif

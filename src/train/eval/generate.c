@@ -16,8 +16,10 @@ typedef struct Generator {
     const Sampling *sampling;
     Trainer *trainer;
     RngKey key;
-    /* tokens of a sample, and number of different tokens */
-    int64_t context, vocab;
+    /* number of tokens of a sample */
+    int64_t context;
+    /* number of different tokens */
+    int64_t vocab;
     /* one sample; its arrays are owned */
     Batch batch;
     /* number of tokens in the sample; padding follows them */
@@ -58,7 +60,8 @@ static void append(Generator *g, int32_t token)
     window[g->filled++] = token;
 }
 
-/* Order of qsort: the larger logit first; of equal logits, the lower token. */
+/* Compares two candidates for qsort: the larger logit is first; of equal logits, the lower
+ * token. */
 static int likelier(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;

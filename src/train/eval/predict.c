@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* BatchSource.next that always provides the same batch. user: address of a pointer to the batch. */
+/* Provides the same batch at each call (BatchSource.next). user: address of a pointer to the
+ * batch. */
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
 {
     (void)wait_s;
@@ -13,6 +14,7 @@ static Status next_batch(void *user, const Batch **batch, double *wait_s)
     return OK;
 }
 
+/* Releases nothing, because the batch is the caller's (BatchSource.release). */
 static void keep_batch(void *user)
 {
     (void)user;

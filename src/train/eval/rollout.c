@@ -18,19 +18,22 @@
 struct Rollout {
     /* borrowed */
     Trainer *trainer;
+    /* borrowed */
     const DataSet *set;
     /* owned */
     FieldReader *reader;
+    /* number of steps of a forecast */
     int64_t steps;
     /* number of targets at one time */
     int channels;
     /* frames of the set from one step to the next */
     int advance;
-    /* frame of each time of a forecast, counted from the start, [leads]; owned */
+    /* number of frames from the start of a forecast to each of its times, [leads]; owned */
     int64_t *lead_frame;
-    /* index, below channels, of the target that predicts an input; -1: it is read from the set */
+    /* for each input, index (below `channels`) of the target that predicts it; -1: the input is
+     * read from the set */
     int target_of_input[FIELD_CHANNELS];
-    /* the model's inputs: batch.x is normalised, (batch,C,H,W); owned */
+    /* the model's inputs; batch.x, (batch,C,H,W), has normalised values and is owned */
     Batch batch;
     /* the same inputs in the variables' units, (batch,C,H,W); owned */
     float *units;
@@ -64,8 +67,8 @@ static int find_target(const Rollout *r, const FieldChannel *a)
     return -1;
 }
 
-/* Returns the index in lead_frame of a frame, counted from the forecast's start; -1: the frame is
- * not predicted. */
+/* Returns the index in lead_frame of the time that is `frame` frames after the forecast's start;
+ * -1: there is no prediction for it. */
 static int find_lead(const Rollout *r, int64_t frame)
 {
     for (int i = 0; i < rollout_leads(r); ++i)
@@ -73,8 +76,9 @@ static int find_lead(const Rollout *r, int64_t frame)
     return -1;
 }
 
-/* Checks that each input that targets replace is predicted by an earlier step, unless its frame is
- * not after the start; and that targets replace at least one input. */
+/* Checks that forecasts of several steps are possible: at least one input must be predicted by a
+ * target, and each such input whose frame is after the start must be predicted by an earlier
+ * step. */
 static Status check_window(const Rollout *r)
 {
     const FieldSet *f = &r->set->field_set;
@@ -163,9 +167,9 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     return most;
 }
 
-/* Fills input channel i of a forecast at a step: x with normalised values and units with values in
- * the variable's units, (H,W) each. frame: frame of the forecast's start. predicted: (leads,
- * channels, pixels) of this forecast. */
+/* Fills input channel i of a forecast at a step, (H,W): x with normalised values, `units` with
+ * values in the variable's units. frame: frame of the forecast's start. predicted: earlier
+ * predictions of this forecast, (leads, channels, pixels). */
 static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const float *predicted,
                            float *x, float *units)
 {
@@ -237,7 +241,8 @@ static Status restore_outputs(const Rollout *r, const float *x, float *output, i
     return OK;
 }
 
-/* Runs one step of all forecasts. */
+/* Runs one step of `count` forecasts. predicted: (count, leads, channels, pixels), of which the
+ * step fills its own leads. */
 static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t step, float *predicted)
 {
     const DataSet *set = r->set;
@@ -276,7 +281,8 @@ Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicte
 
 /* ---- truth ---- */
 
-/* rollout_truth of label fields. */
+/* Does for label fields what rollout_truth does. truth: the labels. input: the input that is shown
+ * in pictures. NaN: missing. */
 static Status read_labels(Rollout *r, int64_t sample, float *truth, float *input)
 {
     const FieldSet *f = &r->set->field_set;

@@ -16,16 +16,19 @@ typedef struct Watched {
     struct stat before;
     /* hash of the offsets of the file's arrays (data_set_hash_layout) */
     uint64_t layout;
-    /* errno of the last check if there was no regular file of this name; 0: there was one */
+    /* 0, or errno of the last check if it found no regular file of this name */
     int missing;
 } Watched;
 
 typedef struct WatchedSet {
-    /* the set and its fingerprint; borrowed */
+    /* borrowed */
     const DataSet *set;
+    /* fingerprint of the set; borrowed */
     const char *fingerprint;
-    /* files of the set: index of the first one in DataWatch.file, and their number */
-    int first, count;
+    /* index in DataWatch.file of the set's first file */
+    int first;
+    /* number of files */
+    int count;
     /* true: the test set, which is opened again for each evaluation */
     bool is_test_set;
 } WatchedSet;
@@ -33,7 +36,9 @@ typedef struct WatchedSet {
 struct DataWatch {
     /* folder of the run's checkpoints; borrowed */
     const char *checkpoints;
+    /* the training set and, if there is one, the test set */
     WatchedSet set[2];
+    /* number of sets */
     int sets;
     /* files of all sets; owned */
     Watched *file;
@@ -94,8 +99,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Describes the difference between a file's recorded and current state in `text` and returns it;
- * NULL if there is none. */
+/* Describes the difference between a file's recorded state and its current one in `text`. Returns
+ * `text`; NULL: there is no difference. */
 static const char *difference(const struct stat *before, const struct stat *now, char text[128])
 {
     if (now->st_size != before->st_size)
@@ -126,8 +131,8 @@ static bool file_changed(Watched *f, bool is_test_set, struct stat *now, char te
     return !error && difference(&f->before, now, text) != NULL;
 }
 
-/* Reports that the data have changed. file_change: how the file differs; data_change: how the data
- * differ, freed here. */
+/* Returns ERR_DATA with a message that the data have changed. file_change: how the file differs.
+ * data_change: how the data differ; freed here. */
 static Status fail_changed(const DataWatch *w, const WatchedSet *s, const Watched *f,
                            const char *file_change, char *data_change)
 {
@@ -166,8 +171,8 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *now,
     return OK;
 }
 
-/* Compares the files of a set with their recorded state. now, layout: memory for an entry per
- * file. */
+/* Compares the files of a set with their recorded state. now[] and layout[] are memory with an
+ * entry for each file. */
 static Status compare_set(DataWatch *w, const WatchedSet *s, struct stat *now, uint64_t *layout)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];

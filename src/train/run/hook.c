@@ -20,8 +20,9 @@ static const double KILL_WAIT_S = 2;
 
 /* A notification that is queued while another command runs. */
 typedef struct Queued {
-    /* NULL: nothing is queued; owned */
+    /* input of the command; NULL: nothing is queued; owned */
     char *line;
+    /* step of the notification, for messages */
     int64_t step;
     /* number of the notification, counted over all events */
     int64_t number;
@@ -30,25 +31,29 @@ typedef struct Queued {
 struct Hook {
     /* shell command of run.hook; borrowed */
     const char *command;
-    /* time limit of a command */
+    /* time limit of a command, in seconds */
     double limit_s;
     /* newest queued notification of each event */
     Queued queued[HOOK_EVENTS];
     /* number of notifications so far */
     int64_t notifications;
-    /* process id; 0: no command runs */
+    /* process id of the running command; 0: no command runs */
     pid_t child;
     /* read end of the pipe for the answer; -1: closed */
     int answer;
     /* true: the running command has been killed, but has not ended yet */
     bool killed;
-    /* times (clock_s) at which the running command was started, and was killed */
-    double began_s, killed_s;
-    /* event and step of the running command */
+    /* time (clock_s) at which the running command was started */
+    double began_s;
+    /* time (clock_s) at which it was killed */
+    double killed_s;
+    /* event of the running command */
     HookEvent event;
+    /* step of the running command */
     int64_t step;
-    /* the command's answer so far, and the length of the answer */
+    /* the running command's answer so far */
     char output[ANSWER_BYTES + 1];
+    /* length of this answer */
     size_t length;
     /* requests that have not been taken yet */
     HookRequest request;
@@ -144,8 +149,8 @@ static void kill_group(Hook *h)
     kill(-h->child, SIGKILL);
 }
 
-/* Reads what the command has written so far. Returns false if the answer has reached ANSWER_BYTES
- * bytes, which is too long. */
+/* Reads all that the command has written so far. Returns false if the answer has reached
+ * ANSWER_BYTES bytes, which is too long. */
 static bool read_answer(Hook *h)
 {
     ssize_t got;
@@ -157,8 +162,8 @@ static bool read_answer(Hook *h)
     return h->length < ANSWER_BYTES;
 }
 
-/* Handles the exit state and the whole answer of a command that has ended by itself. Its process
- * group is killed before waitpid, because its number may be reused afterwards. */
+/* Handles the exit state and the complete answer of a command that has ended by itself. Its process
+ * group is killed before waitpid, because the group's number may be used again afterwards. */
 static void handle_end(Hook *h)
 {
     char why[96];
@@ -189,8 +194,9 @@ static void kill_and_warn(Hook *h, const char *why)
     warn(h, why);
 }
 
-/* Checks the running command. Whether it has ended is checked before its answer is read, so the
- * answer of an ended command is complete. */
+/* Checks whether the running command has ended, has written too much or has run too long, and reads
+ * its answer. Looks for its end before the answer is read, so the answer of an ended command is
+ * complete. */
 static void check_child(Hook *h)
 {
     char why[96];

@@ -8,18 +8,19 @@
 #include "hook_request.h"
 
 typedef struct Hook Hook;
-/* command: borrowed. limit_s: time limit of one process. Owner: the caller. */
+/* Creates a hook that runs `command`, which is borrowed. limit_s: time limit of one process. Owner:
+ * the caller. */
 Hook *hook_new(const char *command, double limit_s);
-/* Kills the running command with its process group. */
+/* Kills the running command with its process group, and frees the hook. */
 void hook_free(Hook **hook);
-/* Runs the command with `line` as its input, at once or after the notifications that are queued; a
- * queued notification of the same event is dropped. step: for messages. */
+/* Runs the command with `line` as its input: at once, or after the notifications that are queued. A
+ * queued notification of the same event is dropped. step: number of the step, for messages. */
 void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
 /* Reads the running command's answer and checks its end and its time limit; if no command runs,
  * starts the next queued one. Does not wait. Errors become warnings. */
 void hook_poll(Hook *hook);
-/* Waits until no command runs or is queued. If a command has to be killed, the queued notifications
- * are dropped, and hook_wait waits two seconds at most for the killed command. */
+/* Waits until no command runs or is queued. If a command had to be killed, drops the queued
+ * notifications, and waits at most two seconds for its end. */
 void hook_wait(Hook *hook);
 /* Sets *request to all requests since the last call; returns true if there is one. */
 bool hook_take_request(Hook *hook, HookRequest *request);

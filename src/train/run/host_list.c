@@ -10,16 +10,18 @@ enum { HOSTS_SHOWN = 8 };
 
 typedef struct RankHost {
     char host[HOST_BYTES];
-    /* model and bus address of the rank's GPU; "": it computes on the CPU */
-    char gpu[64], bus[32];
-    /* number of ranks on the host, on its first rank; 0 on the others */
+    /* model of the rank's GPU; "": the rank computes on the CPU */
+    char gpu[64];
+    /* bus address of the rank's GPU; "": the rank computes on the CPU */
+    char bus[32];
+    /* for the first rank of a host, number of ranks on the host; 0 for its other ranks */
     int ranks;
     /* number of cores that the ranks of the host may use */
     int cores;
 } RankHost;
 
-/* Number of cores that any rank of this node may use, within the limits of its control groups.
- * Collective on the node's ranks. */
+/* Returns the number of cores that at least one rank of this node may use, within the limits of its
+ * control groups. Collective on the node's ranks. */
 static int node_cores(const World *world)
 {
     char core[MASK_CPUS] = {0};
@@ -50,7 +52,8 @@ static RankHost describe_rank(const Trainer *t)
     return rank;
 }
 
-/* Number of different GPUs on the host whose first rank is `first`; ranks may share one. */
+/* Returns the number of different GPUs on the host whose first rank is `first`; ranks may share a
+ * GPU. rank: all ranks, [count]. */
 static int host_gpus(const RankHost *rank, int count, int first)
 {
     int gpus = 0;

@@ -12,16 +12,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* longest time for squeue to answer */
+/* longest time that squeue may need to answer, in seconds */
 static const double ANSWER_S = 10;
-/* shortest and longest time between two queries, and time between queries while the end is not
- * known */
-static const double INTERVAL_MIN_S = 10, INTERVAL_MAX_S = 1800, INTERVAL_UNKNOWN_S = 60;
+/* shortest time between two queries */
+static const double INTERVAL_MIN_S = 10;
+/* longest time between two queries */
+static const double INTERVAL_MAX_S = 1800;
+/* time between two queries while the end is not known */
+static const double INTERVAL_UNKNOWN_S = 60;
 
 /* ---- squeue's answer ---- */
 
-/* Parses a duration as squeue prints it: "5:03" means minutes and seconds. word: at most 63
- * characters. */
+/* Parses a duration as squeue prints it, in which "5:03" means minutes and seconds. word: at most
+ * 63 characters. *left_s: INFINITY for "UNLIMITED". Returns false if `word` is no duration. */
 static bool read_left(const char *word, double *left_s)
 {
     if (!strcmp(word, "UNLIMITED")) {
@@ -49,7 +52,7 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 
 /* ---- queries ---- */
 
-/* Logs that squeue has not given the end, and why; only the first time. */
+/* Logs, only the first time, that squeue has not given the end, and why. */
 static void warn_once(JobEnd *e, const char *why)
 {
     if (e->warned) return;
@@ -86,8 +89,8 @@ static void log_end(const JobEnd *e)
              text, left);
 }
 
-/* Stores the end. Logs it if it is new, or differs from the previous one by more than MOVED_S,
- * which is more than rounding explains. */
+/* Stores the end of the job. Logs it if no end was known before, or if it has moved by more than
+ * MOVED_S, which is more than rounding explains. */
 static void set_end(JobEnd *e, double end_s)
 {
     enum { MOVED_S = 30 };
@@ -120,7 +123,7 @@ static void close_query(JobEnd *e)
     reap(e);
 }
 
-/* Parses squeue's whole answer. */
+/* Parses squeue's complete answer. */
 static void read_answer(JobEnd *e)
 {
     double left;

@@ -23,14 +23,16 @@ typedef struct JobEnd {
     int answer;
     /* time (clock_s) at which the query was sent */
     double query_s;
-    /* the answer so far, and its length */
+    /* the answer so far */
     char text[512];
+    /* length of the answer so far */
     size_t length;
-    /* true: a missing answer has been logged */
+    /* true: the log already says that squeue does not give the end */
     bool warned;
 } JobEnd;
 
-/* Reads the environment and sends the first query. Release with job_end_fini. */
+/* Reads the end of the job from the environment, and sends the first query. Release with
+ * job_end_fini. */
 void job_end_init(JobEnd *end);
 /* Ends the query that is open; kills squeue. */
 void job_end_fini(JobEnd *end);

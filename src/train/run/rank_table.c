@@ -20,7 +20,7 @@ enum { LINES_MAX = 64, RANGES_MAX = 8, CPUS_MAX = 8192 };
 typedef enum Column { RANK, DP, PP, TP, HOST, CPUS, GPU, COLUMN_COUNT } Column;
 static const char *const titles[COLUMN_COUNT] = {"rank", "dp", "pp", "tp", "host", "CPUs", "GPU"};
 
-/* Model and bus address of a rank's GPU; "": the rank computes on CPUs. */
+/* The GPU of a rank. Both texts are "" if the rank computes on CPUs. */
 typedef struct RankGpu {
     char model[64], bus[32];
 } RankGpu;
@@ -30,10 +30,13 @@ typedef struct Line {
     char *cell[COLUMN_COUNT];
 } Line;
 
-/* The ranks of the table: hosts and CPUs, grid, and GPUs, [ranks]. All borrowed. */
+/* The ranks of the table. */
 typedef struct Ranks {
+    /* hosts and CPUs of the ranks; borrowed */
     const Topology *topo;
+    /* shape of the grid */
     GridShape shape;
+    /* GPUs of the ranks, [ranks]; borrowed */
     const RankGpu *gpu;
 } Ranks;
 
@@ -51,8 +54,8 @@ static RankGpu *gather_gpus(const Trainer *t)
     return all;
 }
 
-/* Returns the numbers i < count with set[i] as ranges, for example "0-3, 8". The caller owns the
- * text. */
+/* Returns as ranges, for example "0-3, 8", the numbers i below `count` for which set[i] is true.
+ * The caller owns the text. */
 static char *ranges_text(const bool *set, int count)
 {
     TextList list;
@@ -84,6 +87,8 @@ static int coordinate(GridShape shape, Column column, int rank)
     }
 }
 
+/* Returns the coordinates of `count` ranks along the axis of a column, as ranges. The caller owns
+ * the text. */
 static char *numbers_text(const Ranks *all, Column column, const int *rank, int count)
 {
     bool *set = mem_new((size_t)all->topo->ranks * sizeof *set);
@@ -93,8 +98,8 @@ static char *numbers_text(const Ranks *all, Column column, const int *rank, int 
     return text;
 }
 
-/* Adds to set the CPUs of a list such as "0-3,8". Returns false if the list ends with "...", which
- * means that it is incomplete. */
+/* Sets set[i] to true for each CPU i in a list such as "0-3,8". Returns false if the list ends with
+ * "...", which means that it is incomplete. */
 static bool add_cpus(bool *set, const char *list)
 {
     int first, last, used;
@@ -107,7 +112,7 @@ static bool add_cpus(bool *set, const char *list)
     return *list == 0;
 }
 
-/* Returns the CPUs that at least one of the ranks may use, as text. */
+/* Returns as text the CPUs that at least one of `count` ranks may use. The caller owns the text. */
 static char *cpus_text(const Ranks *all, const int *rank, int count)
 {
     bool *set = mem_new(CPUS_MAX * sizeof *set), complete = true;
@@ -119,8 +124,8 @@ static char *cpus_text(const Ranks *all, const int *rank, int count)
     return text;
 }
 
-/* Returns the GPU of the ranks as text; if they have several, the model and their number; "" on
- * CPUs. */
+/* Returns the GPU of the ranks as text; if they have several GPUs, the number of GPUs and the
+ * model; "" on CPUs. The caller owns the text. */
 static char *gpus_text(const Ranks *all, const int *rank, int count)
 {
     const RankGpu *gpu = all->gpu, *first = &gpu[rank[0]];

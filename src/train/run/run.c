@@ -96,23 +96,24 @@ static void log_description(const Run *r)
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
-    r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+    r->data_watch = t->data_watch = data_watch_new(t, r->dir.checkpoints);
     TRY(run_refresh_begin(r));
     TRY(run_resume(r));
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));
     if (!done) TRY(sparse_begin(t));
-    bool first = r->world->rank == 0;
-    /* checked before the first step, because the trace is written only after the last */
-    Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
-    if (st == OK && first) st = ledger_file_check(r->dir.path);
-    if (first) r->earlier = metrics_end(r->dir.path);
-    if (st == OK && first)
+    bool is_rank_0 = r->world->rank == 0;
+    /* checked before the first step, because the trace is written only after the last step */
+    Status st = is_rank_0 && r->config->run.trace ? trace_check(r->dir.trace) : OK;
+    if (st == OK && is_rank_0) st = ledger_file_check(r->dir.path);
+    if (is_rank_0) r->earlier = metrics_end(r->dir.path);
+    if (st == OK && is_rank_0)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
-    if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
-    if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
-    if (st == OK && first && r->topo.ranks > 0) st = run_dir_write_topology(&r->dir, &r->topo);
-    if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
+    if (st == OK && is_rank_0) st = log_file_open(r->dir.path, r->dir.lease, t->step);
+    if (st == OK && is_rank_0) st = run_dir_write_config(&r->dir, r->config);
+    if (st == OK && is_rank_0 && r->topo.ranks > 0) st = run_dir_write_topology(&r->dir, &r->topo);
+    if (st == OK && is_rank_0 && t->algorithms)
+        st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
     log_description(r);
@@ -132,7 +133,7 @@ static Status run_all(Run *r)
     run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s,
                              .folder = r->dir.path,
-                             .owner = first ? lease_id(r->dir.lease) : NULL};
+                             .owner = is_rank_0 ? lease_id(r->dir.lease) : NULL};
     Watchdog *watchdog = sparse_watch(t, &watch);
     start_end(true);
     run_ledger_begin(r);
@@ -144,10 +145,10 @@ static Status run_all(Run *r)
     return st;
 }
 
-/* Finds the rank whose memory has grown most since before its trainer was made or, on devices, the
- * rank that has allocated most of its device's memory. Called while the trainer's memory is still
- * allocated. Without a device, a run without steps is not measured, because it has not touched its
- * memory. Collective. */
+/* Sets the memory in the summary to that of one rank: the rank whose memory has grown most since
+ * before its trainer was made or, on devices, the rank that has allocated most of its device's
+ * memory. Call it while the trainer's memory is still allocated. Without a device, a run without
+ * steps is not measured, because it has not touched its memory. Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -188,8 +189,8 @@ static Status flush_lines(const Run *r)
     return st;
 }
 
-/* Ends a run. st: the status of its steps. Waits for the running save; if there was no error, also
- * for the logs and the hook, and prints the summary. */
+/* Ends a run. st: the status of its steps. Waits for the running save. If there was no error, also
+ * waits for the logs and the hook, and prints the summary. */
 static Status finish(Run *r, Status st)
 {
     char *why = mem_text(st == OK ? "" : fail_message());
@@ -219,8 +220,8 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-/* Describes nodes and ranks if there are at most TOPO_RANKS_MAX ranks. Called before threads are
- * bound to cores. Collective. */
+/* Describes the nodes and the ranks in r->topo if there are at most TOPO_RANKS_MAX ranks. Call it
+ * before threads are bound to cores. Collective. */
 static void describe_nodes(Run *r)
 {
     if (r->world->size > TOPO_RANKS_MAX) return;
@@ -247,8 +248,8 @@ static Status new_trainer(Run *r, const World *job)
     return st;
 }
 
-/* The run on a rank that trains. world: the ranks that train; job: all ranks including servers,
- * NULL without servers. */
+/* Executes the run on a rank that trains. world: the ranks that train. job: all ranks including
+ * servers; NULL: there are no servers. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world, .lr = NAN};
@@ -278,7 +279,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_time_fini(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
-    data_watch_free(&r.data);
+    data_watch_free(&r.data_watch);
     data_left_out_free(&r.left_out);
     train_save_free(&r.save);
     trainer_free(&r.trainer);

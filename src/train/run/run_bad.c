@@ -37,8 +37,8 @@ void run_bad_end(Run *r)
 
 /* ---- results of steps ---- */
 
-/* Stores the result of a step. Drops the results up to last_step, the step of the newest
- * checkpoint, because no rollback repeats these steps. */
+/* Stores the result of a step. last_step: step of the newest checkpoint; results of steps up to it
+ * are dropped, because no rollback repeats these steps. */
 static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 {
     int64_t old = last_step - b->first;
@@ -78,8 +78,7 @@ static void log_differing_ranks(const Run *r, const Differs *all)
              named > 1 ? "these nodes" : "the node");
 }
 
-/* Compares the result of a repeated step with its first result, and stores it in place of the
- * first. */
+/* Compares the result of a repeated step with its first result, which it then replaces. */
 static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
@@ -160,8 +159,8 @@ static Status find_bad(Run *r, StepResult *result, RunDue due)
 
 /* ---- reactions ---- */
 
-/* Returns ERR_DATA, which ends the run, with a message. fault: description of the fault; more: text
- * to append to the message. */
+/* Returns ERR_DATA with a message, which ends the run. fault: description of the fault. more: text
+ * that is appended to the message. */
 static Status stop(Run *r, const StepResult *result, const char *fault, const char *more)
 {
     char why[EXPLAIN_BYTES] = "";
@@ -171,8 +170,8 @@ static Status stop(Run *r, const StepResult *result, const char *fault, const ch
     return run_bad_advice(ERR_DATA);
 }
 
-/* Lets the run continue after a bad step that made no update. Ends it after any other fault, or if
- * more than SKIPS_IN_A_ROW such steps follow each other. */
+/* Lets the run continue after a bad step that made no update. Ends the run after any other fault,
+ * or if more than SKIPS_IN_A_ROW such steps follow each other. */
 static Status skip(Run *r, const StepResult *result, const char *fault)
 {
     const Trainer *t = r->trainer;
@@ -209,9 +208,9 @@ static Status load_newest(Run *r)
     return OK;
 }
 
-/* Rolls back to the newest checkpoint, after waiting for a running save; ends the run if the last
- * rollback went there, too. ERR_DATA of the save is not reported, because the save has found the
- * same fault. */
+/* Rolls back to the newest checkpoint, after waiting for a running save. Ends the run if the last
+ * rollback went to the same checkpoint. ERR_DATA of the save is not reported, because the save has
+ * found the same fault. */
 static Status roll_back(Run *r, const StepResult *result, const char *fault)
 {
     RunBad *b = &r->bad;

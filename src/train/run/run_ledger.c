@@ -1,4 +1,4 @@
-/* The ledger of a run: writes its first line before the first step. At the end of the run gathers
+/* Writes the ledger of a run: its first line before the first step. At the end of the run gathers
  * the ranks' times by phase and by chunk, computes the run's times by activity, and writes them to
  * ledger.jsonl, with the forecast if there is one. */
 #include "run_waits.h"
@@ -48,8 +48,8 @@ static void add_ranks(Ledger *ledger, const RankTimes *all)
     }
 }
 
-/* Fills the ledger from the times of all ranks. On a device the host's times are not the times of
- * the work; waiting is then not divided by cause. */
+/* Fills the ledger from the times of all ranks. On a device the host's times are not those of the
+ * work, so waiting is not divided by cause. */
 static void fill_ledger(Run *r, const RankTimes *all, const ChunkTime *time)
 {
     int ranks = r->world->size;
@@ -104,8 +104,7 @@ void run_ledger_end(Run *r)
     mem_free(&all);
 }
 
-/* Sets the run's goodput if it has more than one start; goodput is a property of a run with several
- * starts. */
+/* Sets the run's goodput if the run has had more than one start. */
 static Status find_goodput(Run *r)
 {
     LedgerHistory history;

@@ -44,7 +44,8 @@ static void log_map(const int *map, int ranks, const char *from)
     mem_free(&text);
 }
 
-/* Makes a world in which ranks are those of the map. Release with world_part_fini. Collective. */
+/* Makes a world in which the processes have the ranks that the map gives them. Release it with
+ * world_part_fini. Collective. */
 static Status make_places(World *placed, const Config *config, const World *world)
 {
     int *map, rank = 0;

@@ -25,8 +25,8 @@ Status run_refresh_begin(Run *r)
     return OK;
 }
 
-/* Looks for new files on rank 0. Returns the number of those that join the set; if there are any,
- * *next is the extended set. Files that do not fit are named in the log and left out. */
+/* Looks for new files on rank 0. Returns the number of new files that join the set; if there are
+ * any, *next is the extended set. The log names files that do not fit, which are left out. */
 static int find_files(const Run *r, DataSet *next)
 {
     int added;
@@ -49,8 +49,8 @@ Status run_refresh(Run *r)
     Status st = added > 0 ? trainer_extend_data(t, next) : OK;
     if (st == OK && added > 0) {
         /* trainer_extend_data has freed the former set, from which the watch borrows */
-        data_watch_free(&r->data);
-        r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+        data_watch_free(&r->data_watch);
+        r->data_watch = t->data_watch = data_watch_new(t, r->dir.checkpoints);
         mem_free(&t->data_files);
         if (r->world->rank == 0) t->data_files = data_set_list_files(&t->train_set);
         log_info("epoch %lld: %d new file%s; the training set has %d files and %lld samples",

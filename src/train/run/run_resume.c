@@ -16,7 +16,7 @@ static Status nothing_changed(Status st)
                 fail_message());
 }
 
-/* *exists: true if the file exists. ERR_IO if this cannot be determined. */
+/* Sets *exists to whether the file exists. ERR_IO: this cannot be determined. */
 static Status find_file(const char *path, bool *exists)
 {
     *exists = access(path, F_OK) == 0;
@@ -24,8 +24,8 @@ static Status find_file(const char *path, bool *exists)
     return fail(ERR_IO, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
-/* Returns true if Slurm has requeued this job, or weft run has started its ranks again. Then the
- * files in the folder are those of this run. */
+/* Returns true if Slurm has requeued this job, or weft run has started its ranks again. In both
+ * cases the files in the folder are those of this run. */
 static bool is_restarted(const Run *r)
 {
     return lease_follows_same_run(r->dir.lease);
@@ -36,24 +36,24 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* On rank 0: chooses the beginning of a run that has no checkpoint: sets *path to the file of
- * checkpoint.resume; leaves it NULL for step 0. The folder may contain files of a run that died
+/* On rank 0: chooses the beginning of a run that has no checkpoint. Sets *path to the file of
+ * checkpoint.resume, or leaves it NULL for step 0. The folder may contain files of a run that died
  * before its first checkpoint; they are kept. An old best.h5 must have this run's configuration,
  * because a better one may replace it. */
 static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
     char *earlier = NULL;
-    bool best;
+    bool best_exists;
     TRY(run_dir_earlier(&r->dir, &earlier));
-    Status st = find_file(r->dir.best, &best);
+    Status st = find_file(r->dir.best, &best_exists);
     if (st == OK && earlier && refuses_earlier(r))
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or begin anew with "
                   "run.fresh=true",
                   r->dir.path, earlier);
     mem_free(&earlier);
-    if (st == OK && best) st = resume_check(r->trainer, r->dir.best);
+    if (st == OK && best_exists) st = resume_check(r->trainer, r->dir.best);
     if (st == ERR_DATA) st = nothing_changed(st);
     if (st == OK && c->checkpoint.resume == RESUME_FILE)
         *path = mem_text(c->checkpoint.resume_path);
@@ -83,8 +83,8 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
     return resume_check(r->trainer, *path);
 }
 
-/* On rank 0: reads the metric of best.h5; NaN if there is no file, or it is moved aside. A file is
- * moved aside if it is damaged, or if its metric cannot be compared with this run's. */
+/* On rank 0: sets *metric to that of best.h5; NaN: there is no such file, or it is moved aside. A
+ * file is moved aside if it is damaged, or if its metric cannot be compared with this run's. */
 static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
@@ -112,8 +112,8 @@ static Status read_best(const Run *r, double *metric)
     return st;
 }
 
-/* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: NULL if the run
- * begins at step 0. */
+/* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: the checkpoint;
+ * NULL if the run begins at step 0. newest_failed: as in choose_checkpoint. */
 static Status load(Run *r, bool newest_failed, char **path)
 {
     Status st = r->world->rank == 0 ? choose_checkpoint(r, newest_failed, path) : OK;
@@ -171,9 +171,9 @@ static Status check_beginning(const Run *r)
 Status run_resume(Run *r)
 {
     char *path = NULL;
-    const bool first = r->world->rank == 0;
+    const bool is_rank_0 = r->world->rank == 0;
     TRY(resume_know_data(r->trainer));
-    bool aside = first && r->config->run.fresh && !is_restarted(r);
+    bool aside = is_rank_0 && r->config->run.fresh && !is_restarted(r);
     Status st = aside ? check_beginning(r) : OK;
     if (st == OK && aside) st = run_dir_set_aside(&r->dir);
     TRY(status_agree(r->world, st));
@@ -183,11 +183,11 @@ Status run_resume(Run *r)
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (first) known_files_add(r->verified, path);
+        if (is_rank_0) known_files_add(r->verified, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);
-    if (st == OK) st = status_agree(r->world, first ? read_best(r, &r->best_saved) : OK);
+    if (st == OK) st = status_agree(r->world, is_rank_0 ? read_best(r, &r->best_saved) : OK);
     if (st == OK) world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
     run_set_last(r, path, r->trainer->step);
     return st;

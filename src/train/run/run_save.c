@@ -15,9 +15,9 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Called on rank 0, perhaps in the thread of a save, before a file is created or renamed: ends the
- * job if its folder now belongs to another run. Syncs the metrics, because their lines up to the
- * checkpoint's step must be on disk before the checkpoint. */
+/* Prepares the creation or renaming of a file. Called on rank 0, perhaps in the thread of a save.
+ * Ends the job if the run's folder now belongs to another run. Syncs the metrics, because their
+ * lines up to the checkpoint's step must be on disk before the checkpoint. */
 static void before_file(void *user)
 {
     Run *r = user;
@@ -25,8 +25,8 @@ static void before_file(void *user)
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
-/* Called on rank 0, perhaps in the thread of a save, when the save's files have their final names.
- * If one of them is a checkpoint, removes old checkpoints. */
+/* Removes old checkpoints if the save has written a checkpoint. Called on rank 0, perhaps in the
+ * thread of a save, when the save's files have their final names. */
 static void after_checkpoint(void *user)
 {
     Run *r = user;
@@ -42,7 +42,8 @@ static void after_checkpoint(void *user)
 
 static Status save_begin(Run *r, char *path, bool best, bool last);
 
-/* tolerate for a save. best: true if the save was of best.h5, false if it was of a checkpoint. */
+/* Does for a save what tolerate does. best: true if the save was of best.h5, false if it was of a
+ * checkpoint. */
 static Status tolerate_save(Run *r, Status st, bool best)
 {
     return best ? tolerate(st, &r->best_failing, "saving best.h5")
@@ -127,8 +128,8 @@ Status run_save_continue(Run *r, const StepResult *result)
     return r->save && (all_idle || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
-/* Begins a save to path; takes ownership of path. Waits for the save if it is the last, or if saves
- * are not made in the background. */
+/* Begins a save to `path`, and takes ownership of `path`. best: true if the file is best.h5. Waits
+ * for the save if it is the last of the run, or if saves are not made in the background. */
 static Status save_begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before_file, after_checkpoint};

@@ -136,8 +136,8 @@ static Status between_steps(Run *r, StepResult *result)
     /* First checks the data files and then the results of the step, because a changed file may be
      * the cause of a bad step. */
     if (result->bad || due.evaluation || due.save || epoch_end)
-        TRY(status_agree(r->world,
-                         r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
+        TRY(status_agree(
+            r->world, r->data_watch && r->world->rank == 0 ? data_watch_check(r->data_watch) : OK));
     bool rolled_back = false;
     TRY(run_check_step(r, result, due, &rolled_back));
     if (rolled_back) return OK;

@@ -43,8 +43,8 @@ void run_time_evaluation(Run *r, double seconds)
     r->time.eval_s = fmax(r->time.eval_s, seconds);
 }
 
-/* Seconds of a pass over the test set; before the first pass, estimated from the speed of
- * training. */
+/* Returns the seconds of a pass over the test set; before the first pass, an estimate from the
+ * speed of training. */
 static double test_pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -52,7 +52,7 @@ static double test_pass_s(const Run *r)
     return (double)(t->test_set.samples * t->counted_per_sample) / r->rate;
 }
 
-/* Seconds of a save; before the first save, estimated from its size. */
+/* Returns the seconds of a save; before the first save, an estimate from its size. */
 static double save_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -62,8 +62,8 @@ static double save_s(const Run *r)
     return values * kinds * sizeof(float) / SAVE_RATE;
 }
 
-/* Seconds for the hook: before it ends, the run waits for the running command, for one queued
- * command of each event, and for the command of the last event. */
+/* Returns the seconds for which the run may wait for the hook before the run ends: for the running
+ * command, for one queued command of each event, and for the command of the event `end`. */
 static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
@@ -73,15 +73,15 @@ static double hooks_s(const Run *r)
     return (last + (queued > 0 ? queued + 1 : 0)) * r->config->run.hook_s;
 }
 
-/* Seconds of an evaluation and of the save of best.h5 after it. */
+/* Returns the seconds of an evaluation and of the save of best.h5 after it. */
 static double evaluation_s(const Run *r)
 {
     bool saves = r->config->checkpoint.best && r->trainer->test_set.samples > 0;
     return test_pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* Seconds that a stop may need. They include two saves: a save that is running when the run stops
- * must end before the last one begins. */
+/* Returns the seconds that a stop may need. They include two saves, because a save that is running
+ * when the run stops must end before the last one begins. */
 static double stop_margin_s(const Run *r)
 {
     bool evaluates = false;

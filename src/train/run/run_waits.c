@@ -11,7 +11,7 @@ double rank_busy_s(const RankTimes *t)
            t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
 }
 
-/* Seconds of a rank outside of sums, without evaluations and saves. */
+/* Returns the seconds of a rank outside of sums, without evaluations and saves. */
 static double before_sums_s(const RankTimes *t)
 {
     return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES] + t->phase_s[PHASE_EXCHANGE];
@@ -27,8 +27,8 @@ static double move(double *line_s, LedgerLine from, LedgerLine to, double second
     return seconds - moved;
 }
 
-/* Without replicas there are no sums: the wait for the statistics at the end of a step then counts
- * as messages or, on one rank, as other work. */
+/* Renames the waits for sums if there is one replica, which has no sums: the wait for the
+ * statistics at the end of a step then counts as messages or, on one rank, as other work. */
 static void name_sums(const Run *r, double *line_s)
 {
     if (r->trainer->shape.dp > 1) return;
@@ -77,8 +77,8 @@ static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *tim
 
 /* Moves the waiting that the schedule explains from messages and sums to bubble and imbalance.
  * Waiting in sums is included, because a step ends with a sum over all ranks. A stage gets bubble
- * and imbalance in proportion to the time in which it is idle. stage_s: seconds of its work in a
- * step. */
+ * and imbalance in proportion to the time in which it is idle. stage_s: seconds in which the stage
+ * works in a step. */
 static void divide_waiting(double *line_s, const ScheduleWaits *waits, double stage_s,
                            int64_t step_count)
 {

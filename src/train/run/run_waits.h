@@ -4,11 +4,13 @@
 
 #include "run.h"
 
-/* Seconds of a rank by phase since the first step of this start began, the number of steps since
- * then, and the rank's pipeline stage. */
+/* Times of a rank since the first step of this start began. */
 typedef struct RankTimes {
+    /* seconds by phase */
     double phase_s[PHASE_COUNT];
+    /* number of steps */
     int64_t steps;
+    /* pipeline stage of the rank */
     int stage;
 } RankTimes;
 
@@ -16,7 +18,7 @@ typedef struct RankTimes {
  * and other; without waits for other ranks, evaluations and saves. */
 double rank_busy_s(const RankTimes *times);
 /* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
- * [ranks]; time: [ranks][chunks of a stage]. */
+ * times of the ranks, [ranks]. time: times of their chunks, [ranks][chunks of a stage]. */
 void run_divide_waits(const Run *run, const RankTimes *all, const ChunkTime *time, Ledger *ledger);
 
 #endif

@@ -81,7 +81,8 @@ static Status cannot_list(const char *path, int error)
     return fail(ERR_IO, "%s: cannot be listed: %s", path, strerror(error));
 }
 
-/* Sets *path to the first name in the folder that begins with a or b, or to NULL. */
+/* Sets *path to the path of the first file in the folder whose name begins with a or b; NULL: there
+ * is none. */
 static Status find_in(const char *folder, const char *a, const char *b, char **path)
 {
     DIR *stream = opendir(folder);
@@ -100,7 +101,7 @@ Status run_dir_earlier(const RunDir *dir, char **path)
     return *path ? OK : find_in(dir->path, "metrics.jsonl", "events.out.tfevents.", path);
 }
 
-/* Moves a file or folder of the run to the folder `to`. */
+/* Moves the file or folder `name` of the run to the folder `to`. */
 static Status move_into(const RunDir *dir, const char *to, const char *name)
 {
     char *from = mem_format("%s/%s", dir->path, name), *destination = mem_format("%s/%s", to, name);
@@ -112,7 +113,7 @@ static Status move_into(const RunDir *dir, const char *to, const char *name)
     return st;
 }
 
-/* Moves all files and folders that a run has written. */
+/* Moves all files and folders that a run has written to the folder `to`. */
 static Status move_all(const RunDir *dir, const char *to)
 {
     DIR *stream = opendir(dir->path);

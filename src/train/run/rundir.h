@@ -8,22 +8,30 @@
 #include "topo.h"
 
 typedef struct RunDir {
-    /* paths of runs/NAME, runs/NAME/checkpoints, .../best.h5 and runs/NAME/trace.json; owned */
-    char *path, *checkpoints, *best, *trace;
+    /* path of the folder, for example runs/NAME; owned */
+    char *path;
+    /* path of runs/NAME/checkpoints; owned */
+    char *checkpoints;
+    /* path of runs/NAME/checkpoints/best.h5; owned */
+    char *best;
+    /* path of runs/NAME/trace.json; owned */
+    char *trace;
     /* lease on the folder; NULL: this process does not own the folder; owned */
     Lease *lease;
 } RunDir;
 
 /* Sets the paths; touches no file. */
 void run_dir_init(RunDir *dir, const Config *config);
-/* Makes the folders and takes the lease. Returns ERR_IO if they cannot be made, ERR_CONFIG if
- * another run uses them, or another error of lease_take. beat_s: run.heartbeat_s. */
+/* Makes the folder and its folder of checkpoints, and takes the lease. Returns ERR_IO if they
+ * cannot be made, ERR_CONFIG if another run uses them, or another error of lease_take. beat_s:
+ * run.heartbeat_s. */
 Status run_dir_open(RunDir *dir, double beat_s);
 /* Sets *path to a checkpoint or log of an earlier run in this folder; NULL: there is none. Owner:
  * the caller. ERR_IO: a folder cannot be listed. */
 Status run_dir_earlier(const RunDir *dir, char **path);
-/* Moves the files of an earlier run, if there is one, to the folder's subfolder earlier-1 (or the
- * next free number), and makes the folder of checkpoints again. Deletes nothing. Returns ERR_IO. */
+/* Moves the files of an earlier run, if there is one, to the subfolder earlier-1 (or the next free
+ * number), and makes the folder of checkpoints again. Deletes nothing. ERR_IO: a file cannot be
+ * moved, or a folder cannot be made or listed. */
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration to config.yaml, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
@@ -36,7 +44,8 @@ Status run_dir_write_topology(const RunDir *dir, const Topology *topo);
 void run_dir_mend(const RunDir *dir);
 /* Ends the lease and frees the paths. */
 void run_dir_fini(RunDir *dir);
-/* Returns runs/NAME/checkpoints/step-00001200.h5; owned by the caller. */
+/* Returns the path of a step's checkpoint, such as runs/NAME/checkpoints/step-00001200.h5. Owner:
+ * the caller. */
 char *run_dir_checkpoint(const RunDir *dir, int64_t step);
 
 #endif

@@ -320,9 +320,9 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
     }
     /* checks facts that the shapes of tensors do not show */
     if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
-    const bool first = t->world->rank == 0;
+    const bool is_rank_0 = t->world->rank == 0;
     if (st == OK)
-        st = status_agree(t->world, first ? check_meaning(t, &meta, path, params_only) : OK);
+        st = status_agree(t->world, is_rank_0 ? check_meaning(t, &meta, path, params_only) : OK);
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens the loader at the new position */
