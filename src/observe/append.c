@@ -1,6 +1,7 @@
-/* A file that is only appended to. Other processes may remove, rename, replace or truncate it
- * meanwhile. Data that could not be written stays in memory. Therefore a full disk leaves no gap:
- * the next flush continues where the last one stopped, also in the middle of a record. */
+/* Writes files that are only appended to. Other processes may remove, rename, replace or truncate
+ * such a file meanwhile. Data that could not be written stays in memory. Therefore a full disk
+ * leaves no gap: the next flush continues where the last one stopped, also in the middle of a
+ * record. */
 #include "observer.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ void append_put(AppendFile *file, const void *data, size_t bytes)
     file->bytes += bytes;
 }
 
-/* Returns 0 or errno. *done: number of bytes written, also on an error. */
+/* Writes all bytes. Returns 0 or errno. *done: number of bytes written, also on an error. */
 static int write_bytes(int fd, const char *data, size_t bytes, size_t *done)
 {
     for (*done = 0; *done < bytes;) {
@@ -70,9 +71,9 @@ int append_copy(int from, int to)
 /* bytes at the end of a file that are read to find its last line */
 enum { TAIL = 4096 };
 
-/* Makes a file of lines end with a whole line, since the next line would be joined to a torn one.
- * Adds the newline if the last line lacks only that, otherwise removes the torn line, unless it is
- * longer than TAIL bytes. Returns 0 or errno. */
+/* Makes a file of lines end with a complete line, because the next line would be joined to a torn
+ * one. If the last line lacks only its newline, adds it. Otherwise removes the torn line, unless it
+ * is longer than TAIL bytes. Returns 0 or errno. */
 static int end_line(int fd, int64_t size)
 {
     char tail[TAIL];
@@ -86,7 +87,7 @@ static int end_line(int fd, int64_t size)
     return (got > 0 || from == 0) && ftruncate(fd, from + got) != 0 ? errno : 0;
 }
 
-/* Returns the step of a line, or -1 if it has none. */
+/* Returns the step of a line of metrics.jsonl; -1: it has none. */
 static int64_t step_of(const char *line)
 {
     static const char key[] = "{\"step\":";
@@ -106,8 +107,8 @@ static int64_t last_step(int fd)
 }
 
 /* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of steps
- * after the step of the last line in `to`; none if that line has no step. An edited copy lacks the
- * lines that were written while it was being edited. Returns 0 or errno. */
+ * after the step of the last line in `to`, or none if that line has no step. Such lines are missing
+ * in an edited copy if they were written while it was being edited. Returns 0 or errno. */
 static int append_later_lines(int from, int to)
 {
     char *line = NULL;
@@ -127,11 +128,11 @@ static int append_later_lines(int from, int to)
     return error;
 }
 
-/* Opens the path again. removed true: the path leads to no file, so the whole file is written again
- * there. removed false: the path leads to another file, to which later data is appended; in a file
- * of lines, append_later_lines first appends the lines that the other file lacks. The descriptor
- * keeps its number, since another thread may be syncing the file. */
-static Status open_name(AppendFile *file, bool removed)
+/* Opens the path again. removed = true: the path leads to no file, so the complete file is written
+ * again there. removed = false: the path leads to another file, to which later data is appended; a
+ * file of lines first gets the lines that it lacks (append_later_lines). The descriptor keeps its
+ * number, because another thread may be syncing the file. */
+static Status open_again(AppendFile *file, bool removed)
 {
     lease_require(file->lease);
     int fd = file_create(file->path, O_RDWR | O_APPEND | (removed ? O_EXCL : 0));
@@ -158,15 +159,16 @@ NameState append_name(const char *path, const struct stat *opened)
     return file_is_same(opened, &named) ? NAME_SAME : NAME_OTHER;
 }
 
-static Status check_name(AppendFile *file)
+/* Opens the path again if it no longer leads to the open file. */
+static Status follow_path(AppendFile *file)
 {
     struct stat opened;
     if (fstat(file->fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return OK;
     NameState state = append_name(file->path, &opened);
-    return state == NAME_SAME ? OK : open_name(file, state == NAME_UNLINKED);
+    return state == NAME_SAME ? OK : open_again(file, state == NAME_UNLINKED);
 }
 
-/* Drops the unwritten rest of a record whose written beginning has been cut off. */
+/* Drops the unwritten rest of a record whose written beginning has been cut off the file. */
 static void drop_partial(AppendFile *file)
 {
     const char *end = file->partial && file->lines ? memchr(file->data, '\n', file->bytes) : NULL;
@@ -176,7 +178,8 @@ static void drop_partial(AppendFile *file)
     file->partial = false;
 }
 
-/* Detects that another process has truncated the file: it is shorter than after the last write. */
+/* Notes in file->lost that another process has truncated the file, which then is shorter than after
+ * the last write. */
 static Status check_size(AppendFile *file)
 {
     int64_t size = size_of(file->fd);
@@ -209,7 +212,7 @@ Status append_write(AppendFile *file)
 
 Status append_flush(AppendFile *file)
 {
-    TRY(check_name(file));
+    TRY(follow_path(file));
     return append_write(file);
 }
 

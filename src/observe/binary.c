@@ -1,13 +1,13 @@
-/* Quality of scores for two classes. With P positives and N negatives, AUC = sum / (2 P N): each
- * positive adds 2 to the sum for each negative with a lower score, and 1 for each negative with an
- * equal score. auc_exact sorts positives and negatives separately and merges them; binary_figures
- * uses the numbers of samples per bucket. */
+/* Computes the quality of scores for two classes. With P positives and N negatives, AUC = sum / (2
+ * P N): each positive adds 2 to the sum for each negative with a lower score, and 1 for each
+ * negative with an equal score. auc_exact sorts positives and negatives separately and merges them;
+ * binary_figures uses the numbers of samples in the buckets of BinarySums. */
 #include "observe/binary.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 128 bits, since 2 P N and the numerator may exceed 64 bits. */
+/* an integer of 128 bits, because 2 P N and the sum may exceed 64 bits */
 __extension__ typedef unsigned __int128 Wide;
 
 const char *auc_word(int auc)
@@ -26,10 +26,12 @@ static double auc_of_pairs(Wide twice, int64_t positives, int64_t negatives)
 
 /* ---- exact AUC ---- */
 
+/* The radix sort divides a key into DIGITS digits of DIGIT_BITS bits. VALUES: number of values of a
+ * digit. */
 enum { DIGIT_BITS = 11, DIGITS = 3, VALUES = 1 << DIGIT_BITS };
 
-/* Maps a float that is not NaN to an integer, so that integers have the order of the floats; 0 and
- * -0 give the same integer. */
+/* Maps a float that is not NaN to an integer. The integers have the order of the floats; 0 and -0
+ * give the same integer. */
 static uint32_t key_of(float score)
 {
     uint32_t bits;
@@ -57,7 +59,7 @@ static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
 }
 
 /* Returns twice the number of pairs in which the positive scores higher; a pair of equal scores
- * counts half. Both arrays are sorted. */
+ * counts half. Both arrays of keys are sorted. */
 static Wide twice_pairs(const uint32_t *positive, int64_t positives, const uint32_t *negative,
                         int64_t negatives)
 {

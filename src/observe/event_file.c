@@ -16,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* TAG_CHARS: most characters of a tag. NAME_TRIES: names that are tried for a new file. */
 enum { TAG_CHARS = 200, NAME_TRIES = 1000 };
+/* value of SessionLog.status that marks the start of a session */
 enum { SESSION_START = 1 };
 
 static uint32_t masked_crc(const void *data, size_t bytes)
@@ -38,7 +40,7 @@ static void put_record(AppendFile *events, Proto *event)
     proto_fini(event);
 }
 
-/* Opens a file under a new name. The name has the time in seconds; if one process starts several
+/* Makes a file under a new name. The name has the time in seconds; if one process starts several
  * runs within a second, the later runs use the names of the following seconds. */
 static Status open_new(AppendFile *events, const char *dir, const Lease *lease)
 {

@@ -4,8 +4,8 @@
 
 const char *const goodput_names[GOODPUT_PART_COUNT] = {GOODPUT_PARTS(LIST_NAME)};
 
-/* Adds the parts of a start. If its beginning is not known (began 0), only its steps, evaluations
- * and saves are counted. */
+/* Adds the parts of a start. If the beginning of the start is not known (began 0), only its steps,
+ * evaluations and saves are counted. */
 static void add_start(Goodput *g, const LedgerStart *start)
 {
     int64_t steps = start->to - start->from;

@@ -87,7 +87,7 @@ static void put_parts(Json *json, const double *line_s, double steps)
     for (int i = 0; i < LEDGER_LINE_COUNT; ++i) json_real(json, ledger_names[i], line_s[i] / steps);
 }
 
-/* Writes the forecast of each part. Evaluations and saves have none. */
+/* Writes the forecast of each part. Evaluations and saves have no forecast. */
 static void put_forecast(Json *json, const Ledger *ledger)
 {
     json_object(json, "forecast");
@@ -136,7 +136,8 @@ static void put_path(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-/* Writes the parts of at most RANKS_MAX ranks: evenly spread ranks, and the busiest one. */
+/* Writes the parts of at most RANKS_MAX ranks: of ranks that are evenly spread, and of the busiest
+ * rank. */
 static void put_ranks(Json *json, const Ledger *ledger)
 {
     int every = (ledger->ranks + RANKS_MAX - 2) / (RANKS_MAX - 1);

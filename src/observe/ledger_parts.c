@@ -9,7 +9,7 @@ static const double SHAPE_MAX = 1 << 20;
 
 /* ---- parts ---- */
 
-/* Returns the part with this name. Adds it if there is none. */
+/* Returns the part with this name, which is added to *part if there is none. */
 static LedgerPart *part_for(LedgerPart **part, int *count, const char *name)
 {
     for (int i = 0; i < *count; ++i)
@@ -33,8 +33,8 @@ static void ranks_free(LedgerHistory *h)
     h->rank_count = 0;
 }
 
-/* Reads an object of names and numbers: to forecast_s of the parts if `forecast` is true, else to
- * their measured_s. */
+/* Reads an object of names and numbers. Each number becomes the forecast_s of the part with this
+ * name if `forecast` is true, else its measured_s. */
 static Status read_parts(JsonScan *scan, LedgerPart **part, int *count, bool forecast)
 {
     bool more;
@@ -144,7 +144,8 @@ static Status read_schedule(JsonScan *scan, LedgerSchedule *schedule)
 Status ledger_read_end(LedgerHistory *h, JsonScan *scan, const char *key)
 {
     if (strcmp(key, "measured") == 0) {
-        /* this key precedes those below in an end line: drops the values of earlier lines */
+        /* In such a line this key comes before the keys below, so the values of earlier lines are
+         * dropped here. */
         ledger_forget_end(h);
         return read_parts(scan, &h->part, &h->parts, false);
     }

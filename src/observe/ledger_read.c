@@ -1,5 +1,5 @@
-/* Reads ledger.jsonl: the lines of all starts. ledger_parts.c reads the values of a start's second
- * line. A torn line is left out; any other unexpected line is an error. */
+/* Reads ledger.jsonl, the lines of all starts. ledger_parts.c reads the values of the line that a
+ * start writes at its end. A torn line is left out; any other unexpected line is an error. */
 #include "ledger_read.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 /* bytes of the largest file that is read */
 static const size_t LEDGER_BYTES = (size_t)1 << 28;
 
-/* Numbers of a line, with the names of its keys; 0: the line does not have the number. start -1:
- * the line has no such key, because it was written at the end of a start. */
+/* Numbers of a line, under the names of their keys; 0: the line does not have the number. start is
+ * -1 if the line has no such key, because it was written at the end of a start. */
 typedef struct Line {
     double start, startup_s, step, steps, ranks, end, earlier_step, earlier_end;
 } Line;
@@ -46,9 +46,9 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     return &h->start[h->starts++];
 }
 
-/* Sets the end of a start that was killed or still runs. `end`: last step and last change of
+/* Sets the end of a start that was killed or still runs. end: last step and last change of
  * metrics.jsonl before the next start or, if there is none, before now. If the file did not change
- * after the start's first step began, the start ends when that step began. */
+ * after the start's first step began, the start is taken to have ended when that step began. */
 static void end_killed(LedgerStart *start, MetricsEnd end)
 {
     double first_s = start->began + start->startup_s;
@@ -57,8 +57,9 @@ static void end_killed(LedgerStart *start, MetricsEnd end)
     if (end.step > start->to) start->to = end.step;
 }
 
-/* Sets the end of the newest start from its second line. If that start already has an end, the
- * first line of another start is missing, so adds a start whose beginning is not known. */
+/* Sets the end of the newest start from the line that it wrote at its end. If that start already
+ * has an end, the first line of another start is missing; then adds a start whose beginning is not
+ * known. */
 static void end_complete(LedgerHistory *h, const Line *line)
 {
     LedgerStart *start = h->starts > 0 ? &h->start[h->starts - 1] : NULL;
@@ -118,7 +119,7 @@ static bool is_torn(const char *line, size_t bytes)
 
 /* ---- the file ---- */
 
-/* Counts the steps of each start that a later start made again: those after the first step from
+/* Counts, for each start, the steps that a later start made again: those after the lowest step from
  * which a later start began. */
 static void count_repeated(LedgerHistory *h)
 {

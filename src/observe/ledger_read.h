@@ -7,13 +7,16 @@
 #include "base/json_scan.h"
 #include "observe/history.h"
 
-/* A key of a number, and the variable that receives the number. */
+/* A number in a line of the ledger. */
 typedef struct LedgerNumber {
+    /* key of the number; borrowed */
     const char *key;
+    /* variable that receives the number; borrowed */
     double *value;
 } LedgerNumber;
 
-/* Reads the value of one key of an end line; the value of an unknown key is skipped. ERR_DATA. */
+/* Reads the value of one key of the line that a start writes at its end; skips the value of an
+ * unknown key. ERR_DATA: the value is not valid. */
 Status ledger_read_end(LedgerHistory *history, JsonScan *scan, const char *key);
 /* Frees and clears the values that ledger_read_end has read. */
 void ledger_forget_end(LedgerHistory *history);

@@ -1,9 +1,11 @@
 /* Writes log.txt in a run's folder: a copy of rank 0's messages, after the messages of earlier
  * starts. Each message is one write(2) by the thread that logs it. The size is bounded: before a
- * message that would exceed LIMIT_BYTES the file is renamed to log.txt.1, which replaces an older
- * one. Messages that cannot be written, for instance on a full disk, are counted, and the count is
- * written once there is room. Before each message the path and the size are checked: a file that
- * has been removed or renamed is written again. */
+ * write that would exceed LIMIT_BYTES the file is renamed to log.txt.1, which replaces an older
+ * file of that name. Writes that fail, for instance on a full disk, are counted, and the count is
+ * written once there is room. Before each write the path and the size are checked. If the path
+ * leads to no file, the content of the file that is still open is copied to a new file at the path;
+ * if it leads to another file, later messages go to that file. After log_file_pin nothing is
+ * checked, and the size is not bounded. */
 #include "observer.h"
 
 #include <errno.h>
@@ -14,31 +16,37 @@
 #include <time.h>
 #include <unistd.h>
 
+/* LIMIT_BYTES: largest size of log.txt. HEAD_BYTES: size of the text of a line that this file
+ * makes. */
 enum { LIMIT_BYTES = 16 << 20, HEAD_BYTES = 256 };
 
 /* The log file of the current run, protected by the lock of log_copy. */
 static struct {
     /* path of the file; owned; NULL: none is open */
     char *path;
+    /* descriptor of the file; -1: none is open */
     int fd;
     /* size of the file */
     int64_t bytes;
-    /* number of lines that could not be written */
+    /* number of writes that have failed and are not reported in the file yet; a write has a message
+     * or several */
     int64_t lost;
-    /* borrowed; NULL: no other process writes in the folder */
+    /* lease of the run's folder, which must be held to open or rename the file; NULL: no other
+     * process writes in the folder, so nothing is checked; borrowed */
     const Lease *lease;
 } file = {.fd = -1};
 
-/* Changes of the file that log_file_warn_of_changes has to report. They are kept, since no message
- * may be logged under the lock. */
+/* Changes of the file, one bit each, that log_file_warn_of_changes has to report. They are kept
+ * until then, because no message may be logged under the lock. */
 typedef enum Change { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } Change;
 static _Atomic unsigned changes;
 /* true: the path is no longer checked (log_file_pin) */
 static atomic_bool pinned;
 
-/* Opens the path for appending, and closes the file that was open. With O_EXCL in `flags`, first
- * copies the old file to the new one. Returns 0 or errno; on an error the old file stays open. */
-static int open_end(int flags)
+/* Opens the path for appending, and closes the file that was open. O_EXCL in `flags` means that the
+ * path leads to no file: the content of the old file is then copied to the new one before the old
+ * one is closed. Returns 0 or errno; on an error the old file stays open. */
+static int open_for_append(int flags)
 {
     struct stat st;
     int fd = file_create(file.path, O_RDWR | O_APPEND | flags);
@@ -54,15 +62,17 @@ static int open_end(int flags)
     return 0;
 }
 
-/* Opens the path again if the folder still belongs to this run. */
+/* Opens the path again if the folder still belongs to this run. unlinked: true if the path leads to
+ * no file, false if it leads to another file. */
 static void open_again(bool unlinked)
 {
     if (!lease_is_held(file.lease)) return;
-    int error = open_end(unlinked ? O_EXCL : 0);
+    int error = open_for_append(unlinked ? O_EXCL : 0);
     atomic_fetch_or(&changes, error ? NOT_OPENED : unlinked ? REWRITTEN : REPLACED);
 }
 
-static void check_name(void)
+/* Opens the path again if it no longer leads to the open file; notes if the file was cut short. */
+static void follow_path(void)
 {
     struct stat opened;
     if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &opened) != 0) return;
@@ -75,13 +85,14 @@ static void check_name(void)
     file.bytes = (int64_t)opened.st_size;
 }
 
+/* Renames the file to log.txt.1, and opens a new one. */
 static void rotate(void)
 {
     char *older = mem_format("%s.1", file.path);
     if (lease_is_held(file.lease) && rename(file.path, older) == 0) {
         close(file.fd);
         file.fd = -1;
-        open_end(0);
+        open_for_append(0);
     }
     mem_free(&older);
 }
@@ -93,11 +104,13 @@ static bool put(const char *text, size_t bytes)
     return done == (ssize_t)bytes;
 }
 
-static void append_line(void *user, const char *text, size_t bytes)
+/* Writes one message or several, after the number of failed writes if there were any. Called by
+ * log_copy, under its lock. */
+static void append_text(void *user, const char *text, size_t bytes)
 {
     char line[HEAD_BYTES];
     (void)user;
-    check_name();
+    follow_path();
     if (!atomic_load(&pinned) && file.bytes + (int64_t)bytes > LIMIT_BYTES) rotate();
     if (file.lost > 0) {
         int n = snprintf(line, sizeof line, "\n(%lld lines could not be written here)\n",
@@ -111,7 +124,7 @@ static void append_line(void *user, const char *text, size_t bytes)
     if (!put(text, bytes)) ++file.lost;
 }
 
-/* Closes the file. Call it only when log_copy does not pass messages to append_line. */
+/* Closes the file. Call it only while log_copy does not pass messages to append_text. */
 static void release(void)
 {
     if (file.fd >= 0) close(file.fd);
@@ -129,7 +142,7 @@ Status log_file_open(const char *dir, const Lease *lease, int64_t step)
     file.path = mem_format("%s/log.txt", dir);
     file.lease = lease;
     atomic_store(&pinned, false);
-    int error = open_end(0);
+    int error = open_for_append(0);
     if (error) {
         Status status = fail(ERR_IO, "%s: opening failed: %s", file.path, file_error(error));
         mem_free(&file.path);
@@ -139,8 +152,8 @@ Status log_file_open(const char *dir, const Lease *lease, int64_t step)
     host_name(host, sizeof host);
     int n = snprintf(head, sizeof head, "---- %s, weft %s on %s, after step %lld\n", now,
                      WEFT_VERSION, host, (long long)step);
-    append_line(NULL, head, (size_t)n);
-    log_copy_to(append_line, NULL);
+    append_text(NULL, head, (size_t)n);
+    log_copy_to(append_text, NULL);
     return OK;
 }
 

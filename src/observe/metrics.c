@@ -1,6 +1,6 @@
 /* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or a decision,
  * in the order of steps. A run that resumes at step S first removes the lines of later steps, which
- * it will write again, and any line torn by a crash. Usually these are the last lines, and
+ * it will write again, and any line that a crash has torn. Usually these are the last lines, and
  * truncating the file removes them without needing room on the disk. If a line that must be kept
  * follows a line that must be removed, or if truncating fails, all kept lines are written to
  * metrics.jsonl.part. This file then replaces the old one, so that a crash loses nothing. A run
@@ -21,7 +21,7 @@ static Status fail_io(const char *what, const char *path)
     return fail(ERR_IO, "%s: %s failed: %s", path, what, file_error(errno));
 }
 
-/* Returns true for a whole line whose step is at most keep_step. */
+/* Returns true for a complete line whose step is at most keep_step. */
 static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
 {
     if (bytes < 3 || strlen(line) != bytes || line[0] != '{' ||
@@ -57,6 +57,7 @@ static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
     return bad || ferror(in) ? -1 : dropped;
 }
 
+/* Writes the kept lines of `in` to the file `part`, which then replaces the file `path`. */
 static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep_step)
 {
     FILE *out = file_create_new_stream(part);
@@ -86,6 +87,7 @@ static bool truncate_file(const char *path, off_t end)
     return good;
 }
 
+/* Removes torn lines and the lines of steps after keep_step from the file `path`. */
 static Status remove_later_lines(const char *path, const char *part, int64_t keep_step)
 {
     off_t end;
@@ -122,7 +124,7 @@ MetricsEnd metrics_end(const char *folder)
     return end;
 }
 
-/* Renames an earlier run's file, so that nothing is lost. */
+/* Renames the file of an earlier run, so that nothing is lost. */
 static Status move_aside(const char *path)
 {
     char *to;
@@ -149,7 +151,9 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
 /* A line that is being written to memory. */
 typedef struct Line {
     Json json;
+    /* the line; owned */
     char *text;
+    /* length of the line */
     size_t bytes;
 } Line;
 
@@ -184,8 +188,8 @@ double line_time_s(const TrainLine *line)
     return all_s;
 }
 
-/* Writes the time between the last two logged steps (TrainLine.time_s), and the fractions of its
- * parts that are known while the run goes on. */
+/* Writes the time between the last two logged steps (TrainLine.time_s), and the fractions of those
+ * parts of it that are known while the run trains. */
 static void put_times(Json *json, const TrainLine *line)
 {
     double all_s = line_time_s(line);

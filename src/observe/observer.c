@@ -1,13 +1,13 @@
 /* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Each line
  * is written to its file at once (append_write), so that no line is lost if the process is killed.
- * At the first logged step after a second, and at every evaluation and decision, append_flush also
- * checks whether the paths still lead to the open files. */
+ * Every evaluation and decision, and a logged step if FLUSH_S seconds have passed, uses
+ * append_flush instead, which also checks whether the paths still lead to the open files. */
 #include "observer.h"
 
 #include <math.h>
 #include <string.h>
 
-/* seconds after which a logged step flushes again */
+/* seconds after the last flush from which on a logged step flushes again */
 #define FLUSH_S 1.0
 
 struct Observer {
@@ -17,12 +17,13 @@ struct Observer {
     char *dir;
     /* borrowed */
     const Lease *lease;
-    /* step of the newest training line of metrics, and of the newest one that has been written to
-     * the file */
-    int64_t step, written;
-    /* time of the last observer_flush, clock_s */
+    /* step of the newest training line of metrics */
+    int64_t step;
+    /* step of the newest training line that has been written to the file */
+    int64_t written;
+    /* time (clock_s) of the last observer_flush */
     double flushed_s;
-    /* true: the last flush could not write, and a warning has been printed */
+    /* true: the last flush could not write, of which a warning has been printed */
     bool failing;
 };
 
@@ -74,7 +75,7 @@ static void scalar(Observer *observer, const char *tag, int64_t step, double val
     if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
-/* If the events file was cut short, continues in a new file, since readers stop at a torn
+/* If the events file was cut short, continues in a new file, because readers stop at a torn
  * record. */
 static Status renew_events(Observer *observer)
 {
@@ -123,8 +124,7 @@ static void warn_of_changes(Observer *observer)
 static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
 {
     Status events = write(&observer->events);
-    /* metrics.jsonl is written after the events: if both fail, its error message is the one that
-     * remains */
+    /* metrics.jsonl is written after the events, so that its error message remains if both fail */
     Status metrics = write(&observer->metrics);
     warn_of_changes(observer);
     if (metrics == OK) observer->written = observer->step;

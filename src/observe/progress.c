@@ -1,7 +1,7 @@
 /* Prints the progress line. On a terminal it is one line, rewritten at most ten times a second and
- * never wider than the window; elsewhere each logged step has a plain line. If stdout cannot be
- * written (a closed pipe), the run continues: metrics.jsonl has the same figures. Also writes the
- * figures of an evaluation and numbers as text. */
+ * never wider than the window; on other outputs each logged step has a plain line. If stdout cannot
+ * be written (a closed pipe), the run continues: metrics.jsonl has the same figures. Also writes
+ * the figures of an evaluation and numbers as text. */
 #include "observer.h"
 
 #include <math.h>
@@ -10,9 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* shortest time between two drawings of the line on a terminal */
+/* shortest time between two drawings of the line on a terminal, in seconds */
 #define REDRAW_S 0.1
+/* FIELD_CHARS: bytes of a field's text. FIELDS: number of fields. WIDTH_DEFAULT: columns of a
+ * terminal that does not give its width. */
 enum { FIELD_CHARS = 64, FIELDS = 10, WIDTH_DEFAULT = 80 };
+/* fields of the progress line, in their order */
 enum {
     FIELD_EPOCH,
     FIELD_STEP,
@@ -151,7 +154,7 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    /* fields in the order in which they are left out until the line fits */
+    /* fields in the order in which they are left out, until the line fits */
     static const int drop_order[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,   FIELD_TOP5, FIELD_TOP1,
                                      FIELD_EPOCH, FIELD_RATE,  FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
@@ -186,8 +189,8 @@ void progress_open(Progress *progress)
 static void redraw(Progress *progress, const TrainLine *line)
 {
     double now_s = clock_s();
-    bool last = line->step >= line->steps;
-    if (progress->drawn_s >= 0 && now_s - progress->drawn_s < REDRAW_S && !last) return;
+    bool is_last_step = line->step >= line->steps;
+    if (progress->drawn_s >= 0 && now_s - progress->drawn_s < REDRAW_S && !is_last_step) return;
     char text[PROGRESS_CHARS];
     progress_text(line, terminal_width() - 1, log_colour(stdout), text);
     printf("\r%s\033[K", text);

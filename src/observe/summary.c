@@ -41,8 +41,8 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
     return count;
 }
 
-/* True if stage i comes after stage k in descending order of their times; of equal times the lower
- * number comes first. */
+/* Returns true if stage i comes after stage k in descending order of their times; of equal times,
+ * the stage with the lower number comes first. */
 static bool is_behind(const double *time_s, int i, int k)
 {
     return time_s[i] < time_s[k] || (time_s[i] == time_s[k] && i > k);
@@ -50,8 +50,8 @@ static bool is_behind(const double *time_s, int i, int k)
 
 /* If there are several stages, prints the critical path in percent of total_s: the stages (at most
  * three) with the most work in it, the sum of all other stages, and its other parts
- * (ledger_path_parts). The sum and the other parts are left out below 0.05 %. total_s: the mean
- * time of the ranks. */
+ * (ledger_path_parts). The sum of other stages and the other parts are not printed below 0.05 %.
+ * total_s: the mean time of the ranks. */
 static void print_path(const Ledger *ledger, double total_s, FILE *out)
 {
     enum { STAGES = 3 };
