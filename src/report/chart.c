@@ -1,17 +1,17 @@
-/* Writes charts of lines and of bars as SVG into the page; charts of lines also as tables. */
+/* Writes charts of lines and of bars as SVG into the page, and a table for each chart of lines. */
 #include "private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sizes of charts of lines in pixels; TICKS: approximate number of ticks of an axis. */
+/* Sizes of charts of lines, in pixels. TICKS: approximate number of ticks of an axis. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
-/* TABLE_ROWS: maximum number of values in the table of a line. MARKS_MAX: a line with more points
- * has no marks. BAR_: sizes of charts of bars in pixels. */
+/* TABLE_ROWS: most values in the table of a line. MARKS_MAX: a line with more points has no marks.
+ * BAR_HEIGHT, BAR_GAP, BAR_LEFT: sizes of charts of bars, in pixels. */
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
 
-/* Ranges of the two axes. */
+/* The ranges of the two axes: x0 to x1 and y0 to y1. */
 typedef struct Axes {
     double x0, x1, y0, y1;
 } Axes;
@@ -26,8 +26,8 @@ static double place_y(const Axes *a, double y)
     return TOP + PLOT_HEIGHT * (1 - (y - a->y0) / (a->y1 - a->y0));
 }
 
-/* Returns the distance of ticks: 1, 2 or 5 times a power of ten, such that there are about TICKS
- * ticks. */
+/* Returns the distance of ticks: 1, 2 or 5 times a power of ten, chosen so that a range has about
+ * TICKS ticks. */
 static double tick_step(double range)
 {
     double raw = range / TICKS, power = pow(10, floor(log10(raw))), part = raw / power;
@@ -35,9 +35,9 @@ static double tick_step(double range)
 }
 
 /* Adds a margin to the range of values. The range becomes at least 1e-9 of the values, even if they
- * differ only in their last bits, so that adding the distance of ticks changes them. The range is
- * cut to -VALUE_MAX .. VALUE_MAX, because the difference of larger values overflows; such values
- * are drawn outside of the picture. */
+ * differ only in their last bits, so that adding the distance of ticks to a value changes it. The
+ * range is cut to -VALUE_MAX .. VALUE_MAX, because the difference of larger values overflows; such
+ * values are drawn outside of the picture. */
 static void widen_values(Axes *a)
 {
     static const double VALUE_MAX = 4e307, VALUE_MIN = 1e-300, RANGE_MIN = 1e-9;
@@ -82,8 +82,8 @@ static void put_grid(FILE *out, const Axes *a)
                 place_x(a, x), HEIGHT - 8, x);
 }
 
-/* Writes the points of a line. Of all points in one column of pixels it writes only the first, the
- * least, the greatest and the last. */
+/* Writes the points of a line. If several points are in one column of pixels, writes only the
+ * first, the least, the greatest and the last of them. */
 static void put_points(FILE *out, const Axes *a, const Series *s)
 {
     for (int i = 0; i < s->count;) {

@@ -44,18 +44,21 @@ void section_versions(FILE *out, const RunFiles *run, int runs)
 
 /* ---- configuration ---- */
 
-/* A key of a configuration, "train.batch", and its value, whose lines are joined by blanks. */
+/* A key of a configuration and its value. */
 typedef struct Setting {
-    /* owned */
-    char *key, *value;
+    /* for example "train.batch"; owned */
+    char *key;
+    /* the value, whose lines are joined by blanks; owned */
+    char *value;
 } Setting;
 typedef struct Settings {
-    /* [count], owned */
+    /* [count]; owned */
     Setting *setting;
+    /* number of keys */
     int count;
 } Settings;
 
-/* Adds the key and the value of a line "key: value" of a section. */
+/* Adds the key and the value of a line "key: value" of a section. length: bytes of the line. */
 static void settings_add(Settings *s, const char *section, const char *text, int length)
 {
     int key = (int)strcspn(text, ":\n");
@@ -77,8 +80,8 @@ static void settings_extend(Settings *s, const char *text, int length)
     *value = longer;
 }
 
-/* Reads config.yaml as a run writes it: a section has no indentation, a key two blanks, and further
- * lines of a value have more. */
+/* Parses the content of config.yaml, in the form in which a run writes it: a section has no
+ * indentation, a key has two blanks, and further lines of a value have more. */
 static Settings settings_of(const char *text)
 {
     Settings s = {0};
@@ -112,8 +115,8 @@ static const char *settings_value(const Settings *s, const char *key)
     return "-";
 }
 
-/* Writes a key of run `from` with its values in all runs if they differ; nothing if an earlier run
- * has the key, because that run's turn has come before. */
+/* Writes a key that run number `from` has, with its values in all runs, if they differ. Writes
+ * nothing if an earlier run has the key, because the call for that run has written it. */
 static void put_difference(FILE *out, const Settings *all, int runs, int from, const char *key)
 {
     bool differs = false;

@@ -1,6 +1,6 @@
 /* Draws a node as nested boxes: sockets, NUMA nodes, caches, cores with their ranks, network cards,
- * GPUs; below them, a table of the links of the GPUs. Boxes fill rows from left to right. With
- * View.out NULL nothing is drawn, and only sizes are computed.
+ * GPUs; below the boxes, a table of the links of the GPUs. Boxes fill rows from left to right. If
+ * View.out is NULL, nothing is drawn, and only sizes are computed.
  *
  *     socket 0
  *       NUMA node 0, 64 GB
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Sizes in pixels; CORES_IN_ROW: maximum number of cores side by side in a box. */
+/* Sizes in pixels. CORES_IN_ROW: most cores side by side in a box. */
 enum { PAD = 8, GAP = 6, HEADER = 20, CORE_WIDTH = 58, CORE_HEIGHT = 36, DEVICE_HEIGHT = 40 };
 enum {
     LETTER = 7,
@@ -23,19 +23,22 @@ enum {
     NAME_WIDTH = 70,
     CORES_IN_ROW = 8
 };
-/* Largest numbers of ranks in a list, of letters of the ranks in a core's box, and of nodes in a
- * title. */
+/* RANKS_LISTED: most ranks in a list. RANKS_LETTERS: most letters of the list in a core's box.
+ * NODES_LISTED: most nodes in a title. */
 enum { RANKS_LISTED = 64, RANKS_LETTERS = 9, NODES_LISTED = 8 };
 
 typedef struct Size {
     int width, height;
 } Size;
 
-/* The node of a picture. out NULL: the picture is only measured. */
+/* The node that is drawn. All pointers are borrowed. */
 typedef struct View {
+    /* NULL: the picture is only measured */
     FILE *out;
     const Topology *topo;
+    /* number of the node in the topology */
     int node;
+    /* hardware of the node */
     const Hardware *hardware;
 } View;
 
@@ -89,7 +92,8 @@ static void put_core(const View *v, int index, int x, int y)
     mem_free(&ranks);
 }
 
-/* Draws a part and all parts inside it; returns its size. room: width available, in pixels. */
+/* Draws a part, with all parts inside it, at x and y. room: available width. Returns the size of
+ * the part. All numbers are pixels. */
 static Size put_part(const View *v, int index, int room, int x, int y)
 {
     int core;
@@ -120,8 +124,8 @@ static Size put_part(const View *v, int index, int room, int x, int y)
     return size;
 }
 
-/* Draws the parts inside `parent` (-1: the whole node) in rows; returns the size of all rows
- * together. */
+/* Draws the parts inside the part `parent` (-1: inside the node) in rows from x and y on. room:
+ * available width. Returns the size of all rows together. */
 static Size put_parts(const View *v, int parent, int room, int x, int y)
 {
     Size all = {0, 0};
@@ -144,8 +148,8 @@ static Size put_parts(const View *v, int parent, int room, int x, int y)
     return all;
 }
 
-/* Draws the box of a device at *x, *y, or at the beginning of the next row if this row is full.
- * Moves *x past the box, and *y to its row. */
+/* Draws the box of a device at *x, *y, or at the beginning of the next row if it does not fit into
+ * this row. Moves *x past the box, and *y to the row of the box. */
 static void put_device(const View *v, const char *name, const char *detail, int *x, int *y)
 {
     size_t letters = strlen(name) > strlen(detail) ? strlen(name) : strlen(detail);
@@ -194,15 +198,15 @@ static int put_devices(const View *v, int y)
     return h->cards + h->gpus > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
 }
 
-/* Writes a cell of the table of links: a word, or the name of a column. row: y of the text's
- * baseline, in pixels. */
-static void put_word(FILE *out, int row, int column, const char *class, const char *word)
+/* Writes a cell of the table of links: the word of a link, or the name of a column. y: position of
+ * the text's baseline. */
+static void put_word(FILE *out, int y, int column, const char *class, const char *word)
 {
-    svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, row, word);
+    svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, y, word);
 }
 
-/* Draws a table of links from y on: the word of each pair of GPUs, and of each GPU with each card
- * (Gpu.link, Gpu.card). Returns its height; 0 if there is no such pair. */
+/* Draws a table of links from y on: the word of each pair of GPUs (Gpu.link), and of each GPU with
+ * each network card (Gpu.card). Returns its height; 0 if there is no such pair. */
 static int put_words(const View *v, int y)
 {
     const Hardware *h = v->hardware;
@@ -219,8 +223,9 @@ static int put_words(const View *v, int y)
     return (h->gpus + h->cards + 1) * WORD_HEIGHT + GAP;
 }
 
-/* Returns the title: names of all nodes with this node's layout, and processors; if several nodes
- * have the layout, also the name of the node whose ranks are shown. The caller owns it. */
+/* Returns the title: the names of all nodes with this node's layout, and their processor. If
+ * several nodes have the layout, also gives the name of the node whose ranks are shown. The caller
+ * owns the title. */
 static char *picture_title(const View *v)
 {
     const Topology *t = v->topo;

@@ -6,15 +6,19 @@
 
 /* Sizes in pixels. */
 enum { LEFT = 44, TITLE = 22, TOP = 20, CELL_WIDTH = 52, CELL_HEIGHT = 24, CELLS_WIDTH = 832 };
-/* Opacity of the cells with the least and with the greatest value. Numbers are legible on both. */
+/* PALE: opacity of a cell with the least value. DARK: opacity of a cell with the greatest value.
+ * Numbers are legible on both. */
 static const double PALE = 0.04, DARK = 0.45;
+/* number of opacities between which values are divided */
 enum { SHADES = 12 };
 
-/* The cells of a heat map: y of the first row and size of a cell, in pixels; least and greatest
- * value. */
+/* The cells of a heat map. */
 typedef struct Cells {
+    /* position of the first row, in pixels */
     int y;
+    /* size of a cell, in pixels */
     double width, height;
+    /* the least and the greatest value */
     double least, most;
 } Cells;
 
@@ -53,7 +57,6 @@ static void put_shade(FILE *out, const Topology *t, const HeatMap *map, const Ce
     fputs("\" />\n", out);
 }
 
-/* Writes the numbers in the cells. */
 static void put_numbers(FILE *out, const Topology *t, const HeatMap *map, const Cells *c)
 {
     for (int a = 0; a < t->ranks; ++a)

@@ -7,10 +7,13 @@
 
 /* ---- outcome ---- */
 
-/* Keys of the outcome's columns, with the extreme that counts as best: 1 the greatest, -1 the
- * least, 0 the last value. */
+/* The columns of the outcome. */
 static const struct Column {
-    const char *key, *title;
+    /* key of metrics.jsonl */
+    const char *key;
+    /* heading of the column */
+    const char *title;
+    /* value that is shown: 1 the greatest, -1 the least, 0 the last */
     int best;
 } columns[] = {{"loss", "last loss", 0},
                {"eval_loss", "least eval_loss", -1},
@@ -31,8 +34,8 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
-/* Returns the last known step: the largest of the last steps of all series or, if it is larger, the
- * last step of the last start in ledger.jsonl. */
+/* Returns the last step that is known: the largest of the last steps of all series or, if that is
+ * larger, the last step of the last start in ledger.jsonl. */
 static double last_step(const RunFiles *run)
 {
     double last = 0;
@@ -60,7 +63,8 @@ static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name
     fprintf(out, "/%s: a line is torn and left out</p>\n", name);
 }
 
-/* Writes which curves of a run lack values because these are not finite. */
+/* Names the keys of a run that lack values because these are not finite, with the number of
+ * lines. */
 static void put_nulls(FILE *out, const RunFiles *run)
 {
     for (int i = 0; i < run->series_count; ++i) {
@@ -131,8 +135,8 @@ static bool is_curve(const char *key)
     return true;
 }
 
-/* Writes the chart of a key that run `from` has, with a line for this run and for each later run.
- * If an earlier run has the key, the chart has been written already. */
+/* Writes the chart of a key that run number `from` has, with a line for this run and for each later
+ * run. If an earlier run has the key, the chart has been written before, and nothing is written. */
 static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const char *key)
 {
     ChartLine *line = mem_new((size_t)runs * sizeof *line);
@@ -153,8 +157,8 @@ static double largest(const Series *s)
     return most;
 }
 
-/* Writes one chart with the fractions of a run's time, the keys time_*. A fraction that is always
- * below FRACTION_FROM is left out, as is time_s, the whole time. */
+/* Writes one chart with the fractions of a run's time, the keys time_*. Leaves out fractions that
+ * are always below FRACTION_FROM, and time_s, the time itself. */
 static void put_time_curves(FILE *out, const RunFiles *run)
 {
     static const double FRACTION_FROM = 0.01;

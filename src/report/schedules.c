@@ -2,7 +2,7 @@
  * the chunks. */
 #include "private.h"
 
-/* largest numbers of boxes (tasks) and of stages of a picture */
+/* BOXES_MAX: most boxes (tasks) of a picture. STAGES_MAX: most stages of a picture. */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)
@@ -11,7 +11,7 @@ static TaskCost cost_of(const LedgerSchedule *s, int chunk)
     return (TaskCost){.forward = cost[0], .backward_data = cost[1], .backward_weight = cost[2]};
 }
 
-/* Writes a table of the milliseconds of a micro-batch in each chunk. */
+/* Writes a table of the milliseconds that each chunk needs for a micro-batch. */
 static void put_chunks(FILE *out, const Schedule *schedule, const LedgerSchedule *s)
 {
     fputs("<details><summary>milliseconds of a micro-batch by chunk</summary><table><tr>"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* METRICS_BYTES: a larger metrics.jsonl is an error. TEXT_BYTES: bytes that are read at the end of
- * config.yaml, which has fewer. */
+/* METRICS_BYTES: a larger metrics.jsonl is an error. TEXT_BYTES: bytes of config.yaml that are
+ * read; no configuration has as many. */
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
 /* bytes that are read at the end of log.txt */
 enum { LOG_BYTES = 32 << 10 };
@@ -25,7 +25,8 @@ const Series *run_series(const RunFiles *run, const char *key)
     return NULL;
 }
 
-/* Returns the series with this key; makes it if there is none. Borrowed until the next call. */
+/* Returns the series with this key, which is made if there is none. Borrowed until the next
+ * call. */
 static Series *series_for(RunFiles *run, const char *key)
 {
     for (int i = 0; i < run->series_count; ++i)
@@ -54,8 +55,8 @@ static bool is_number(const JsonScan *scan)
     return scan->at < scan->end && (*scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9'));
 }
 
-/* Reads a value of a line of metrics.jsonl. *step: step of the line; the value of the key step sets
- * it, which a run writes first. */
+/* Reads the value of one key of a line of metrics.jsonl. *step: the line's step, which the value of
+ * the key `step` sets; a run writes this key first. */
 static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double *step)
 {
     double value;
@@ -142,7 +143,7 @@ static Status read_topology(RunFiles *run, const char *folder)
     return st;
 }
 
-/* Reads metrics.jsonl, which the folder of each run with a logged step has. */
+/* Reads metrics.jsonl. The folder of each run that has logged a step has this file. */
 static Status read_metrics(RunFiles *run, const char *folder)
 {
     char *path = mem_format("%s/metrics.jsonl", folder);

@@ -1,13 +1,13 @@
-/* Writes the section about time: parts of a step with their forecast, a bar for each rank, and the
- * critical path. */
+/* Writes the section about time: the parts of a step with their forecast, a bar for each rank, and
+ * the critical path. */
 #include "private.h"
 
 #include <string.h>
 
 /* ---- a step ---- */
 
-/* Writes the forecast of a part, and by how much the measured time exceeds it; "-" if there is no
- * forecast. */
+/* Writes the forecast of a part, and the percentage by which the measured time exceeds it; "-" if
+ * there is no forecast. */
 static void put_forecast(FILE *out, const LedgerPart *part)
 {
     if (part->has_forecast)

@@ -6,12 +6,13 @@
 
 #include <errno.h>
 
-/* SPACE, MARGIN: pixels between the pictures of a file, and around them. SLOW_LISTED: largest
- * number of slow pairs in a table. */
+/* SPACE: pixels between the pictures of a file. MARGIN: pixels around them. SLOW_LISTED: most slow
+ * pairs in a table. */
 enum { SPACE = 28, MARGIN = 16, SLOW_LISTED = 50 };
 
-/* Fills in the heat maps of a topology. */
+/* number of heat maps of a topology */
 enum { MAPS = 3 };
+/* Fills in the heat maps of a topology. */
 static void heat_maps(const Topology *t, HeatMap map[MAPS])
 {
     map[0] = (HeatMap){"latency of a small message, µs", t->latency_s, 1e6, false};
@@ -20,14 +21,15 @@ static void heat_maps(const Topology *t, HeatMap map[MAPS])
     map[2] = (HeatMap){"rate while all ranks send, GB/s", t->together_bytes_per_s, 1e-9, false};
 }
 
-/* Returns whether heat maps are drawn. */
+/* Returns whether heat maps of the links are drawn. */
 static bool draws_links(const Topology *t)
 {
     return t->bytes_per_s && t->ranks > 1 && t->ranks <= HEAT_RANKS_MAX;
 }
 
-/* Calls `draw` for the first node of each layout whose hardware is described, with y or, after the
- * first, the y below the picture before. Returns the sum of the heights that `draw` returned. */
+/* Calls `draw` for the first node of each layout whose hardware is described. The first picture is
+ * drawn at y, each other one below the picture before it. Returns the sum of the heights that
+ * `draw` returned. */
 static int each_picture(FILE *out, const Topology *t, int y,
                         int (*draw)(FILE *out, const Topology *t, int node, int y))
 {
@@ -48,8 +50,8 @@ static int draw_node(FILE *out, const Topology *t, int node, int y)
     return hardware_picture(out, t, node, y) + SPACE;
 }
 
-/* Draws all pictures below each other, from y = 0 on; returns their height. out NULL: nothing is
- * drawn. */
+/* Draws all pictures below each other, from y = 0 on, and returns their height. If `out` is NULL,
+ * draws nothing and only returns the height. */
 static int draw_all(FILE *out, const Topology *t)
 {
     HeatMap map[MAPS];
@@ -78,9 +80,9 @@ Status report_topology_svg(const Topology *t, const char *path)
 
 /* ---- sections of a page ---- */
 
-static void begin_section(FILE *out, const char *name, const char *of)
+static void begin_section(FILE *out, const char *name, const char *run_name)
 {
-    char *heading = of ? mem_format("%s of %s", name, of) : mem_text(name);
+    char *heading = run_name ? mem_format("%s of %s", name, run_name) : mem_text(name);
     html_section(out, heading);
     mem_free(&heading);
 }
@@ -115,8 +117,8 @@ static void put_cores_table(FILE *out, const Topology *t, int node, const Hardwa
     fputs("</table></details>\n", out);
 }
 
-/* Writes the figure of a node. It has an SVG element of its own, so y is not used and the result
- * is 0. */
+/* Writes the figure of a node. The figure has an SVG element of its own, so y is not used, and the
+ * result is 0. */
 static int put_node(FILE *out, const Topology *t, int node, int y)
 {
     const Hardware *h = topo_hardware(t, node);
@@ -134,11 +136,11 @@ static int put_node(FILE *out, const Topology *t, int node, int y)
     return 0;
 }
 
-static void put_nodes(FILE *out, const Topology *t, const char *of)
+static void put_nodes(FILE *out, const Topology *t, const char *run_name)
 {
     bool described = false;
     for (int n = 0; n < t->nodes; ++n) described = described || topo_hardware(t, n);
-    begin_section(out, "Nodes", of);
+    begin_section(out, "Nodes", run_name);
     fprintf(out, "<p>%d rank%s on %d node%s%s</p>\n", t->ranks, t->ranks == 1 ? "" : "s", t->nodes,
             t->nodes == 1 ? "" : "s", described ? "" : "; hardware not described");
     each_picture(out, t, 0, put_node);
@@ -237,10 +239,10 @@ static void put_matrix(FILE *out, const Topology *t, const HeatMap *map)
     fputs("</table></details>\n", out);
 }
 
-static void put_links(FILE *out, const Topology *t, const char *of)
+static void put_links(FILE *out, const Topology *t, const char *run_name)
 {
     HeatMap map[MAPS];
-    begin_section(out, "Links", of);
+    begin_section(out, "Links", run_name);
     put_classes(out, t);
     put_slow_nodes(out, t);
     put_slow_pairs(out, t);
@@ -255,10 +257,10 @@ static void put_links(FILE *out, const Topology *t, const char *of)
     html_section_end(out);
 }
 
-void topology_sections(FILE *out, const Topology *t, const char *of)
+void topology_sections(FILE *out, const Topology *t, const char *run_name)
 {
-    put_nodes(out, t, of);
-    if (t->bytes_per_s && t->ranks > 1) put_links(out, t, of);
+    put_nodes(out, t, run_name);
+    if (t->bytes_per_s && t->ranks > 1) put_links(out, t, run_name);
 }
 
 Status report_topology(const Topology *t, const char *path)
