@@ -87,9 +87,9 @@ typedef struct Need {
     /* `host` with this copy */
     double host_with_copy;
 } Need;
-/* Raises *need to the needs of this plan. The limit of a device is its free memory, to which the
- * memory that the backend has already allocated (b.program) does not belong, so this memory is not
- * counted. It is counted without a device, whose limit includes all memory of the process. */
+/* Raises *need to the needs of this plan. With a device the limit is its free memory, which no
+ * longer includes what the backend has allocated (b.program), so b.program is not counted. Without
+ * a device the limit includes all memory of the process, so it is counted. */
 static void raise_need(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);

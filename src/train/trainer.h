@@ -7,11 +7,16 @@
 #include "step/loss_window.h"
 #include "train.h"
 
-/* Statistics of a step, known once the device has finished the step. Each is a mean over the rows
- * of the step: of the loss, of the two accuracies, and of columns 1 and 2 of the loss's results
- * (LossColumns). */
+/* Statistics of a step, known once the device has finished the step: means over the rows of the
+ * step. */
 typedef struct StepStats {
-    double loss, top1, top5, column[2];
+    double loss;
+    /* fraction of rows whose label is the likeliest class */
+    double top1;
+    /* fraction of rows whose label is among the five likeliest classes */
+    double top5;
+    /* columns 1 and 2 of the loss's results (LossColumns) */
+    double column[2];
 } StepStats;
 
 /* Loss scaling of fp16: the loss is multiplied by a power of two, and the update divides the
@@ -64,9 +69,10 @@ struct Trainer {
      * which the run will continue or begin. The training set gets the checkpoint's mean and
      * deviation and, with data.refresh, its files. NULL: there is no checkpoint. Borrowed. */
     const char *earlier;
-    /* fingerprints of the training set and of the test set; only a run computes them; "": not
-     * computed */
-    char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
+    /* fingerprint of the training set; "": not computed, because there is no run */
+    char train_data[DATA_FINGERPRINT];
+    /* fingerprint of the test set; "": not computed, or there is no test set */
+    char test_data[DATA_FINGERPRINT];
     /* on rank 0, the files of a training set that grows (data.refresh), in the format of
      * data_set_list_files; NULL: the set does not grow; owned */
     char *data_files;
@@ -145,12 +151,12 @@ struct Trainer {
     struct DeferredUpdates *deferred;
     /* a world with this rank only, over which `comm` sums in modes geo and async */
     World alone;
-    /* In modes other than sync, requests that have arrived on this rank since the last sync point.
-     * true: to stop the run */
+    /* true: since the last sync point a request has arrived on this rank to stop the run; only in
+     * modes other than sync, as the next two fields */
     bool stop_requested;
-    /* true: to save a checkpoint */
+    /* true: a request has arrived to save a checkpoint */
     bool save_requested;
-    /* true: to carry out a request of the hook */
+    /* true: a request of the hook has arrived */
     bool hook_requested;
     /* loader of the steps' batches; NULL: not open; owned */
     Loader *loader;

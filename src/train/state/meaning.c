@@ -19,7 +19,8 @@ typedef struct Facts {
     const char *path;
     /* DataKind; -1: not known */
     int kind;
-    /* shape of a sample as the model reads it; for a table, height and width are not used */
+    /* shape of a sample as the model reads it; for data of kind table only `channels`, the number
+     * of columns, is used */
     int64_t channels, height, width;
     DataColumns columns;
     /* true: samples have class labels; always true for a checkpoint, of which it is not known */
@@ -210,8 +211,8 @@ static const Meaning meanings[] = {
      .refuses_init_from = true},
 };
 
-/* Sets the kind and shape of a checkpoint's samples. The shape of a table is only in the
- * fingerprint of the data. */
+/* Sets the kind and the shape of a checkpoint's samples. For data of kind table only the
+ * fingerprint of the data has the shape. */
 static void find_shape(Facts *f, const CheckpointMeta *meta, int kind_now)
 {
     long long rows = 0, columns = 0;
@@ -283,8 +284,8 @@ static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Fac
     mem_free(&b);
 }
 
-/* Logs that the names of a table's columns are known on one side only. Logs nothing if the
- * checkpoint was trained on the same data. */
+/* Logs that the names of columns are known on one side only, for data of kind table. Logs nothing
+ * if the checkpoint was trained on the same data. */
 static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts *now,
                                 const CheckpointMeta *meta, const char *path)
 {
@@ -306,7 +307,7 @@ static void log_unknown_units(const Facts *then, const Facts *now, const char *p
     mem_free(&other);
 }
 
-/* Logs that only the set or only the checkpoint has the hash of a table's vocabularies. Logs
+/* Logs that only the set or only the checkpoint has the hash of the vocabularies of ids. Logs
  * nothing if the checkpoint was trained on the same data. */
 static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {

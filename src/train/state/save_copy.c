@@ -23,6 +23,7 @@ enum { PIECE_FLOATS_MIN = 1024 };
 
 /* Ranges of the copy that this rank sends to each rank of a group, and receives from it. */
 typedef struct Swap {
+    /* the replicas (level 0) or the tensor-parallel group (level 1); borrowed */
     const World *world;
     /* for each rank, offset in floats of the range that this rank sends to it; [size]; owned */
     int64_t *to;

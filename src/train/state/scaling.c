@@ -18,8 +18,8 @@ typedef struct Scaling {
     ElementType type;
 } Scaling;
 
-/* Returns the factor of raw values; 0: it is not known. For a model of tables only the
- * configuration of its training has the factor. */
+/* Returns the factor of raw values; 0: it is not known. For data of kind table only the
+ * configuration of the training has the factor. */
 static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
 {
     if (meta->input.channels > 0) return meta->input.scale;
@@ -242,9 +242,9 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
-/* Sets the mean and deviation of a set of vectors to those in a checkpoint, or removes them if the
- * checkpoint has none; does nothing if the configuration sets others. A checkpoint for vectors has
- * no channels; it has mean and deviation if its training used them. */
+/* Sets the mean and deviation of data of kind table to those in a checkpoint, or removes them if
+ * the checkpoint has none; does nothing if the configuration sets others. A checkpoint for such
+ * data has no channels; it has mean and deviation if its training used them. */
 static void take_table_stats(const Config *config, const CheckpointInput *input, DataSet *train)
 {
     const bool table = train->kind == DATA_TABLE && input->channels == 0;
@@ -255,8 +255,8 @@ static void take_table_stats(const Config *config, const CheckpointInput *input,
     use_stats(train, input);
 }
 
-/* In an evaluation without data.train, sets the scale, the number of classes, and a table's mean
- * and deviation to those of the checkpoint's training. */
+/* In an evaluation without data.train, sets the scale and the number of classes, and for data of
+ * kind table the mean and deviation, to those of the checkpoint's training. */
 static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet *train)
 {
     const Scaling then = scaling_of(meta, t->checkpoint);

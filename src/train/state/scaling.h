@@ -32,7 +32,7 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
 void scaling_warn_ranges(const Trainer *t, const CheckpointMeta *meta, const char *path,
                          const char *before);
 /* Logs differences in scaling for a run that begins with a file's parameters and may scale
- * differently. These are the difference that scaling_check would refuse; otherwise, mean and
+ * differently: the difference that scaling_check would refuse or, if there is none, mean and
  * deviation that only one side has; and another scale of the values (scaling_warn_ranges). */
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
