@@ -1,5 +1,6 @@
-/* Divides the time of a run, from its first start to the end of its last, into steps that were
- * kept, steps that were lost, start-up, evaluations, saves, pauses between starts, and the rest. */
+/* Divides the time of a run, from the beginning of its first start to the end of its last start,
+ * into steps that were kept, steps that were lost, start-up, evaluations, saves, pauses between
+ * starts, and the rest. */
 #include "observe/history.h"
 
 const char *const goodput_names[GOODPUT_PART_COUNT] = {GOODPUT_PARTS(LIST_NAME)};

@@ -1,5 +1,5 @@
-/* Metrics of label fields: computes them from the confusion matrix, and writes them as text, JSON
- * and TensorBoard's scalars. */
+/* Computes metrics of label fields from the confusion matrix, and writes them as text, JSON and
+ * TensorBoard's scalars. */
 #include "observer.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The words that are values of this module's configuration keys; registers the words, and checks
- * the tables, of all modules. */
+/* Has the words that are values of this module's configuration keys. Registers the words of all
+ * modules, and checks the constant tables of all modules. */
 #include "eval/best.h"
 
 #include "observe/binary.h"

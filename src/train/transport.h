@@ -6,8 +6,8 @@
 #include "trainer.h"
 
 /* Returns ERR_CONFIG if grid.transport names a transport that cannot be used with this grid and
- * backend. Call it when the grid's shape and the backend are known, before communicators are made.
- * Not collective. */
+ * backend, or if replicas on GPUs use grid.zero and grid.transport excludes NCCL. Call it when the
+ * grid's shape and the backend are known, before communicators are made. Not collective. */
 Status transport_check(const Trainer *trainer);
 /* Returns whether the first `ranks` ranks are on one node. In a dry run with DryRun.node_ranks this
  * follows from that number; otherwise it is true only if all ranks are on one node. */

@@ -1,5 +1,5 @@
-/* Predictions of a trained model for samples without labels: the softmax of its outputs, the
- * sigmoid of a single logit, or a detector's outputs, in which detector.c finds boxes. */
+/* Computes predictions of a trained model for samples without labels: the softmax of its outputs,
+ * the sigmoid of a single logit, or a detector's outputs, in which detector.c finds boxes. */
 #include "../mode/sparse.h"
 #include "eval_data.h"
 

@@ -5,14 +5,14 @@
 
 #include "../trainer.h"
 
-/* Checks the configuration of a model with sparse tables, after the graph is built; ERR_CONFIG or
- * ERR_DATA. Not collective. */
+/* Returns ERR_CONFIG or ERR_DATA if the configuration or the data do not suit a model with sparse
+ * tables. Call it after the graph is built. Not collective. */
 Status sparse_check(const Trainer *t);
-/* Checks grid.servers against the model and its cut, after the graph is cut; ERR_CONFIG. Not
- * collective. */
+/* Returns ERR_CONFIG if grid.servers does not suit the model or the places where it is cut into
+ * stages. Call it after the graph is cut. Not collective. */
 Status sparse_check_servers(const Trainer *t);
 /* Creates t->tables for the tables of this rank's stage, or leaves it NULL if the stage has none.
- * Collective; with servers on t->job. */
+ * Collective on the ranks that train; with servers, on t->job. */
 void sparse_make(Trainer *t);
 /* If the order of requests is written or replayed (run.order_log, run.replay), lets the servers
  * open the files of this order; otherwise does nothing. Call it before the first step, after

@@ -1,7 +1,7 @@
 /* The modes of grid.mode. A mode is a constant table of functions, which train_step calls. In mode
- * sync all ranks have the same state after each step; in the other modes, only at sync points
- * (sync_points.h). To add a mode, add one file, its name below, its entry in step_mode.c and its
- * word in table.h. */
+ * sync all ranks have the same state after each step. In the other modes they have the same state
+ * only at sync points (sync_points.h). To add a mode, add one file, its name below, its entry in
+ * step_mode.c and its word in table.h. */
 #ifndef WEFT_TRAIN_STEP_MODE_H
 #define WEFT_TRAIN_STEP_MODE_H
 
@@ -17,8 +17,8 @@ typedef struct UpdateArgs {
 
 /* A function may be NULL only if its comment says so. */
 typedef struct StepMode {
-    /* True: each rank makes its steps without the others. It reads its share of a batch, and its
-     * loss, metrics and gradients are those of this share. */
+    /* True: each rank makes its steps without waiting for other ranks. It reads its share of a
+     * batch, and its loss, metrics and gradients are those of this share. */
     bool local;
     /* Checks options and optimizer rules that the mode excludes: ERR_CONFIG. Not collective. May be
      * NULL. */

@@ -1,7 +1,7 @@
 /* Handles bad steps (train.on_bad): ends the run and explains the fault, skips the step, or rolls
  * back to the newest checkpoint and repeats the steps after it. If the repeated steps give the same
- * bits, the data or the model is at fault, otherwise the machine. All ranks make the same decision,
- * because they have the same numbers. */
+ * bits, the data or the model is at fault; if they do not, the machine is. All ranks make the same
+ * decision, because they have the same numbers. */
 #include "run.h"
 
 #include "../step/explain.h"
@@ -55,8 +55,8 @@ static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 }
 
 typedef struct Differs {
-    /* true: the hash of the gradients that this rank contributes differs; false: at most the loss
-     * differs, which is a sum over ranks */
+    /* true: the hash of the gradients that this rank adds to the sums differs; false: nothing
+     * differs, or only the loss, which is a sum over ranks */
     bool hash;
     char host[HOST_BYTES];
 } Differs;

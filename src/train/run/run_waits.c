@@ -1,5 +1,5 @@
-/* The causes of a rank's waiting. A simulation of the schedule with the measured times of the
- * chunks shows how long each stage is idle; the ranks' times show which replica began a sum
+/* Divides the waiting of ranks by its causes. A simulation of the schedule with the measured times
+ * of the chunks shows how long each stage is idle; the ranks' times show which replica began a sum
  * last. */
 #include "run_waits.h"
 

@@ -1,6 +1,6 @@
-/* A run's folder: its paths, and the files that are written to it at the start of a run. Also moves
- * the files of an earlier run aside. Rank 0 owns the folder through a lease (base/lease.h). Refuses
- * a folder that another run is using. */
+/* Handles a run's folder: its paths, and the files that are written to it at the start of a run.
+ * Moves the files of an earlier run aside. Rank 0 owns the folder through a lease (base/lease.h),
+ * so a folder that another run is using is refused. */
 #include "rundir.h"
 
 #include <dirent.h>

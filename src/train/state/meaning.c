@@ -77,8 +77,8 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
 }
 
 /* Samples of the same kind with another number of values are acceptable, because models of pictures
- * may accept any size. The same number of values in another shape is not: the values are then in
- * another order. */
+ * may accept any size. The same number of values in another shape is not acceptable, because the
+ * values are then in another order. */
 static bool shape_allowed(const Facts *then, const Facts *now)
 {
     return then->kind == now->kind &&
