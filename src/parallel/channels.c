@@ -1,8 +1,8 @@
 /* Channels: chooses the transport for each pair of ranks, makes the checks that all transports
- * share, and decides how a waiting rank yields and sleeps. Messages themselves are moved by shm/,
- * mpi/ and nccl/. Reports as bugs: lists that differ between ranks, a channel from a rank to
- * itself, a call on the wrong end or without a slot or a message, and channels that are freed with
- * messages in flight. */
+ * share, and decides how a waiting rank yields and sleeps. The files in shm/, mpi/ and nccl/ move
+ * the messages. These errors of a caller are reported as bugs: lists that differ between ranks, a
+ * channel from a rank to itself, a call on the wrong end, a call without a free slot or without a
+ * message, and channels that are freed while messages are in flight. */
 #include "mpi/channel_mpi.h"
 #include "nccl/channel_nccl.h"
 #include "shm/channel_shm.h"
@@ -11,10 +11,11 @@
 #include <sched.h>
 #include <time.h>
 
-/* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
- * waited so far, at most NAP_S; at most MPI_NAP_S if a channel of any rank uses MPI, because MPI
- * progresses only inside its calls. If ranks of its node have channels in shared memory, a rank
- * that has waited for CHECK_S checks every CHECK_S that the ranks of the node are alive. */
+/* A waiting rank spins for SPIN_S, then yields until it has waited for YIELD_S. After that each
+ * sleep lasts an eighth of the time waited so far, at most NAP_S. If a channel of any rank uses
+ * MPI, a sleep lasts at most MPI_NAP_S, because MPI moves messages only inside its calls. If ranks
+ * of this node have channels in shared memory, a rank that has waited for CHECK_S checks every
+ * CHECK_S that the ranks of the node are alive. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
@@ -27,8 +28,8 @@ struct Channels {
     int *job_rank;
     /* shared memory of the channels inside this node */
     PipeNode pipes;
-    /* duplicate of world's communicator, so that tags are not shared; owned; MPI_COMM_NULL where no
-     * channel uses MPI */
+    /* duplicate of world's communicator, so that tags are not shared with other messages; owned;
+     * MPI_COMM_NULL if no channel of any rank uses MPI */
     MPI_Comm comm;
     /* time (clock_s) of the last check that peers are alive */
     double checked_s;
@@ -46,7 +47,8 @@ static Status check_spec(const ChannelSpec *spec, int i, int ranks)
     return OK;
 }
 
-/* Fails if the ranks give different lists, or if an entry is invalid (check_spec). Collective. */
+/* Returns ERR_BUG if the ranks pass different lists, or if an entry is invalid (check_spec).
+ * Collective. */
 static Status check_list(const World *world, const ChannelSpec *spec, int count)
 {
     uint64_t mine[2] = {(uint64_t)count, 1}, first[2];
@@ -71,9 +73,12 @@ static Status check_transport(const World *world, int transport)
     return transport == TRANSPORT_SHM ? shm_segments_check_one_node(world) : OK;
 }
 
-/* Location of a rank: the first rank of its node, and its rank on the node. */
+/* Location of a rank of the channels' world. */
 typedef struct Location {
-    int node, rank;
+    /* number in the world of the first rank on the same node */
+    int node;
+    /* the rank's number on its node */
+    int rank;
 } Location;
 
 static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
@@ -90,8 +95,8 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                                              : END_ELSEWHERE;
 }
 
-/* Number of channels before channel i with the same sender and receiver; distinguishes their MPI
- * tags. */
+/* Returns the number of channels before channel i that have the same sender and the same receiver.
+ * The number distinguishes their MPI tags. */
 static int count_same_ends(const Channel *channel, int i)
 {
     int count = 0;
@@ -183,7 +188,7 @@ void channels_free(Channels **channels)
     release(channels);
 }
 
-/* Returns the channel. Dies if this rank is not the channel's end `end`. */
+/* Returns the channel with index `channel`. Dies if this rank is not at its end `end`. */
 static Channel *end_of(Channels *c, int channel, ChannelEnd end)
 {
     if (channel < 0 || channel >= c->count || c->channel[channel].end != end)

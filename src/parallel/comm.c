@@ -1,5 +1,6 @@
-/* Communicators: chooses the transport, and does what is the same for all transports: checks,
- * counting, waiting. Also contains comm_self, the transport of a world of one rank. */
+/* Communicators: chooses the transport, and does the work that all transports share: checks,
+ * counting operations, measuring waits. Also contains comm_self, the transport of a world of one
+ * rank. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
 #include "shm/shm_segments.h"
@@ -74,7 +75,7 @@ const CommTable comm_self = {
     .progress = self_progress,
 };
 
-/* way of the communicators made from now on */
+/* algorithm of sums by messages (grid.sums) for communicators that are made from now on */
 static CommWay default_way;
 
 void comm_set_way(CommWay way)
@@ -90,15 +91,17 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    /* Shared segments never contain device memory: NCCL sums it, or comm_staged copies it to the
-     * host and calls this function again for host memory. */
+    /* Shared segments never contain GPU memory. NCCL sums GPU memory, or comm_staged copies it to
+     * the host and makes a second communicator, for which this function is called with host_memory
+     * = true. */
     if (!host_memory) return TRANSPORT_NCCL;
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
-/* Chooses the transport for device memory: with transport nccl, or auto where the GPUs are joined,
- * NCCL; otherwise staging through host memory. ERR_BUG: nccl, but the GPUs are not joined. */
+/* Chooses the transport for GPU memory. It is NCCL with transport nccl, and with auto if the GPUs
+ * are joined; otherwise it is staging through host memory. ERR_BUG: transport nccl, but the GPUs
+ * are not joined. */
 static Status choose_device(Comm *comm)
 {
     bool joined = comm->world->gpus != NULL;
@@ -107,7 +110,7 @@ static Status choose_device(Comm *comm)
     return nccl && !joined ? fail(ERR_BUG, "a communicator of GPUs that were not joined") : OK;
 }
 
-/* Sets comm's table and, for sums of host memory, its group_width. Collective. */
+/* Sets comm->table, and for host memory comm->group_width. Collective. */
 static Status choose(Comm *comm)
 {
     const World *world = comm->world;
@@ -193,8 +196,9 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
     comm->table->sum_begin(comm, offset, count);
 }
 
-/* Dies if the bounds are for another number of ranks, descend, or leave the arena: a sum would
- * overwrite other memory. */
+/* Dies if the bounds are for another number of ranks, do not ascend, or leave the arena: a sum
+ * would overwrite other memory. what: name of the operation, for the message; end: number of
+ * elements of the arena or the parameters. */
 static void check_bounds(const Comm *comm, const char *what, const Bounds *b, int64_t shift,
                          int64_t end)
 {
@@ -238,7 +242,7 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
-    /* number 0: no operation was begun, and `wait` may be NULL */
+    /* for number 0 no operation has been begun, and `wait` may be NULL */
     if (number == 0) return true;
     if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);

@@ -1,9 +1,10 @@
-/* comm_staged: sums of GPU memory through host memory, if NCCL cannot join the GPUs or another
+/* Sums GPU memory through host memory (comm_staged), if NCCL cannot join the GPUs or another
  * transport is configured. Every range is copied to host memory, summed there by the transport that
- * ranks without GPUs would use, and copied back; of a push only the whole sum is copied back. The
- * host waits for the copies. */
+ * ranks without GPUs would use, and copied back. In a push each leaf is copied to the host, and
+ * only the complete sum is copied back. The host waits for the copies. */
 #include "transport/comm_table.h"
 
+/* Elements offset .. offset + count - 1 of the arenas. */
 typedef struct Range {
     int64_t offset, count;
 } Range;
@@ -13,7 +14,7 @@ typedef struct Staged {
     Backend *host;
     /* communicator with an arena of the same size in host memory; owned */
     Comm *inner;
-    /* ranges begun and not yet copied back; owned */
+    /* ranges whose sums have been begun and not yet copied back, [range_count]; owned */
     Range *range;
     int range_count, range_capacity;
 } Staged;
@@ -45,7 +46,8 @@ static Status staged_open(Comm *comm, Backend *backend, size_t arena_bytes)
     return st;
 }
 
-/* Copies a range between the two arenas and waits until it is copied. */
+/* Copies a range from the GPU's arena to the host's (to_host = true) or back, and waits until it is
+ * copied. */
 static void copy(const Comm *comm, Range range, bool to_host)
 {
     const Staged *s = comm->impl;
@@ -57,7 +59,7 @@ static void copy(const Comm *comm, Range range, bool to_host)
     table->sync(stream);
 }
 
-/* Notes that a range must be copied back. */
+/* Adds a range to the ranges that staged_wait copies back. */
 static void add_range(Staged *s, Range range)
 {
     if (s->range_count == s->range_capacity) {
@@ -75,8 +77,8 @@ static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
     comm_allreduce_begin(s->inner, offset, count);
 }
 
-/* Only the leaf is copied: the partial sums, push->level, are already in host memory. The caller
- * has waited for the previous push of this range, so the leaf's copy in the host's arena may be
+/* Copies only the leaf, because the partial sums, push->level, are in host memory. The caller has
+ * waited for the previous push of this range, so the leaf's copy in the host's arena may be
  * overwritten. */
 static void staged_push_begin(Comm *comm, const CommPush *push)
 {
@@ -84,7 +86,7 @@ static void staged_push_begin(Comm *comm, const CommPush *push)
     const Bounds *b = push->bounds;
     Range leaf = {b->begin[0] + push->shift, b->begin[b->count] - b->begin[0]};
     copy(comm, leaf, true);
-    /* after the last leaves the whole sum is in the host's arena, except with PUSH_TO_LEVEL */
+    /* after the last leaves the complete sum is in the host's arena, except with PUSH_TO_LEVEL */
     if (push_is_last(comm, push) && push->to != PUSH_TO_LEVEL) add_range(s, leaf);
     comm_push_begin(s->inner, push);
 }
@@ -98,7 +100,7 @@ static bool staged_progress(Comm *comm)
 {
     Staged *s = comm->impl;
     comm_progress(s->inner);
-    /* no caller reads the result, because the table has a wait function */
+    /* callers do not use the result, because the table has a wait function */
     return s->range_count == 0;
 }
 

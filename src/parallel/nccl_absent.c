@@ -1,4 +1,4 @@
-/* Replaces src/parallel/nccl in a build without CUDA: opening comm_nccl fails with a message. The
+/* Replaces src/parallel/nccl in a build without CUDA. Opening comm_nccl fails with a message. The
  * Makefile links either this file or that folder. */
 #include "nccl/channel_nccl.h"
 #include "transport/comm_table.h"

@@ -1,17 +1,17 @@
-/* Channels by MPI messages, for ranks on different nodes or with grid.transport: mpi. Both ends
+/* Channels by messages of MPI, for ranks on different nodes or with grid.transport: mpi. Both ends
  * have `depth` slots. The receiver posts a receive into each slot before a message can arrive, so
- * nothing is copied. A slot of the sender is free again when MPI has finished the send and, if the
- * message needs a credit, has received the credit. A receiver that releases a slot sends an empty
- * message, a credit for one more message. Credits keep a sender from running further ahead than the
- * slots of both ends:
+ * no message is copied. When a receiver releases a slot it sends an empty message, a credit for one
+ * more message. A slot of the sender is free again when MPI has finished the send and, if the
+ * message needed a credit, the credit has arrived. Credits keep a sender from running further ahead
+ * than the slots of both ends:
  *
  *     sender      message k from slot k % depth; from k = depth on, a message's slot is free again
  *                 only after a credit has arrived
  *     receiver    message k into slot k % depth; its release posts k + depth and sends a credit
  *
- * Synchronous sends would limit the sender as well. They are not used, because Open MPI 4.1.4 with
- * two TCP connections between two ranks (btl_tcp_links) never ends a short synchronous send if no
- * message is sent the other way. MPI counts must be below 2^31, so longer messages are sent in
+ * Synchronous sends would limit the sender, too. They are not used, because Open MPI 4.1.4 with two
+ * TCP connections between two ranks (btl_tcp_links) never ends a short synchronous send if no
+ * message is sent the other way. Counts of MPI must be below 2^31, so longer messages are sent in
  * pieces of PIECE_BYTES. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
@@ -20,19 +20,23 @@
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 typedef struct MpiEnd {
-    /* borrowed */
+    /* communicator of the channels; borrowed */
     MPI_Comm comm;
-    /* the rank at the other end; tags of messages and of credits */
-    int peer, tag, credit_tag;
-    /* MPI messages per message of the channel */
+    /* the rank at the other end */
+    int peer;
+    /* tag of the messages */
+    int tag;
+    /* tag of the credits */
+    int credit_tag;
+    /* number of pieces in which a message of the channel is sent */
     int pieces;
-    /* sender: number of messages that may still be sent without a credit, because the receiver has
-     * posted their receives */
+    /* At the sender: number of messages that may still be sent without a credit, because the
+     * receiver has posted receives for them. At the receiver: 0. */
     int free_sends;
-    /* requests of each slot, [depth][pieces + 1]: one for each piece, then one for the credit;
-     * MPI_REQUEST_NULL where nothing is in flight; owned */
+    /* requests of each slot, [depth][pieces + 1]: one for each piece, then one for the credit.
+     * MPI_REQUEST_NULL: nothing is in flight. Owned. */
     MPI_Request *request;
-    /* bytes allocated for all slots; 64 if messages are empty */
+    /* bytes that are allocated for all slots; 64 if messages are empty */
     size_t bytes;
 } MpiEnd;
 
@@ -48,7 +52,8 @@ static MPI_Request *slot_requests(const Channel *channel, int at)
     return end->request + (size_t)at * (size_t)(end->pieces + 1);
 }
 
-/* Begins to send (receiver) or to receive (sender) the credit of slot `at`. */
+/* Begins the credit of the slot with index `at`: the receiver sends it, and the sender receives
+ * it. */
 static void begin_credit(Channel *channel, int at)
 {
     const MpiEnd *end = channel->impl;
@@ -59,7 +64,8 @@ static void begin_credit(Channel *channel, int at)
         MPI_CHECK(MPI_Irecv(NULL, 0, MPI_BYTE, end->peer, end->credit_tag, end->comm, request));
 }
 
-/* Begins the send or receive of slot `at`. */
+/* Begins to send the message in the slot with index `at`, or to receive a message into this
+ * slot. */
 static void begin_slot(Channel *channel, int at)
 {
     MpiEnd *end = channel->impl;
@@ -76,7 +82,7 @@ static void begin_slot(Channel *channel, int at)
     }
 }
 
-/* The next message's slot, or NULL while MPI still uses it. */
+/* Returns the slot of the next message, or NULL while MPI still uses it. */
 static void *finished_slot(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
@@ -110,7 +116,7 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
-    /* If another thread has the lock, its MPI calls move these messages as well. */
+    /* If another thread has the lock, its calls of MPI move these messages, too. */
     if (!mpi_try_lock()) return;
     MPI_CHECK(MPI_Testall(requests_of(channel), end->request, &done, MPI_STATUSES_IGNORE));
     mpi_unlock();
@@ -132,8 +138,8 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin_slot(channel, i);
 }
 
-/* Closes an end. All messages have been received and released. The receiver cancels its posted
- * receives; the sender receives the credits that it has not used. */
+/* Closes this rank's end. All messages have been received and released. The receiver cancels its
+ * posted receives. The sender receives the credits that no message has waited for. */
 static void close_end(Channel *channel)
 {
     MpiEnd *end = channel->impl;

@@ -1,4 +1,4 @@
-/* Channels by MPI messages. */
+/* Channels by messages of MPI. */
 #ifndef WEFT_PARALLEL_CHANNEL_MPI_H
 #define WEFT_PARALLEL_CHANNEL_MPI_H
 
@@ -7,7 +7,7 @@
 extern const ChannelTable channel_mpi;
 
 /* Opens this rank's end of a channel whose table is channel_mpi. tag: number of the channel among
- * those with the same sender and receiver; comm is borrowed. */
+ * the channels with the same sender and receiver. comm: borrowed until the channel is closed. */
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag);
 
 #endif

@@ -1,44 +1,45 @@
-/* comm_mpi and comm_nodes: ordered sums by messages, for ranks on several nodes or with
+/* Makes ordered sums by messages (comm_mpi and comm_nodes), for ranks on several nodes or with
  * grid.transport: mpi. A range moves in pieces, and a piece has one slice for each rank. If the
- * range is cut evenly, a piece is a consecutive part of it, cut into even slices. If the range is
- * cut into shards at given bounds, a piece is the next slice of every shard, or a consecutive part
- * of the range, in which a rank's slice is the overlap with its shard (sum_by_slices). A piece has
- * two phases. Collect: every rank sends each peer that peer's slice, and sums its own slice over
- * all ranks in tree order. Spread: every rank sends the sum of its slice to all peers. In both
- * phases together a rank sends the same number of bytes as in a ring, but the order of additions is
- * fixed. A reduce-scatter is only the first phase, an all-gather only the second. A push is the
- * first phase, after which each rank adds its slices to the partial sums of a tree, piece after
- * piece in the order in which the pieces were begun; the last push of a tree with PUSH_TO_ALL also
- * has the second phase. Between many ranks both phases consist of rounds instead (order/halving.h);
- * a push may use rounds first and all to all afterwards.
+ * range is cut evenly, a piece is a consecutive part of the range, cut into even slices. If the
+ * range is cut into shards at given bounds, a piece is either the next slice of every shard, or a
+ * consecutive part of the range, in which the slice of a rank is the overlap with its shard
+ * (sum_by_slices). A piece has two phases. Collect: every rank sends each peer the peer's slice,
+ * and sums its own slice over all ranks in tree order. Spread: every rank sends the sum of its
+ * slice to all peers. In both phases together a rank sends the same number of bytes as in a ring,
+ * but here the order of additions is fixed. A reduce-scatter has only the first phase, an
+ * all-gather only the second. A push has the first phase; after it each rank adds its slices to the
+ * partial sums of a tree, piece after piece in the order in which the pieces were begun. The last
+ * push of a tree with PUSH_TO_ALL also has the second phase. Between many ranks a phase consists of
+ * rounds of halving instead (order/halving.h). A push may need a round all to all after the rounds
+ * of halving.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
- * comm_group_width ranks in comm_nodes. A rank's rail are the ranks that have its number in their
- * groups; the others on the rail are its peers. A rank handles the slices of all ranks of its rail:
- * it sums them over its group in shared memory before messages are sent, and copies received sums
- * to its group. Therefore each byte crosses the network once per group, and a rank has as many
- * peers as there are other groups.
+ * comm_group_width ranks in comm_nodes. The rail of a rank consists of the ranks that have the same
+ * number in their groups; the other ranks of the rail are its peers. A rank handles the slices of
+ * all ranks of its rail: it sums these slices over its group in shared memory before messages are
+ * sent, and copies received sums to its group. Therefore each byte crosses the network once per
+ * group, and a rank has as many peers as there are other groups.
  *
- * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
- * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
- * sums the pieces while the layers compute. */
+ * A few pieces are in flight at a time, each in a slot with staging memory. So memory is bounded
+ * for any range, and counts of MPI stay far below 2^31. A progress thread (progress_thread.h) moves
+ * and sums the pieces while the layers compute. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
 #include <sched.h>
 #include <string.h>
 
-/* In comm_wait a rank polls for POLL_S without sleeping. Then, and in the waits for an all-gather
- * or a push from the start, it sleeps until the progress thread has moved something, at most
- * SLEEP_S at a time. */
+/* In comm_wait a rank first polls for POLL_S without sleeping. After that it sleeps until the
+ * progress thread has moved something, at most SLEEP_S at a time. comm_allgather_wait and
+ * comm_push_wait sleep so from the start. */
 static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
 /* interval between checks that the group's ranks are alive */
 static const double CHECK_S = 0.1;
 
 static ProgressPoll poll(void *user);
 
-/* Bytes of staging memory of one slot: a slice per rank of the rail. With two ranks, where halving
- * is never used, one slice of the peer is enough. */
+/* Returns the bytes of staging memory of one slot: one slice per rank of the rail. On a rail of two
+ * ranks, which never uses halving, one slice is enough. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
     int rail = ranks / width, slices = rail - (rail <= 2);
@@ -53,7 +54,7 @@ size_t comm_mpi_staging(int ranks, int width, int64_t elements)
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     int width = comm->group_width;
-    Messages *m = mem_new(sizeof *m);
+    MpiState *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_split(comm->world->comm, comm->rank % width, comm->rank, &m->comm));
     Status mine = node_group_init(&m->group, comm->world, width, arena_bytes);
     Status status = status_agree(comm->world, mine);
@@ -67,15 +68,16 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     m->rail_rank = comm->rank / width;
     m->halving = halving_new(m->rail_rank, m->rail_size);
     m->slots = sum_pieces_in_flight(width, comm->arena_elements);
-    m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
-    m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
-    m->uneven = sum_range_elements(comm->size, width, comm->arena_elements);
+    m->slice_elements = sum_slice_elements(comm->size, width, comm->arena_elements);
+    m->even_elements = sum_piece_elements(comm->size, width, comm->arena_elements);
+    m->uneven_elements = sum_range_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;
     m->staging_bytes = slot_bytes(comm->size, width, comm->arena_elements);
     for (int i = 0; i < m->slots; ++i) {
         Slot *slot = &m->slot[i];
         slot->staging = mem_pages_new(m->staging_bytes);
-        /* touches the pages now, so that memory use does not depend on what is in flight later */
+        /* touches the pages now, so that memory use does not depend on the number of pieces in
+         * flight later */
         memset(slot->staging, 0, m->staging_bytes);
         slot->in = mem_new((peers + 1) * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
@@ -89,7 +91,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 
 static Status mpi_params_open(Comm *comm, size_t bytes)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     TRY(status_agree(comm->world, node_group_params(&m->group, bytes)));
     if (m->group.size == 1) {
         TRY(comm_params_alloc(comm, bytes));
@@ -101,7 +103,7 @@ static Status mpi_params_open(Comm *comm, size_t bytes)
 
 static void mpi_close(Comm *comm)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     int width = m->group.size;
     progress_thread_free(&m->progress);
     for (int i = 0; i < m->slots; ++i) {
@@ -124,9 +126,9 @@ static void mpi_close(Comm *comm)
 
 /* Decides whether the operation uses halving, and whether its pieces are slices or consecutive
  * ranges. */
-static void choose_way(const Comm *comm, Operation *op)
+static void choose_algorithm(const Comm *comm, Operation *op)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     const Cut *cut = &op->cut;
     const SumShape shape = {.ranks = comm->size,
                             .width = m->group.size,
@@ -141,7 +143,7 @@ static void choose_way(const Comm *comm, Operation *op)
 
 static void begin(Comm *comm, Operation op)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     mpi_lock();
     if (m->op_first == m->op_count) m->op_first = m->op_count = 0;
     if (m->op_count == m->op_capacity) {
@@ -149,11 +151,12 @@ static void begin(Comm *comm, Operation op)
         m->op = mem_resize(m->op, (size_t)m->op_capacity * sizeof *m->op);
     }
     op.id = ++m->begun;
-    choose_way(comm, &op);
+    choose_algorithm(comm, &op);
     m->op[m->op_count++] = op;
     if (!op.collect) m->gathers = op.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
-    /* sums inside a group are left to the progress thread */
+    /* in a group of several ranks the first poll, with the sum inside the group, is left to the
+     * progress thread */
     if (m->group.size == 1) poll(comm);
     progress_thread_wake(m->progress);
     mpi_unlock();
@@ -161,7 +164,7 @@ static void begin(Comm *comm, Operation op)
 
 static float *const *arenas(const Comm *comm)
 {
-    return ((const Messages *)comm->impl)->group.arena;
+    return ((const MpiState *)comm->impl)->group.arena;
 }
 
 static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
@@ -179,7 +182,7 @@ static void mpi_reduce_begin(Comm *comm, const Bounds *bounds)
 
 static void mpi_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    begin(comm, (Operation){.base = ((const Messages *)comm->impl)->group.params,
+    begin(comm, (Operation){.base = ((const MpiState *)comm->impl)->group.params,
                             .shift = shift,
                             .cut = cut_at(bounds),
                             .spread = true,
@@ -197,17 +200,17 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .number = comm->pushes});
 }
 
-/* True if an operation still has pieces without a slot, and all ranks of the group have begun the
- * oldest such operation. */
-static bool can_start(const Messages *m)
+/* Returns true if an operation still has pieces without a slot, and all ranks of the group have
+ * begun the oldest such operation. */
+static bool can_start(const MpiState *m)
 {
     return m->op_first < m->op_count &&
            m->op[m->op_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
-/* The largest number such that all operations with numbers up to it are done on this rank; with
- * gathers = true, only all-gathers and their numbers are considered. */
-static int64_t done_up_to(const Messages *m, bool gathers)
+/* Returns the largest number up to which all operations are done on this rank. With gathers = true,
+ * considers only all-gathers, by their own numbers. */
+static int64_t done_up_to(const MpiState *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;
     for (int i = 0; i < m->slots + m->op_count - m->op_first; ++i) {
@@ -222,9 +225,9 @@ static int64_t done_up_to(const Messages *m, bool gathers)
     return done;
 }
 
-/* Publishes to the group the numbers of this rank's finished operations and reads the least
- * numbers of the group. Returns true if a least number has changed. */
-static bool exchange_marks(Messages *m)
+/* Publishes this rank's marks to the group, and reads the minimum of each mark over the group.
+ * Returns whether a minimum has changed. */
+static bool exchange_marks(MpiState *m)
 {
     bool moved = false;
     node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
@@ -239,11 +242,11 @@ static bool exchange_marks(Messages *m)
     return moved;
 }
 
-/* Polls all slots once. */
+/* Polls all slots once. user: the Comm. */
 static ProgressPoll poll(void *user)
 {
     Comm *comm = user;
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     bool moved = false;
     for (int i = 0; i < m->slots; ++i) {
         Slot *slot = &m->slot[i];
@@ -256,9 +259,10 @@ static ProgressPoll poll(void *user)
                                               : PROGRESS_WAITING;
 }
 
-/* Sleeps until a poll of the progress thread has moved something or found nothing in flight,
- * SLEEP_S at most. Every CHECK_S it ends the job if a rank of the group has ended. */
-static void sleep_a_little(Messages *m)
+/* Sleeps until a poll of the progress thread has moved something or found nothing in flight, at
+ * most for SLEEP_S. Every CHECK_S checks the ranks of the group, and ends the job if one has
+ * ended. */
+static void sleep_a_little(MpiState *m)
 {
     progress_thread_wait(m->progress, SLEEP_S);
     double now = clock_s();
@@ -269,7 +273,7 @@ static void sleep_a_little(Messages *m)
 
 static void mpi_wait(Comm *comm)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     double end = clock_s() + POLL_S;
     mpi_lock();
     while (poll(comm) != PROGRESS_IDLE) {
@@ -286,7 +290,7 @@ static void mpi_wait(Comm *comm)
 
 static bool wait_a_little(Comm *comm, NodeMark mark, int64_t number)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     mpi_lock();
     if (m->seen[mark] < number) sleep_a_little(m);
     bool done = m->seen[mark] >= number;

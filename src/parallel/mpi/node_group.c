@@ -1,13 +1,13 @@
-/* Groups of ranks of one node: how wide they may be, their shared memory, and the marks of progress
- * in it. Sums inside a group are in pieces.c. */
+/* Groups of ranks of one node: computes their width, makes their shared memory, and writes and
+ * reads the marks of progress in it. pieces.c makes the sums inside a group. */
 #include "node_group.h"
 #include "../world/mpi_check.h"
 
 #include <stdatomic.h>
 
-/* If a node's ranks are consecutive and begin at `first`, its groups may be as wide as the largest
- * power of two that divides both first and the number of ranks. Otherwise its groups have one rank.
- * All nodes use the width of the node with the narrowest groups. */
+/* If the ranks of a node are consecutive and begin at rank `first`, its groups may have as many
+ * ranks as the largest power of two that divides both `first` and the number of ranks. Otherwise
+ * its groups have one rank. All nodes use the smallest width of any node. */
 int node_group_width(const World *world)
 {
     if (world->comm == MPI_COMM_NULL || world->node == MPI_COMM_NULL) return 1;

@@ -1,56 +1,58 @@
-/* Moves a piece: before collecting sums it inside the group, runs its phases on the rail, and after
- * spreading copies the result inside the group (group, rail: parallel/sums.h). A phase is one round
- * in which all ranks exchange messages, or the rounds of halving, or for some pushes both: halving
- * first while collecting, last while spreading. The size of a piece is chosen in
- * ../order/sum_cost.c. */
+/* Moves a piece. Before it collects, sums the piece inside the group; then makes its phases on the
+ * rail; after it has spread, copies the result inside the group (parallel/sums.h explains group and
+ * rail). A phase is one round in which all ranks exchange messages (all to all), or the rounds of
+ * halving. In some pushes it is both: while collecting, halving is first; while spreading, it is
+ * last. order/sum_cost.c chooses the size of a piece. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
 #include <string.h>
 
-/* number of consecutive pieces with different tags; all tags are below 32767, the least upper limit
- * that MPI guarantees */
+/* number of consecutive pieces with different tags; all tags are below 32767, the largest tag that
+ * every MPI allows */
 enum { TAG_PIECES = 1 << 13 };
 
-/* The part of a piece that is in one rank's shard: position in the arena or the parameters, and
- * number of elements. */
+/* The part of a piece that is in one rank's shard. */
 typedef struct Slice {
+    /* first element, in the arena or in the parameters */
     int64_t at;
+    /* number of elements */
     int count;
 } Slice;
 
-/* Index of the part of the cut that belongs to rank rail_rank of the rail. An even cut may assign
- * its parts in any order: here the parts of a rail are adjacent and in the order of
- * Halving.position, so that the parts in one message of halving are adjacent. */
-static int part_of(const Messages *m, const Operation *op, int rail_rank)
+/* Returns the index of the part of the cut that belongs to rank rail_rank of the rail. With given
+ * bounds it is the rank's number in the world. An even cut may assign its parts in any order: here
+ * the parts of one rail are adjacent and in the order of Halving.position, so that the parts in one
+ * message of halving are adjacent. */
+static int part_of(const MpiState *m, const Operation *op, int rail_rank)
 {
     if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;
     return m->group.rank * m->rail_size + m->halving->position[rail_rank];
 }
 
-/* The slice of rank rail_rank of the rail in the slot's piece. */
+/* Returns the slice of rank rail_rank of the rail in the slot's piece. */
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     const Operation *op = &slot->op;
     int part = part_of(m, op, rail_rank);
     int64_t end = cut_bound(&op->cut, comm->size, part + 1);
     int64_t begin = cut_bound(&op->cut, comm->size, part) + op->done;
     if (begin > end) begin = end;
     int64_t count = end - begin;
-    if (op->slices && count > m->slice) count = m->slice;
+    if (op->slices && count > m->slice_elements) count = m->slice_elements;
     return (Slice){op->shift + begin, (int)count};
 }
 
-/* Address of a slice in this rank's memory. */
-static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
+/* Returns the address of a slice in this rank's memory. */
+static float *mine_at(const MpiState *m, const Slot *slot, Slice slice)
 {
     return slot->op.base[m->group.rank] + slice.at;
 }
 
 static void send(Comm *comm, Slot *slot, float *from, int count, int to, int tag)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     if (count == 0) return;
     ++comm->messages;
     comm->message_bytes += count * (int64_t)sizeof *from;
@@ -58,19 +60,19 @@ static void send(Comm *comm, Slot *slot, float *from, int count, int to, int tag
         MPI_Isend(from, count, MPI_FLOAT, to, tag, m->comm, &slot->request[slot->request_count++]));
 }
 
-static void receive(const Messages *m, Slot *slot, float *into, int count, int from, int tag)
+static void receive(const MpiState *m, Slot *slot, float *into, int count, int from, int tag)
 {
     if (count > 0)
         MPI_CHECK(MPI_Irecv(into, count, MPI_FLOAT, from, tag, m->comm,
                             &slot->request[slot->request_count++]));
 }
 
-/* before = true: for each rank of the rail, sums its slice over the ranks of the group, before the
- * messages. before = false: copies these slices to the group's other ranks, after the messages. No
- * other rank of the group handles these slices. */
+/* Handles the slices of all ranks of this rank's rail inside the group. before = true: sums each of
+ * them over the ranks of the group, before the messages. before = false: copies each of them to the
+ * other ranks of the group, after the messages. No other rank of the group handles these slices. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     float *const *all = slot->op.base, *const *mine = &all[m->group.rank];
     int size = m->group.size;
     if (size == 1) return;
@@ -82,10 +84,11 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
-/* Number of neighbouring ranks of the rail whose slices halving adds: 1 without halving, all ranks
- * of the rail for a sum or an all-gather. For a push it is halving_group; if this is not the whole
- * rail, the groups' sums are then exchanged all to all. */
-static int leaf_ranks(const Messages *m, const Operation *op)
+/* Returns the number of neighbouring ranks of the rail that halving joins. It is 1 without halving,
+ * and the number of all ranks of the rail for a sum or an all-gather. For a push it is
+ * halving_group; if the rail has more ranks, an all to all then exchanges the sums of the joined
+ * ranks. */
+static int leaf_ranks(const MpiState *m, const Operation *op)
 {
     if (!op->halves) return 1;
     return op->push.level ? halving_group(m->rail_size) : m->rail_size;
@@ -93,14 +96,14 @@ static int leaf_ranks(const Messages *m, const Operation *op)
 
 /* ---- all to all ---- */
 
-/* Begins the messages of one round all to all between the ranks whose numbers differ from this
- * one's by a multiple of `stride`. To collect, a rank sends each peer that peer's slice and
- * receives its own slice from all peers; to spread, it sends its sum to all peers and receives
- * theirs. Every rank sends to the next higher rank first, so that the ranks do not all send to the
- * same rank at once. */
+/* Begins the messages of one round all to all. It is between the ranks of the rail whose numbers
+ * differ from this rank's by a multiple of leaf_ranks. To collect, a rank sends each peer the
+ * peer's slice and receives its own slice from all peers; to spread, it sends the sum of its slice
+ * to all peers and receives their sums. Every rank sends to the next higher rank first, so that the
+ * ranks do not all send to the same rank at once. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
     int stride = leaf_ranks(m, &slot->op);
     Slice mine = slice_of(comm, slot, m->rail_rank);
@@ -108,7 +111,7 @@ static void start_all(Comm *comm, Slot *slot, int tag)
     for (int i = 1; i < m->rail_size / stride; ++i) {
         int from = (m->rail_rank + m->rail_size - i * stride) % m->rail_size;
         Slice theirs = slice_of(comm, slot, from);
-        float *staging = slot->staging + (i - 1) * m->slice;
+        float *staging = slot->staging + (i - 1) * m->slice_elements;
         slot->in[from / stride] = staging;
         if (collect)
             receive(m, slot, staging, mine.count, from, tag);
@@ -124,13 +127,14 @@ static void start_all(Comm *comm, Slot *slot, int tag)
 
 /* ---- halving ---- */
 
-/* The slices of a halving message that have not been visited; in an even cut they are one
- * contiguous slice. */
+/* The slices of a message of halving that next_slice has not yet returned. In an even cut they are
+ * contiguous and count as one slice. */
 typedef struct Block {
     const Comm *comm;
     const Slot *slot;
+    /* the message, without the slices that have been returned; unchanged if bounds are given */
     HalvingMessage left;
-    /* next shard to visit, where bounds are given */
+    /* if bounds are given: index of the next stored shard to check */
     int shard;
 } Block;
 
@@ -139,11 +143,11 @@ static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message
     return (Block){comm, slot, message, slot->shard};
 }
 
-/* True if the shard's owner is on this rail and the owner's slice is in the message. *rank: the
- * owner's number on the rail. */
+/* Returns true if the owner of the stored shard is on this rail and the owner's slice is in the
+ * message. Sets *rank to the owner's number on the rail. */
 static bool owner_in(const Block *block, int shard, int *rank)
 {
-    const Messages *m = block->comm->impl;
+    const MpiState *m = block->comm->impl;
     int owner = block->slot->op.cut.bounds->rank[shard];
     if (owner % m->group.size != m->group.rank) return false;
     *rank = owner / m->group.size;
@@ -153,7 +157,7 @@ static bool owner_in(const Block *block, int shard, int *rank)
 
 static bool next_slice(Block *block, Slice *slice)
 {
-    const Messages *m = block->comm->impl;
+    const MpiState *m = block->comm->impl;
     const Slot *slot = block->slot;
     int first, last;
     if (!slot->op.cut.bounds) {
@@ -179,7 +183,7 @@ static int block_count(Block block)
     return count;
 }
 
-/* Address of a block in the arena or the parameters if it is one slice. NULL if it is empty or has
+/* Returns the address of a block that is one slice. Returns NULL if the block is empty or has
  * several slices, which are not contiguous. */
 static float *block_contiguous(Block block)
 {
@@ -198,7 +202,7 @@ static void block_pack(Block block, float *to)
     }
 }
 
-/* Copies a received block to its slices in the arena. */
+/* Copies a received block to its slices in the arena or the parameters. */
 static void block_unpack(Block block, const float *from)
 {
     Slice slice;
@@ -209,7 +213,8 @@ static void block_unpack(Block block, const float *from)
     }
 }
 
-/* Adds a received block to this rank's sum; the sum of the lower ranks is the left operand. */
+/* Adds a received block to this rank's sums. mine_first = true: this rank's sum, which is over the
+ * lower ranks, is the left operand. */
 static void block_add(Block block, const float *from, bool mine_first)
 {
     Slice slice;
@@ -221,8 +226,8 @@ static void block_add(Block block, const float *from, bool mine_first)
     }
 }
 
-/* Sends a block from the arena, or packed in the staging memory where it is not contiguous. Returns
- * the staging memory for the round's next block. */
+/* Sends a block from its place in the arena or, if it is not contiguous there, packed in the
+ * staging memory. Returns the staging memory for the next block of the round. */
 static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -233,8 +238,8 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
     return staging + count;
 }
 
-/* Receives a block. A block that will be added, or is not contiguous in the arena, is received into
- * the staging memory. Returns the staging memory for the round's next block. */
+/* Receives a block. A block that will be added, or that is not contiguous in the arena, is received
+ * into the staging memory. Returns the staging memory for the next block of the round. */
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -246,7 +251,7 @@ static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int 
 
 static const HalvingRound *round_of(const Comm *comm, const Slot *slot)
 {
-    return &((const Messages *)comm->impl)->halving->round[slot->round];
+    return &((const MpiState *)comm->impl)->halving->round[slot->round];
 }
 
 static void start_round(Comm *comm, Slot *slot, int tag)
@@ -275,16 +280,18 @@ static void end_round(const Comm *comm, const Slot *slot)
 
 /* ---- phases ---- */
 
-/* Number of rounds of halving; 0 without halving. If these rounds do not add all ranks, an all to
- * all follows them, or precedes them while spreading. */
-static int rounds_of(const Messages *m, const Operation *op)
+/* Returns the number of rounds of halving; 0 without halving. If these rounds do not join all ranks
+ * of the rail, one round all to all follows them while collecting, and precedes them while
+ * spreading. */
+static int rounds_of(const MpiState *m, const Operation *op)
 {
     int joined = leaf_ranks(m, op);
     return joined == m->rail_size ? m->halving->rounds : halving_rounds(joined);
 }
 
-/* Index of a phase's last round while collecting; an all to all counts as one round. */
-static int last_round(const Messages *m, const Operation *op)
+/* Returns the index of the last round while collecting, which is the first while spreading. An all
+ * to all counts as one round. */
+static int last_round(const MpiState *m, const Operation *op)
 {
     bool exchanges = !op->halves || leaf_ranks(m, op) < m->rail_size;
     return rounds_of(m, op) - !exchanges;
@@ -292,7 +299,7 @@ static int last_round(const Messages *m, const Operation *op)
 
 static void start_messages(Comm *comm, Slot *slot)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     int tag = (int)(slot->piece % TAG_PIECES) * 2 + (slot->state == SLOT_SPREAD);
     slot->request_count = 0;
     if (slot->round < rounds_of(m, &slot->op))
@@ -303,18 +310,18 @@ static void start_messages(Comm *comm, Slot *slot)
 
 static void start_phase(Comm *comm, Slot *slot, SlotState phase)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     slot->state = phase;
     slot->received = false;
     slot->round = phase == SLOT_SPREAD ? last_round(m, &slot->op) : 0;
     start_messages(comm, slot);
 }
 
-/* Processes the messages received. Returns true if the phase has another round, whose messages have
- * been begun. */
+/* Processes the received messages, and begins the messages of the next round. Returns false if the
+ * phase has no further round. */
 static bool next_round(Comm *comm, Slot *slot)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
     if (slot->round < rounds_of(m, &slot->op)) end_round(comm, slot);
     slot->round += collect ? 1 : -1;
@@ -325,12 +332,12 @@ static bool next_round(Comm *comm, Slot *slot)
 
 /* ---- sums ---- */
 
-/* Adds the collected slices to the push's partial sums. A leaf of this tree is the sum over
- * the ranks that halving has joined, each with its group; the tree has correspondingly fewer
- * leaves. */
+/* Adds the collected slices to the partial sums of the push. A leaf of the tree is here a sum over
+ * several ranks: the ranks that halving has joined, and all ranks of their groups. The tree has
+ * correspondingly fewer leaves. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
-    const Messages *m = comm->impl;
+    const MpiState *m = comm->impl;
     const CommPush *push = &slot->op.push;
     Slice mine = slice_of(comm, slot, m->rail_rank);
     float *out = mine_at(m, slot, mine);
@@ -348,9 +355,9 @@ static void push_slice(const Comm *comm, const Slot *slot)
     tree_push(&leaves, mine.count, 1);
 }
 
-/* True if this piece of a push and an older piece of a push are both collecting. The older one must
- * be added first, because leaves are added to a tree in order. */
-static bool must_wait_for_older(const Messages *m, const Slot *slot)
+/* Returns true if this piece and an older piece are both collecting for a push. The older piece
+ * must be added first, because leaves are added to a tree in order. */
+static bool must_wait_for_older(const MpiState *m, const Slot *slot)
 {
     bool collects = slot->state == SLOT_COLLECT && slot->op.push.level;
     for (int i = 0; i < m->slots && collects; ++i) {
@@ -362,11 +369,11 @@ static bool must_wait_for_older(const Messages *m, const Slot *slot)
     return false;
 }
 
-/* Sums the collected slices, or adds them to the partial sums of a push. The slices of a sum by
- * halving have already been added round by round. */
+/* Sums the collected slices, or adds them to the partial sums of a push. A sum by halving has
+ * already added its slices round by round. */
 static void finish_collect(Comm *comm, Slot *slot)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     if (slot->op.push.level) {
         push_slice(comm, slot);
     } else if (!slot->op.halves) {
@@ -379,7 +386,7 @@ static void finish_collect(Comm *comm, Slot *slot)
 
 bool piece_advance(Comm *comm, Slot *slot)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     bool moved = false;
     while (slot->state != SLOT_IDLE) {
         int done = 0;
@@ -404,8 +411,8 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* Sets slot->shard and slot->shard_end to the range of shards that overlap the slot's cut; all
- * shards if pieces are slices. op: the operation, whose op->shard advances. */
+/* Sets slot->shard and slot->shard_end to the stored shards that overlap the slot's cut; to all
+ * shards from op->shard on if pieces are slices. If pieces are ranges, advances op->shard. */
 static void find_shards(Operation *op, Slot *slot)
 {
     const Cut *cut = &slot->op.cut;
@@ -421,13 +428,13 @@ static void find_shards(Operation *op, Slot *slot)
 
 /* Puts the next piece of the oldest operation into the slot: a slice of every shard, or a
  * consecutive range. */
-static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
+static void cut_piece(const Comm *comm, MpiState *m, Slot *slot)
 {
     Operation *op = &m->op[m->op_first];
-    int64_t all = op->cut.count, most = op->cut.bounds ? m->uneven : m->even;
+    int64_t all = op->cut.count, most = op->cut.bounds ? m->uneven_elements : m->even_elements;
     slot->op = *op;
     if (op->slices) {
-        op->done += m->slice;
+        op->done += m->slice_elements;
         all = cut_longest(&op->cut, comm->size);
     } else {
         Cut *cut = &slot->op.cut;
@@ -442,7 +449,7 @@ static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
 
 void piece_start(Comm *comm, Slot *slot)
 {
-    Messages *m = comm->impl;
+    MpiState *m = comm->impl;
     cut_piece(comm, m, slot);
     slot->piece = m->pieces++;
     if (slot->last) ++m->op_first;

@@ -1,5 +1,5 @@
-/* The progress thread, and the lock around MPI calls. The process has one lock because MPI is one
- * library for the whole process. */
+/* The progress thread, and the lock around calls of MPI. The process has one lock, because the
+ * process has one MPI library. */
 #include "progress_thread.h"
 
 #include <pthread.h>
@@ -8,27 +8,32 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* shortest and longest pause between two polls; a pause is doubled while nothing arrives */
+/* Shortest and longest pause between two polls. Each pause after which nothing has arrived doubles
+ * the next one. */
 static const long PAUSE_NS = 20 * 1000, LONGEST_PAUSE_NS = 80 * 1000;
-/* how late the kernel may end a pause; the default, 50 us, is about as long as a pause */
+/* largest delay of the kernel at the end of a pause; the default, 50 us, is about as long as a
+ * pause */
 static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ProgressThread {
     ProgressPoll (*poll)(void *user);
-    /* borrowed */
+    /* argument of `poll`; borrowed */
     void *user;
     pthread_t thread;
-    /* wake: awake or end has been set; moved: a poll has moved something, or nothing is in
-     * flight */
-    pthread_cond_t wake, moved;
-    /* awake: something may be in flight, so the thread polls; end: the thread must end */
-    bool awake, end;
+    /* signalled when `awake` or `end` has been set */
+    pthread_cond_t wake;
+    /* signalled when a poll has moved something or found nothing in flight */
+    pthread_cond_t moved;
+    /* true: something may be in flight, so the thread polls */
+    bool awake;
+    /* true: the thread must end */
+    bool end;
 };
 
-/* Pauses after a poll with this result; sleep_ns is the length of the pause if nothing arrived.
- * Returns the length for the next pause. */
+/* Pauses after a poll that returned `result`. sleep_ns: length of the pause if nothing has arrived.
+ * Returns the length of the next pause. */
 static long pause_after(ProgressPoll result, long sleep_ns)
 {
     if (result != PROGRESS_WAITING) {

@@ -1,24 +1,29 @@
-/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. The compute stream
- * fills and empties slots; a message moves on the communicator's stream when both ranks call
- * channel_nccl_move. Each slot has two events: `computed` is recorded when the compute stream has
- * filled or emptied the slot, `moved` when its message has moved. The host waits only inside NCCL's
- * calls. */
+/* Channels between GPUs. Both ends have `depth` slots in the memory of their GPU. Work on the
+ * compute stream fills and empties slots. A message moves on the communicator's stream when both
+ * ranks call channel_nccl_move. Each slot has two events: `computed` is recorded when the compute
+ * stream has filled or emptied the slot, `moved` when its message has moved. Until a channel is
+ * closed, the host waits only inside calls of NCCL. */
 #include "channel_nccl.h"
 #include "nccl.h"
 
 typedef struct NcclEnd {
-    /* borrowed */
+    /* handle of the communicator; borrowed */
     const Gpus *gpus;
+    /* the rank at the other end */
     int peer;
-    /* events of each slot, [depth]; a wait for an event that was never recorded returns at once;
-     * owned */
-    Event **computed, **moved;
-    /* messages whose move has been queued; wraps */
+    /* Event of each slot, [depth]; owned. A wait for an event that was never recorded returns at
+     * once. */
+    Event **computed;
+    /* event of each slot, [depth]; owned */
+    Event **moved;
+    /* number of messages whose move has been queued; wraps */
     uint32_t begun;
-    /* messages whose moved event has been recorded; wraps */
+    /* number of messages whose event `moved` has been recorded; wraps */
     uint32_t recorded;
-    /* indices of the slots of the next message to move, and of the next moved event to record */
-    int begun_at, recorded_at;
+    /* index of the slot of the next message to move */
+    int begun_at;
+    /* index of the slot of the next event `moved` to record */
+    int recorded_at;
 } NcclEnd;
 
 static const BackendTable *table_of(const NcclEnd *end)
@@ -36,8 +41,8 @@ static int next_slot(const Channel *channel, int at)
     return at + 1 == channel->spec.depth ? 0 : at + 1;
 }
 
-/* Returns the next slot. Makes the compute stream wait until the newest message has moved from it
- * or into it. */
+/* Returns the slot of the next message. Makes the compute stream wait until the newest message of
+ * this slot has moved. */
 static void *slot_after_move(Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -58,7 +63,8 @@ static const void *message(Channel *channel)
     return end->begun == channel->passed ? NULL : slot_after_move(channel);
 }
 
-/* Records that the compute stream has filled or emptied the slot. */
+/* Records the event `computed` of the slot, and advances to the next slot. Implements send and
+ * release. */
 static void step(Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -88,7 +94,8 @@ static void record_moves(Channel *channel)
     }
 }
 
-/* True if a sender has a message to move, or a receiver a free slot. */
+/* Returns whether the next message can move: the sender has sent a message that has not moved, or
+ * the receiver has a free slot. */
 static bool may_move(const Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -112,7 +119,8 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
-/* Bytes of the slots, at least 1: slots of messages without bytes are allocated, too. */
+/* Returns the bytes to allocate for the slots. If messages are empty, it is 1, so that
+ * channel->slots is not NULL. */
 static size_t slots_bytes(const Channel *channel)
 {
     size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;

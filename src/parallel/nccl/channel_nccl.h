@@ -1,4 +1,5 @@
-/* Channels between GPUs that NCCL joins; in a build without CUDA nccl_absent.c replaces them. */
+/* Channels between GPUs that NCCL joins. In a build without CUDA nccl_absent.c replaces these
+ * functions. */
 #ifndef WEFT_PARALLEL_CHANNEL_NCCL_H
 #define WEFT_PARALLEL_CHANNEL_NCCL_H
 
@@ -6,11 +7,11 @@
 
 extern const ChannelTable channel_nccl;
 
-/* Opens this rank's end of a channel whose table is channel_nccl. gpus: the joined GPUs of the
- * channels' world; borrowed. */
+/* Opens this rank's end of a channel whose table is channel_nccl. gpus: this rank's handle of the
+ * communicator of the channels' world; borrowed. */
 void channel_nccl_open(Channel *channel, const struct Gpus *gpus);
-/* Implements channels_move. channel: all channels, which `which` has indices of; they are of this
- * table. */
+/* Implements channels_move. channel: array of all channels. which: indices in this array of the
+ * channels to move, [count]; their table is channel_nccl. */
 void channel_nccl_move(Channel *channel, const int *which, int count);
 
 #endif

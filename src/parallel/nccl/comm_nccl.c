@@ -1,13 +1,14 @@
-/* comm_nccl: sums between GPUs. An ordered sum cuts a range into one shard per rank: shards are
- * sent to their rank by grouped sends, added there in the tree's order, and sent back. A rank sends
- * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
- * additions is allowed, NCCL's all-reduce is used instead, but only for sums that all ranks get. A
- * reduce-scatter has only the first exchange, an all-gather only the second; a push has the first
- * and adds the received shards to the tree's partial sums, and the last push of a tree with
- * PUSH_TO_ALL has both. Between many ranks the exchanges of sums and all-gathers, but not of
- * pushes, are rounds of halving (halving.h), each one group of sends. All work is queued on the
+/* Makes sums between GPUs (comm_nccl). An ordered sum cuts a range into one shard per rank. Grouped
+ * sends bring all contributions to a shard to its rank; the rank adds them in the tree's order, and
+ * sends the sum to all ranks. A rank sends the same number of bytes as in a ring, and the result
+ * has the bits of the tree. If any order of additions is allowed, NCCL's all-reduce is used
+ * instead, but only for sums that all ranks get. A reduce-scatter has only the first exchange, an
+ * all-gather only the second. A push has the first exchange and adds the received contributions to
+ * the tree's partial sums; the last push of a tree with PUSH_TO_ALL also has the second exchange.
+ * Between many ranks the exchanges of sums and all-gathers, but not of pushes, are rounds of
+ * halving (halving.h), and each round is one group of sends. All work is queued on the
  * communicator's stream, which first waits for the compute stream. comm_wait makes the compute
- * stream wait for that stream; the host does not wait. */
+ * stream wait for the communicator's stream; the host does not wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -16,27 +17,28 @@
 
 #include <cuda_runtime_api.h>
 
-/* Longer ranges are summed in pieces of PIECE_ELEMENTS floats, each with one slice per rank. This
- * limits the scratch memory to about 32 MB. */
+/* Longer ranges are summed in pieces of about PIECE_ELEMENTS floats, each with one slice per rank.
+ * This limits the scratch memory to about 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-/* SLICE_ALIGN_FLOATS and SLICE_SLACK: alignment and reserve of a slice's capacity, in floats.
- * LINE_FLOATS: shards begin at multiples of it, one cache line. LEVELS: the most levels of a
- * tree. */
+/* SLICE_ALIGN_FLOATS: alignment of a slice's capacity, in floats. SLICE_SLACK: reserve in a slice's
+ * capacity, in floats. LINE_FLOATS: floats of a cache line; the bounds of an even cut are multiples
+ * of it. LEVELS: largest number of levels of a tree. */
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
-    /* computed: recorded on the compute stream before an operation; summed: recorded on the
-     * communicator's stream after it; owned */
-    Event *computed, *summed;
-    /* memory for one received slice of each other rank or, with halving, for the block that a round
-     * receives; owned */
+    /* event recorded on the compute stream before each operation; owned */
+    Event *computed;
+    /* event recorded on the communicator's stream after each operation; owned */
+    Event *summed;
+    /* memory for one received slice of each other rank or, with halving, for the block that one
+     * round receives; owned */
     float *scratch;
-    /* rounds of halving; owned */
+    /* plan of halving; owned */
     Halving *halving;
     /* true: sums and all-gathers use halving; pushes never do */
     bool halves;
     size_t scratch_bytes;
-    /* capacity for one slice, in floats */
+    /* capacity of `scratch` for one slice, in floats */
     int64_t slice_elements;
     /* true: an operation has been queued for which the compute stream does not wait yet */
     bool in_flight;
@@ -72,8 +74,8 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    /* The way is chosen as for a sum of one piece: pieces run one after the other on one stream, so
-     * their waits do not overlap. */
+    /* Halving or all to all is chosen as for a sum of one piece: the pieces follow each other on
+     * one stream, so their waits do not overlap. */
     const SumShape piece = {
         .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
     state->halves = sum_way(&piece, comm->way) == COMM_HALVING;
@@ -101,12 +103,13 @@ static void nccl_close(Comm *comm)
 
 /* ---- pieces ---- */
 
-/* The data that an operation moves: a range of the arena or the parameters, which base points to
- * (plus a shift), and its cut into shards. */
+/* A range of the arena or of the parameters. */
 typedef struct Range {
+    /* address of the arena or of the parameters, plus the operation's shift; borrowed */
     float *base;
+    /* the range, and its cut into shards */
     Cut cut;
-    /* true: pieces are the next slices of all shards; false: a piece is the whole cut */
+    /* true: a piece is the next slice of every shard; false: a piece is the complete cut */
     bool slices;
 } Range;
 
@@ -115,8 +118,8 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* The slice of rank's shard in the piece that begins `done` elements into each shard. In an even
- * cut the order of the shards is free; the order of Halving.position is used. */
+/* Returns the slice of rank `rank` in the piece that begins `done` elements after the begin of each
+ * shard. An even cut may assign its parts in any order; the order of Halving.position is used. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
@@ -132,8 +135,8 @@ static size_t bytes_of(Slice slice)
     return (size_t)slice.elements * sizeof(float);
 }
 
-/* Address of rank `peer`'s contribution to this rank's slice: this rank's own is in the arena, the
- * others are in the scratch memory. */
+/* Returns the address of the contribution of rank `peer` to this rank's slice. The contribution of
+ * this rank is in the arena, the contributions of other ranks are in the scratch memory. */
 static float *part_of(const Comm *comm, Slice mine, int peer)
 {
     const NcclState *state = comm->impl;
@@ -141,8 +144,8 @@ static float *part_of(const Comm *comm, Slice mine, int peer)
     return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
 }
 
-/* SCATTER: every rank receives the other ranks' contributions to its slice. GATHER: every rank
- * sends its slice to all others. */
+/* SCATTER: every rank receives the contributions of all other ranks to its slice. GATHER: every
+ * rank sends its slice to all other ranks. */
 typedef enum Direction { SCATTER, GATHER } Direction;
 static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
@@ -163,8 +166,8 @@ static void exchange(const Comm *comm, const Range *range, int64_t done, Directi
 
 /* ---- halving ---- */
 
-/* The slices of a halving message that have not been visited. In an even cut, slices at consecutive
- * positions are contiguous and count as one. */
+/* The slices of a message of halving that next_slice has not yet returned. In an even cut they are
+ * contiguous and count as one slice. */
 typedef struct Block {
     const Comm *comm;
     const Range *range;
@@ -184,8 +187,8 @@ static bool next_slice(Block *block, Slice *slice)
     return true;
 }
 
-/* Sends a block from its range in the arena or receives it there. If scratch is not NULL, receives
- * the block into scratch, where add_block adds it later. */
+/* Sends a block from its place in the range (sends = true), or receives it there. If scratch is not
+ * NULL, receives it into `scratch` instead, from where add_block adds it later. */
 static void move_block(Block block, bool sends, float *scratch)
 {
     const Gpus *gpus = gpus_of(block.comm);
@@ -200,7 +203,8 @@ static void move_block(Block block, bool sends, float *scratch)
     }
 }
 
-/* Adds the block in the scratch memory; the lower ranks' sum is the left operand. */
+/* Adds the block in the scratch memory to this rank's sums. mine_first = true: this rank's sum,
+ * which is over the lower ranks, is the left operand. */
 static void add_block(Block block, bool mine_first)
 {
     const Comm *comm = block.comm;
@@ -235,8 +239,9 @@ static void halve(const Comm *comm, const Range *range, int64_t done, Direction 
 
 /* ---- sums ---- */
 
-/* Adds the ranks' contributions to the partial sums part[]. The contribution of rank r is leaf
- * number first + r of a tree of `leaves` leaves. Each sum overwrites its left operand. */
+/* Adds the contributions of all ranks to the partial sums part[]. The contribution of rank r is the
+ * leaf with index `first` + r in a tree of `leaves` leaves. Each sum overwrites its left
+ * operand. */
 static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
 {
     for (int rank = 0; rank < comm->size; ++rank) {
@@ -250,13 +255,13 @@ static void grow(const Comm *comm, float **part, Slice mine, int first, int leav
     }
 }
 
-/* Copies a sum to its destination if it is at another address. */
+/* Copies the sum `part` to `to`, unless it is there already. */
 static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
 {
     if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
 }
 
-/* Sums the ranks' contributions into this rank's slice. */
+/* Sums the contributions of all ranks into this rank's slice. */
 static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -266,9 +271,9 @@ static void add_in_order(const Comm *comm, const Range *range, int64_t done)
     settle_part(comm, mine.at, part[0], mine);
 }
 
-/* Adds the ranks' contributions as the next leaves of the push's tree. Keeps the tree's partial
- * sums in push->level for the next push; after the last push the whole sum is there or, unless
- * push->to is PUSH_TO_LEVEL, in this rank's slice of the arena. */
+/* Adds the contributions of all ranks as the next leaves of the push's tree. Keeps the tree's
+ * partial sums in push->level for the next push. After the last push the complete sum is in
+ * push->level[0] or, unless push->to is PUSH_TO_LEVEL, in this rank's slice of the arena. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -300,17 +305,19 @@ static void end(const Comm *comm)
     state->in_flight = true;
 }
 
-/* Description of an operation to be queued. */
+/* An operation to be queued. */
 typedef struct Work {
     Range range;
-    /* sum: ranks sum their slices; spread: ranks send their slices to all */
-    bool sum, spread;
-    /* the push, or NULL */
+    /* true: each rank sums its slice over all ranks; false for pushes and all-gathers */
+    bool sum;
+    /* true: each rank sends its slice to all ranks */
+    bool spread;
+    /* the push; NULL: the operation is not a push */
     const CommPush *push;
 } Work;
 
-/* Queues one piece: the slices that begin `done` elements into each shard or, if pieces are not
- * slices, all of range. */
+/* Queues one piece. If range->slices is true, the piece consists of the slices that begin `done`
+ * elements after the begin of each shard; otherwise it is the complete range. */
 static void queue_piece(const Comm *comm, const Work *work, const Range *range, int64_t done)
 {
     const NcclState *state = comm->impl;
@@ -322,10 +329,10 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
     if (work->spread) move(comm, range, done, GATHER);
 }
 
-/* Queues an operation in pieces. All slices of a piece fit into the scratch memory; in an even cut
+/* Queues an operation in pieces. All slices of a piece fit into the scratch memory. In an even cut
  * a slice exceeds an even share by at most one cache line. With given bounds a piece is a slice of
- * every shard or, with halving and if that does not give more pieces, a consecutive range. One
- * round of halving may receive a whole range, so a range is at most as large as the scratch
+ * every shard; with halving it is a consecutive range instead if this does not give more pieces.
+ * One round of halving may receive a complete range, so a range is at most as large as the scratch
  * memory. */
 static void queue(const Comm *comm, const Work *work)
 {
@@ -402,9 +409,9 @@ static void nccl_wait(Comm *comm)
     state->in_flight = false;
 }
 
-/* A send is complete when its peer has the data. Therefore work that is queued on the compute
- * stream after this call may overwrite the leaves or the parameters that this rank has sent, and
- * read the parameters that it has received. */
+/* Makes the compute stream wait for all operations. A send is complete when its peer has the data.
+ * Therefore work that is queued on the compute stream after this call may overwrite the leaves or
+ * the parameters that this rank has sent, and read the parameters that it has received. */
 static bool nccl_collective_wait(Comm *comm, int64_t number)
 {
     (void)number;

@@ -1,28 +1,30 @@
-/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor consists of runs of
- * equal size, each cut into one slice per rank (Slices in tensor/shape.h). It is exchanged in
- * pieces. A piece is several consecutive runs or, if a slice is too large, a range of bytes within
- * the slices of one run. It has one part per rank: the bytes of that rank's slices. A part that is
- * not contiguous in the tensor is packed before it is sent or unpacked after it is received.
- * Partial results are added in rank order or by the binary tree of neighbours. */
+/* Exchanges slices between the GPUs of a tensor-parallel group. A tensor consists of runs of equal
+ * size, and each run is cut into one slice per rank (Slices in tensor/shape.h). The tensor is
+ * exchanged in pieces. A piece is several consecutive runs or, if a slice is too large, a range of
+ * bytes within the slices of one run. A piece has one part per rank: the bytes of that rank's
+ * slices. A part that is not contiguous in the tensor is packed before it is sent, or unpacked
+ * after it is received. Partial results are added in rank order or by the binary tree of
+ * neighbours. */
 #include "nccl.h"
 
-/* PIECE_BYTES: a piece of a large tensor with even slices has this number of bytes to about twice
- * as many (part_capacity); the last pieces may be smaller. PART_ALIGN: alignment of parts in the
- * staging memory, in bytes. */
+/* PIECE_BYTES: a piece of a large tensor with even slices has between PIECE_BYTES and about 2 *
+ * PIECE_BYTES bytes (part_capacity); the last pieces may be smaller. PART_ALIGN: alignment of parts
+ * in the staging memory, in bytes. */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct GpuExchange {
     Exchange base;
-    /* borrowed */
+    /* handle of the group's communicator; borrowed */
     const Gpus *gpus;
-    /* true: fp32 parts are added by the binary tree of neighbours, which needs a power of two of
-     * ranks; false: all parts are added in rank order */
+    /* true: fp32 parts are added by the binary tree of neighbours, and the number of ranks is a
+     * power of two; false: all parts are added in rank order */
     bool tree;
     /* capacity for one part, in bytes */
     size_t part_bytes;
     /* staging memory for the received parts of all ranks, in rank order; owned */
     char *in;
-    /* staging memory for parts to send, in rank order: the second half of the allocation at `in` */
+    /* staging memory for parts to send, in rank order; it is the second half of the allocation at
+     * `in` */
     char *out;
 } GpuExchange;
 
@@ -31,17 +33,26 @@ typedef struct Piece {
     const Slices *s;
     /* the ranks that have slices of the tensor */
     ExchangeBlock block;
-    /* first run of the piece, and number of runs */
-    int64_t run, runs;
-    /* first byte and number of bytes of the piece within each rank's slice of a run */
-    size_t begin, bytes;
+    /* index of the first run of the piece */
+    int64_t run;
+    /* number of runs of the piece */
+    int64_t runs;
+    /* first byte of the piece within each rank's slice of a run */
+    size_t begin;
+    /* largest number of bytes of the piece within a rank's slice of a run */
+    size_t bytes;
 } Piece;
 
-/* A rank's part of a piece: `runs` runs of `bytes` bytes; each begins `pitch` bytes after the
- * previous one. */
+/* The part of a piece that belongs to one rank. */
 typedef struct Part {
+    /* address of the first byte */
     char *at;
-    size_t bytes, pitch, runs;
+    /* bytes of the part in each run */
+    size_t bytes;
+    /* distance of two runs, in bytes */
+    size_t pitch;
+    /* number of runs */
+    size_t runs;
 } Part;
 
 static size_t part_width(const Piece *p, int ranks, int rank)
@@ -62,7 +73,7 @@ static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole
                   .runs = (size_t)p->runs};
 }
 
-/* The part `like` without gaps between its runs, at address `at`. */
+/* Returns a part with the size of `like`, but at address `at` and without gaps between its runs. */
 static Part packed_at(char *at, Part like)
 {
     return (Part){.at = at, .bytes = like.bytes, .pitch = like.bytes, .runs = like.runs};
@@ -90,8 +101,9 @@ static void move(const GpuExchange *ex, Part to, Part from)
                                         from.bytes, from.runs);
 }
 
-/* The memory that a part is sent from or received into: its place in the tensor if it is contiguous
- * there, otherwise the staging memory. */
+/* Returns the memory from which the part of rank `rank` is sent, or into which it is received: its
+ * place in the tensor if it is contiguous there, otherwise its place in the staging memory
+ * `packed`. */
 static Part through(const GpuExchange *ex, char *packed, Part part, int rank)
 {
     return is_packed(&part) ? part : packed_at(packed + (size_t)rank * ex->part_bytes, part);
@@ -118,9 +130,9 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
 }
 
 /* Writes the sum of the parts of all ranks of the block, n elements each, to `sum`. 16-bit parts
- * are always added in rank order, in fp32, and the sum is rounded once. With `tree` such a sum is
- * exact in any order: the parts are those of a divided embedding, so that at most one rank's part
- * of an element is not 0 (has_wide_side in tensor/sliced.c). */
+ * are always added in rank order, in fp32, and the sum is rounded once. If ex->tree is set, a sum
+ * of 16-bit parts is exact in any order: only a divided embedding has such parts, and for each
+ * element at most one rank's part is not 0 (has_wide_side in tensor/sliced.c). */
 static void add_parts(const GpuExchange *ex, const Piece *p, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;
@@ -161,9 +173,9 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
     add_parts(ex, p, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
-/* Advances *p to the next piece: as many runs as fit if the largest slice of a run fits into
- * part_bytes, otherwise up to part_bytes bytes of each slice of one run. Returns false after the
- * last piece. */
+/* Advances *p to the next piece. If the largest slice of a run fits into part_bytes, the piece has
+ * as many runs as fit; otherwise it has up to part_bytes bytes of each slice of one run. Returns
+ * false after the last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
     /* the slice of rank 0 is the longest */
@@ -196,8 +208,9 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* Capacity of a part: twice an even share of a piece, because slices may differ by one item. If
- * every rank has an item, the largest slice is smaller than twice an even share. */
+/* Returns the capacity of a part in bytes: at least twice an even share of a piece, because slices
+ * may differ by one item. If every rank has an item, the largest slice is smaller than twice an
+ * even share. most: bytes of the largest tensor. */
 static size_t part_capacity(int ranks, size_t most)
 {
     size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;

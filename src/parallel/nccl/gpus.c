@@ -1,8 +1,8 @@
 /* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
- * communicators. Rank 0 broadcasts the id of the communicator of all ranks. Those of the grid's
- * dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if results must
- * be the same on any grid, and transport nccl if ranks share a GPU, except in tests
- * (WEFT_TEST_SHARED_GPU). */
+ * communicators. Rank 0 broadcasts the id of the communicator of all ranks. The communicators of
+ * the grid's dp_world, pp_world and tp_world are split from it. ERR_CONFIG if the GPUs are of
+ * several models although results must be the same on any grid, and if ranks share a GPU although
+ * transport nccl is configured. Tests may share a GPU (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -11,25 +11,28 @@
 #include <string.h>
 #include <time.h>
 
-/* longest wait for each communicator that is made */
+/* longest wait for one call that makes a communicator */
 static const double INIT_LIMIT_S = 120;
-/* Environment variable for tests; "1": NCCL joins ranks of one node even if they share a GPU. */
+/* Environment variable for tests. With value "1" NCCL joins ranks of one node even if they share a
+ * GPU. */
 static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
 
 /* ---- identities ---- */
 
-/* One rank's GPU. Contains no pointers, because it is gathered from all ranks as bytes. */
+/* The GPU of one rank. It contains no pointers, because it is gathered from all ranks as bytes. */
 typedef struct Gpu {
-    /* first rank of the node */
+    /* number of the first rank on the same node */
     int node;
     /* number of GPUs that the process may use */
     int visible;
     /* multiprocessors of the GPU */
     int processors;
-    /* true: this rank's SHARED_GPU is "1" */
+    /* true: the environment variable SHARED_GPU of this rank is "1" */
     bool may_share;
-    /* PCI bus id, and name of the model */
-    char bus[32], model[256];
+    /* PCI bus id */
+    char bus[32];
+    /* name of the GPU's model, for example "NVIDIA H200" */
+    char model[256];
 } Gpu;
 
 static Status gpu_identify(const Backend *backend, Gpu *gpu)
@@ -49,8 +52,8 @@ static Status gpu_identify(const Backend *backend, Gpu *gpu)
     return OK;
 }
 
-/* The first rank whose GPU has another model name or another number of multiprocessors than rank
- * 0's, or -1. */
+/* Returns the first rank whose GPU has another model name or another number of multiprocessors than
+ * rank 0's, or -1 if there is none. */
 static int other_model(const Gpu *gpu, int ranks)
 {
     for (int r = 1; r < ranks; ++r)
@@ -59,8 +62,8 @@ static int other_model(const Gpu *gpu, int ranks)
     return -1;
 }
 
-/* Refuses GPUs of several models, or warns of them: matrix products may differ in their last bits
- * from model to model. */
+/* Refuses GPUs of several models if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID, and warns
+ * of them otherwise: matrix products may differ in their last bits from model to model. */
 static Status check_models(const Gpu *gpu, int ranks, int bits)
 {
     int r = other_model(gpu, ranks);
@@ -81,7 +84,7 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
     return st;
 }
 
-/* True if two ranks share a GPU. *a, *b: the first such pair. */
+/* Returns whether two ranks share a GPU. Sets *a and *b to the first such pair. */
 static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
 {
     for (*b = 1; *b < ranks; ++*b)
@@ -90,8 +93,8 @@ static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
     return false;
 }
 
-/* Warns if two ranks of a node can use only one GPU each: the launcher then probably hides the
- * node's other GPUs, which NCCL could otherwise reach directly. */
+/* Warns if two ranks of a node can each use only one GPU. The launcher then probably hides the
+ * other GPUs of the node, so that NCCL may be unable to reach them directly. */
 static void warn_hidden(const Gpu *gpu, int ranks)
 {
     for (int b = 1; b < ranks; ++b)
@@ -107,8 +110,8 @@ static void warn_hidden(const Gpu *gpu, int ranks)
             }
 }
 
-/* True if ranks that share a GPU may be joined, as tests need: all ranks are on one node and
- * SHARED_GPU is "1" for all. */
+/* Returns whether NCCL may join ranks that share a GPU, as tests need: all ranks are on one node,
+ * and SHARED_GPU is "1" for all. */
 static bool sharing_is_allowed(const Gpu *gpu, int ranks)
 {
     for (int r = 0; r < ranks; ++r)
@@ -117,14 +120,14 @@ static bool sharing_is_allowed(const Gpu *gpu, int ranks)
 }
 
 typedef struct Verdict {
-    /* true: NCCL joins the GPUs; false: data go through host memory */
+    /* true: NCCL joins the GPUs; false: sums and messages go through host memory */
     bool join;
     /* true: each rank presents itself to NCCL as a separate host (pose_as_host) */
     bool as_hosts;
 } Verdict;
 
-/* Decides whether NCCL joins the GPUs. ERR_CONFIG: the GPUs are of several models, which must not
- * be (check_models), or transport is nccl and ranks share a GPU. Decides the same on every rank. */
+/* Decides whether NCCL joins the GPUs, equally on every rank. ERR_CONFIG: check_models refuses the
+ * GPUs, or transport is nccl and ranks share a GPU. */
 static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;
@@ -158,7 +161,8 @@ static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict
 
 /* ---- communicators ---- */
 
-/* Waits at set-up until comm's last call, which returned `result`, is complete. If child is not
+/* Waits at set-up until the last call on `comm`, which returned `result`, is complete. call: name
+ * of the called function. ranks: number of ranks that take part, for messages. If child is not
  * NULL, also waits until NCCL has set *child: NCCL 2.28.9 reports a split as complete before its
  * thread sets the child. ERR_CONFIG if the call fails or is not complete after INIT_LIMIT_S. */
 static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
@@ -194,8 +198,8 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* Aborts the communicator if st, the status on which all ranks agree, is an error: comm_finalize
- * would wait for ranks that have no communicator. Returns st. */
+/* Aborts the communicator and sets *comm to NULL if `st`, on which all ranks agree, is an error:
+ * comm_finalize would wait for ranks that have no communicator. Returns st. */
 static Status abort_if_failed(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
@@ -218,8 +222,8 @@ static Status connect(ncclComm_t *comm, const World *world)
     return abort_if_failed(comm, status_agree(world, st));
 }
 
-/* Splits grid->gpus[0]: makes the communicator of the ranks that pass the same color. Collective on
- * grid->world. */
+/* Splits the communicator grid->gpus[0]: makes the communicator of the ranks that pass the same
+ * color, numbered as in the world `part`. Collective on grid->world. */
 static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
 {
     ncclComm_t parent = grid->gpus[0]->comm;
@@ -278,9 +282,9 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     return status_agree(world, nccl_watch_start(watch));
 }
 
-/* Warns if NCCL is older than 2.26, the first version with NCCL_LAUNCH_ORDER_IMPLICIT. With this
- * variable a GPU starts the work of several communicators in the order in which the host issued
- * it. */
+/* Warns if NCCL is older than 2.26, the first version that reads NCCL_LAUNCH_ORDER_IMPLICIT. With
+ * this variable a GPU starts the work of several communicators in the order in which the host
+ * issued it. */
 static void warn_unordered(void)
 {
     int running = 0;
@@ -293,8 +297,9 @@ static void warn_unordered(void)
 }
 
 /* Makes NCCL accept several ranks of one host on one GPU, which it otherwise refuses. NCCL treats
- * ranks with different NCCL_HOSTID as ranks of different hosts; here they connect over the
- * interface lo. NCCL reads both variables when it makes its first communicator. */
+ * ranks with different NCCL_HOSTID as ranks of different hosts. Unless the user has set
+ * NCCL_SOCKET_IFNAME, they connect over the interface lo. NCCL reads both variables when it makes
+ * its first communicator. */
 static void pose_as_host(int rank)
 {
     char name[32];
@@ -318,7 +323,7 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
-        /* part[i]->size is the same on every rank, so all ranks skip the same splits */
+        /* part[i]->size is the same on every rank, so all ranks make the same splits */
         if (part[i]->size == 1) continue;
         grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
         TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));

@@ -1,6 +1,6 @@
-/* NCCL, the GPUs that it joins, and the thread that watches them. The library is loaded when the
- * first communicator is made or comm_versions is called: linking it would slow down the start of
- * runs that never use it. */
+/* The functions of NCCL, the communicators that join GPUs, and the thread that watches them. The
+ * library is loaded when the first communicator is made, or when comm_versions is called: linking
+ * it would slow down the start of runs that never use it. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
@@ -28,64 +28,72 @@ typedef struct Nccl {
     __typeof__(ncclGetVersion) *get_version;
 } Nccl;
 extern Nccl nccl;
-/* Loads the library and sets nccl; does nothing if it is loaded. Errors as from library_bind. */
+/* Loads the library and sets `nccl`, unless it is loaded already. Errors as from library_bind. */
 Status nccl_load(void);
 
-/* A thread that checks a few times per second whether the communicators have failed, and whether a
- * process of this node's ranks has ended. In both cases it ends the job. Over NVLink NCCL does not
- * notice a dead process: without the thread the host would wait for ever for a stream. */
+/* A thread that checks five times per second whether a communicator has failed, and whether the
+ * process of a rank of this node has ended. In both cases it ends the job. Over NVLink NCCL does
+ * not notice a dead process: without the thread the host would wait forever for a stream. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
-    /* communicators in the order of Grid.gpus; borrowed; NULL: none */
+    /* communicators, in the order of Grid.gpus; borrowed; NULL: this one does not exist */
     ncclComm_t comm[WATCH_COMMS];
     /* description of this rank's GPU, for messages */
     char gpu[128];
-    /* segments by which ranks of this node see each other's end; set if the node has several ranks;
-     * owned */
+    /* shared memory by which the ranks of this node see that a rank has ended; set only if the node
+     * has several ranks; owned */
     ShmSegments node;
-    /* true: node is set */
+    /* true: `node` is set */
     bool has_node;
     pthread_t thread;
+    /* guards `stop`; the thread holds it except while it waits */
     pthread_mutex_t lock;
+    /* signalled when `stop` has been set */
     pthread_cond_t wake;
-    bool running, stop;
+    /* true: the thread has been started and not yet joined */
+    bool running;
+    /* true: the thread must end */
+    bool stop;
 } NcclWatch;
-/* Starts the thread. The caller has set comm, gpu and has_node, and node if has_node is true. Not
- * collective. */
+/* Starts the thread. The caller has set watch->comm, watch->gpu and watch->has_node, and
+ * watch->node if has_node is true. ERR_IO if the thread cannot be started. Not collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
-/* Ends the job with a message that names a dead rank of this node, or else this rank's GPU and the
- * failed call. words: NCCL's description of the error. watch may be NULL. */
+/* Ends the job. The message names a dead rank of this node or, if there is none, this rank's GPU
+ * and the failed call. result: the error; words: NCCL's last error message; call: name of the
+ * failed function. watch may be NULL; then no rank and no GPU is named. */
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
-/* The ranks of a world, joined by a nonblocking communicator. Its work is queued on one stream: the
- * compute stream for tensor-parallel groups, whose results the next layer needs at once, and a
- * separate stream otherwise. */
+/* This rank's handle of a nonblocking communicator that joins the GPUs of all ranks of a world. The
+ * work of the communicator is queued on one stream. For a tensor-parallel group this is the compute
+ * stream, because the next layer needs the results at once; otherwise it is a separate stream. */
 typedef struct Gpus {
-    /* owned */
+    /* the communicator; owned */
     ncclComm_t comm;
-    /* borrowed */
+    /* backend of this rank's GPU; borrowed */
     Backend *backend;
-    /* stream in use */
+    /* stream on which the communicator's work is queued; borrowed from `separate` or `backend` */
     Stream *stream;
-    /* the same stream if it is not the compute stream, else NULL; owned */
+    /* the stream if it is not the compute stream, else NULL; owned */
     Stream *separate;
     /* true: sums may be added in any order; false: in the order of the tree */
     bool any_order;
-    /* shared by all Gpus of a Grid, and owned by grid->gpus[0], which joins all ranks; NULL before
-     * it is made and while the Grid's Gpus are released */
+    /* the watch thread, which all Gpus of a Grid share; owned by grid->gpus[0], which joins all
+     * ranks; NULL before it is made, and while the Gpus are released */
     NcclWatch *watch;
 } Gpus;
-/* Waits until the call that returned `result` is complete, and ends the job if it failed. call: its
- * name, for messages. A call on a communicator must be complete before the next call begins. */
+/* Waits until a call of NCCL that returned `result` is complete, and ends the job if it has failed.
+ * call: name of the called function, for messages. A call on a communicator must be complete before
+ * the next call begins. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
-/* Checks the result of a call inside a group, which NCCL only records. */
-void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);
+/* Ends the job if a call inside a group has failed. NCCL only records such a call, so this function
+ * does not wait for it. result, call: as for nccl_settle. */
+void nccl_check_recorded(const Gpus *gpus, ncclResult_t result, const char *call);
 void nccl_group_begin(const Gpus *gpus);
 void nccl_group_end(const Gpus *gpus);
-/* Call nccl_send and nccl_receive between nccl_group_begin and nccl_group_end. They do nothing if
- * bytes is 0. */
+/* nccl_send sends `bytes` bytes from GPU memory to rank `peer`, and nccl_receive receives them
+ * there. Call both between nccl_group_begin and nccl_group_end. They do nothing if `bytes` is 0. */
 void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
 void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
 

@@ -1,5 +1,5 @@
-/* Loads NCCL at run time from the directories that the dynamic loader searches: the program's run
- * path (the CUDA of the build), LD_LIBRARY_PATH and the system's directories. */
+/* Loads NCCL at run time. The dynamic loader searches the program's run path (the CUDA of the
+ * build), LD_LIBRARY_PATH and the system's directories. */
 #include "nccl.h"
 #include "parallel.h"
 

@@ -1,5 +1,5 @@
-/* A thread that ends the job when it finds an asynchronous error of a communicator, or that the
- * process of a rank of this node has ended. It calls MPI only for the abort that ends the job. */
+/* The thread that ends the job when a communicator has an asynchronous error, or when the process
+ * of a rank of this node has ended. It calls MPI only for the abort that ends the job. */
 #include "nccl.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static void check_peers(const NcclWatch *watch)
 
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
-    /* if a peer is dead, this call ends the job with a message that names the peer */
+    /* if a rank of this node is dead, this call ends the job with a message that names the rank */
     if (watch) check_peers(watch);
     const char *gpu = watch ? watch->gpu : "NCCL", *what = nccl.error_string(result);
     if (result == ncclInvalidArgument || result == ncclInvalidUsage)

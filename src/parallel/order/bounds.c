@@ -1,7 +1,6 @@
-/* Bounds of shards; only shards that are not empty are stored. A search for a rank starts at the
- * entry that the rank would have if the shards were spread evenly over the ranks. The rank's entry
- * is near that, because buckets are cut evenly, and ranks are without a shard only if there are
- * many. */
+/* Stores the bounds of shards that are not empty. A search for a rank starts at the entry that the
+ * rank would have if the stored shards were spread evenly over the ranks. The rank's real entry is
+ * near: buckets are cut evenly, so ranks have no shard only if there are many ranks. */
 #include "cut.h"
 #include "parallel.h"
 

@@ -1,11 +1,12 @@
-/* Gradient buckets: the ranges of the gradient arena that are summed together. Buckets are filled
- * with tensors from the last to the first, the order in which backward finishes them; a tensor is
- * never cut. Elements after the last tensor belong to the first bucket, elements before the first
- * tensor to the last one. */
+/* Divides the gradient arena into buckets, ranges that are each summed as a unit. Buckets are
+ * filled with tensors from the last to the first, the order in which backward finishes them; a
+ * tensor is never cut. Elements after the last tensor belong to the first bucket, elements before
+ * the first tensor to the last bucket. */
 #include "parallel.h"
 
-/* True if a bucket of `have` bytes is closer to the size `want` without the next tensor, of `more`
- * bytes, than with it. */
+/* Returns whether a bucket is complete without the next tensor: it has `want` bytes, or it is
+ * closer to this size without the tensor than with it. have: bytes of the bucket so far; more:
+ * bytes of the next tensor. */
 static bool full_enough(size_t have, size_t more, size_t want)
 {
     if (have >= want) return true;

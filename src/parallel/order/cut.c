@@ -1,7 +1,7 @@
-/* The cut of a range among ranks: bounds of the parts, and the longest part. */
+/* Computes the bounds of the parts of a range that is cut among ranks, and their longest length. */
 #include "cut.h"
 
-/* slices but the first begin at multiples of 16 floats, which are 64 bytes, a cache line */
+/* alignment in floats of all slices but the first: 64 bytes, a cache line */
 enum { SLICE_ALIGN = 16 };
 
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)

@@ -1,20 +1,20 @@
-/* Which micro-batches of the global batch each replica gets. With DEAL_SUBTREES a replica's run of
- * 2^j micro-batches is a subtree of the tree over all micro-batches, because each longer run before
- * it has a multiple of 2^(j + 1) micro-batches. The runs of one size are therefore consecutive
- * leaves of a tree whose leaves are sums of 2^j micro-batches; the runs of the next smaller size
- * follow them. Replicas with 7 micro-batches each have runs of 4, 2 and 1:
+/* Deals the micro-batches of the global batch to the replicas. With DEAL_SUBTREES each run
+ * (MicroRun) of 2^j micro-batches is a subtree of the tree over all micro-batches, because each
+ * longer run before it has a multiple of 2^(j + 1) micro-batches. The runs of one size are
+ * consecutive, and the runs of the next smaller size follow them. Two replicas with 7 micro-batches
+ * each have runs of 4, 2 and 1:
  *
  *     replica      0        1         0     1      0  1
  *     micro-batch  0 to 3 | 4 to 7 || 8 9 | 10 11 || 12 | 13
- */
+ * */
 #include "parallel.h"
 
 MicroRun deal_run(Deal deal, int micro, int micros)
 {
     if (deal == DEAL_BLOCKS) return (MicroRun){0, micros};
     if (deal == DEAL_TURNS) return (MicroRun){micro, 1};
-    /* micro < micros, so the highest bit in which the two differ is set in micros: it is the size
-     * of the run */
+    /* micro < micros, so the highest bit in which the two numbers differ is set in micros; the
+     * value of this bit is the number of micro-batches in the run */
     int count = 1 << (31 - __builtin_clz((unsigned)(micro ^ micros)));
     return (MicroRun){micro & ~(count - 1), count};
 }

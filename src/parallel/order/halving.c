@@ -1,5 +1,5 @@
-/* The plan of recursive halving: which slices each rank exchanges with which peers in each round,
- * and how many messages ranks send. The transports send the messages. */
+/* Plans recursive halving: which slices each rank exchanges with which peers in each round. Also
+ * counts the messages of the ranks. The transports send the messages. */
 #include "halving.h"
 
 #include "base.h"
@@ -9,20 +9,20 @@ static int floor_log2(int n)
     return 31 - __builtin_clz((unsigned)n);
 }
 
-/* A node of the tree: ranks [first, first + size). */
+/* A node of the tree: ranks first .. first + size - 1. */
 typedef struct Block {
     int first, size;
 } Block;
 
-/* The block of 2^level neighbours that starts at `first`; the last block may have fewer. Its size
- * is 0 if there is no such block. */
+/* Returns the block of 2^level neighbouring ranks that starts at rank `first`. The last block of a
+ * level may have fewer ranks. The size is 0 if there is no such block. */
 static Block block_from(int first, int level, int ranks)
 {
     int left = ranks > first ? ranks - first : 0;
     return (Block){first, left < 1 << level ? left : 1 << level};
 }
 
-/* The rank of the block that keeps a slice, by the rule in halving.h. */
+/* Returns the rank that keeps a slice in the block, by the rule in halving.h. */
 static int keeper(Block block, int slice)
 {
     while (slice >= block.size) slice &= ~(1 << floor_log2(slice));
@@ -34,14 +34,15 @@ int halving_rounds(int ranks)
     return ranks > 1 ? 32 - __builtin_clz((unsigned)ranks - 1) : 0;
 }
 
-/* Number of slices in 0 .. whole - 1 (whole is a power of two) that member `kept` of a block of
- * `size` ranks keeps: the slices whose lowest bits equal those of `kept`. As many bits are compared
- * as are needed to distinguish `kept` from the other members. */
-static int kept_of_whole(int whole, int size, int kept)
+/* Returns how many of the slices 0 .. slices - 1 a member of a block of `size` ranks keeps. slices:
+ * a power of two; member: number of the member in the block. The member keeps the slices whose
+ * lowest bits equal those of its number. The comparison uses the smallest number of bits that
+ * distinguishes the member from all others. */
+static int count_kept_slices(int slices, int size, int member)
 {
     int bits = floor_log2(size);
-    bool longer = size != 1 << bits && (kept >= 1 << bits || kept < size - (1 << bits));
-    return whole >> (bits + longer);
+    bool longer = size != 1 << bits && (member >= 1 << bits || member < size - (1 << bits));
+    return slices >> (bits + longer);
 }
 
 int halving_sends(int rank, int ranks)
@@ -54,12 +55,13 @@ int halving_sends(int rank, int ranks)
         bool lower = first < theirs.first;
         if (theirs.size == 0) continue;
         sends += lower ? rank - first < theirs.size
-                       : kept_of_whole(theirs.size, mine.size, rank - first);
+                       : count_kept_slices(theirs.size, mine.size, rank - first);
     }
     return sends;
 }
 
-/* When spreading, a rank sends one message in each round in which its block has a neighbour. */
+/* Returns the number of messages that a rank sends while spreading: one for each round in which its
+ * block has a neighbour. */
 static int spread_sends(int rank, int ranks)
 {
     int sends = 0;
@@ -79,13 +81,14 @@ int halving_most_sent(int ranks, bool collect, bool spread)
     return most;
 }
 
-/* Computes the maximum without visiting every rank. The ranks are a whole block of 2^level ranks
- * and `rest` ranks after it; the rest is divided in the same way, so the loop visits the incomplete
- * last blocks, the largest first. In the round with the whole block, two members of the rest whose
- * numbers have the same lowest bits share the slices with these bits: each of the two sends half as
- * many messages as a member that shares with no other. outer: number of messages that a rank sends
- * to the whole blocks visited so far if it shares its slices in each of their rounds. wide: number
- * of all messages of a rank that shares none in the newest round. */
+/* Computes the maximum without visiting every rank. The ranks are a full block of 2^level ranks,
+ * followed by a rest of `rest` ranks, which is divided in the same way: the loop visits the rests,
+ * the largest first. In the round that joins a rest with its full block, two members of the rest
+ * whose numbers have the same lowest bits may share the slices with these bits; each of the two
+ * then sends half as many messages as a member that shares with none. outer: number of messages
+ * that a rank sends to the full blocks visited so far if it shares its slices in each such round.
+ * wide: number of all messages of a rank that shares its slices in each such round but the
+ * newest. */
 int halving_most_sends(int ranks)
 {
     int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;
@@ -126,14 +129,14 @@ static void order_slices(Halving *h)
     }
 }
 
-/* Extends a message by the slice at `position`. */
+/* Extends a message to `peer` by the slice at `position` of the stored order. */
 static void grow(HalvingMessage *message, int peer, int position)
 {
     if (message->begin == message->end) *message = (HalvingMessage){peer, position, position};
     message->end = position + 1;
 }
 
-/* Plans the round that joins the blocks mine and theirs. */
+/* Plans the round that joins this rank's block, `mine`, with the neighbouring block `theirs`. */
 static void plan_round(Halving *h, int rank, Block mine, Block theirs)
 {
     Block both = {mine.first < theirs.first ? mine.first : theirs.first, mine.size + theirs.size};
@@ -141,12 +144,12 @@ static void plan_round(Halving *h, int rank, Block mine, Block theirs)
     *round = (HalvingRound){.sent = h->sent + h->sent_count, .first = mine.first < theirs.first};
     int last = -1;
     for (int i = 0; i < h->ranks; ++i) {
-        int slice = h->slice_at[i], kept = keeper(both, slice), had = keeper(mine, slice);
-        if (kept == rank) grow(&round->received, keeper(theirs, slice), i);
-        if (had != rank || kept == rank) continue;
-        if (kept != last) h->sent[h->sent_count++] = (HalvingMessage){0};
-        grow(&h->sent[h->sent_count - 1], kept, i);
-        last = kept;
+        int slice = h->slice_at[i], member = keeper(both, slice), had = keeper(mine, slice);
+        if (member == rank) grow(&round->received, keeper(theirs, slice), i);
+        if (had != rank || member == rank) continue;
+        if (member != last) h->sent[h->sent_count++] = (HalvingMessage){0};
+        grow(&h->sent[h->sent_count - 1], member, i);
+        last = member;
     }
     round->sends = h->sent_count - (int)(round->sent - h->sent);
 }

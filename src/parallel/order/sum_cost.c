@@ -1,11 +1,12 @@
-/* The cost of sums by messages, and the choice of the cheaper way. Counts pieces as
- * src/parallel/mpi moves them; calls no MPI. */
+/* Estimates the cost of a sum by messages, and chooses the cheaper of all to all and halving.
+ * Counts pieces as src/parallel/mpi moves them; calls no MPI. */
 #include "halving.h"
 #include "parallel/sums.h"
 
-/* PIECE: approximate upper limit for the floats of a piece per rail; several such pieces fit into
- * memory and overlap. PIECE_LEAST: lower limit; the messages of a smaller piece cost more than they
- * gain. LINE_FLOATS: floats of a cache line. */
+/* PIECE: approximate upper limit for the floats of a piece per rail (SumShape). Several pieces of
+ * this size fit into memory, so that they can overlap. PIECE_LEAST: lower limit for the same
+ * number. In a smaller piece the cost of messages exceeds the gain from overlap. LINE_FLOATS:
+ * floats of a cache line. */
 enum { PIECE = 1 << 19, PIECE_LEAST = 1 << 16, LINE_FLOATS = 16 };
 
 int sum_pieces_in_flight(int width, int64_t arena_elements)
@@ -14,7 +15,7 @@ int sum_pieces_in_flight(int width, int64_t arena_elements)
     return pieces < 1 ? 1 : pieces > SUM_PIECES_IN_FLIGHT ? SUM_PIECES_IN_FLIGHT : (int)pieces;
 }
 
-/* One cache line is added because the bounds of slices are rounded up to cache lines. */
+/* Adds one cache line, because the bounds of slices are rounded up to cache lines. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t most = (int64_t)PIECE * width;
@@ -30,8 +31,8 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
-/* Returns true if halving differs from all to all. Both are the same on a rail of two ranks and,
- * for a push, on a rail with an odd number of ranks. */
+/* Returns whether halving differs from all to all. They are the same on a rail of one or two ranks
+ * and, for a push, on a rail with an odd number of ranks. */
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
@@ -42,6 +43,7 @@ static bool can_halve(const SumShape *shape)
 typedef struct Load {
     /* messages of the busiest rank */
     int most;
+    /* rounds that follow each other */
     int rounds;
     /* mean number of messages per rank */
     double mean;
@@ -49,17 +51,17 @@ typedef struct Load {
 
 static Load load_of(CommWay way, int rail, bool push)
 {
-    int group = halving_group(rail), others = rail / group - 1;
+    int group = halving_group(rail), other_groups = rail / group - 1;
     if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
     if (push) {
-        int rounds = halving_rounds(group), messages = rounds + others;
-        return (Load){messages, rounds + (others > 0), messages};
+        int rounds = halving_rounds(group), messages = rounds + other_groups;
+        return (Load){messages, rounds + (other_groups > 0), messages};
     }
     return (Load){halving_most_sends(rail), halving_rounds(rail),
                   (double)halving_all_sends(rail) / rail};
 }
 
-/* Waiting time of one phase, in thirds of a link's latency. */
+/* Returns the waiting time of one phase, in thirds of a link's latency. */
 static double waits_of(Load load, double pieces)
 {
     return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
@@ -70,21 +72,21 @@ int64_t sum_range_elements(int ranks, int width, int64_t arena_elements)
     return sum_piece_elements(ranks, width, arena_elements) / width;
 }
 
-static int64_t parts_of(int64_t all, int64_t part)
+static int64_t divide_up(int64_t all, int64_t part)
 {
     return (all + part - 1) / part;
 }
 
-/* Number of pieces if each is a slice of every shard (sum_by_slices). */
-static int64_t slices_of(const SumShape *s)
+/* Returns the number of pieces if each piece is a slice of every shard (sum_by_slices). */
+static int64_t count_slice_pieces(const SumShape *s)
 {
-    return parts_of(s->longest, sum_slice_elements(s->ranks, s->width, s->arena_elements));
+    return divide_up(s->longest, sum_slice_elements(s->ranks, s->width, s->arena_elements));
 }
 
-/* Number of pieces if each is a consecutive range. */
-static int64_t ranges_of(const SumShape *s)
+/* Returns the number of pieces if each piece is a consecutive range. */
+static int64_t count_range_pieces(const SumShape *s)
 {
-    return parts_of(s->elements, sum_range_elements(s->ranks, s->width, s->arena_elements));
+    return divide_up(s->elements, sum_range_elements(s->ranks, s->width, s->arena_elements));
 }
 
 bool sum_by_slices(const SumShape *shape, CommWay way)
@@ -92,14 +94,15 @@ bool sum_by_slices(const SumShape *shape, CommWay way)
     if (shape->longest == 0) return false;
     int rail = shape->ranks / shape->width;
     bool exchanges = way == COMM_ALL_TO_ALL || (shape->push && halving_group(rail) < rail);
-    return exchanges || slices_of(shape) < ranges_of(shape);
+    return exchanges || count_slice_pieces(shape) < count_range_pieces(shape);
 }
 
 int64_t sum_pieces(const SumShape *shape, CommWay way)
 {
-    if (shape->longest > 0) return sum_by_slices(shape, way) ? slices_of(shape) : ranges_of(shape);
-    return parts_of(shape->elements,
-                    sum_piece_elements(shape->ranks, shape->width, shape->arena_elements));
+    if (shape->longest > 0)
+        return sum_by_slices(shape, way) ? count_slice_pieces(shape) : count_range_pieces(shape);
+    return divide_up(shape->elements,
+                     sum_piece_elements(shape->ranks, shape->width, shape->arena_elements));
 }
 
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
@@ -124,14 +127,16 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 int64_t sum_halving_from(int rail)
 {
     Load halving = load_of(COMM_HALVING, rail, false), all = load_of(COMM_ALL_TO_ALL, rail, false);
-    /* the waiting times are linear in the number of pieces: find where the two lines cross */
+    /* Both waiting times are linear functions of the number of pieces. saved: what halving saves
+     * per piece; more: what it costs in addition without regard to pieces. The lines cross at more
+     * / saved. */
     double saved =
         (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
     double more = waits_of(halving, 0) - waits_of(all, 0);
     return saved > 1e-9 ? (int64_t)(more / saved) + 1 : INT64_MAX;
 }
 
-/* Waiting time of one phase of the whole operation, as in waits_of. */
+/* Returns waits_of one phase of the operation, with its number of pieces. */
 static double waits_by(const SumShape *shape, CommWay way)
 {
     Load load = load_of(way, shape->ranks / shape->width, shape->push);

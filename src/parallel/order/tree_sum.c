@@ -1,7 +1,7 @@
-/* Sums a range in blocks that fit into the first-level cache. Partial sums are on a stack as in
- * tree.c, one block per level. For two ranks, the most common case, loops without the stack need
- * less memory bandwidth. On x86-64 all loops are compiled for two vector widths, and one is chosen
- * for the CPU at run time; both add the same numbers in the same order. */
+/* Sums a range in blocks that fit into the first-level cache. Partial sums of a block are on a
+ * stack as in tree.c, one per level. For two ranks, the most common case, loops without the stack
+ * need less memory bandwidth. On x86-64 all loops are compiled for two vector widths, and the width
+ * is chosen at run time; both versions add the same numbers in the same order. */
 #include "tree_sum.h"
 #include "cut.h"
 
@@ -9,12 +9,13 @@
 
 #include <string.h>
 
-/* BLOCK: floats per block; LEVELS: levels of the stack, enough for 2^31 leaves */
+/* BLOCK: floats of a block. LEVELS: levels of the stack, enough for 2^31 leaves. */
 enum { BLOCK = 512, LEVELS = 32 };
-/* a push with fewer elements is added by one thread */
+/* smallest number of elements of a push that is added by several threads */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
-/* A function that is inlined into its caller for each vector width, and compiled for that width. */
+/* Declares a function that is inlined into its callers, which exist once per vector width, and is
+ * thereby compiled for each width. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* Adds a and b into `to`, which may equal a. */
@@ -24,23 +25,25 @@ INLINE void add_two(float *to, const float *a, const float *b, int n)
     for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
 }
 
-/* Sums two ranks into both of their arenas: every element is read and written once. */
+/* Adds the arenas a and b of two ranks, and writes the sum to both: each element is read and
+ * written once. */
 INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) a[k] = b[k] = a[k] + b[k];
 }
 
-/* Sums two ranks into one arena; out may be a or b. */
+/* Adds the arenas a and b of two ranks, and writes the sum to `out`, which may be a or b. */
 INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* Adds leaves `first` .. first + ins - 1 to the partial sums of one block of n elements. The block
- * of leaf first + i is at in[i] + at. part[k] points to level k of the stack: into a leaf, into a
- * partial sum in an arena, or to sum[k], which gets new sums. */
+/* Adds leaves `first` .. first + ins - 1 to the partial sums of one block of n elements. In each
+ * array in[i] the block of leaf first + i begins at element `at`. part[k]: the sum at level k of
+ * the stack, which is a leaf, a partial sum in an arena, or sum[k]. New sums are written to
+ * sum[k]. */
 INLINE void grow(const float **part, float (*sum)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {
@@ -60,7 +63,7 @@ int tree_depth_at(int leaf, int leaves)
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
 
-/* Copies a sum to its destination if it is at another address. */
+/* Copies a sum of n elements to `to`, unless it is there already. */
 INLINE void settle(float *to, const float *sum, int n)
 {
     if (sum != to) memcpy(to, sum, (size_t)n * sizeof *to);
@@ -92,15 +95,16 @@ INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
     const float *part[LEVELS];
     int before = tree_depth_at(p->first, p->leaves);
     int after = tree_depth_at(p->first + p->ins, p->leaves);
-    /* the push has the last leaf, and the whole sum goes to `out` instead of level[0] */
-    bool whole = p->outs > 0 && p->first + p->ins == p->leaves;
+    /* true: the push has the last leaf, and the complete sum is written to `out`, not to
+     * level[0] */
+    bool completes = p->outs > 0 && p->first + p->ins == p->leaves;
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;
         grow(part, sum, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
-        for (int k = 0; k < after && !whole; ++k)
+        for (int k = 0; k < after && !completes; ++k)
             settle(p->level[k] + p->level_at + at, part[k], count);
-        for (int i = 0; i < p->outs && whole; ++i)
+        for (int i = 0; i < p->outs && completes; ++i)
             settle(p->out[i] + p->in_at + at, part[0], count);
     }
 }

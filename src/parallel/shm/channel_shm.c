@@ -1,31 +1,34 @@
-/* Channels in shared memory. A pipe is in its receiver's segment: two counters, each on a separate
- * cache line and written by one side only, and after them the slots. Instead of locks, the sender's
- * release store of `sent` publishes a message, and the receiver's release store of `released` frees
- * its slot. Each rank also has a bell: a counter that its peers increment after each send and each
- * release. A rank that waits for several channels sleeps on this one word. */
+/* Channels in shared memory. A pipe is in the segment of its receiver. It has two counters, each on
+ * its own cache line and written by one side only, and after them the slots. No locks are needed:
+ * the sender's release store of `sent` publishes a message, and the receiver's release store of
+ * `released` frees the slot. Each rank also has a bell, a counter that its peers increment after
+ * each send and each release. A rank that waits for several channels sleeps on this one word. */
 #include "channel_shm.h"
 #include "futex.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* Messages sent and released so far; both counters wrap. */
 typedef struct Pipe {
+    /* number of messages that the sender has sent; wraps */
     alignas(64) _Atomic uint32_t sent;
+    /* number of messages that the receiver has released; wraps */
     alignas(64) _Atomic uint32_t released;
 } Pipe;
 
-/* rung: the counter; sleepers: number of processes asleep on it (futex.h). */
 struct Bell {
+    /* number of sends and releases of the rank's peers; wraps */
     alignas(64) _Atomic uint32_t rung;
+    /* number of processes asleep on `rung` (futex.h) */
     _Atomic uint32_t sleepers;
 };
 
-/* One end of a channel; both fields are borrowed from shared memory. */
+/* One end of a channel. */
 typedef struct PipeEnd {
+    /* the channel's pipe, in shared memory; borrowed */
     Pipe *pipe;
-    /* bell of the rank at the other end; this end rings it */
-    struct Bell *peer;
+    /* bell of the rank at the other end, which this end rings; borrowed */
+    struct Bell *peer_bell;
 } PipeEnd;
 
 static void ring(struct Bell *bell)
@@ -46,7 +49,7 @@ static void pipe_send(Channel *channel)
     const PipeEnd *end = channel->impl;
     channel_step(channel);
     atomic_store_explicit(&end->pipe->sent, channel->passed, memory_order_release);
-    ring(end->peer);
+    ring(end->peer_bell);
 }
 
 static const void *pipe_message(Channel *channel)
@@ -61,7 +64,7 @@ static void pipe_release(Channel *channel)
     const PipeEnd *end = channel->impl;
     channel_step(channel);
     atomic_store_explicit(&end->pipe->released, channel->passed, memory_order_release);
-    ring(end->peer);
+    ring(end->peer_bell);
 }
 
 static void pipe_close(Channel *channel)
@@ -77,8 +80,9 @@ const ChannelTable channel_pipe = {
     .close = pipe_close,
 };
 
-/* Computes each pipe's offset in its receiver's segment, after the bell, and the bytes of each
- * segment. All ranks use the same list and get the same result. Returns the number of pipes. */
+/* Computes the offset of each pipe in its receiver's segment, where the pipes follow the bell, and
+ * the bytes of each segment. Every rank passes the same channels and gets the same result. Returns
+ * the number of pipes. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
 {
@@ -101,7 +105,7 @@ static void attach(PipeNode *pipes, const int *node_rank, Channel *channel, size
     int peer = channel->end == END_SENDER ? to : from;
     PipeEnd *end = channel->impl = mem_new(sizeof *end);
     end->pipe = (Pipe *)(pipes->shared.segment[to] + offset);
-    end->peer = (struct Bell *)pipes->shared.segment[peer];
+    end->peer_bell = (struct Bell *)pipes->shared.segment[peer];
     channel->slots = (char *)(end->pipe + 1);
 }
 
@@ -133,8 +137,9 @@ void pipes_close(PipeNode *pipes)
 void pipes_sleep(PipeNode *pipes, double limit_s)
 {
     uint32_t rung = atomic_load_explicit(&pipes->bell->rung, memory_order_acquire);
-    if (rung == pipes->seen)
-        futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
-    else /* a peer may have rung after the caller last looked for messages: it must look again */
+    if (rung == pipes->seen) futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
+    /* a peer may have rung after the caller last checked for messages, so the caller must check
+     * again */
+    else
         pipes->seen = rung;
 }

@@ -1,16 +1,16 @@
-/* comm_shm: ordered sums between the ranks of one node. Every rank's arena is in memory that all
- * ranks map, so a sum needs no messages: once all ranks have posted a range, its elements are read
- * from all arenas and the sum is written to all arenas (in a reduce-scatter, to its owner's). Each
- * byte is read and written once.
+/* Makes ordered sums between the ranks of one node (comm_shm). Every rank's arena is in memory that
+ * all ranks map, so a sum needs no messages: once all ranks have posted a range, its elements are
+ * read from all arenas, and the sum is written to all arenas or, in a reduce-scatter, to the arena
+ * of the shard's owner. Each element is read once, and written once, in each arena concerned.
  *
  * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). A ticket is due
- * once all ranks have posted its range. In comm_progress, between layers, a rank does the due
- * tickets of its own shard; in comm_wait it does the due tickets of all shards, so a fast rank
- * helps a slow one. The bits do not depend on which rank sums an element.
+ * once all ranks have posted its range. In comm_progress, which is called between layers, a rank
+ * sums the due tickets of its own shard. In comm_wait it sums the due tickets of all shards, so a
+ * fast rank helps a slow one. The bits do not depend on the rank that sums an element.
  *
  * In a push each rank reads its shard from all arenas (shm_push.c) and keeps the partial sums in
- * its own memory. Parameters are in one segment that all ranks map, so an all-gather copies nothing
- * and only waits until every rank has begun it. */
+ * its own memory. The parameters are in one segment that all ranks map, so an all-gather copies
+ * nothing. It only waits until every rank has begun it. */
 #include "comm_shm.h"
 #include "futex.h"
 
@@ -91,9 +91,9 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun all-gather `number`, or -1. After the call this rank
- * sees what each rank with a lower number than the returned one (all ranks if -1) had written when
- * it began the all-gather. */
+/* Returns the first rank that has not begun all-gather `number`, or -1 if all have begun it. After
+ * the call this rank sees everything that each rank below the returned one (each rank if -1) had
+ * written when it began the all-gather. */
 static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

@@ -1,4 +1,4 @@
-/* futex_sleep and futex_wake between processes. Linux only. */
+/* Sleeping and waking between processes by Linux's system call futex. */
 #include "futex.h"
 
 #include <errno.h>

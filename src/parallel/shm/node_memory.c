@@ -1,5 +1,5 @@
-/* Memory that all ranks of a node map: the segment of the node's first rank. The other ranks have
- * segments of one page, for their exit codes. */
+/* Memory that all ranks of a node share: the segment of the node's first rank. The segments of the
+ * other ranks have one page each, for the exit code. */
 #include "parallel/node_memory.h"
 
 #include "shm_segments.h"

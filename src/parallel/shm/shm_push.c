@@ -1,5 +1,6 @@
-/* Pushes in shared memory: once all ranks have begun a push, each rank reads its shard from all
- * arenas and adds it to its partial sums, one push after the other. */
+/* Pushes in shared memory. When all ranks have begun a push, each rank reads its shard from all
+ * arenas and adds it to its partial sums. Pushes are added in the order in which they were
+ * begun. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
@@ -18,10 +19,10 @@ void shm_push_begin(Comm *comm, const CommPush *push)
     futex_wake(&mine->pushed, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun push `number` or, with added = true, that has not added
- * this push to its partial sums; -1 if there is none. After the call this rank sees all that
- * each rank with a lower number than the returned one (all ranks if -1) had written when it began
- * the push; with added = true, when it added the push. */
+/* Returns the first rank that has not begun push `number` or, with added = true, has not added this
+ * push to its partial sums; -1 if there is no such rank. After the call this rank sees everything
+ * that each rank below the returned one (each rank if -1) had written when it began the push, or
+ * with added = true when it added the push. */
 static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
@@ -49,8 +50,8 @@ static void add_push(Comm *comm, const CommPush *push)
     tree_push(&leaves, bounds_length(push->bounds, comm->rank), comm->backend->options.threads);
 }
 
-/* Number of the oldest push that this rank has not added yet; if it has added all, one more than
- * the number of pushes begun. */
+/* Returns the number of the oldest push that this rank has not added yet. If it has added all,
+ * returns the number of pushes begun + 1. */
 static uint32_t oldest_push(const Comm *comm)
 {
     const Shm *shm = comm->impl;

@@ -1,8 +1,8 @@
-/* Makes the shared segments by memfd_create and maps those of the node's other ranks; also reads
- * whether a peer's process has ended, and with which exit code. Unlike files in /dev/shm, segments
+/* Makes this rank's segment by memfd_create, and maps the segments of the other ranks. Also reads
+ * whether a peer's process has ended, and its exit code. Unlike files in /dev/shm, such segments
  * have no name that must be removed, and the size of /dev/shm (64 MB in many containers) does not
- * limit them. A peer opens /proc/PID/fd/FD and compares device and inode, in case PID and
- * descriptor have been reused. All pages are reserved at set-up: otherwise a lack of memory would
+ * limit them. A peer opens /proc/PID/fd/FD and compares device and inode, because the numbers PID
+ * and FD may have been reused. All pages are reserved at set-up: otherwise a lack of memory would
  * end training with SIGBUS. */
 #include "shm_segments.h"
 #include "../world/mpi_check.h"
@@ -21,12 +21,12 @@
 #endif
 static const size_t HUGE_BYTES = (size_t)2 << 20, PAGE_BYTES = 4096, LINE_BYTES = 64;
 
-/* Location of a segment, for the peers that map it. */
+/* Identity of a segment, for the peers that map it. */
 typedef struct Handle {
     int64_t pid, fd, device, inode, job_rank;
 } Handle;
 
-/* Fails with the errno of the system call named by `what`. */
+/* Fails because of a system call. what: name of the call; error: its errno. */
 static Status fail_shared_memory(const char *what, int error)
 {
     return fail(
@@ -36,8 +36,8 @@ static Status fail_shared_memory(const char *what, int error)
         what, strerror(error));
 }
 
-/* Maps the file of fd at a huge-page boundary. Returns NULL with errno set if the system
- * refuses. */
+/* Maps `bytes` bytes of the file of fd at a multiple of the huge-page size. Returns NULL and sets
+ * errno if a system call fails. */
 static char *map_file(int fd, size_t bytes)
 {
     char *reserved = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
@@ -58,14 +58,15 @@ static char *map_file(int fd, size_t bytes)
     return base;
 }
 
-/* Requests huge pages, with which set-up takes a tenth of the time and sums are faster. The request
- * is only a hint: posix_fallocate later reserves the remaining memory as 4 KiB pages. */
+/* Requests huge pages: with them set-up takes a tenth of the time, and sums are faster. The kernel
+ * may ignore the request. posix_fallocate later reserves the memory that has no huge page, in pages
+ * of 4 KiB. */
 static void advise_huge_pages(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
     madvise(base, whole, MADV_HUGEPAGE);
-    /* MADV_COLLAPSE needs at least one resident page in each 2 MiB. */
+    /* MADV_COLLAPSE needs at least one page in each 2 MiB that is already in memory. */
     for (size_t at = 0; at < whole; at += HUGE_BYTES) ((volatile char *)base)[at] = 0;
     madvise(base, whole, MADV_COLLAPSE);
 }
@@ -87,7 +88,7 @@ static Status check_memory(const char *what, double bytes)
         text_bytes(bytes, need), what, text_bytes(available, have));
 }
 
-/* Makes this rank's segment. On error *fd may be open and *base mapped; the caller releases
+/* Makes this rank's segment. Also on error *fd may be open and *base mapped; the caller releases
  * both. */
 static Status make_segment(char **base, int *fd, size_t bytes)
 {
@@ -139,15 +140,15 @@ static Status map_peers(ShmSegments *shared, const World *world, const Handle *h
     return OK;
 }
 
-/* Address of the exit code at the end of a rank's segment. The code is 0 until the rank ends the
- * job. */
+/* Returns the address of the exit code, at the end of a rank's segment. The code is 0 until the
+ * rank ends the job. */
 static _Atomic uint32_t *exit_code_of(const ShmSegments *shared, int rank)
 {
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
 
-/* Bytes of the segments of all ranks of the node. If world has only some of the node's ranks, the
- * estimate assumes that the other ranks of the node need the same as the mean of world's ranks. */
+/* Returns the bytes of the segments of all ranks of the node. If `world` has only some ranks of the
+ * node, assumes for each other rank the mean of world's ranks. */
 static double node_bytes(const ShmSegments *shared, const World *world)
 {
     double sum = 0;
@@ -157,8 +158,8 @@ static double node_bytes(const ShmSegments *shared, const World *world)
     return local > world->size ? sum / world->size * local : sum;
 }
 
-/* Makes this rank's segment and maps those of all ranks. The caller has set shared->bytes and *fd
- * to -1; afterwards it closes *fd unless it is still -1, also on error. */
+/* Makes this rank's segment and maps the segments of all ranks. The caller has set shared->bytes
+ * and has set *fd to -1. If *fd is not -1 afterwards, also on error, the caller closes it. */
 static Status make_and_map(ShmSegments *shared, const World *world, const char *what, int *fd)
 {
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));

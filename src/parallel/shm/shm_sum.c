@@ -1,19 +1,21 @@
-/* Sums in shared memory, by tickets:
+/* Sums in shared memory, divided into tickets:
  *
  *     range     | shard of rank 0 | shard of rank 1 | ...
  *     tickets   | 0 | 1 | 2 | 3 ..| 0 | 1 | 2 | 3 ..|
  *
- * A ticket is TICKET consecutive elements of a shard, in the arenas of all ranks. The tickets of a
- * range are due once all ranks have posted it. The rank that claims a ticket reads its elements
- * from all arenas and writes their sum to all arenas or, in a reduce-scatter, to the arena of the
- * shard's owner. Tickets are claimed by a counter per shard in shared memory. */
+ * A ticket is the sum of TICKET consecutive elements of a shard over the arenas of all ranks. The
+ * tickets of a range are due once all ranks have posted the range. The rank that claims a ticket
+ * reads the elements from all arenas and writes their sum to all arenas or, in a reduce-scatter, to
+ * the arena of the shard's owner. A counter per shard, in shared memory, says which tickets are
+ * claimed. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
 
-/* elements of a ticket, 256 KiB of each arena; a shard's last tickets may have fewer or none */
+/* number of elements of a ticket, 256 KiB of each arena; the last tickets of a shard may have fewer
+ * or none */
 enum { TICKET = 1 << 16 };
-/* fewer tickets than this are done by one thread */
+/* smallest number of due tickets that are summed by several threads */
 enum { PARALLEL_TICKETS = 4 };
 
 static void post(Comm *comm, Cut cut, bool to_all)
@@ -45,7 +47,8 @@ void shm_reduce_begin(Comm *comm, const Bounds *bounds)
     post(comm, cut_at(bounds), false);
 }
 
-/* Updates shm->due. Returns the first rank that has posted fewer sums than this rank, or -1. */
+/* Updates shm->due. Returns the first rank that has posted fewer sums than this rank, or -1 if
+ * there is none. */
 static int update_due(Shm *shm, int size)
 {
     uint32_t posted = shm->begun;
@@ -90,8 +93,8 @@ static void do_ticket(Shm *shm, int size, int shard, uint32_t ticket)
     futex_wake(&owner->finished, &owner->sleepers);
 }
 
-/* Does the due and unclaimed tickets of shards first .. first + shards - 1 (modulo the number of
- * ranks). */
+/* Sums the due and unclaimed tickets of `shards` shards, from shard `first` on; after the last
+ * shard follows shard 0. */
 static void do_due_tickets(Comm *comm, int first, int shards)
 {
     Shm *shm = comm->impl;
@@ -103,7 +106,7 @@ static void do_due_tickets(Comm *comm, int first, int shards)
     }
     if (open == 0) return;
     int threads = open < PARALLEL_TICKETS ? 1 : comm->backend->options.threads;
-    /* compilers without OpenMP ignore the pragma and would find the variable unused */
+    /* compilers without OpenMP ignore the pragma, and would warn that the variable is unused */
     (void)threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int i = 0; i < shards; ++i) {
@@ -113,8 +116,8 @@ static void do_due_tickets(Comm *comm, int first, int shards)
     }
 }
 
-/* Returns the first rank whose shard is not finished for all sums that this rank has begun, or -1.
- * After the call this rank sees the sums of all shards with lower numbers than the returned one
+/* Returns the first rank whose shard has unfinished tickets of sums that this rank has begun, or -1
+ * if there is none. After the call this rank sees the sums of all shards below the returned one
  * (all shards if -1). */
 static int find_unfinished(Shm *shm, int size)
 {

@@ -1,4 +1,5 @@
-/* Allocates and releases the parameters of a communicator whose ranks do not share them. */
+/* Allocates and releases the parameters of a communicator whose ranks do not share the memory of
+ * the parameters. */
 #include "comm_table.h"
 
 Status comm_params_alloc(Comm *comm, size_t bytes)

@@ -1,6 +1,6 @@
-/* Datagrams (UDP) between nodes. It is not known in advance which of the first node's addresses the
+/* Datagrams (UDP) between nodes. It is not known in advance which addresses of the first node the
  * other nodes can reach, so they try these addresses one after the other until the first node
- * answers. The first node answers to the address from which a datagram arrived. */
+ * answers. The first node answers to the address from which a datagram has come. */
 #include "node_links.h"
 
 #include <ifaddrs.h>
@@ -12,23 +12,29 @@
 #include <string.h>
 #include <unistd.h>
 
-/* DATAGRAM_BYTES: payload limit of a datagram. SOCKET_BYTES: receive buffer that is requested; the
- * kernel may grant less. SOCKET_HOLDS: number of datagrams of 1 KB that fit even into Linux's
- * default receive buffer of 208 KB, where each occupies 2.3 KB. */
+/* DATAGRAM_BYTES: largest payload of a datagram. SOCKET_BYTES: size of the receive buffer that is
+ * requested; the kernel may grant less. SOCKET_HOLDS: number of datagrams of 1 KB that fit even
+ * into Linux's default receive buffer of 208 KB, in which each occupies 2.3 KB. */
 enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
-/* Limit for the datagrams per second that all nodes together send to the first node; at 10 us each
- * they need a twentieth of a core. */
+/* Largest number of datagrams per second that all nodes together send to the first node. At 10 us
+ * each, reading them needs a twenty-fifth of a core. */
 static const double DATAGRAMS_PER_S = 4096;
-/* longest time in which node_links_end tries to send */
+/* longest time, in seconds, for which node_links_end tries to send */
 static const double END_S = 1;
 
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
-/* The beginning of every datagram. NEWS_STATES is followed by `count` RankStates. */
+/* The beginning of every datagram. In a datagram of kind NEWS_STATES, RankStates follow it. */
 typedef struct News {
-    /* the same in all datagrams of this run; datagrams with another token are ignored */
+    /* NodeLinks.token; datagrams with another token are ignored */
     uint64_t token;
-    /* kind: a NewsKind; node: number of the sender's node; code: exit code, with NEWS_END */
-    int32_t kind, node, count, code;
+    /* a NewsKind */
+    int32_t kind;
+    /* number of the sender's node */
+    int32_t node;
+    /* number of RankStates that follow; 0 with other kinds than NEWS_STATES */
+    int32_t count;
+    /* exit code of the job with NEWS_END; 0 with other kinds */
+    int32_t code;
 } News;
 
 enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
@@ -81,7 +87,8 @@ static int list_addresses(struct sockaddr_storage *out, int family)
     return count;
 }
 
-/* Opens a socket on any address and any port; *port receives the port. Returns -1 on failure. */
+/* Opens a socket on any address and any port. Sets *port to the port, in network byte order.
+ * Returns -1 on failure. */
 static int open_socket(int family, in_port_t *port)
 {
     struct sockaddr_storage local = {.ss_family = (sa_family_t)family};
@@ -99,11 +106,14 @@ static int open_socket(int family, in_port_t *port)
     return file;
 }
 
-/* The addresses of the first node's watchdog, and the job's token; rank 0 broadcasts them at
- * set-up. */
+/* The addresses of the first node's watchdog, and the token of this start. Rank 0 broadcasts them
+ * at set-up. */
 typedef struct FirstNode {
     uint64_t token;
-    int32_t count, family;
+    /* number of addresses */
+    int32_t count;
+    /* AF_INET or AF_INET6, for all addresses */
+    int32_t family;
     struct sockaddr_storage address[LINK_ADDRESSES];
 } FirstNode;
 
@@ -147,7 +157,8 @@ void node_links_fini(NodeLinks *links)
     mem_free(&links->link);
 }
 
-/* Returns false if the socket's buffer is full for now. */
+/* Sends a datagram. state: the states that follow `news`, or NULL. Returns false if the socket's
+ * buffer is full at present; other failures are ignored. */
 static bool send_to(const NodeLinks *links, const struct sockaddr_storage *to, const News *news,
                     const RankState *state)
 {
@@ -169,7 +180,7 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
-    /* half an interval of tolerance, because calls are not exactly periodic */
+    /* a datagram may be early by half of LOOK_S, because the calls are not exactly periodic */
     if (now_s - links->sent_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
     links->sent_s = now_s;
     News news = news_of(links, NEWS_STATES);
@@ -187,8 +198,9 @@ static void store_states(RankState *all, int ranks, const RankState *state, int 
         }
 }
 
-/* Handles a datagram, which has `bytes` bytes after its News: notes its arrival and an announced
- * end of the job; on the first node, also stores its states and answers. */
+/* Handles a datagram with the right token. Notes the time of its arrival and, with NEWS_END, the
+ * exit code. On the first node also stores the states and answers. bytes: bytes of the datagram
+ * after its News; from, length: address of the sender; all, ranks: as for node_links_receive. */
 static void handle(NodeLinks *links, const News *news, const RankState *state, size_t bytes,
                    const struct sockaddr_storage *from, socklen_t length, RankState *all, int ranks)
 {
@@ -226,7 +238,7 @@ void node_links_receive(NodeLinks *links, RankState *all, int ranks)
 
 void node_links_end(NodeLinks *links, int code)
 {
-    /* each datagram is sent several times, since some may be lost */
+    /* number of datagrams to each node; several, because some may be lost */
     enum { TIMES = 3 };
     if (links->socket < 0) return;
     struct pollfd room = {.fd = links->socket, .events = POLLOUT};

@@ -1,5 +1,5 @@
-/* Reads the ranks' marks in shared memory and the states of their processes in /proc, and writes
- * the last marks to a file. */
+/* Reads the marks of a node's ranks in shared memory and the states of their processes in /proc.
+ * Writes the last marks to a file. */
 #include "node_ranks.h"
 
 #include <errno.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets count, mine and each rank's marks and numbers from the shared segments. */
+/* Sets node->count and node->mine, and for each rank the address of its marks, its process id and
+ * its number in the job. */
 static void use_segments(NodeRanks *node)
 {
     node->count = node->world.size;
@@ -68,8 +69,8 @@ int node_ranks_first(const NodeRanks *node)
     return node->mine;
 }
 
-/* Updates *since_s, the time since which these checks have found that a condition holds; it is 0
- * while the condition does not hold. */
+/* Updates *since_s after a check of a condition. It is the time of the first check since which the
+ * condition has always held, or 0 if it does not hold now. */
 static void note_since(double *since_s, bool holds, double now_s)
 {
     if (!holds)
@@ -95,8 +96,8 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
     double *stopped_s = &node->times[rank].stopped_s;
     note_since(stopped_s, is_stopped(state->process_state), now_s);
-    /* A rank that has made a mark since it was seen stopped has run in between: its time starts
-     * again. */
+    /* A rank that has made a mark since it was first seen stopped has run in between, so the next
+     * check sets its time again. */
     if (marked_s > *stopped_s) note_since(stopped_s, false, now_s);
     note_since(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }

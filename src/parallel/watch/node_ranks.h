@@ -1,4 +1,5 @@
-/* The ranks of this node, with their marks of progress in memory that all of them map. */
+/* The ranks of this node. Their marks of progress (base/beat.h) are in memory that these ranks
+ * share. */
 #ifndef WEFT_PARALLEL_NODE_RANKS_H
 #define WEFT_PARALLEL_NODE_RANKS_H
 
@@ -7,42 +8,48 @@
 #include "../shm/shm_segments.h"
 
 typedef struct RankTimes {
-    /* times (clock_s) at which the rank was first seen stopped, and first seen dead; 0 while it is
-     * not */
-    double stopped_s, dead_s;
+    /* time (clock_s) at which the rank was first seen stopped; 0 while it is not stopped */
+    double stopped_s;
+    /* time (clock_s) at which the rank was first seen dead; 0 while it is not dead */
+    double dead_s;
 } RankTimes;
 
 typedef struct NodeRanks {
     /* world of the node's ranks; owned */
     World world;
-    /* one segment per rank for its marks; owned; count is 0 if memory cannot be shared or the node
-     * has one rank */
+    /* one segment per rank, with the rank's marks; owned; shared.count is 0 if memory cannot be
+     * shared, or if the node has one rank */
     ShmSegments shared;
-    /* number of ranks whose state can be read, and index of this rank among them */
-    int count, mine;
-    /* marks, state and times of each rank, [count]; the arrays are owned */
+    /* number of ranks whose state can be read */
+    int count;
+    /* index of this rank among these ranks */
+    int mine;
+    /* marks of each rank, in shared memory, [count]; the array is owned */
     Beat **beat;
+    /* state of each rank at the last check, [count]; owned */
     RankState *state;
+    /* times of each rank, [count]; owned */
     RankTimes *times;
-    /* Time (clock_s) at which this process began to watch, or resumed watching after an
-     * interruption. Waiting times are counted only from this time on: before it, this process or
-     * the whole job was suspended, or another rank watched. */
+    /* Time (clock_s) at which this process began to watch, or began again after an interruption.
+     * Durations are counted only from this time on: before it, this process or the complete job was
+     * suspended, or another rank watched the node. */
     double awake_s;
 } NodeRanks;
 
-/* Puts this rank's marks into shared memory. color: the same on the ranks of a node, different on
- * each node. job_rank: this process's number in the job. Returns false with a fail_message if
- * memory cannot be shared; then the watchdog can watch this rank only. node_ranks_init and
- * node_ranks_fini are collective on world. */
+/* Puts this rank's marks into shared memory. color: a number that all ranks of a node pass,
+ * different on each node. job_rank: number of this process in the job. Returns false and sets
+ * fail_message if memory cannot be shared; the watchdog can then watch only this rank.
+ * node_ranks_init and node_ranks_fini are collective on world. */
 bool node_ranks_init(NodeRanks *node, const World *world, int color, int job_rank);
 void node_ranks_fini(NodeRanks *node);
-/* Index of the rank that watches the node: the first rank that is neither stopped nor dead. Ranks
- * after this one are not considered, because this rank is running. */
+/* Returns the index of the rank that watches the node: the first rank that is neither stopped nor
+ * dead. The result is at most node->mine, because this rank is running. */
 int node_ranks_first(const NodeRanks *node);
-/* Fills state and times. now_s: by clock_s. */
+/* Reads the marks and the process of each rank, and fills node->state and node->times. now_s: time
+ * by clock_s. */
 void node_ranks_look(NodeRanks *node, double now_s);
-/* Writes the last marks of all ranks of the node to the file `path`, which it overwrites.
- * ERR_IO. */
+/* Writes the last marks of each rank of the node to the file `path`, which it overwrites. ERR_IO if
+ * the file cannot be written. */
 Status node_ranks_write(const NodeRanks *node, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
-/* Describes a rank's state, or one mark, in words for the watchdog's messages. */
+/* Describes the state of a rank, or one mark, in words for the watchdog's messages. */
 #include "rank_state.h"
 
-/* fewer swapped bytes are not reported */
+/* smallest number of swapped bytes that is reported */
 static const double SWAPPED_BYTES = 1 << 20;
 
 const char *mark_text(const BeatMark *mark, char out[RANK_TEXT])

@@ -1,6 +1,6 @@
 /* The watchdog's thread. On each node the first rank that is neither stopped nor dead watches all
- * ranks of the node. Rank 0's thread receives the states of all nodes and watches all ranks. The
- * thread calls MPI only for the abort that ends the job. */
+ * ranks of the node. Rank 0's thread also receives the states of the ranks of all nodes, and finds
+ * late steps and hangs of the job. The thread calls MPI only for the abort that ends the job. */
 #include "node_links.h"
 #include "node_ranks.h"
 
@@ -9,62 +9,75 @@
 #include <time.h>
 #include <unistd.h>
 
-/* If two checks are further apart than this, this process was suspended between them. */
+/* Seconds between two checks. If more have passed, this process was suspended in between. */
 static const double ASLEEP_S = 3;
-/* The job ends when a rank has been stopped for STOPPED_S or dead for DEAD_S. The delay for a dead
- * rank gives another rank that notices the death the time to print the reason. */
+/* Seconds for which a rank has been stopped (STOPPED_S) or dead (DEAD_S) when the job ends. The
+ * delay for a dead rank gives a rank that notices the death elsewhere the time to print the
+ * reason. */
 static const double STOPPED_S = 4, DEAD_S = 2;
-/* A node that is silent for SILENT_S and for SILENT_PERIODS sending periods is named in a warning;
- * after SILENT_END_S and SILENT_END_PERIODS periods the job ends. */
+/* A node that has been silent for at least SILENT_S seconds and SILENT_PERIODS sending periods is
+ * named in a warning. When it has been silent for SILENT_END_S seconds and SILENT_END_PERIODS
+ * periods, the job ends. */
 static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
-/* A step is late when it has taken LATE_STEPS times as long as a usual step, and at least LATE_S;
- * if the usual time is unknown, after LATE_UNKNOWN_S. */
+/* A step is late when it has taken LATE_STEPS times as long as a usual step, and at least LATE_S
+ * seconds. If the usual time is unknown, it is late after LATE_UNKNOWN_S seconds. */
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
-/* longest time that writing the ranks' last marks may take */
+/* longest time, in seconds, for which the watchdog waits until the last marks are written */
 static const double DUMP_S = 2;
-/* OTHERS_S: the watchdog that ends the job first waits for this time, in which the other nodes'
- * watchdogs write their ranks' last marks. ABORT_S: the other watchdogs wait for this time for its
- * abort before they end their nodes themselves. */
+/* OTHERS_S: seconds that the watchdog that ends the job waits before its abort. In this time the
+ * watchdogs of other nodes write the last marks of their ranks. ABORT_S: seconds that the watchdogs
+ * of other nodes wait for this abort, before they abort the job themselves. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
-/* WORDS: chars of a message. NAMED: number of ranks that a message describes; of further ranks it
- * gives only the number. */
+/* WORDS: size of the buffer for a message, in chars. NAMED: largest number of ranks that a message
+ * describes; it gives only the number of further ranks. */
 enum { WORDS = 2048, NAMED = 8 };
 
 struct Watchdog {
     WatchdogOptions options;
+    /* borrowed */
     const World *world;
+    /* the ranks of this node */
     NodeRanks node;
+    /* the connections to other nodes */
     NodeLinks links;
-    /* state of each process, by its number in the job, [world->size]; owned */
-    RankState *rank;
-    /* node of each process, by its number in the job, [world->size]; owned */
+    /* last known state of each rank, indexed by its number in the job, [world->size]; owned */
+    RankState *states;
+    /* node of each rank, indexed by its number in the job, [world->size]; owned */
     int *node_of;
     /* host name of each node, [nodes]; owned */
     char (*host)[HOST_BYTES];
-    /* the run's folder; owned */
+    /* path of the run's folder; owned */
     char *folder;
-    /* id of the lease that the folder must have; "": any; owned */
+    /* id of the lease that the folder must have when `dump` is written; "": no lease is needed;
+     * owned */
     char *owner;
-    /* path of the file for the last marks of this node's ranks; owned */
+    /* path of the file to which the last marks of this node's ranks are written; owned */
     char *dump;
-    /* time of the last check */
+    /* time (clock_s) of the last check */
     double looked_s;
-    /* the step last reported as late */
+    /* number of the step that was last reported as late; BEAT_NONE: none */
     int64_t late_step;
-    /* time of the next report of late_step, and seconds from that report to the following one */
-    double next_report_s, pause_s;
-    /* true for nodes that are silent and have been reported, [nodes]; owned */
+    /* time (clock_s) of the next report of late_step */
+    double next_report_s;
+    /* seconds between the next report of late_step and the report after it */
+    double pause_s;
+    /* for each node: true if it is silent and this has been reported; [nodes]; owned */
     bool *silence_reported;
+    /* guards `stop`; the thread holds it except while it waits */
     pthread_mutex_t lock;
+    /* signalled when `stop` has been set */
     pthread_cond_t wake;
     pthread_t thread;
-    bool running, stop;
+    /* true: the thread has been started */
+    bool running;
+    /* true: the thread must end */
+    bool stop;
 };
 
 /* ---- messages ---- */
 
-/* Appends text to a message; "; " separates the parts. */
+/* Appends a part to the message `words`; "; " separates the parts. */
 static void add_part(char *words, const char *text)
 {
     size_t used = strlen(words);
@@ -79,9 +92,9 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add_part(words, text);
 }
 
-/* Adds the states of ranks that are in a step or are servers: with waits = true those that wait,
- * with false those that do not. Describes at most NAMED ranks and adds the number of the others.
- * Returns the number of ranks found. */
+/* Adds the states of some ranks to a message: of the ranks that are in a step or are servers and
+ * that wait (waits = true) or do not wait (waits = false). Describes at most NAMED ranks and adds
+ * the number of further ranks. all: states of ranks, [count]. Returns the number of ranks found. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
@@ -95,8 +108,8 @@ static int add_states(const Watchdog *w, char *words, const RankState *all, int 
     return found;
 }
 
-/* Adds the states of the node's other ranks. Ranks between two steps are included, because they may
- * be in a save, which waits for all ranks. */
+/* Adds the states of the node's ranks except rank `local` to a message. Includes ranks that are
+ * between two steps, because they may be in a save, which waits for all ranks. */
 static void add_others(const Watchdog *w, char *words, int local)
 {
     char more[32];
@@ -109,10 +122,15 @@ static void add_others(const Watchdog *w, char *words, int local)
 
 /* ---- the end ---- */
 
+/* Arguments and state of the thread that writes the last marks. */
 typedef struct Dump {
+    /* guards `over` */
     pthread_mutex_t lock;
+    /* signalled when `over` has been set */
     pthread_cond_t done;
+    /* borrowed */
     const Watchdog *watchdog;
+    /* true: the file has been written, or could not be written */
     bool over;
 } Dump;
 
@@ -132,8 +150,8 @@ static void *dump_run(void *user)
     return NULL;
 }
 
-/* Writes the ranks' last marks in a thread and gives up after DUMP_S, because the cause of the hang
- * may be the file system. */
+/* Writes the last marks of this node's ranks in a separate thread, and waits for it at most DUMP_S
+ * seconds: the cause of the hang may be the file system. */
 static void write_dump(const Watchdog *w)
 {
     static Dump dump;
@@ -148,7 +166,7 @@ static void write_dump(const Watchdog *w)
     pthread_mutex_unlock(&dump.lock);
 }
 
-/* Writes the last marks. Makes world_abort kill this node's other ranks if MPI_Abort hangs. */
+/* Writes the last marks. Makes world_abort kill the other ranks of this node if MPI_Abort hangs. */
 static void prepare_end(Watchdog *w)
 {
     write_dump(w);
@@ -166,9 +184,9 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
-/* Ends this process and the job after another node's watchdog has announced the end of the job and
- * its exit code; the first node passes the announcement on to all nodes. The watchdog that found
- * the reason prints it. */
+/* Ends the job after the watchdog of another node has announced the end and the exit code. On the
+ * first node, first passes the announcement on to all nodes. Prints no reason: the watchdog that
+ * announced the end prints it. */
 static _Noreturn void end_with_others(Watchdog *w)
 {
     int code = w->links.end_code;
@@ -181,8 +199,8 @@ static _Noreturn void end_with_others(Watchdog *w)
 
 /* ---- checks ---- */
 
-/* True if a condition that began at since_s has lasted for limit_s while this process was awake;
- * since_s 0: the condition does not hold. */
+/* Returns whether a condition has lasted for limit_s seconds while this process watched. since_s:
+ * time at which it began; 0: it does not hold. awake_s: NodeRanks.awake_s. */
 static bool has_lasted(double since_s, double awake_s, double now_s, double limit_s)
 {
     if (since_s == 0) return false;
@@ -220,7 +238,7 @@ static void check_processes(Watchdog *w, double now_s)
 }
 
 /* Warns of silent nodes, and ends the job when a node has been silent for too long. Ignores nodes
- * from which no datagram has ever arrived: the network may block all datagrams. */
+ * from which no datagram has arrived since the start: the network may block all datagrams. */
 static void check_nodes(Watchdog *w, double now_s)
 {
     NodeLinks *links = &w->links;
@@ -244,14 +262,19 @@ static void check_nodes(Watchdog *w, double now_s)
     }
 }
 
-/* Summary of ranks: of all nodes' ranks on the first node if it receives datagrams, otherwise of
- * this node's ranks. */
+/* Summary of several ranks: of all ranks on the first node if it receives datagrams, otherwise of
+ * the ranks of this node. */
 typedef struct Overview {
-    /* number of ranks, number of ranks in a step, and number of servers */
-    int count, stepping, serving;
-    /* states of the ranks, [count], and the state of the rank that has been in its step for the
-     * longest time; borrowed */
-    const RankState *state, *latest;
+    /* number of ranks */
+    int count;
+    /* number of ranks that are in a step */
+    int stepping;
+    /* number of servers */
+    int serving;
+    /* states of the ranks, [count]; borrowed */
+    const RankState *state;
+    /* state of the rank that has been in its step for the longest time; borrowed */
+    const RankState *latest;
     /* largest usual_s of any rank */
     double usual_s;
     /* seconds since the newest mark of any rank */
@@ -262,7 +285,7 @@ static Overview overview(const Watchdog *w)
 {
     bool all = w->links.node == 0 && w->links.socket >= 0;
     Overview o = {.count = all ? w->world->size : w->node.count,
-                  .state = all ? w->rank : w->node.state,
+                  .state = all ? w->states : w->node.state,
                   .still_s = INFINITY};
     for (int r = 0; r < o.count; ++r) {
         const RankState *s = &o.state[r];
@@ -300,8 +323,8 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
     end_job(w, why);
 }
 
-/* Checks for late steps and hangs. Does so only while all ranks are in a step or are servers:
- * between two steps a rank that saves or evaluates may keep the others waiting. */
+/* Reports late steps, and ends the job after a hang. Does nothing unless all ranks are in a step or
+ * are servers: between two steps a rank that saves or evaluates may make all other ranks wait. */
 static void check_steps(Watchdog *w, double now_s)
 {
     Overview o = overview(w);
@@ -331,21 +354,23 @@ static void check_all(Watchdog *w)
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
     if (node_ranks_first(&w->node) != w->node.mine) {
-        /* another rank watches the node, so the times measured by this rank are out of date */
+        /* another rank watches the node, so the times that this rank has measured are out of
+         * date */
         w->node.awake_s = now_s;
         return;
     }
     node_ranks_look(&w->node, now_s);
     node_links_send(&w->links, now_s, w->node.state, w->node.count);
-    for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
-    node_links_receive(&w->links, w->rank, w->world->size);
+    for (int r = 0; r < w->node.count; ++r) w->states[w->node.state[r].rank] = w->node.state[r];
+    node_links_receive(&w->links, w->states, w->world->size);
     if (w->links.end_code != 0) end_with_others(w);
     check_processes(w, now_s);
     check_nodes(w, now_s);
     if (w->links.node == 0 || w->links.socket < 0) check_steps(w, now_s);
 }
 
-/* Sleeps; the first node reads other nodes' datagrams meanwhile. */
+/* Sleeps for `seconds` or until w->stop is set. On the first node, reads datagrams of other nodes
+ * meanwhile. */
 static void rest(Watchdog *w, double seconds)
 {
     bool receives = w->links.node == 0 && w->links.socket >= 0;
@@ -353,12 +378,12 @@ static void rest(Watchdog *w, double seconds)
            end_s = clock_s() + seconds;
     for (double left_s = seconds; left_s > 0 && !w->stop; left_s = end_s - clock_s()) {
         cond_wait_for(&w->wake, &w->lock, fmin(left_s, pause_s));
-        if (receives) node_links_receive(&w->links, w->rank, w->world->size);
+        if (receives) node_links_receive(&w->links, w->states, w->world->size);
     }
 }
 
-/* All threads start at the same time and then wait for their node's phase, so that nodes check and
- * send one after the other. */
+/* Runs the thread. The threads of all ranks start at the same time and first wait for
+ * node_links_phase_s, so that nodes check and send one after the other. */
 static void *watch_run(void *user)
 {
     Watchdog *w = user;
@@ -385,8 +410,9 @@ static void start(Watchdog *w)
 
 /* ---- set-up ---- */
 
-/* Sets node_of: numbers the nodes in the order of their first ranks. job: the number in the job of
- * each rank, which differs from the rank with grid.rank_map. Returns the number of nodes. */
+/* Sets w->node_of, where nodes are numbered in the order of their first ranks. job: number in the
+ * job of each rank of w->world, which differs from the rank's number in w->world if grid.rank_map
+ * is set. Returns the number of nodes. */
 static int count_nodes(Watchdog *w, const int *job)
 {
     int *first = world_nodes(w->world), nodes = 0;
@@ -412,7 +438,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     size_t ranks = (size_t)world->size;
     Watchdog *w = mem_new(sizeof *w);
     *w = (Watchdog){.options = *options, .world = world, .late_step = BEAT_NONE};
-    w->rank = mem_new(ranks * sizeof *w->rank);
+    w->states = mem_new(ranks * sizeof *w->states);
     w->node_of = mem_new(ranks * sizeof *w->node_of);
     int *job = world_job_ranks(world), nodes = count_nodes(w, job);
     const int number = job[world->rank], mine = w->node_of[number];
@@ -448,11 +474,12 @@ void watchdog_free(Watchdog **watchdog)
     }
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    /* After this barrier no rank reads another rank's memory, so the segments can be released. */
+    /* After this barrier no rank reads the memory of another rank, so the segments can be
+     * released. */
     world_barrier(w->world);
     node_ranks_fini(&w->node);
     node_links_fini(&w->links);
-    mem_free(&w->rank);
+    mem_free(&w->states);
     mem_free(&w->node_of);
     mem_free(&w->host);
     mem_free(&w->silence_reported);

@@ -1,6 +1,6 @@
-/* Ends a job that cannot go on: writes the exit code to shared memory, where peers read it, and
+/* Ends a job that cannot go on. Writes the exit code to shared memory, where peers read it, and
  * calls MPI_Abort. If MPI_Abort hangs, as it does when a host is dead, kills the processes that
- * world_abort_also_kill has named, and exits. */
+ * were passed to world_abort_also_kill, and exits. */
 #include "abort.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 /* seconds after which this process exits if MPI_Abort has not ended it */
 enum { ABORT_LIMIT_S = 5 };
 
-/* linked list of exit notices; borrowed; protected by the lock */
+/* linked list of exit notices; borrowed; guarded by notices_lock */
 static ExitNotice *notices;
 static pthread_mutex_t notices_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -1,33 +1,35 @@
 /* Gathers parts of different sizes on one rank. Parts are received in pieces directly into their
- * destination, because callers may have no memory for a buffer. Also gathers the ranks' numbers in
- * the job (world_job_ranks). */
+ * destination, because callers may have no memory for a buffer. Also contains world_job_ranks. */
 #include "mpi_check.h"
 #include "parallel.h"
 
 #include <string.h>
 
-/* bytes of the largest message; MPI counts are ints */
+/* bytes of the largest message; counts of MPI are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-/* RECEIVES: number of receives that a root has posted at a time; enough to hide latency, and few
- * enough that thousands of ranks do not flood the root with messages. */
+/* TAG_COLLECT: tag of the messages. RECEIVES: number of receives that a root has posted at a time.
+ * They are enough to hide latency, and few enough that thousands of ranks do not flood the root
+ * with messages. */
 enum { TAG_COLLECT = 17, RECEIVES = 16 };
 
 struct WorldCollect {
     /* borrowed */
     const World *world;
-    /* sends or receives in flight; owned */
+    /* requests of the sends (of the receives on the root), [count]; owned */
     MPI_Request *request;
     int count;
-    /* The next fields are used on the root only. */
-    /* source and destination of the root's own part */
+    /* The following fields are used on the root only. */
+    /* the root's own part; borrowed */
     const void *mine;
+    /* destination of the root's own part; borrowed */
     char *my_destination;
-    /* size of each rank's part, [world->size]; owned; NULL on other ranks */
+    /* bytes of each rank's part, [world->size]; owned; NULL on other ranks than the root */
     size_t *bytes;
-    /* rank whose part is received next, destination of that part, and bytes of it already
-     * requested */
+    /* rank whose part is received next */
     int from;
+    /* destination of this part; borrowed */
     char *destination;
+    /* number of bytes of this part for which receives have been posted */
     size_t done;
 };
 
@@ -44,7 +46,8 @@ static void send_part(WorldCollect *c, const char *part, size_t bytes, int root)
                             c->world->comm, &c->request[c->count++]));
 }
 
-/* Posts the receive of the next piece. Returns false if all have been posted. */
+/* Posts the receive of the next piece. Returns false if the receives of all pieces have been
+ * posted. */
 static bool receive_next(WorldCollect *c, MPI_Request *request)
 {
     const World *world = c->world;
@@ -86,7 +89,7 @@ WorldCollect *world_collect_begin(const World *world, const void *mine, const si
 
 static void receive_wait(WorldCollect *c)
 {
-    /* index of a finished request; MPI_UNDEFINED: no request is active */
+    /* index of a request that is complete; MPI_UNDEFINED: all are complete */
     int over = 0;
     size_t bytes = c->bytes[c->world->rank];
     if (bytes > 0) memcpy(c->my_destination, c->mine, bytes);

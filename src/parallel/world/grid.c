@@ -1,9 +1,10 @@
-/* The process grid: its shape, and the coordinates of each rank in it. Ranks that differ in only
- * one coordinate form a World; transports work on Worlds and do not use the grid. Refuses shapes
- * that do not use every rank. */
+/* Computes the shape of the process grid and the coordinates of this rank in it. Ranks that differ
+ * in only one coordinate form a World; transports work on Worlds and do not use the grid. Refuses
+ * shapes that do not use every rank. */
 #include "abort.h"
 
-/* The largest d < below for which ranks is a multiple of d * others, or 0. */
+/* Returns the largest number d < below for which `ranks` is a multiple of d * others; 0 if there is
+ * none. */
 static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
 {
     int64_t d = below - 1 < ranks ? below - 1 : ranks;
@@ -20,8 +21,8 @@ static const char *with_servers(const Config *config, char text[48])
     return text;
 }
 
-/* Reports that the number of computing ranks is not a multiple of pp x tp, the ranks of a
- * replica. */
+/* Fails because `ranks`, the number of ranks without servers, is not a multiple of pp x tp, the
+ * ranks of a replica. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;
@@ -42,7 +43,7 @@ static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64
                            with_servers(config, with), (long long)(ranks + servers), start, other);
 }
 
-/* Reports that grid.dp x pp x tp is not the number of computing ranks. */
+/* Fails because grid.dp x pp x tp is not `ranks`, the number of ranks without servers. */
 static Status refuse_dp(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     int64_t dp = config->grid.dp, need = dp * pp * tp, servers = config->grid.servers;
@@ -96,7 +97,7 @@ Status grid_init(Grid *grid, const World *world, GridShape shape)
 
 void grid_fini(Grid *grid)
 {
-    /* grid_init was not called, or refused the shape */
+    /* true if grid_init was not called, or if it refused the shape */
     if (!grid->world) return;
     grid_release_gpus(grid);
     world_part_fini(&grid->tp_world);

@@ -1,7 +1,7 @@
-/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm set in the
- * environment of every process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID)
- * are also set in a batch script that starts weft without srun, so only the variables of a job step
- * are used. */
+/* Reads the variables that launchers set in the environment of every process that they start: Open
+ * MPI, Hydra (of MPICH and of Intel MPI), PMIx servers and Slurm. Slurm's variables of the complete
+ * job (SLURM_NTASKS, SLURM_PROCID) are also set in a batch script that starts weft without srun, so
+ * only the variables of a job step are used. */
 #include "launcher.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Value of an environment variable that has a positive number, otherwise 0. */
+/* Returns the value of an environment variable if it is a positive number, otherwise 0. */
 static int env_count(const char *name)
 {
     const char *text = getenv(name);
@@ -19,8 +19,8 @@ static int env_count(const char *name)
     return end == text || value < 1 || value > INT_MAX ? 0 : (int)value;
 }
 
-/* Number of tasks of node `node` in Slurm's list of tasks per node ("4(x2),3" means 4, 4, 3), or 0
- * if the list has no such node. */
+/* Returns the number of tasks on the node with index `node` by Slurm's list of tasks per node
+ * ("4(x2),3" means 4, 4, 3). Returns 0 if the list has no such node. */
 static int slurm_tasks_on(const char *list, long node)
 {
     while (list && *list) {
@@ -42,7 +42,7 @@ static Launcher find_slurm(void)
     const char *node = getenv("SLURM_NODEID");
     found.local_size =
         slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
-    /* A job step of one task is a shell on a node (srun --pty) or a run of one rank: both count as
+    /* A job step of one task is a shell on a node (srun --pty) or a single rank. Both count as
      * started without a launcher. */
     if (found.size == 1) found.name = NULL;
     return found;
@@ -54,8 +54,8 @@ Launcher launcher_find(void)
         return (Launcher){.name = "mpirun",
                           .size = env_count("OMPI_COMM_WORLD_SIZE"),
                           .local_size = env_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
-    /* Hydra may start its daemons by srun; then the size of the job step is the number of nodes,
-     * and PMI_SIZE is the number of ranks. */
+    /* Hydra may start its daemons by srun. Then the number of tasks of the job step is the number
+     * of nodes, and PMI_SIZE is the number of ranks. */
     int pmi_size = env_count("PMI_SIZE"), step_size = env_count("SLURM_STEP_NUM_TASKS");
     if (step_size && (!pmi_size || pmi_size == step_size)) return find_slurm();
     if (pmi_size)

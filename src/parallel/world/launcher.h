@@ -1,12 +1,12 @@
-/* Finds the launcher of this process (mpirun, srun, ...) in the environment, before MPI is
- * initialised. */
+/* Finds out, before MPI is initialised, which launcher (mpirun, srun, ...) has started this
+ * process. */
 #ifndef WEFT_PARALLEL_LAUNCHER_H
 #define WEFT_PARALLEL_LAUNCHER_H
 
 #include <stdbool.h>
 
 typedef struct Launcher {
-    /* "mpirun", "srun", ...; NULL: no launcher */
+    /* "mpirun", "srun", ...; a constant; NULL: no launcher started the process */
     const char *name;
     /* number of ranks; 0: a launcher started the process, but the number is unknown */
     int size;
@@ -14,12 +14,13 @@ typedef struct Launcher {
     int local_size;
 } Launcher;
 
-/* Reads the environment. name points to a constant. */
+/* Reads the environment variables that launchers set. */
 Launcher launcher_find(void);
-/* Sets variables of Open MPI that the user has not set, before MPI_Init. Waiting ranks then yield
- * their core, and TCP joins two ranks by two connections. Does nothing with another MPI. If all
- * ranks share a node, only transports inside a node are enabled: MPI_Init otherwise probes every
- * network library and takes 240 ms instead of 30 ms (measured). */
+/* Sets environment variables of Open MPI, unless the user has set them. Does nothing with another
+ * MPI. Call it before MPI_Init. With these variables waiting ranks yield their core, and two ranks
+ * are joined by two TCP connections. If all ranks share a node, only transports inside a node are
+ * enabled: otherwise MPI_Init probes every network library and takes 240 ms instead of 30 ms
+ * (measured). */
 void launcher_tune_mpi(const Launcher *launcher);
 
 #endif

@@ -1,7 +1,7 @@
 /* Limits the leak checker of AddressSanitizer builds to weft's leaks; does nothing in other builds.
- * MPI never frees some memory that MPI_Init allocates. MPI_Finalize unloads plugins that still have
- * memory allocated; these leaks cannot be distinguished from weft's afterwards, so the check is
- * made before MPI_Finalize. */
+ * Memory that MPI_Init allocates and never frees is ignored. MPI_Finalize unloads plugins that have
+ * not freed all their memory. Afterwards their leaks cannot be distinguished from weft's, so the
+ * check is made before MPI_Finalize. */
 #ifndef WEFT_PARALLEL_LEAKS_H
 #define WEFT_PARALLEL_LEAKS_H
 

@@ -1,6 +1,6 @@
-/* Messages between two ranks, and swaps: messages between all ranks. A swap can be begun and waited
- * for separately, so that computation overlaps with it. A rank that waits for a long time can sleep
- * and leave its core to other threads. */
+/* Messages between two ranks, and swaps, in which every rank may send a message to every other
+ * rank. Beginning a swap and waiting for it are separate calls, so that computation overlaps with
+ * it. A rank that waits for a long time can sleep and leave its core to other threads. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-/* Tags of this file; they differ from those of the other files of this folder. Sparse swaps
+/* Tags of this file, which differ from the tags of the other files of this folder. Sparse swaps
  * alternate between TAG_SPARSE and TAG_SPARSE + 1. */
 enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
 
-/* Returns bytes as an int, the type of MPI's counts; dies if it does not fit. */
+/* Returns `bytes` as an int, the type of MPI's counts. Dies if the number is too large. */
 static int message_bytes(size_t bytes)
 {
     if (bytes > INT_MAX)
@@ -23,16 +23,17 @@ static int message_bytes(size_t bytes)
     return (int)bytes;
 }
 
-/* Back-off of a waiting rank. MPI's own waits poll without a pause and so occupy a core that
- * computing ranks need. A rank that waits for a long time therefore sleeps between polls, longer
- * each time. */
+/* State of the polls of a waiting rank. The wait functions of MPI poll without a pause and so
+ * occupy a core that computing ranks need. Therefore a rank that waits for a long time sleeps
+ * between polls, longer each time. */
 typedef struct Pause {
+    /* number of polls so far */
     int polls;
-    /* length of the last sleep */
+    /* length of the last sleep, in nanoseconds */
     long ns;
 } Pause;
 
-/* time that this rank has slept so far, returned by world_slept_s */
+/* seconds that this rank has slept so far; world_slept_s returns them */
 static double slept_s;
 
 /* Tells the watchdog that this rank waits, until beat_mark_again is called. */
@@ -75,10 +76,11 @@ void mpi_await(MPI_Request *request)
 struct WorldSwap {
     /* borrowed */
     const World *world;
-    /* true: the rank sleeps between polls while it waits */
+    /* true: the rank sleeps between polls while it waits; false: it polls without a pause */
     bool sleeps;
-    /* requests of one send and one receive per rank, [2 * size]; owned */
+    /* requests, with room for one send and one receive per rank, [2 * world->size]; owned */
     MPI_Request *request;
+    /* number of requests of the swap in flight */
     int count;
 };
 
@@ -141,29 +143,34 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
 
 /* ---- sparse swaps ---- */
 
-/* State of a sparse swap. The receiver of a message sends an empty receipt (channel_mpi.c says why
- * sends are not synchronous). A rank enters the barrier once it has the receipts of all messages
- * that it has sent; a rank that has passed the barrier has therefore received all messages sent to
- * it. A rank may begin the next swap while another rank still probes for messages of this swap, so
- * consecutive swaps use different tags. */
+/* State of a sparse swap. The receiver of a message sends an empty message back, a receipt
+ * (mpi/channel_mpi.c says why sends are not synchronous). A rank enters the barrier once it has the
+ * receipts of all messages that it has sent. Therefore a rank that has passed the barrier has
+ * received all messages that were sent to it. A rank may begin the next swap while another rank
+ * still probes for messages of this swap, so consecutive swaps use different tags. */
 struct WorldSparse {
     /* borrowed */
     const World *world;
-    /* sleeps: the rank sleeps between polls while it waits; begun: a swap is begun and not waited
-     * for */
-    bool sleeps, begun;
+    /* true: the rank sleeps between polls while it waits */
+    bool sleeps;
+    /* true: a swap has been begun and not been waited for */
+    bool begun;
     /* duplicate of world's communicator, for messages and barriers; made by the first swap;
      * owned */
     MPI_Comm comm;
+    /* tag of the messages of the current swap */
     int tag;
-    /* requests of sends and of their receipts, [2 * size]; owned */
+    /* requests, with room for one send and its receipt per rank, [2 * world->size]; owned */
     MPI_Request *request;
-    /* number of requests in flight */
+    /* number of requests of the current swap */
     int requests;
-    /* messages received, one after the other, [in_capacity]; owned */
+    /* received messages, one after the other; owned */
     char *in;
-    size_t in_bytes, in_capacity;
-    /* part of `in` that came from each rank, [size]; owned */
+    /* bytes of the received messages in `in` */
+    size_t in_bytes;
+    /* bytes allocated for `in` */
+    size_t in_capacity;
+    /* the message from each rank, a part of `in`, [world->size]; owned */
     WorldPart *from;
 };
 
@@ -205,7 +212,7 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
 }
 
 /* Receives a message if one has arrived; otherwise returns false. Until all messages have arrived,
- * from[].at is an offset into `in`, because `in` may be reallocated. */
+ * swap->from[r].at is an offset into `in`, because `in` may be reallocated. */
 static bool sparse_receive(WorldSparse *swap)
 {
     MPI_Message message;
@@ -259,7 +266,7 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_send(const World *world, int rank, const void *data, size_t bytes)
 {
-    /* MPI buffers messages below WAITS_BYTES, so their sends do not wait */
+    /* MPI buffers messages below this size, so that their sends do not wait */
     enum { WAITS_BYTES = 1024 };
     if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm));
@@ -284,7 +291,8 @@ void world_send_wait(WorldSend *send)
     send->begun = false;
 }
 
-/* True if a message with this tag has arrived from `rank`, or with rank -1 from any rank. */
+/* Returns whether a message with tag `tag` has arrived from rank `rank`; -1: from any rank. If so,
+ * fills *status. */
 static bool has_arrived(const World *world, int rank, int tag, MPI_Status *status)
 {
     int found = 0;
@@ -294,9 +302,9 @@ static bool has_arrived(const World *world, int rank, int tag, MPI_Status *statu
 
 bool world_wait_for(const World *world, int rank, double patience_s)
 {
-    /* Upper limit for the time that one poll adds to the wait: in a longer poll the process was
-     * probably stopped. Time is counted only while another rank's message is waiting, which shows
-     * that `rank` is behind. */
+    /* Upper limit, in seconds, for the time that one poll adds to `waited`: if a poll takes longer,
+     * the process was probably stopped. Time is counted only while a message of another rank is
+     * waiting, because then rank `rank` is behind. */
     const double most_s = 1;
     Pause pause = {0};
     bool found = false;

@@ -1,5 +1,5 @@
-/* The macro around calls of MPI: if a call fails, MPI_CHECK dies with the function's name and the
- * library's error message, because the step cannot be completed. world_init sets
+/* MPI_CHECK, the macro around calls of MPI. If a call fails, it dies with the function's name and
+ * the library's error message, because the step cannot be completed. world_init sets
  * MPI_ERRORS_RETURN, so that MPI returns errors instead of aborting. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H
@@ -10,9 +10,9 @@
 
 #define MPI_CHECK(call) mpi_check((call), #call)
 
-/* Dies if code is not MPI_SUCCESS. call: source text of the call. */
+/* Dies if `code` is not MPI_SUCCESS. call: source text of the call that returned it. */
 void mpi_check(int code, const char *call);
-/* Waits until an operation that MPI has begun is complete. A rank that waits for a long time sleeps
+/* Waits until a nonblocking operation of MPI is complete. A rank that waits for a long time sleeps
  * between polls and leaves its core to ranks that compute; MPI_Wait would poll without a pause. */
 void mpi_await(MPI_Request *request);
 

@@ -1,9 +1,9 @@
-/* Sends one rank's bytes to some others along a tree, in pieces. A rank receives later pieces while
- * it passes earlier ones on to its children. */
+/* Sends bytes of one rank to some other ranks along a tree, in pieces. A rank receives later pieces
+ * while it passes earlier pieces on to its children. Also contains world_nodes. */
 #include "mpi_check.h"
 #include "parallel.h"
 
-/* different from the tags of the other files of this folder */
+/* tag of the messages, different from the tags of the other files of this folder */
 enum { TAG_MULTICAST = 24 };
 
 int *world_nodes(const World *world)
@@ -16,10 +16,12 @@ int *world_nodes(const World *world)
 
 /* ---- the tree ---- */
 
-/* The members of a multicast in order, and the node of each rank of the world; as in
- * multicast_place. */
+/* The members of a multicast, as in multicast_place. */
 typedef struct Members {
-    const int *rank, *node;
+    /* rank of each member, in the order of the members; borrowed */
+    const int *rank;
+    /* node of each rank of the world (world_nodes); borrowed */
+    const int *node;
 } Members;
 
 static int node_at(const Members *m, int at)
@@ -27,9 +29,10 @@ static int node_at(const Members *m, int at)
     return m->node[m->rank[at]];
 }
 
-/* Returns the index at which the members root + 1 .. end - 1 are cut into two parts; the first
- * member of each part is a child of root. Returns `end` if they are one part. The members on any
- * node other than root's stay in one part, so that the bytes enter each node once. */
+/* Returns the index of the member at which the members root + 1 .. end - 1 are cut into two parts;
+ * the first member of each part is a child of member `root`. Returns `end` if the members are one
+ * part. Members on the same node stay in one part, unless all are on the node of `root`, so that
+ * the bytes enter each node once. */
 static int cut(const Members *m, int root, int end)
 {
     int first = root + 1, middle = first + (end - first + 1) / 2;
@@ -64,8 +67,9 @@ MulticastPlace multicast_place(const int *member, int count, const int *node, in
 
 /* ---- bytes ---- */
 
-/* Size of a piece: 4 MiB with two levels, where few messages are best; 84 KiB for 16,384 ranks, so
- * that all levels of the tree soon have pieces of a tensor of a few MB. */
+/* Returns the bytes of a piece. With two levels a piece has 4 MiB, because few messages are best.
+ * For 16,384 ranks it has 84 KiB, so that a tensor of a few MB soon has pieces on all levels of the
+ * tree. */
 static size_t piece_bytes(const Multicast *m)
 {
     return ((size_t)16 << 20) / (size_t)(m->place.levels * m->place.levels);

@@ -1,7 +1,7 @@
-/* The world of ranks: starts and ends MPI, and provides the few collectives that set-up needs. A
- * process that was started without a launcher never calls MPI. Refuses a world if launcher and MPI
- * disagree about its size: then the launcher belongs to another MPI, and every process would act as
- * rank 0. */
+/* The world of ranks: starts and ends MPI, and provides the collectives that set-up needs. A
+ * process that was started without a launcher never calls MPI. If launcher and MPI disagree about
+ * the number of ranks, world_init fails: the launcher then belongs to another MPI, and every
+ * process would act as rank 0. */
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
@@ -13,13 +13,13 @@
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
-/* bytes of the largest message; MPI counts are ints */
+/* bytes of the largest message; counts of MPI are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
-/* True for classes of errors in a call's arguments; false for errors of a message, a link or a
- * peer. */
+/* Returns whether an error class of MPI means a wrong argument of the call; false means an error of
+ * a message, a link or a peer. */
 static bool is_argument_error(int class)
 {
     static const int classes[] = {
@@ -126,14 +126,14 @@ void world_fini(World *world)
     die_context("", NULL);
 }
 
-/* Makes the world of the ranks with the same color, in the order of their keys. */
+/* Makes the world of the ranks that pass the same color, in the order of their keys. */
 static Status split(World *part, const World *world, int color, int key)
 {
     *part = ALONE;
     if (world->comm == MPI_COMM_NULL) return OK;
     MPI_CHECK(MPI_Comm_split(world->comm, color, key, &part->comm));
     MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
-    /* MPI_Comm_free sets part->comm to MPI_COMM_NULL, the value for a single rank */
+    /* MPI_Comm_free sets part->comm to MPI_COMM_NULL, as a world of one rank has it */
     if (part->size == 1) {
         MPI_CHECK(MPI_Comm_free(&part->comm));
         return OK;
@@ -174,8 +174,8 @@ void world_part_fini(World *part)
 Status status_agree(const World *world, Status mine)
 {
     if (world->comm == MPI_COMM_NULL) return mine;
-    /* The largest vote is that of the worst status and, among ranks with this status, of the lowest
-     * rank. */
+    /* The largest vote is the vote of the rank with the worst status; if several ranks have this
+     * status, of the lowest of them. */
     int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
     MPI_Request request;
     MPI_CHECK(MPI_Iallreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm, &request));
@@ -187,7 +187,8 @@ Status status_agree(const World *world, Status mine)
     if (world->rank == root) {
         int job_rank = 0;
         MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
-        /* an agreement among a part of the world has already put the rank before the message */
+        /* true: an earlier status_agree in a part of the world has already put the rank before the
+         * message */
         bool named = strncmp(fail_message(), "rank ", 5) == 0;
         if (job_rank > 0 && !named)
             snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());
@@ -238,8 +239,9 @@ int world_least(const World *world, int mine)
     return least;
 }
 
-/* Sums integers or doubles, 8 bytes each, in place. MPI chooses the order of additions, which
- * cannot change the results (world_add, world_merge). */
+/* Sums `count` integers or doubles, of 8 bytes each, over all ranks in place. MPI chooses the order
+ * of additions; world_add and world_merge pass only numbers for which the order does not change the
+ * result. */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
