@@ -8,15 +8,16 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
-/* The logistic function, with the fast exponential and division, which are accurate to a few units
- * in the last place: with the exact functions, the kernels would be limited by arithmetic, not by
- * memory. The limits of the result, 0 and 1, are exact for large |x|. */
+/* Computes the logistic function with the fast exponential and division, which are accurate to a
+ * few units in the last place. With the exact functions, arithmetic and not memory would limit the
+ * kernels. For large |x| the result is exactly 0 or 1. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
 }
 
-/* relu with an upper limit, and its derivative at output y. limit NAN: no limit. */
+/* clamped: relu with an upper limit; clamped_slope: its derivative at output y. limit: NAN if there
+ * is no limit. */
 static __device__ __forceinline__ float clamped(float x, float limit)
 {
     return x > 0 ? (x >= limit ? limit : x) : 0;
@@ -27,13 +28,13 @@ static __device__ __forceinline__ float clamped_slope(float y, float limit)
     return y > 0 && !(y >= limit) ? 1 : 0;
 }
 
-/* Returns the limit of relu or relu6. */
+/* Returns the upper limit of relu (NAN) or relu6. */
 static __device__ __forceinline__ float clamp_limit(Act act)
 {
     return act == ACT_RELU6 ? 6 : NAN;
 }
 
-/* tanh by the quotient of polynomials that the CPU kernels use (simd/element.c). */
+/* Computes tanh by the quotient of polynomials that the CPU kernels use (cpu/simd/element.c). */
 static __device__ __forceinline__ float tanh_near(float x)
 {
     const float c = fminf(fmaxf(x, -9.02f), 9.02f), z = c * c;
@@ -44,8 +45,8 @@ static __device__ __forceinline__ float tanh_near(float x)
     return x != x ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
 }
 
-/* mish(x) = x w / (w + 2), w = e (e + 2), e = exp(x), and its derivative; from x = 20 on the
- * quotient is 1. */
+/* mish and mish_slope compute mish(x) = x w / (w + 2), where w = e (e + 2) and e = exp(x), and its
+ * derivative. From x = 20 on the quotient is 1. */
 static __device__ __forceinline__ float mish(float x)
 {
     const float e = __expf(x > 20 ? 20 : x), w = e * (e + 2);
@@ -74,7 +75,8 @@ template <Act ACT> static __device__ __forceinline__ float act_value(float x, fl
     return x;
 }
 
-/* Derivative of the activation. at: y with ACT_FROM_Y, else x. */
+/* Returns the derivative of the activation. at: y if the activation has ACT_FROM_Y, else x. factor:
+ * OpSpec.act_factor. */
 template <Act ACT> static __device__ __forceinline__ float act_slope(float at, float factor)
 {
     if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped_slope(at, clamp_limit(ACT));
@@ -96,8 +98,8 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at, f
     return 1;
 }
 
-/* Runs LAUNCH(A) with the activation as a compile-time constant, if it is one that other operations
- * apply to their outputs; else does nothing. */
+/* Runs LAUNCH(A), where A is the activation as a compile-time constant, if other operations may
+ * apply the activation to their outputs; otherwise does nothing. */
 #define ACT_SWITCH(act, LAUNCH)                                                                    \
     switch (act) {                                                                                 \
     case ACT_RELU:                                                                                 \

@@ -1,5 +1,5 @@
-/* activation: one kernel forward, one backward, which reads the output with ACT_FROM_Y, else the
- * input. */
+/* The operation activation: one kernel forward and one backward. The backward kernel reads the
+ * output if the activation has ACT_FROM_Y, else the input. */
 #include "cuda.h"
 
 static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -30,8 +30,8 @@ template <Act ACT> struct Sum {
 };
 
 #define NO_INPUT(T) ((const T *)nullptr)
-/* The case of one activation in a switch over all activations: runs LAUNCH_ACT(A), which
- * returns. */
+/* The case of one activation in a switch over all activations. LAUNCH_ACT(A) launches the kernel
+ * and returns from the launcher. */
 #define ACT_CASE(ACT, name, facts)                                                                 \
     case ACT_##ACT:                                                                                \
         LAUNCH_ACT(ACT_##ACT);

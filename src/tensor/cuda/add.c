@@ -1,4 +1,5 @@
-/* add: y = act(x0 + x1 + ...). Every dx is dy times the activation's derivative, in dy's memory. */
+/* The operation add: y = act(x0 + x1 + ...). Every dx is dy times the derivative of the activation,
+ * in dy's memory. */
 #include "cuda.h"
 
 static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])

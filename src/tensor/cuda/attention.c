@@ -1,18 +1,19 @@
-/* attention, by weft's own kernels, or by cuDNN's fused kernels if all four conditions hold:
+/* The operation attention, by weft's own kernels, or by cuDNN's fused kernels if all four
+ * conditions hold:
  * - the type is bf16 or fp16
  * - each query attends to all keys up to its own (causal, no window)
  * - there are as many heads of keys as of queries
  * - cuDNN has such kernels for the shape
  *
  * With rotary positions, refresh writes the angles to the cache, and a kernel rotates queries and
- * keys first. */
+ * keys before attention is computed. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 
 enum { PART_ALIGN = 256 };
 
-/* Sizes in bytes of the parts of the workspace, which are in this order. */
+/* Bytes of the three parts of the workspace, which are in this order. */
 typedef struct WorkspaceParts {
     size_t dots, rotated, cudnn;
 } WorkspaceParts;
@@ -22,21 +23,21 @@ static int64_t head_width(const OpSpec *s)
     return s->y.shape.dim[2] / s->heads;
 }
 
-/* Maximum number of keys that a query attends to. */
+/* Returns the largest number of keys to which a query attends. */
 static int64_t window_of(const OpSpec *s)
 {
     const int64_t length = s->y.shape.dim[1];
     return s->window > 0 && s->window < length ? s->window : length;
 }
 
-/* Whether cuDNN's kernels may compute this attention: each query attends to all keys up to its own,
- * and there are as many heads of keys as of queries. */
+/* Returns whether cuDNN's kernels may compute this attention, apart from its type: each query
+ * attends to all keys up to its own, and there are as many heads of keys as of queries. */
 static bool is_plain(const OpSpec *s)
 {
     return !s->full && window_of(s) == s->y.shape.dim[1] && attention_kv_heads(s) == s->heads;
 }
 
-/* Bytes of the rotated queries and keys. */
+/* Returns the bytes of the rotated queries and keys; 0 without rotary positions. */
 static size_t rotated_bytes(const OpSpec *s)
 {
     const size_t heads = (size_t)(s->heads + attention_kv_heads(s));
@@ -57,7 +58,8 @@ static WorkspaceParts workspace_parts(const Op *op)
                             .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
-/* Sets op->kernels, and op->impl to cuDNN's plans (borrowed) if cuDNN computes this attention. */
+/* Sets op->kernels. If cuDNN computes this attention, also sets op->impl to cuDNN's plans, which
+ * are borrowed. */
 static Status choose_kernels(Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -131,7 +133,7 @@ static void attention_refresh(Op *op, const OpRun *run)
                "kernel attention_angles");
 }
 
-/* Zeroes the output of padded samples, which come last. */
+/* Sets `out` of padded samples, which come last, to 0. desc: layout of `out`. */
 static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
 {
     size_t sample = desc_bytes(desc) / (size_t)desc.shape.dim[0], real = (size_t)run->rows;

@@ -1,24 +1,27 @@
 /* Attention, causal or full, in tiles (Dao et al. 2022, "FlashAttention"; 2023,
- * "FlashAttention-2"), computed in fp32. SPLIT neighbouring lanes compute a row (a query in forward
- * and for dq, a key for dk and dv); each has SPAN of the row's columns in registers. The rows of
- * the other kind are read through shared memory, TILE at a time. All sums of a row have a fixed
- * order, so the bits are the same each time. With rotary positions (Su et al. 2021) queries and
- * keys are rotated first, by a table of angles, and their gradients are rotated back. */
+ * "FlashAttention-2"), computed in fp32. SPLIT neighbouring lanes compute a row, which is a query
+ * in forward and for dq, or a key for dk and dv. Each lane has SPAN of the row's columns in
+ * registers. The rows on the other side (keys for a query, queries for a key) are read through
+ * shared memory, TILE rows at a time. All sums of a row have a fixed order, so the bits are the
+ * same each time. With rotary positions (Su et al. 2021) queries and keys are rotated first, by a
+ * table of angles, and their gradients are rotated back. */
 #include "elem.cuh"
 
-/* LANES: threads of a block. SCORES: scores of a row that a lane has in registers at a time. */
+/* SPAN: columns of a row that a lane has. GAP: floats between two spans in shared memory. TILE:
+ * rows of a tile. LANES: threads of a block. SCORES: scores of a row that a lane has in registers
+ * at a time. */
 enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 };
 
 static_assert(TILE % SCORES == 0, "whole groups of scores");
 
-/* A tile of rows in shared memory. Spans are GAP floats apart, so that the lanes of a row use
- * different banks. */
+/* A tile of rows in shared memory. There are GAP floats between two spans, so that the lanes of a
+ * row use different banks. */
 template <int SPLIT> struct Rows {
     float row[TILE][SPLIT * (SPAN + GAP)];
 };
 
-/* Reads TILE rows from row `first` on; zeros beyond the length and the width. stride: elements from
- * a row to the next. */
+/* Reads TILE rows of `head` from row `first` on; writes 0 beyond the length and the width. stride:
+ * elements from one row to the next. */
 template <class T, int SPLIT>
 static __device__ __forceinline__ void load_rows(const AttentionRun &run, Rows<SPLIT> &rows,
                                                  const T *head, int64_t stride, int64_t first)
@@ -31,7 +34,7 @@ static __device__ __forceinline__ void load_rows(const AttentionRun &run, Rows<S
     }
 }
 
-/* Reads span `part` of row t; zeros beyond the length and the width. */
+/* Reads span `part` of row t of `head`; writes 0 beyond the length and the width. */
 template <class T>
 static __device__ __forceinline__ void load_span(const AttentionRun &run, float *out, const T *head,
                                                  int64_t stride, int64_t t, int part)
@@ -42,7 +45,8 @@ static __device__ __forceinline__ void load_span(const AttentionRun &run, float 
     for (int c = 0; c < SPAN; ++c) out[c] = c < columns ? as_float(from[c]) : 0;
 }
 
-/* Dot product of two rows, on every lane of the row. */
+/* Returns the dot product of two rows, on every lane of the row. mine: this lane's span of the
+ * first row; row: the same span of the second row, in shared memory. */
 template <int SPLIT>
 static __device__ __forceinline__ float dot(const float *mine, const float *row)
 {
@@ -72,11 +76,15 @@ static __device__ __forceinline__ void store_span(const AttentionRun &run, T *he
         if (c < columns) store_float(to + c, from[c] * scale);
 }
 
-/* Addresses of a head of queries, and of the keys and values that it attends to. */
+/* Addresses for a head of queries, and for the keys and values to which it attends, in one
+ * sample. */
 template <class T> struct Head {
     const T *q, *k, *v, *y, *dy;
+    /* out: the head in y, to write it */
     T *dq, *dk, *dv, *out;
     float *log_sum, *dots;
+    /* elements from one row to the next: qk_stride: of q and k; stride: of v, dq, dk and dv;
+     * y_stride: of y, dy and out */
     int64_t qk_stride, stride, y_stride;
 
     __device__ Head(const AttentionRun &run, int64_t head)
@@ -105,15 +113,15 @@ template <class T> struct Head {
     }
 };
 
-/* Whether query t attends to a key. */
+/* Returns whether query t attends to key `key`. */
 static __device__ __forceinline__ bool attends(const AttentionRun &run, int64_t t, int64_t key)
 {
     if (run.full) return key < run.length;
     return key <= t && t - key < run.window;
 }
 
-/* Keys begin .. end - 1, which include all keys that queries first .. last attend to; begin is the
- * first key of a tile. */
+/* Keys begin .. end - 1. keys_of returns a range with all keys to which queries first .. last
+ * attend; it begins at the first key of a tile. */
 struct KeyRange {
     int64_t begin, end;
 };
@@ -131,7 +139,7 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
     __shared__ Rows<SPLIT> keys, values;
     const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
     Head<T> head(run, blockIdx.y);
-    /* The last queries have the most keys and start first. */
+    /* the last queries have the most keys, so their blocks start first */
     int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
             t = first + threadIdx.x / SPLIT;
     float q[SPAN], sum[SPAN] = {0}, largest = -INFINITY, total = 0;
@@ -151,7 +159,7 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
                 if (!attends(run, t, tile + from + j)) p[j] = -INFINITY;
                 new_largest = p[j] > new_largest ? p[j] : new_largest;
             }
-            /* a query may attend to no key so far */
+            /* the query may attend to none of the keys so far */
             float origin = new_largest == -INFINITY ? 0 : new_largest;
             float rescale = __expf(largest - origin);
             total *= rescale;
@@ -171,7 +179,8 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
     if (part == 0) head.log_sum[t] = largest + logf(total);
 }
 
-/* Computes dots: for each query the sum over columns of dy * y. One warp for each row. */
+/* Computes run.dots: for each query the sum over columns of dy * y. Grid: one warp for each query
+ * of each head. */
 template <class T> static __global__ void dots_kernel(AttentionRun run)
 {
     int64_t row = warp_row();
@@ -218,8 +227,8 @@ template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun
     store_span(run, head.dq, head.stride, t, part, dq, run.scale);
 }
 
-/* Computes dk and dv, which are sums over the heads of queries that share the keys, in their order.
- * Grid: tiles of keys, heads of keys, samples. */
+/* Computes dk and dv, which are sums over the heads of queries that share the keys, in the order of
+ * the heads. Grid: tiles of keys, heads of keys, samples. */
 template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun run)
 {
     __shared__ Rows<SPLIT> queries, dys;
@@ -231,7 +240,7 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     Head<T> head(run, blockIdx.y * group);
     load_span(run, k, head.k, head.qk_stride, t, part);
     load_span(run, v, head.v, head.stride, t, part);
-    /* one more than the number of the last query that attends to one of the keys */
+    /* 1 + index of the last query that attends to a key of this block */
     int64_t end = first + KEYS - 1 + run.window;
     if (run.full || end > run.length) end = run.length;
     for (int64_t i = 0; i < group; ++i) {
@@ -261,9 +270,9 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     store_span(run, head.dv, head.stride, t, part, dv, 1);
 }
 
-/* Rotates queries and keys, or with sign -1 their gradients back. `from` has rows like x; a row of
- * `to` has to_stride elements and begins with the heads of queries and of keys. `to` may be `from`.
- * One thread for each pair of columns. */
+/* Rotates queries and keys, or with sign -1 their gradients back. `from` has rows as x has. A row
+ * of `to` has to_stride elements, and begins with the heads of queries and of keys. `to` may be
+ * `from`. Grid: one thread for each pair of columns. */
 template <class T>
 static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int64_t to_stride,
                                      float sign)
@@ -290,7 +299,7 @@ static __global__ void angles_kernel(float *angles, int64_t length, int64_t half
     angles[2 * i + 1] = (float)(speeds.gain * sin(angle));
 }
 
-/* maximum number of samples of a launch: the limit of a grid's third dimension */
+/* largest number of samples of a launch: the largest third dimension of a grid */
 enum { SAMPLES = 65535 };
 
 static dim3 tile_grid(const AttentionRun &run, int64_t heads, int split)
@@ -315,7 +324,7 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
     }
 }
 
-/* Calls f<T, SPLIT> with the smallest SPLIT whose lanes can hold a row. */
+/* Calls f<T, SPLIT> with the smallest SPLIT for which SPLIT lanes can hold a row. */
 #define SPLIT_SWITCH(T, run, f)                                                                    \
     ((run).width <= SPAN       ? f<T, 1>(stream, run)                                              \
      : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \

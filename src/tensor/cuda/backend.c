@@ -1,8 +1,8 @@
-/* backend_cuda: one GPU with one compute stream. Functions queue work and return before it is done.
- * Copies are ordered on the stream; a copy of pageable host memory returns when that memory may be
- * used again. fp32 products use TF32 only if the configuration allows it. Opening fails on a
- * machine without a driver or GPU, except in a dry run, and for a GPU whose compute capability is
- * below 8.0. */
+/* The table backend_cuda: one GPU with one compute stream. Functions queue work and return before
+ * it is done. Copies are ordered on their stream; a copy from or to pageable host memory returns
+ * when this memory may be used again. fp32 products use TF32 only if the configuration allows it.
+ * Opening fails on a machine without a driver or a GPU, except in a dry run, and for a GPU whose
+ * compute capability is below 8.0. */
 #include "cuda.h"
 #include "cudnn_attention.h"
 #include "cuda_loss_kernels.h"
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-/* smallest major number of the compute capability */
+/* smallest major number of the compute capability that weft's kernels need */
 enum { CAPABILITY_MIN = 8 };
 
-/* Chooses a GPU for the rank that has index `number` on its node. The ranks use the GPUs in the
- * order of their PCI bus addresses; if there are more ranks than GPUs, several ranks share a GPU.
- * If a launcher shows each rank only one GPU, every rank chooses the GPU that it sees. */
+/* Chooses a GPU for the rank with number `number` on its node. The ranks use the GPUs in the order
+ * of their addresses on the PCI bus. If there are more ranks than GPUs, several ranks share a GPU.
+ * If a launcher makes only one GPU visible to each rank, every rank chooses that GPU. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *reason;
@@ -53,8 +53,8 @@ static Status open_blas(CudaState *state)
                             "allocating 32 MB for cuBLAS", state->device);
 }
 
-/* Opens the rank's GPU. In a dry run with options.gpu or without a GPU, only chooses the model that
- * is planned for. */
+/* Opens the GPU of this rank. In a dry run with options.gpu, or on a machine without a GPU, only
+ * chooses the model of GPU for which operations are planned. */
 static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;
@@ -122,7 +122,7 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
     cuda_check(error, "cudaMalloc");
     state->allocated_bytes += bytes;
     CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
-    /* Other streams may use the memory at once: it must be zero by then. */
+    /* other streams may use the memory at once, so it must be zero when this function returns */
     CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
     return memory;
 }
@@ -246,7 +246,7 @@ static void cuda_event_free(Event **event)
     mem_free(event);
 }
 
-/* Allocates locked memory that copies on any stream and from any thread can use. */
+/* Allocates page-locked memory that copies on any stream and from any thread can use. */
 static void *cuda_host_alloc(Backend *backend, size_t bytes)
 {
     char text[16];
@@ -287,7 +287,7 @@ bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 }
 
 /* BackendTable.op has an entry for each operation that op_list.h marks EVERYWHERE. The entries of
- * the others (CPU_ONLY) stay NULL. */
+ * operations that it marks CPU_ONLY stay NULL. */
 #define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
 #define DECLARE_CPU_ONLY(name)
 #define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,

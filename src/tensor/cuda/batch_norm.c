@@ -1,9 +1,10 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin computes the sums that dw and dx
- * are computed from; with a residual it also multiplies dy in place by the activation's derivative,
- * which makes it the residual's gradient. */
+/* The operation batch_norm, with a fused residual and a fused relu or relu6. backward_begin
+ * computes the sums from which dw and dx are computed. With a residual and an activation it also
+ * multiplies dy, in place, by the activation's derivative; dy is then the gradient of the
+ * residual. */
 #include "cuda.h"
 
-/* arrays in BatchNormSaved */
+/* number of arrays in BatchNormSaved */
 enum { SAVED = 7 };
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -1,13 +1,13 @@
-/* Batch norm over the rows of a (rows, channels) matrix; the rows of channels-last images are their
- * pixels. Sums over rows are in double, after a thread has added a batch of a few rows in float. */
+/* Batch norm over the rows of a matrix (rows, channels); the rows of channels-last images are their
+ * pixels. A thread adds a batch of a few rows in float, and the sums of batches in double. */
 #include "act.cuh"
 #include "columns.cuh"
 
-/* RESIDENT: blocks that a processor can run at a time, so that all blocks of cuda_sum_parts run at
- * once */
+/* BATCH: rows that a thread loads at a time. RESIDENT: blocks that a processor can run at a time,
+ * so that all blocks of cuda_sum_parts run at the same time. */
 enum { BATCH = 4, RESIDENT = 2 };
 
-/* Sums (x - x0) and (x - x0)^2, where x0 is the first row, so that a large mean costs no
+/* Sums (x - x0) and (x - x0)^2 of each channel, where x0 is the first row. So a large mean costs no
  * precision. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(BatchNormRun run)
@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
-/* Saves the factor and shift of a channel, because backward_begin gets no parameters. */
+/* Saves factor and shift of a channel, because backward_begin gets no parameters. */
 static __device__ __forceinline__ void save_factor(const BatchNormRun &run, int64_t c)
 {
     run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];
@@ -51,7 +51,7 @@ template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_
     save_factor(run, c);
 }
 
-/* In evaluation, saves the running statistics instead. */
+/* Saves the running statistics, in evaluation. */
 static __global__ void running_kernel(BatchNormRun run)
 {
     int64_t c = element();
@@ -61,7 +61,7 @@ static __global__ void running_kernel(BatchNormRun run)
     save_factor(run, c);
 }
 
-/* The normalisation of a thread's columns, before residual and activation. */
+/* Parameters of the normalisation of a thread's columns, without residual and activation. */
 template <int E> struct Normal {
     float mean[E], factor[E], shift[E];
     template <bool ALIGNED>
@@ -77,7 +77,7 @@ template <int E> struct Normal {
     }
 };
 
-/* CLAMPS, here and below: the activation is relu or relu6; else there is none. */
+/* Computes y. CLAMPS, here and below: the activation is relu or relu6; otherwise there is none. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
@@ -118,9 +118,9 @@ template <class T, int E> struct GradPacks {
     Pack<T, E> dy, x, y;
 };
 
-/* Sums dy and dy (x - mean), where dy is multiplied by the activation's slope. STORES: the slope is
- * computed from y, and the product is stored in dy as the residual's gradient. Else the slope is
- * computed again from x, here and in grad_kernel, so that y is not read and dy is not written. */
+/* Sums g and g (x - mean), where g is dy times the slope of the activation. STORES: the slope is
+ * computed from y, and g is stored in dy as the gradient of the residual. Otherwise the slope is
+ * computed from x, here and again in grad_kernel, so that y is not read and dy is not written. */
 template <class T, int E, bool ALIGNED, bool CLAMPS, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
@@ -164,8 +164,8 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
-/* Copies four arrays in one launch: gradients of scale and shift, mean and variance. A NULL source
- * gives zeros. */
+/* Destinations and sources of weights_kernel, which copies four arrays in one launch: the gradients
+ * of scale and shift, mean and variance. From a NULL source, zeros are written. */
 struct NormWeights {
     float *to[4];
     const float *from[4];
@@ -178,8 +178,8 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. CLAMPS: dy has
- * not been multiplied by the activation's slope yet. */
+/* Computes dx = scale inverse (g - mean(g) - n mean(g n)), where n = (x - mean) inverse and g is dy
+ * times the slope of the activation. CLAMPS: dy has not been multiplied by the slope yet. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
@@ -224,7 +224,7 @@ static int64_t sum_parts(const BatchNormRun &run)
     return cuda_sum_parts(run.type, run.rows, run.channels);
 }
 
-/* True if the arrays of one number per channel are aligned to packs. */
+/* Returns whether the arrays with one number per channel are aligned to packs. */
 static bool channels_aligned(const BatchNormRun &run)
 {
     return aligned_to_packs(run.saved.factor, run.saved.shift, run.saved.mean, run.saved.inverse) &&
@@ -296,8 +296,8 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    /* With fewer than two rows there is no variance: the executor expects zeros for both
-     * running statistics. */
+    /* With fewer than two rows there is no variance. The executor expects zeros for mean and
+     * variance then. */
     const float *mean = run.real > 1 ? s.mean : NULL;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);

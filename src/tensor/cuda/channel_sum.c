@@ -1,16 +1,19 @@
-/* channel_sum of images that are channels last. Tables of terms are made at planning, one for y and
- * one for the gradient of each input; refresh copies them to the cache. In a gradient the terms of
- * a channel are the channels of y that read it, in their order. */
+/* The operation channel_sum on channels-last images. When it is planned, tables of terms are made,
+ * one for y and one for the gradient of each input; refresh copies the tables to the cache. In the
+ * table of a gradient, the terms of a channel are the channels of y that read it, in ascending
+ * order. */
 #include "cuda.h"
 
-/* A table in memory: int32 first[channels + 1], float shift[channels], ChannelTerm term[]. The
- * terms of channel c are first[c] .. first[c + 1] - 1. */
+/* The tables. A table in memory is int32 first[channels + 1], float shift[channels], ChannelTerm
+ * term[]. The terms of channel c are first[c] .. first[c + 1] - 1. */
 typedef struct Tables {
     /* all tables one after the other; owned */
     void *words;
     size_t bytes;
-    /* first byte of the table of y, and of those of the inputs' gradients */
-    size_t y_at, dx_at[SPEC_INPUTS];
+    /* offset of the table of y in `words`, in bytes */
+    size_t y_at;
+    /* offset of the table of each input's gradient in `words`, in bytes */
+    size_t dx_at[SPEC_INPUTS];
 } Tables;
 _Static_assert(sizeof(ChannelTerm) == 2 * sizeof(uint32_t), "tables consist of words");
 
@@ -21,8 +24,8 @@ static ChannelTable table_at(const void *words, size_t at, int64_t channels)
     return (ChannelTable){first, shift, (const void *)(shift + channels)};
 }
 
-/* Returns whether term k of channel c of y is also a term of `channel` in the table of dx[input].
- * input -1: in the table of y, where a channel has its own terms. */
+/* Returns whether term k of channel c of y is also a term of channel `channel` in the table of
+ * dx[input]; with input -1, in the table of y, where a channel has only its own terms. */
 static bool has_term(const OpSpec *s, int input, int64_t channel, int c, int k)
 {
     const ChannelTerm *term = &s->channel_sums[c].term[k];
@@ -30,7 +33,7 @@ static bool has_term(const OpSpec *s, int input, int64_t channel, int c, int k)
     return term->input == input && term->channel == channel;
 }
 
-/* Appends the table of y (input -1) or of dx[input]; returns where it begins. */
+/* Appends the table of y (input -1) or of dx[input]. Returns its offset, in bytes. */
 static size_t append_table(Tables *t, const OpSpec *s, int input, int64_t channels)
 {
     const size_t at = t->bytes;

@@ -1,8 +1,8 @@
-/* channel_sum of channels-last images: each thread computes a channel of a pixel, from its list of
- * terms. */
+/* Sums of channels of channels-last images: each thread computes a channel of a pixel, from the
+ * channel's list of terms. */
 #include "elem.cuh"
 
-/* bytes of a table that one launch copies as its argument; every CUDA version allows 4,096 bytes of
+/* bytes of tables that one launch copies as its argument; every CUDA version allows 4,096 bytes of
  * arguments */
 enum { PIECE_BYTES = 3840 };
 

@@ -1,6 +1,6 @@
-/* Passes over matrices (rows, columns) in which a thread has E neighbouring columns and a loop over
- * rows: it reads the parameters of its columns once, and computes no index by division. A sum over
- * rows is divided into parts, whose number depends on the shape alone:
+/* Passes over matrices (rows, columns). A thread has E neighbouring columns and a loop over rows,
+ * so it reads the parameters of its columns once, and computes no index by division. A sum over
+ * rows is divided into parts; their number depends on the shape alone:
  *     sum_part     in a part, the threads with threadIdx.y = y add rows y, y + blockDim.y, ...
  *     store_part   adds these sums in the order of y
  *     join_parts   thread y adds parts y, y + JOIN_ROWS, ...; then these sums in the order of y */
@@ -11,17 +11,21 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* maximum number of blocks of a launch, which loop over the rows: twelve for each of a large
-     * GPU's 132 processors. If a processor runs two, three, four or six blocks at a time, its last
-     * round of blocks is then full, too. */
+    /* largest number of blocks of a launch, which loop over the rows: twelve for each of the 132
+     * processors of a large GPU; if a processor runs two, three, four or six blocks at a time, its
+     * last round of blocks is then full, too */
     MAP_BLOCKS = 1584
 };
 
 struct LaunchShape {
-    dim3 grid, threads;
+    /* number of blocks */
+    dim3 grid;
+    /* number of threads in a block */
+    dim3 threads;
 };
 
-/* Launch shape of a pass with `elements` columns for each thread, in batches of `batch` rows. */
+/* Returns the launch shape of a pass over rows. elements: columns of a thread; batch: rows of a
+ * batch. */
 static inline LaunchShape grid_over_rows(int64_t rows, int64_t columns, int elements, int batch)
 {
     CudaTile tile = cuda_tile(columns, elements);
@@ -31,7 +35,7 @@ static inline LaunchShape grid_over_rows(int64_t rows, int64_t columns, int elem
             dim3((unsigned)tile.packs, (unsigned)tile.rows)};
 }
 
-/* Launch shape of a sum over rows in `parts` parts. */
+/* Returns the launch shape of a sum over rows in `parts` parts. elements: columns of a thread. */
 static inline LaunchShape grid_over_parts(int64_t columns, int elements, int64_t parts)
 {
     CudaTile tile = cuda_tile(columns, elements);
@@ -39,13 +43,14 @@ static inline LaunchShape grid_over_parts(int64_t columns, int elements, int64_t
             dim3((unsigned)tile.packs, (unsigned)tile.rows)};
 }
 
-/* This thread's first column; some threads at the end are beyond the last column. */
+/* Returns the first column of this thread. For some threads at the end it is beyond the last
+ * column. */
 template <int E> static __device__ __forceinline__ int64_t first_column()
 {
     return ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * E;
 }
 
-/* Runs in_batches over this thread's rows. */
+/* Runs in_batches, in batches of U, over the rows of this thread. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void each_row(int64_t rows, Load load, Finish finish)
 {
@@ -53,7 +58,7 @@ static __device__ __forceinline__ void each_row(int64_t rows, Load load, Finish 
                   (int64_t)gridDim.y * blockDim.y, load, finish);
 }
 
-/* One batch of sum_part. */
+/* Adds one batch of rows in sum_part. ALL: all U rows are below `last`. */
 template <class S, int K, int E, int U, bool ALL, class Load, class Add>
 static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, int64_t last,
                                                  int64_t step, Load load, Add add)
@@ -65,9 +70,9 @@ static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, 
     for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += batch_sum[i / E][i % E];
 }
 
-/* Adds the sums of the block's threads in the order of threadIdx.y and stores them as one part. The
- * block's first column is tile * blockDim.x * E. partial: (parts, K, columns). All threads of the
- * block call it. */
+/* Adds the sums of the block's threads in the order of threadIdx.y, and stores the results as part
+ * `part` of partial (parts, K, columns). The first column of the block is tile * blockDim.x * E.
+ * All threads of the block call it. */
 template <class S, int K, int E>
 static __device__ __forceinline__ void store_part(S *partial, int64_t part, int64_t tile,
                                                   int64_t columns, const S (&sum)[K][E])
@@ -88,9 +93,10 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
     }
 }
 
-/* Computes this block's part of K sums for each column. load(row) is called for U rows, then
- * add(row, loaded, sum) for each, which adds to the floats sum[k][element]. After each batch, these
- * floats are added to sums of type S. partial: (parts, K, columns). */
+/* Computes this block's part of K sums for each column, and stores it in partial (parts, K,
+ * columns). load(row) is called for a batch of U rows, then add(row, loaded, sum) for each row of
+ * the batch, which adds to the floats sum[k][element]. After each batch, the floats are added to
+ * sums of type S. */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)
@@ -111,8 +117,9 @@ static inline dim3 join_threads()
     return dim3(WARP, JOIN_ROWS);
 }
 
-/* Adds the parts of a column; a block (join_threads) has one column for each threadIdx.x. Returns
- * true in the thread that has the column's sums in `sum`. */
+/* Adds the parts of a column. A block has join_threads() threads and one column for each
+ * threadIdx.x. All threads of the block call it. Returns true in the thread that has the sums of
+ * the column in `sum`. */
 template <class S, int K>
 static __device__ __forceinline__ bool join_parts(const S *partial, int64_t parts, int64_t columns,
                                                   int64_t column, S sum[K])

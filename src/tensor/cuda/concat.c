@@ -1,5 +1,5 @@
-/* concat along the channels. In a channels-last image the channels of a pixel are contiguous, so
- * each input is copied as rows. */
+/* The operation concat, along the channels. In a channels-last image the channels of a pixel are
+ * contiguous, so each input is copied as rows. */
 #include "cuda.h"
 
 static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -9,8 +9,8 @@ static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Copies the inputs to y; with `back`, copies dy to every dx. A row of y is the inputs' rows in
- * order. A row is a pixel of an image, or a sample of other tensors. */
+/* Copies the inputs to y, or with back = true from dy to every dx. A row is a pixel of an image, or
+ * a sample of another tensor. A row of y is the rows of the inputs one after the other. */
 static void concat_copy(const Op *op, const OpRun *run, bool back)
 {
     const OpSpec *s = &op->spec;

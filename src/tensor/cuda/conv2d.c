@@ -1,32 +1,34 @@
-/* conv2d by cuDNN's graphs, channels last, with deterministic engines. Weights are stored as
- * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
- * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32, cuDNN also
- * adds the bias and applies relu if it has a plan that does both; otherwise weft's own kernels do,
- * and op->kernels says so. In 16 bits and for conv_transpose2d, weft's own kernels always do.
- * conv_transpose2d runs the same graphs with x and y exchanged: its forward is the convolution's
- * gradient of data. */
+/* The operations conv2d and conv_transpose2d by cuDNN's graphs, channels last, with deterministic
+ * engines. Weights are stored as [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of
+ * the weights in that type, and the weight gradient is converted to fp32, because cuDNN has no
+ * engine that writes it in fp32. In fp32, cuDNN also adds the bias and applies relu if it has a
+ * plan for this. Otherwise weft's own kernels do so, and op->kernels says so; they always do in 16
+ * bits and for conv_transpose2d. conv_transpose2d runs the same graphs with x and y exchanged: its
+ * forward is the convolution's gradient of data. */
 #include "cudnn_graph.h"
 #include "tensor/op_list.h"
 
-/* numbers of the tensors of every graph; a gradient has its tensor's number and layout */
+/* numbers of the tensors of every graph; the gradient of a tensor has the same number and layout */
 enum { X = 1, W, Y, TENSORS };
 /* numbers of the additional tensors of the forward graph with bias and relu */
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
-    /* plans for y, dx and dw of the convolution; borrowed; NULL: not needed */
+    /* plans for y (forward), dx (data) and dw (weight) of the convolution; borrowed; NULL: not
+     * needed */
     const DnnPlan *forward, *data, *weight;
-    /* plan for dx that is added to the values in its memory; borrowed; NULL: not needed */
+    /* plan for a dx that is added to the values in its memory; borrowed; NULL: not needed */
     const DnnPlan *data_added;
     /* true: `forward` also adds the bias and applies relu, if there is one */
     bool fuses_bias;
-    /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */
+    /* bytes of cuDNN's workspace, at the start of the workspace; scratch of weft's own kernels
+     * follows */
     size_t cudnn_bytes;
     int64_t weight_count;
 } Conv;
 
 typedef struct ConvShape {
-    /* x is N C H W, y is N O P Q; g groups, windows of r x s */
+    /* x is (n, c, h, w), y is (n, o, p, q); g: groups; r, s: height and width of the kernel */
     int64_t n, c, h, w, o, p, q;
     int64_t g, r, s;
 } ConvShape;
@@ -36,8 +38,7 @@ static bool is_transposed(const Op *op)
     return op->spec.kind == OP_CONV_TRANSPOSE2D;
 }
 
-/* Returns the shape of the convolution; for conv_transpose2d, the shape of the convolution from y
- * to x. */
+/* Returns the shape of the convolution. For conv_transpose2d it is the convolution from y to x. */
 static ConvShape conv_shape(const OpSpec *s)
 {
     const bool transposed = s->kind == OP_CONV_TRANSPOSE2D;
@@ -70,15 +71,16 @@ static void describe_tensors(DnnTensor tensor[TENSORS], const Op *op)
     tensor[Y] = channels_last(type, n.n, n.o, n.p, n.q);
 }
 
-/* True in fp32 without TF32, for which engines with tensor cores are excluded. */
+/* Returns true in fp32 without TF32; then engines with tensor cores are excluded. */
 static bool full_precision(const Op *op)
 {
     return !is_16_bit(op) && !cuda_state(op)->tf32;
 }
 
-/* Plans a conv2d with its bias and relu in one graph; NULL if cuDNN has no such plan, without a
- * bias, with relu6, and for conv_transpose2d. Also NULL in 16-bit types: cuDNN would compile a
- * kernel for each shape, which takes a second or more. */
+/* Plans a conv2d with its bias, and with relu if it has this activation, in one graph. Returns NULL
+ * if cuDNN has no such plan, without a bias, with relu6, and for conv_transpose2d. Also returns
+ * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape; that takes a second
+ * or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
@@ -112,8 +114,8 @@ static const DnnPlan *plan_biased(const Op *op)
     return dnn_shared_plan(cuda_state(op), &graph, why);
 }
 
-/* Plans one convolution of this kind. add: its result is added to the values in its memory; what:
- * its name in the message. */
+/* Plans one convolution of kind `kind`. add: the result is added to the values in its memory. what:
+ * name of the result, for the message. */
 static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool add,
                          const char *what)
 {
@@ -121,7 +123,7 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
     const OpSpec *s = &op->spec;
     DnnTensor tensor[TENSORS];
     describe_tensors(tensor, op);
-    /* for each kind of node: its output, then its inputs */
+    /* for each kind of node: number of its output, then of its two inputs */
     static const int tensors[][3] = {
         [DNN_CONV] = {Y, X, W}, [DNN_CONV_DATA] = {X, Y, W}, [DNN_CONV_WEIGHT] = {W, X, Y}};
     const DnnNode node = {.kind = kind,
@@ -161,7 +163,7 @@ static Status plan_graphs(const Op *op, Conv *v)
     return OK;
 }
 
-/* Queues a plan. x, w, y: addresses of tensors X, W and Y, of which the plan writes one. */
+/* Queues a plan. x, w, y: addresses of the tensors X, W and Y; the plan writes one of the three. */
 static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const void *x,
                       const void *w, const void *y)
 {
@@ -203,7 +205,8 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Weights are stored channels last, as images are. */
+/* Copies parameter i from the order of checkpoints to the stored order (to_stored = true), or back.
+ * Weights are stored channels last, as images are. */
 static void copy_parameter(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const ConvShape n = conv_shape(&op->spec);

@@ -1,6 +1,6 @@
-/* Copies rows within the GPU's memory. Rows without gaps are one contiguous copy. Rows with gaps
- * are copied by one CUDA call if they begin at most cudaDevAttrMaxPitch bytes (2 GiB) apart, else
- * by one call for each row. */
+/* Copies rows within the GPU's memory. Rows without gaps are copied as one range. Rows with gaps
+ * are copied by one CUDA call if they begin at most cudaDevAttrMaxPitch bytes (2 GiB) apart;
+ * otherwise by one call for each row. */
 #include "cuda.h"
 
 static size_t largest_pitch(void)

@@ -1,7 +1,8 @@
-/* The CUDA backend's private header: its state, its error checks and the helpers that its
- * operations share. One thread makes every call; only OpTable.unpack, which uses no GPU, may run
- * on other threads. Images are stored channels last, all other activations in plain order, some
- * with padded rows (cuda_rows_padded). Every array in an OpRun is device memory. */
+/* The private header of the CUDA backend: its state, its error checks and the helpers that its
+ * operations share. One thread makes every call; only OpTable.unpack, which uses no GPU, may be
+ * called by other threads. Images are stored channels last. All other activations are in plain
+ * order (tensor/shape.h), some with padded rows (cuda_rows_padded). Every array in an OpRun is
+ * device memory. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -18,48 +19,50 @@ struct Event {
     cudaEvent_t handle;
 };
 
-/* A GPU model that a run can be planned for without having the GPU (gpu_model.c). */
+/* A model of GPU for which a run can be planned on a machine without such a GPU (gpu_model.c). */
 typedef struct GpuModel GpuModel;
-/* cuDNN's execution plan for one of its graphs of operations, as an entry of a linked list
+/* An entry of the list of cuDNN's plans: a graph of operations and its execution plan
  * (cudnn_plans.c). */
 typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
     /* options of the backend; borrowed */
     const BackendOptions *options;
-    /* CUDA's ordinal of the GPU; -1 if operations are only planned, for `model` */
+    /* CUDA's ordinal of the GPU; -1 in a run without a GPU, which only plans operations, for
+     * `model` */
     int device;
-    /* the GPU that operations are planned for; NULL if `device` is a GPU */
+    /* model of GPU for which operations are planned; NULL if `device` is a GPU */
     const GpuModel *model;
-    /* model name of the GPU: "NVIDIA A100-SXM4-80GB" */
+    /* name of the GPU's model, for example "NVIDIA A100-SXM4-80GB" */
     char name[256];
-    /* major number of the compute capability: 8 for 8.0 */
+    /* major number of the GPU's compute capability: 8 for 8.0 */
     int capability;
     /* true: products and convolutions of fp32 may use TF32 */
     bool tf32;
+    /* the compute stream, on which the launches of operations are queued */
     Stream compute;
-    /* device memory allocated by alloc and for cuBLASLt's workspace */
+    /* bytes of device memory allocated by BackendTable.alloc and for cuBLASLt's workspace */
     size_t allocated_bytes;
-    /* bytes of shared memory in which a thread block of softmax_loss may keep a row */
+    /* bytes of shared memory in which a thread block of softmax_loss may keep a row of logits */
     int64_t softmax_shared_bytes;
     /* cuBLASLt's handle; owned */
     cublasLtHandle_t blas;
-    /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
+    /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES bytes; owned */
     void *blas_workspace;
     /* cuDNN's handle, bound to the compute stream; owned; NULL until the first operation that needs
      * cuDNN, and in a run without a GPU */
     cudnnHandle_t dnn;
-    /* description of `model` for cuDNN, in place of dnn; owned; NULL if `device` is a GPU, and
-     * until the first operation that needs cuDNN */
-    cudnnBackendDescriptor_t model_description;
+    /* description of `model` for cuDNN, used in place of `dnn`; owned; NULL if `device` is a GPU,
+     * and until the first operation that needs cuDNN */
+    cudnnBackendDescriptor_t gpu_description;
     /* first entry of the list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
     /* first entry of the list of cuDNN's plans, one for each graph; owned */
     SharedPlan *plans;
 } CudaState;
 
-/* Functions of cuBLASLt. cublaslt_load binds them at run time, so that a run on CPUs does not wait
- * until the library's 600 MB are mapped. */
+/* The functions of cuBLASLt that weft uses. cublaslt_load binds them at run time, so that a run on
+ * CPUs does not wait until the library's 600 MB are mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -84,8 +87,8 @@ enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
 /* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cublaslt_load(void);
 
-/* Functions of cuDNN, bound by cudnn_load: at the latest when an operation that needs cuDNN is
- * planned. */
+/* The functions of cuDNN that weft uses. cudnn_load binds them, at the latest when an operation
+ * that needs cuDNN is planned. */
 typedef struct Cudnn {
     __typeof__(cudnnCreate) *create;
     __typeof__(cudnnDestroy) *destroy;
@@ -103,54 +106,57 @@ typedef struct Cudnn {
 extern Cudnn cudnn;
 /* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cudnn_load(void);
-/* Creates the cuDNN handle of the GPU, or the description of the GPU model, on the first call;
- * later calls do nothing. ERR_CONFIG: cuDNN is missing or fails, or cannot describe the model. */
+/* On the first call creates state->dnn or, without a GPU, state->gpu_description; later calls do
+ * nothing. ERR_CONFIG: cuDNN is missing or fails, or cannot describe the model. */
 Status cudnn_open(CudaState *state);
-/* Frees all plans, and what cudnn_open has created. */
+/* Frees all plans of cuDNN, the handle and the description. */
 void cudnn_close(CudaState *state);
-/* Dies with the call and cuDNN's message if the status is an error. */
+/* Dies with the text of the call and cuDNN's message if `status` is an error. */
 void cudnn_check(cudnnStatus_t status, const char *call);
 #define CUDNN_CALL(call) cudnn_check((call), #call)
 
-/* Finds the GPU model with this name ("h100"), or the first model for NULL. ERR_USAGE lists the
- * known names. */
+/* Sets *model to the GPU model with the name `word`, for example "h100"; for NULL, to the first
+ * model. ERR_USAGE: the name is not known; the message lists the known names. */
 Status gpu_model_find(const GpuModel **model, const char *word);
 const char *gpu_model_name(const GpuModel *model);
 double gpu_model_memory_bytes(const GpuModel *model);
-/* Major number of the compute capability. */
+/* Returns the major number of the compute capability. */
 int gpu_model_capability(const GpuModel *model);
-/* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
- * ERR_CONFIG if cuDNN is missing or this version has no such descriptors. */
+/* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. The caller owns *device.
+ * ERR_CONFIG if cuDNN is missing, or if its version has no such descriptors. */
 Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
-/* Rows in device memory: the address of the first row, and the number of bytes from the start of
- * one row to the start of the next. */
+
+/* Rows in device memory. */
 typedef struct CudaRows {
+    /* address of the first row */
     char *first;
+    /* bytes from the start of one row to the start of the next */
     size_t pitch;
 } CudaRows;
-/* Copies `rows` rows of `bytes` bytes. Any pitch is allowed, even a pitch above CUDA's limit
+/* Copies `rows` rows of `bytes` bytes each. Any pitch is allowed, even a pitch above CUDA's limit
  * (copy_rows.c). */
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
-/* Returns text for the end of an error message. Some calls fail only while a CUDA graph is
- * recorded: the text then says so, and how to run without recording. At any other time it is "". */
+/* Returns a text for the end of an error message: "", or while a CUDA graph is recorded, the fact
+ * and how to run without recording. Some calls fail only then. */
 const char *cuda_recording_note(void);
-/* Functions of BackendTable that record a CUDA graph and replay it. */
+/* The functions of BackendTable that record a CUDA graph and replay it (recording.c). */
 void cuda_record_begin(Stream *stream);
 Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* Sorts the process's `count` GPUs by PCI bus address; returns CUDA's ordinal of GPU `number`, 0 ..
- * count - 1, in this order. */
+/* Returns CUDA's ordinal of the GPU that is number `number`, from 0 on, if the `count` GPUs of this
+ * process are sorted by their addresses on the PCI bus. */
 int cuda_device_by_bus(int number, int count);
-/* For calls inside a step: dies with the call and CUDA's message if there is an error. */
+/* Checks a call inside a step: dies with the text of the call and CUDA's message if `error` is an
+ * error. */
 void cuda_check(cudaError_t error, const char *call);
-/* For calls at set-up: if there is an error, returns ERR_CONFIG with a message that has the host's
- * name, the GPU, `what` (the action that failed), CUDA's message and a remedy. */
+/* Checks a call at set-up: if `error` is an error, returns ERR_CONFIG. The message has the host's
+ * name, the GPU `device`, the action `what` that failed, CUDA's message and a remedy. */
 Status cuda_check_setup(cudaError_t error, const char *what, int device);
-/* Name of this host. Static. */
+/* Returns the name of this host, a static buffer. */
 const char *cuda_host_name(void);
-/* Dies with the call and cuBLAS's message if the status is an error. */
+/* Dies with the text of the call and cuBLAS's message if `status` is an error. */
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
 #define CUBLAS_CALL(call) cublas_check((call), #call)
@@ -168,7 +174,8 @@ static inline cudaStream_t cuda_stream(const Op *op)
     return cuda_state(op)->compute.handle;
 }
 
-/* Layout of an activation in the backend's precision: images channels last, all others plain. */
+/* Returns the layout of an activation in the backend's precision: channels last for an image
+ * (N,C,H,W), plain order for any other shape. */
 static inline Desc cuda_desc(const Op *op, Shape shape)
 {
     Desc d = desc_plain(shape, op->backend->options.precision);
@@ -176,20 +183,21 @@ static inline Desc cuda_desc(const Op *op, Shape shape)
     return d;
 }
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
-/* True if dense pads the rows of its output to a multiple of ROW_BLOCK elements: 16-bit rows whose
- * width is at least WIDE_ROW and no multiple of 8. Tensor cores are faster on aligned rows, and for
- * wide rows the padding costs little. */
+/* Returns whether dense pads the rows of its output to a multiple of ROW_BLOCK elements. It does so
+ * for 16-bit rows whose width is at least WIDE_ROW and no multiple of 8: tensor cores are faster on
+ * aligned rows, and for wide rows the padding costs little. */
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
 }
 
-/* Called by most plan functions. Sets preferred[i] to the layout that the operation requires of
- * input i: plain if the input has integers, else cuda_desc's. Returns true if every input has this
- * layout. If not, the plan function returns, and the planner inserts reorders and calls it
- * again. */
+/* Sets preferred[i] to the layout that the operation requires of input i: plain order if the input
+ * has integers, else the layout that cuda_desc returns. Returns true if every input has its layout.
+ * If not, the plan function that has called this returns, and the planner inserts reorders and
+ * calls the plan function again. */
 bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS]);
-/* Reorders host memory from (samples, channels, pixels) to channels last, or back. */
+/* Copies host memory from the order (samples, channels, pixels) to channels last (to_last = true),
+ * or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
                   bool to_last);
 

@@ -1,9 +1,11 @@
-/* Launchers of the CUDA kernels, which the C files call; cuda_loss_kernels.h has those of losses.
- * Each queues its kernels on `stream` and returns the error of the launch; n = 0 queues nothing.
- * All pointers are device memory unless a comment says otherwise. Every kernel gives the same bits
- * each time: none adds floating-point numbers by atomics, and the order of sums depends on shapes,
- * tokens, boxes and the number of real rows alone. In all structs, rows or samples with numbers
- * from `real` on are padding. */
+/* Launchers of the CUDA kernels, which the C files call; the launchers of losses are in
+ * cuda_loss_kernels.h. A launcher queues its kernels on `stream` and returns the error of the
+ * launch; n = 0 queues nothing. All pointers are device memory unless a comment says otherwise.
+ * Every kernel gives the same bits each time: none adds floating-point numbers by atomics, and the
+ * order of a sum depends on shapes, tokens, boxes and the number of real rows alone. In each ...Run
+ * struct, `type` is the type of the activations and their gradients. Fields of the same name have
+ * the same meaning: x and y are an operation's input and output; dx, dy and dw are gradients;
+ * `real` is the number of rows (or samples, tokens) that are not padding, which come first. */
 #ifndef WEFT_CUDA_KERNELS_H
 #define WEFT_CUDA_KERNELS_H
 
@@ -15,13 +17,14 @@ extern "C" {
 #endif
 #include "tensor.h"
 
-/* How blocks cover a matrix (rows, columns): a block has `packs` threads along a row, each with a
- * few neighbouring elements, times `rows` threads along a column; `across` blocks side by side
- * cover all columns. */
+/* How thread blocks cover a matrix (rows, columns). A block has `packs` threads along a row, each
+ * with a few neighbouring elements, times `rows` threads along a column; `across` blocks next to
+ * each other cover all columns. */
 typedef struct CudaTile {
     int64_t packs, rows, across;
 } CudaTile;
 enum { CUDA_THREADS = 256, CUDA_SUM_BLOCKS = 264, CUDA_SUM_ROWS = 16 };
+/* Returns the tile for a matrix with `columns` columns. elements: elements of a thread. */
 static inline CudaTile cuda_tile(int64_t columns, int elements)
 {
     int64_t packs = (columns + elements - 1) / elements,
@@ -29,16 +32,16 @@ static inline CudaTile cuda_tile(int64_t columns, int elements)
     packs = (packs + across - 1) / across;
     return (CudaTile){packs, CUDA_THREADS / packs, across};
 }
-/* Number of elements that a thread reads or writes with one access, in rows that begin `stride`
- * elements apart: 16 bytes, or one element if not all rows would be aligned to 16 bytes. */
+/* Returns the number of elements that a thread reads or writes with one access, in rows that begin
+ * `stride` elements apart: those of 16 bytes, or 1 if not all rows would be aligned to 16 bytes. */
 static inline int cuda_pack_size(DType type, int64_t stride)
 {
     int size = 16 / (int)dtype_bytes(type);
     return stride % size == 0 ? size : 1;
 }
-/* Number of parts that a sum over rows is divided into. If there are several, they have at most
- * CUDA_SUM_BLOCKS blocks in all, two for each of a large GPU's 132 processors, and each thread has
- * at least CUDA_SUM_ROWS rows. */
+/* Returns the number of parts into which a sum over rows is divided. Several parts have at most
+ * CUDA_SUM_BLOCKS blocks in all, two for each of the 132 processors of a large GPU, and each thread
+ * has at least CUDA_SUM_ROWS rows. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
     CudaTile tile = cuda_tile(columns, cuda_pack_size(type, columns));
@@ -47,8 +50,9 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
-/* Number of parts of a sum over rows in a kernel that also writes its rows. Each block, not each
- * thread, has at least CUDA_SUM_ROWS rows, so that fewer rows are enough to use the whole GPU. */
+/* Returns the number of parts of a sum over rows in a kernel that also writes rows. Each block, not
+ * each thread, has at least CUDA_SUM_ROWS rows, so that fewer rows are enough to use all of the
+ * GPU. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
     int64_t parts = rows / CUDA_SUM_ROWS;
@@ -56,7 +60,7 @@ static inline int64_t cuda_row_parts(int64_t rows)
     return parts > 1 ? parts : 1;
 }
 
-/* flat.cu: see FlatTable. */
+/* flat.cu. FlatTable (tensor/flat.h) describes these functions. */
 cudaError_t launch_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t launch_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
 cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
@@ -65,10 +69,12 @@ typedef struct SlicesRun {
     DType type;
     void *out;
     const void *slices;
+    /* number of slices */
     int count;
-    /* elements from the first element of one slice to that of the next, and elements of each
-     * slice */
-    int64_t stride, n;
+    /* elements from the beginning of one slice to the beginning of the next */
+    int64_t stride;
+    /* elements of each slice */
+    int64_t n;
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
 cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
@@ -83,8 +89,8 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
 
 typedef struct AdamRun {
     AdamArgs args;
-    /* false: out is w and is updated; true: out receives LAMB's direction */
-    bool direction;
+    /* true: writes LAMB's direction to `out`; false: updates the weights, and `out` is `w` */
+    bool writes_direction;
     float *out;
     const float *w, *g;
     float *m, *v;
@@ -95,7 +101,8 @@ cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNum
                            const float *w, int64_t n);
 cudaError_t launch_swap(cudaStream_t stream, float *a, float *b, int64_t n);
 
-/* numbers.cu: see FlatTable. launch_put reads `from`, host memory, before it returns. */
+/* numbers.cu. FlatTable describes these functions. `from` of launch_put is host memory, which is
+ * read before the call returns. */
 cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
 cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
 cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
@@ -106,9 +113,10 @@ cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *sq
                         double limit);
 
 /* activation.cu. launch_activation: y = act(x). launch_activation_backward: dx = dy * act'(at),
- * where `at` is y with ACT_FROM_Y, else x. factor: OpSpec.act_factor. launch_add_act: y = act(a +
- * b), act none, relu, relu6, gelu or silu. launch_convert: copies `from` to `to` in another type.
- * An output may be the memory of an input of the same type. `type` is fp32, bf16 or fp16. */
+ * where `at` is y if the activation has ACT_FROM_Y, else x. factor: OpSpec.act_factor.
+ * launch_add_act: y = act(a + b), where `act` is none, relu, relu6, gelu or silu. launch_convert:
+ * copies `from` to `to` in another type. An output may be the memory of an input of the same type.
+ * type: fp32, bf16 or fp16. */
 cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, float factor, void *y,
                               const void *x, int64_t n);
 cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, float factor,
@@ -118,26 +126,27 @@ cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, co
 cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
                            const void *from, int64_t n);
 
-/* dense.cu. Adds a row vector such as a bias: y[r] = act(x[r] + row) for the first `real` of `rows`
- * rows, zeros in the others. act is one of those of launch_add_act. y may be x. */
+/* dense.cu. Adds a row vector such as a bias to each row r of x (rows, columns): y[r] = act(x[r] +
+ * row) for real rows, 0 for padding. act: as in launch_add_act. y may be x. */
 typedef struct AddRowRun {
     DType type;
     Act act;
     const void *x;
     void *y;
+    /* the row vector, [columns] */
     const float *row;
     int64_t rows, real, columns;
 } AddRowRun;
 cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run);
-/* out[columns] = the sum of dy (rows, columns) over its rows, which begin `stride` elements apart.
- * The sum has cuda_sum_parts(type, rows, stride) parts; if there are several, `partial` is scratch
- * of parts x columns floats. */
+/* Sets out[columns] to the sum of dy (rows, columns) over its rows, which begin `stride` elements
+ * apart. The sum has cuda_sum_parts(type, rows, stride) parts. partial: scratch of parts x columns
+ * floats; not used if there is one part. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
 /* The gradient of an embedding sorts its tokens by digits of 8 bits (radix sort). Each block sorts
- * a tile of at least CUDA_SORT_TILE tokens; there are at most CUDA_SORT_BLOCKS tiles, because a
- * single block adds up the digit counts of all tiles. */
+ * a tile of at least CUDA_SORT_TILE tokens. There are at most CUDA_SORT_BLOCKS tiles, because one
+ * block adds up the counts of the digits in all tiles. */
 enum { CUDA_SORT_DIGITS = 256, CUDA_SORT_TILE = 1024, CUDA_SORT_BLOCKS = 512 };
 static inline int64_t cuda_sort_tile(int64_t tokens)
 {
@@ -145,7 +154,7 @@ static inline int64_t cuda_sort_tile(int64_t tokens)
     if (tile < CUDA_SORT_TILE) tile = CUDA_SORT_TILE;
     return (tile + CUDA_THREADS - 1) / CUDA_THREADS * CUDA_THREADS;
 }
-/* Number of int32 elements of EmbeddingRun.order for up to `tokens` tokens. */
+/* Returns the number of int32 elements of EmbeddingRun.order for up to `tokens` tokens. */
 static inline int64_t cuda_sort_scratch(int64_t tokens)
 {
     int64_t blocks = (tokens + CUDA_SORT_TILE - 1) / CUDA_SORT_TILE;
@@ -153,10 +162,9 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
     return 2 * tokens + blocks * CUDA_SORT_DIGITS;
 }
 
-/* embedding.cu. w has rows first .. first + rows - 1 of the vocabulary. Forward: y[i] is the row of
- * tokens[i]; -0 if another rank has this row, NaN if the token is not in the vocabulary, and 0 from
- * token `real` on. Backward: each row of dw is the sum of dy over the row's tokens, in an order
- * that depends on the tokens alone; zero for a row without tokens. */
+/* embedding.cu. Forward: y[i] is the row of tokens[i]; all -0 if another rank has this row, NaN if
+ * the token is not in the vocabulary, 0 for padding. Backward: each row of dw is the sum of dy over
+ * the row's tokens, in an order that depends on the tokens alone; 0 for a row without tokens. */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;
@@ -164,21 +172,22 @@ typedef struct EmbeddingRun {
     void *y;
     const void *dy;
     float *dw;
-    /* scratch of cuda_sort_scratch(count) numbers; backward leaves the indices of the sorted tokens
-     * at its beginning */
+    /* scratch of backward, [cuda_sort_scratch(count)]; the indices of the sorted tokens are at its
+     * beginning afterwards */
     int32_t *order;
-    /* number of tokens, of tokens of real samples, of columns */
+    /* count: number of all tokens; real: of tokens of real samples; width: columns of w */
     int64_t count, real, width;
-    /* w has rows first .. first + rows - 1 of a vocabulary of `vocab` tokens */
+    /* w (rows, width) has rows first .. first + rows - 1 of a vocabulary of `vocab` tokens */
     int64_t first, rows, vocab;
 } EmbeddingRun;
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu. saved (rows, 2): mean and inverse standard deviation. partial: scratch of
- * cuda_row_parts(rows) x 2 x width floats. Backward writes dscale, dshift and, unless it is NULL,
- * dx; with `add`, the gradient is added to the values in dx. rms: rms_norm, whose mean counts as 0
- * and which has no shift; shift and dshift are NULL. */
+/* layer_norm.cu: x and y (rows, width). saved (rows, 2): mean and inverse standard deviation;
+ * forward writes them, backward reads them. partial: scratch of cuda_row_parts(rows) x 2 x width
+ * floats. Backward writes dscale, dshift and, unless it is NULL, dx. add: the gradient is added to
+ * the values in dx. rms: the operation is rms_norm, whose mean counts as 0 and which has no shift,
+ * so that shift and dshift are NULL. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -192,8 +201,8 @@ typedef struct LayerNormRun {
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
 
-/* swiglu.cu: y = silu(gate) up, where a row of x (rows, 2 width) has gate and then up. Backward
- * reads x and dy and writes dx. */
+/* swiglu.cu: y = silu(gate) * up. A row of x (rows, 2 width) has the gate and then the numbers
+ * `up`. Backward reads x and dy and writes dx. */
 typedef struct SwigluRun {
     DType type;
     const void *x, *dy;
@@ -203,74 +212,80 @@ typedef struct SwigluRun {
 cudaError_t launch_swiglu(cudaStream_t stream, SwigluRun run);
 cudaError_t launch_swiglu_backward(cudaStream_t stream, SwigluRun run);
 
-/* dropout.cu: to = from * (kept ? scale : 0), for channels-last images or samples in plain order
- * (one channel, all elements as pixels). A sample may be this rank's slice of a whole sample: its
- * element i, in plain order, is element i / run_elements * stride + first + i % run_elements of the
- * whole one, on which the random number depends. */
+/* dropout.cu: to = from * (kept ? scale : 0), for channels-last images, or for samples in plain
+ * order (one channel, all elements as pixels). A sample may be this rank's slice of a complete
+ * sample. Its element i, in plain order, is element i / run_elements * stride + first + i %
+ * run_elements of the complete sample; the random number depends on the latter index. */
 typedef struct DropoutRun {
     DType type;
     const void *from;
     void *to;
-    /* ids of the samples */
+    /* ids of the samples, [samples] */
     const int64_t *sample;
+    /* name: hash of the node's name (OpSpec.seed_name) */
     uint64_t seed, step, name;
     /* source of the step, read when the kernel runs; NULL: `step` is used */
     const StepNumbers *numbers;
-    /* purpose: RNG_DROPOUT. threshold: an element is kept if its 24 random bits are at least
-     * this. */
-    uint32_t purpose, threshold;
+    /* RNG_DROPOUT */
+    uint32_t purpose;
+    /* an element is kept if its 24 random bits are at least this number */
+    uint32_t threshold;
     float scale;
     int64_t samples, sample_elements, channels, pixels;
     int64_t run_elements, stride, first;
-    /* true: the random numbers are those of channels, not of elements */
-    bool whole_channels;
+    /* true: all elements of a channel share a random number; false: each element has its own */
+    bool by_channel;
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: attention, see info_attention; samples from `real` on are neither read nor written.
- * Heads have at most ATTENTION_WIDTH columns. */
+/* attention.cu: attention, as info_attention (op_info.c) describes it. Padded samples are neither
+ * read nor written. Heads have at most ATTENTION_WIDTH columns. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    /* With rotary positions, else NULL. rotated: the rotated queries and keys, which are read in
-     * place of those in x, [samples, length, heads + kv_heads, width]. angles: cosine and sine for
-     * position t and pair i, at 2 (t width / 2 + i). */
+    /* rotary positions: the rotated queries and keys, (samples, length, heads + kv_heads, width),
+     * which are read in place of the queries and keys in x; NULL: no rotary positions */
     void *rotated;
+    /* rotary positions: cosine and sine for position t and pair i, at 2 (t width / 2 + i) */
     const float *angles;
-    /* [samples, heads, length]. log_sum: log of the sum of a query's exponentials, written by
-     * forward and read by backward. dots: scratch of backward for the product of a query's rows of
-     * dy and y. */
-    float *log_sum, *dots;
+    /* log of the sum of each query's exponentials, (samples, heads, length); forward writes it,
+     * backward reads it */
+    float *log_sum;
+    /* scratch of backward: dot product of each query's dy and y, (samples, heads, length) */
+    float *dots;
     /* factor of the scores */
     float scale;
-    /* true: a query attends to all keys; false: to its own and those before it, at most `window` of
-     * them */
+    /* true: a query attends to all keys; false: only to its own key and the keys before it */
     bool full;
+    /* if `full` is false: largest number of keys to which a query attends */
     int64_t window;
-    /* heads: of queries; kv_heads: of keys and of values, a divisor of heads; width: columns of a
-     * head */
+    /* length: tokens of a sample; heads: heads of queries; kv_heads: heads of keys and of values,
+     * a divisor of `heads`; width: columns of a head */
     int64_t real, length, heads, kv_heads, width;
     /* first sample of a launch; set by the launchers */
     int64_t first;
 } AttentionRun;
-/* Angular speeds of the pairs of a head, and the factor on cosines and sines (rotary_speeds). */
+/* speed: angular speed of each pair of columns of a head; gain: factor of all cosines and sines
+ * (rotary_speeds). */
 typedef struct RotarySpeeds {
     double speed[ATTENTION_WIDTH / 2], gain;
 } RotarySpeeds;
+/* Writes AttentionRun.angles. half: pairs of a head, width / 2. */
 cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
                                     int64_t half, RotarySpeeds speeds);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
-/* With `rotated`, writes the gradients of the rotated queries and keys to dx. */
+/* Writes dx; with rotary positions, the gradients of the rotated queries and keys. */
 cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);
 /* Writes the rotated queries and keys to `rotated`. */
 cudaError_t launch_attention_rotate(cudaStream_t stream, AttentionRun run);
-/* Computes the gradients of x's queries and keys from those of the rotated ones, in place in dx. */
+/* Rotates the gradients of the rotated queries and keys in dx back, in place: they become the
+ * gradients of the queries and keys in x. */
 cudaError_t launch_attention_rotate_back(cudaStream_t stream, AttentionRun run);
 
-/* reorder.cu: copies `from` to `to` and converts the type. from_last, to_last: channels last; else
- * plain. */
+/* reorder.cu: copies `from` to `to`, and converts layout and type. from_last, to_last: true if
+ * `from`, or `to`, is channels last; false if it is in plain order. */
 typedef struct ReorderRun {
     DType from_type, to_type;
     const void *from;
@@ -280,15 +295,16 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
-/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). For averages,
- * backward expects dy multiplied by relu's derivative; for maxima it skips outputs with
- * POOL_CUT. */
+/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). Backward of
+ * averages expects that dy has been multiplied by relu's derivative; backward of maxima skips
+ * outputs whose index is POOL_CUT. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    /* index of each maximum in its window, or POOL_CUT if relu has set the output to 0; NULL: the
-     * outputs are averages over the pixels inside the image */
+    /* position of each maximum in its window; POOL_CUT if relu has set the output to 0, or if no
+     * pixel is larger than -infinity; NULL: an output is the average over the pixels of its window
+     * that are inside the image */
     uint8_t *max_index;
     bool relu;
     int kernel[2], stride[2], pad[2], h, w, p, q;
@@ -298,8 +314,8 @@ cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
 /* pad.cu, channels last: x (samples, size[0], size[1], channels) -> y (samples, out[0], out[1],
- * channels), with low[0] rows above x and low[1] columns on its left. Forward reads x and writes y;
- * backward reads dy and writes dx. */
+ * channels). y has low[0] more rows above x and low[1] more columns on the left of x; a negative
+ * number cuts rows or columns off. Forward copies from x to y; backward from dy to dx. */
 typedef struct PadRun {
     DType type;
     const void *from;
@@ -312,7 +328,7 @@ cudaError_t launch_pad(cudaStream_t stream, PadRun run);
 cudaError_t launch_pad_backward(cudaStream_t stream, PadRun run);
 
 /* pixel_shuffle.cu, channels last: x (samples, h, w, channels scale^2) -> y (samples, h scale, w
- * scale, channels). Reads x and writes y, or with `back` reads dy and writes dx. */
+ * scale, channels). back = false: copies from x to y; back = true: from dy to dx. */
 typedef struct ShuffleRun {
     DType type;
     const void *from;
@@ -324,7 +340,7 @@ typedef struct ShuffleRun {
 cudaError_t launch_pixel_shuffle(cudaStream_t stream, ShuffleRun run);
 
 /* upsample.cu, channels last: x (samples, h, w, channels) -> y (samples, h scale, w scale,
- * channels). Forward reads x and writes y; backward reads dy and writes dx. */
+ * channels). Forward computes y from x, backward dx from dy. */
 typedef struct UpsampleRun {
     DType type;
     UpsampleMode mode;
@@ -338,26 +354,29 @@ cudaError_t launch_upsample(cudaStream_t stream, UpsampleRun run);
 cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
 
 /* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
- * where act is none, relu or relu6. Rows from `real` on do not count in the statistics, and their y
- * is 0. launch_batch_norm writes saved.mean, .inverse, .factor, .shift and, in training, .variance
- * (unbiased). launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a
- * residual and an activation it reads y and multiplies dy by the activation's derivative, in
- * place. */
+ * where `act` is none, relu or relu6. Padded rows do not count in the statistics, and their y is 0.
+ * launch_batch_norm writes saved.mean, saved.inverse, saved.factor, saved.shift and, in training,
+ * saved.variance. launch_batch_norm_sums writes saved.dy and saved.dy_x; with a residual and an
+ * activation it reads y and multiplies dy by the activation's derivative, in place.
+ * launch_batch_norm_data then writes dx. */
 typedef struct BatchNormSaved {
+    /* arrays [channels]. inverse: 1 / sqrt(variance + eps); variance: unbiased; dy, dy_x: the
+     * gradients of shift and of scale */
     float *mean, *inverse, *variance, *dy, *dy_x;
-    /* factor: scale * inverse; shift: a copy, because backward_begin gets no parameters */
+    /* arrays [channels]. factor: scale * inverse; shift: a copy of the parameter, because
+     * backward_begin gets no parameters */
     float *factor, *shift;
 } BatchNormSaved;
 typedef struct BatchNormRun {
     DType type;
     Act act;
     bool training;
-    /* residual: NULL if there is none */
+    /* residual: the second input, or NULL */
     const void *x, *residual;
     void *y, *dy, *dx;
     const float *scale, *shift, *running_mean, *running_variance;
     BatchNormSaved saved;
-    /* scratch of cuda_sum_parts(type, rows, channels) x 2 x channels */
+    /* scratch of cuda_sum_parts(type, rows, channels) x 2 x channels doubles */
     double *partial;
     float eps;
     int64_t rows, real, channels;
@@ -365,18 +384,20 @@ typedef struct BatchNormRun {
 cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
-/* Copies the gradients of scale and shift and the batch's mean and variance from `saved` to
- * dw[0..3], `channels` numbers each. With fewer than two real rows, mean and variance are zeros. */
+/* Copies four arrays of `channels` numbers from `saved`: the gradient of scale to dw[0], of shift
+ * to dw[1], the mean of the micro-batch to dw[2], the variance to dw[3]. With fewer than two real
+ * rows, mean and variance are 0. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
 /* group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples, pixels,
- * channels), where act is none, relu or relu6, and mean and variance are those of a group of
- * neighbouring channels of a sample. scale and shift NULL: 1 and 0. y and dx of padded samples are
- * 0. launch_group_norm_sums writes saved.dy, .dy_x, .by_x and .constant, launch_group_norm the
- * others. */
+ * channels), where `act` is none, relu or relu6. Mean and variance are over a group of neighbouring
+ * channels of one sample. If scale and shift are NULL, they count as 1 and 0. y and dx of padded
+ * samples are 0. launch_group_norm_sums writes saved.dy, saved.dy_x, saved.by_x and saved.constant;
+ * launch_group_norm writes the other arrays of `saved`. launch_group_norm_data writes dx. */
 typedef struct GroupNormSaved {
-    /* arrays (samples, channels). factor: scale * inverse; dy, dy_x: sums of dy and of dy times the
-     * normalised x; dx = factor dy + by_x (x - mean) + constant, with dy times act's slope */
+    /* Arrays (samples, channels). factor: scale * inverse. dy, dy_x: sums over pixels of g and of g
+     * times the normalised x, where g is dy times the slope of act. by_x, constant: dx = factor g +
+     * by_x (x - mean) + constant. */
     float *mean, *inverse, *factor, *shift, *dy, *dy_x, *by_x, *constant;
 } GroupNormSaved;
 typedef struct GroupNormRun {
@@ -386,7 +407,7 @@ typedef struct GroupNormRun {
     void *y, *dx;
     const float *scale, *shift;
     GroupNormSaved saved;
-    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels */
+    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels doubles */
     double *partial;
     float eps;
     int64_t samples, real, pixels, channels, groups;
@@ -394,18 +415,18 @@ typedef struct GroupNormRun {
 cudaError_t launch_group_norm(cudaStream_t stream, GroupNormRun run);
 cudaError_t launch_group_norm_sums(cudaStream_t stream, GroupNormRun run);
 cudaError_t launch_group_norm_data(cudaStream_t stream, GroupNormRun run);
-/* Writes the gradients of scale and shift, `channels` numbers each. */
+/* Writes the gradients of scale and shift, [channels] each. */
 cudaError_t launch_group_norm_weights(cudaStream_t stream, GroupNormRun run, float *dscale,
                                       float *dshift);
 
-/* film.cu, channels last: y = x (1 + s) + t over x (samples, pixels, channels), where `by`
- * (samples, 2 channels) has s and then t of each sample. y, dx and dby of padded samples are 0.
- * launch_film_sums writes dby, launch_film_data dx, which may be dy. */
+/* film.cu, channels last: y = x (1 + s) + t over x (samples, pixels, channels). `by` (samples, 2
+ * channels) has s and then t of each sample; dby is its gradient. y, dx and dby of padded samples
+ * are 0. launch_film_sums writes dby. launch_film_data writes dx, which may be in dy's memory. */
 typedef struct FilmRun {
     DType type;
     const void *x, *by, *dy;
     void *y, *dx, *dby;
-    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels */
+    /* scratch of samples x cuda_sum_parts(type, pixels, channels) x 2 x channels doubles */
     double *partial;
     int64_t samples, real, pixels, channels;
 } FilmRun;
@@ -413,8 +434,9 @@ cudaError_t launch_film(cudaStream_t stream, FilmRun run);
 cudaError_t launch_film_sums(cudaStream_t stream, FilmRun run);
 cudaError_t launch_film_data(cudaStream_t stream, FilmRun run);
 
-/* channel_sum.cu, channels last: to (pixels, channels). Channel c is shift[c] plus the sum of terms
- * first[c] .. first[c + 1] - 1; a term is a factor times a channel of one of the arrays `from`. */
+/* channel_sum.cu, channels last: `to` is (pixels, channels). Its channel c is shift[c] plus the sum
+ * of terms first[c] .. first[c + 1] - 1. A term is a factor times a channel of an array of `from`;
+ * from[i] is (pixels, from_channels[i]). */
 typedef struct ChannelTable {
     const int32_t *first;
     const float *shift;
@@ -428,7 +450,7 @@ typedef struct ChannelSumRun {
     ChannelTable table;
     int64_t pixels, channels;
 } ChannelSumRun;
-/* Copies tables of `bytes` bytes from host memory, which is read before the call returns. */
+/* Copies `bytes` bytes of tables from host memory, which is read before the call returns. */
 cudaError_t launch_channel_tables(cudaStream_t stream, void *to, const void *from, size_t bytes);
 cudaError_t launch_channel_sum(cudaStream_t stream, ChannelSumRun run);
 

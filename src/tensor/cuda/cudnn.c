@@ -1,5 +1,5 @@
-/* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt, and opens and closes a backend's
- * handle. */
+/* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt. Opens and closes a backend's handle of
+ * cuDNN. */
 #include "cudnn_attention.h"
 
 Cudnn cudnn;
@@ -37,8 +37,8 @@ Status cudnn_load(void)
 
 Status cudnn_open(CudaState *state)
 {
-    if (state->dnn || state->model_description) return OK;
-    if (!cuda_has_gpu(state)) return gpu_model_describe(state->model, &state->model_description);
+    if (state->dnn || state->gpu_description) return OK;
+    if (!cuda_has_gpu(state)) return gpu_model_describe(state->model, &state->gpu_description);
     TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -55,9 +55,9 @@ void cudnn_close(CudaState *state)
     fused_close(state);
     dnn_free_plans(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
-    if (state->model_description) CUDNN_CALL(cudnn.descriptor_destroy(state->model_description));
+    if (state->gpu_description) CUDNN_CALL(cudnn.descriptor_destroy(state->gpu_description));
     state->dnn = NULL;
-    state->model_description = NULL;
+    state->gpu_description = NULL;
 }
 
 void cudnn_check(cudnnStatus_t status, const char *call)

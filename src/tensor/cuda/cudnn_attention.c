@@ -1,27 +1,27 @@
 /* Attention as graphs of operations that cuDNN recognises as attention (its "SDPA" patterns, Dao et
- * al. 2023) and fuses. In the backward graph dq is the product of a stored matrix of score
- * gradients (T x T for each head) with the keys, not a sum by atomics. The graph therefore gives
- * the same bits each time, but needs a workspace for all score gradients. Computing one group of
- * samples at a time limits this workspace. */
+ * al. 2023) and fuses. In the backward graph dq is the product of a stored matrix, the gradients of
+ * the scores (T x T for each head), with the keys, and not a sum by atomics. Therefore the graph
+ * gives the same bits each time, but needs a workspace for the gradients of all scores. One group
+ * of samples is computed at a time, which limits this workspace. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum {
-    /* cuDNN needs a multiple of this number of columns */
+    /* the number of columns of a head must be a multiple of this number */
     WIDTH_STEP = 8,
-    /* log_sum and dots of a group begin at multiples of this number of floats: 16 bytes */
+    /* alignment, in floats, of log_sum and dots of a group: 16 bytes */
     ROW_STEP = 4,
-    /* rows and columns of cuDNN's tiles of scores */
+    /* TILE_QUERIES: rows of a tile of scores in cuDNN's kernels; TILE_KEYS: columns of a tile */
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
-    /* bytes of cuDNN's workspace in addition to score gradients */
+    /* bytes of cuDNN's workspace in addition to the gradients of the scores */
     WORKSPACE_BASE = 256,
 };
 
-/* Maximum bytes of the workspace of a group; the smallest possible group may exceed them.
- * WEFT_ATTENTION_SCRATCH sets another size. */
+/* limit for the workspace of a group, in bytes, which the smallest possible group may exceed; the
+ * environment variable WEFT_ATTENTION_SCRATCH sets another limit */
 static size_t workspace_bytes_max = (size_t)1 << 30;
 
 Status fused_read_workspace_limit(void)
@@ -44,7 +44,7 @@ Status fused_read_workspace_limit(void)
 /* ---- the tensors ---- */
 enum {
     NONE,
-    /* in memory; names with _T are transposed */
+    /* tensors in memory; names with _T are transposed */
     Q,
     K_T,
     V,
@@ -54,15 +54,16 @@ enum {
     DQ,
     DK,
     DV,
-    /* log of the sum of a row's exponentials */
+    /* log of the sum of each row's exponentials */
     LOG_SUM,
     /* dot product of each row of dy with its row of y */
     DOTS,
-    /* single numbers from the host: factor of the scores, minus infinity, 1 */
+    /* SCALE to ONE: single numbers from the host: the factor of the scores, minus infinity, 1 */
     SCALE,
     MINUS_INFINITY,
     ONE,
-    /* only inside the kernels of the forward graph; each is defined by a line of forward_nodes */
+    /* QK to SOFTMAX: only inside the kernels of the forward graph; lines of forward_nodes define
+     * them */
     QK,
     SCORES,
     QUERY_INDEX,
@@ -75,7 +76,7 @@ enum {
     EXP_SUM,
     LOG_EXP_SUM,
     SOFTMAX,
-    /* only inside the kernels of the backward graph, which also uses QK to MASKED */
+    /* DY_Y to K: only inside the kernels of the backward graph, which also uses QK to MASKED */
     DY_Y,
     DY_Y_SUM,
     SCORES_MINUS_LOG_SUM,
@@ -94,18 +95,18 @@ enum {
     TENSORS
 };
 
-/* Layout of a tensor in memory. Dimensions are [samples, heads, rows, columns]; names with _T
- * exchange rows and columns. */
+/* Layout of a tensor in memory. Dimensions are (samples, heads, rows, columns). In layouts whose
+ * name ends in _T, rows and columns are exchanged. */
 typedef enum Layout {
-    /* a head's queries or keys, in x or in `rotated` */
+    /* the queries or keys of a head, in x or in AttentionRun.rotated */
     IN_QK,
     IN_QK_T,
-    /* a head's values in x, or a head's gradients in dx */
+    /* the values of a head in x, or gradients of a head in dx */
     IN_X,
     IN_X_T,
-    /* a head's part of y */
+    /* the part of y of a head */
     IN_Y,
-    /* a number for each query and key */
+    /* a number for each pair of a query and a key */
     PAIRS,
     PAIRS_T,
     /* a number for each query */
@@ -122,7 +123,7 @@ typedef struct Role {
     Type type;
 } Role;
 
-/* An element of 2 bytes, for pointer arithmetic only. */
+/* an element of 2 bytes, used only to compute addresses */
 typedef uint16_t Half;
 
 static const Role roles[TENSORS] = {
@@ -229,7 +230,7 @@ static const DnnNode backward_nodes[] = {
 };
 
 /* ---- plans ---- */
-/* sample, head, row: strides in elements */
+/* Sets dimensions and strides of a tensor. sample, head, row: strides in elements. */
 static void set_layout(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
                        int64_t row, AttentionShape s, bool transposed)
 {
@@ -336,8 +337,8 @@ static int64_t round_up(int64_t count, int64_t step)
     return (count + step - 1) / step * step;
 }
 
-/* Score gradients in 16 bits, padded to whole tiles: cuDNN 9.19 needs this size for every tested
- * shape. */
+/* The gradients of the scores are in 16 bits, padded to complete tiles: cuDNN 9.19 needs this size
+ * for every tested shape. */
 size_t fused_expected_workspace_bytes(AttentionShape s)
 {
     int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);
@@ -407,7 +408,7 @@ size_t fused_workspace_bytes(const FusedAttention *f)
 /* ---- runs ---- */
 static const float minus_infinity = -INFINITY, one = 1;
 
-/* The part of `run` for the group that begins at sample `first`. */
+/* Returns the part of `run` for the group of samples that begins at sample `first`. */
 static AttentionRun group_run(AttentionRun run, int64_t first)
 {
     int64_t y = first * run.length * run.heads * run.width, row = first * run.heads * run.length;
@@ -421,7 +422,7 @@ static AttentionRun group_run(AttentionRun run, int64_t first)
     return run;
 }
 
-/* Sets the addresses of the tensors of one group that are in memory, and of single numbers. */
+/* Sets the addresses of tensors in memory, for one group of samples, and of the single numbers. */
 static void set_addresses(void *at[TENSORS], const AttentionRun *run)
 {
     const int64_t all_heads = run->heads * run->width;
@@ -442,7 +443,8 @@ static void set_addresses(void *at[TENSORS], const AttentionRun *run)
     at[DV] = dx + 2 * all_heads;
 }
 
-/* Runs the plan for each group. uid: the numbers of the plan's tensors. */
+/* Runs the plan for each group of samples. uid: numbers of the plan's tensors that have an address,
+ * [count]. */
 static void run_groups(const CudaState *state, const FusedAttention *f, const DnnPlan *plan,
                        AttentionRun all, void *workspace, const int64_t *uid, int count)
 {

@@ -1,6 +1,6 @@
-/* Chooses cuDNN's engine for a graph: the recorded one, else the fastest by time (if
- * cuda_times_algorithms), else cuDNN's first choice. Engines are recorded and timed only if the
- * backend has a record of algorithms. If the recorded engine fails, its key is marked
+/* Chooses cuDNN's engine for a graph: the recorded engine; if none is recorded, the fastest by time
+ * if cuda_times_algorithms; otherwise cuDNN's first choice. Engines are recorded and timed only if
+ * the backend has a record of algorithms. If the recorded engine fails, its key is marked
  * (algorithm_record_reject), and cuDNN's first choice is used. */
 #include "cudnn_graph.h"
 #include "timing.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-    /* maximum number of plans that are timed for a graph, because cuDNN needs seconds to compile
-     * some of them */
+    /* largest number of plans that are timed for a graph; few, because cuDNN needs seconds to
+     * compile some plans */
     CANDIDATES_MAX = 6,
     KEY_TEXT = 240,
 };
-/* maximum number of bytes of a candidate's workspace, or what cuDNN's first choice needs if that is
- * more */
+/* limit for the workspace of a candidate, in bytes; if the first candidate needs more, its
+ * workspace is the limit */
 static const size_t WORKSPACE_MAX = (size_t)256 << 20;
 
 /* ---- a graph's key ---- */
@@ -41,8 +41,8 @@ static const char *type_name(cudnnDataType_t type)
     return type == CUDNN_DATA_BFLOAT16 ? "bf16" : type == CUDNN_DATA_HALF ? "fp16" : "fp32";
 }
 
-/* Writes to `uid` the numbers of the tensors that the graph's operations use and that are not
- * virtual, in order, at most TIMED_BUFFERS, and returns how many it has written. */
+/* Writes the numbers of the tensors that the graph's operations use, without virtual tensors, to
+ * `uid` in ascending order, at most TIMED_BUFFERS. Returns their number. */
 static int list_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 {
     int count = 0;
@@ -60,7 +60,7 @@ static int list_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 }
 
 /* Writes the graph's key in the record of algorithms: the first operation, its type, the sizes of
- * its inputs and output, the number of operations, and a hash of all:
+ * its inputs and of its output, the number of operations, and a hash of the complete graph:
  *     cudnn conv bf16 32x64x56x56 64x64x3x3 32x64x56x56 1 of 1f0a... */
 static void graph_key(char key[KEY_TEXT], const DnnGraph *graph)
 {
@@ -93,13 +93,16 @@ static size_t tensor_bytes(const DnnTensor *t)
     return (size_t)(last + 1) * size;
 }
 
-/* The candidates of a graph, and the buffers that they are timed with. */
+/* The candidates of a graph, and the buffers with which they are timed. All pointers are
+ * borrowed. */
 typedef struct Trial {
     const CudaState *state;
     const DnnCandidate *candidate;
-    /* number of tensors; their numbers in the graph, and their addresses */
+    /* number of tensors */
     int count;
+    /* number of each tensor in the graph, [count] */
     int64_t uid[TIMED_BUFFERS];
+    /* address of each tensor, [count] */
     void *at[TIMED_BUFFERS];
     void *workspace;
 } Trial;
@@ -111,8 +114,8 @@ static bool try_candidate(void *user, int i)
                        trial->at, trial->workspace) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Removes candidates that need too much workspace and returns how many are left. *workspace: the
- * largest workspace, in bytes, of those that are left. */
+/* Removes candidates whose workspace is too large, and returns how many remain. Sets *workspace to
+ * the largest workspace of a remaining candidate, in bytes. */
 static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;
@@ -127,8 +130,9 @@ static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *wor
     return left;
 }
 
-/* Returns the index of the fastest candidate; 0, cuDNN's first choice, if there are fewer than two,
- * if the graph has too many tensors, or if the GPU lacks the memory to time them. */
+/* Returns the index of the fastest candidate. Returns 0, cuDNN's first choice, if there are fewer
+ * than two candidates, if the graph has too many tensors, or if the GPU has too little memory to
+ * time them. */
 static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCandidate *candidate,
                            int count, size_t workspace)
 {
@@ -157,7 +161,7 @@ static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCan
     return fastest;
 }
 
-/* Writes the fastest engine to `engine`; returns false if cuDNN has none. */
+/* Writes the text of the fastest engine to `engine`. Returns false if cuDNN has no candidate. */
 static bool find_fastest_engine(const DnnGraph *graph, DnnTarget target,
                                 char engine[DNN_ENGINE_TEXT])
 {

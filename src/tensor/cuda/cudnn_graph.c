@@ -1,14 +1,14 @@
-/* Builds graphs and plans from cuDNN's backend descriptors: each is created, given its attributes
- * and finalized. After a call has failed, later calls do nothing, and Builder keeps the status of
- * the call that failed, until the next proposal is tried. The descriptors of a plan live as long as
- * the plan. */
+/* Builds graphs and plans from cuDNN's backend descriptors. A descriptor is created, given its
+ * attributes and finalized. After a call has failed, later calls do nothing, and Builder keeps the
+ * status of the failed call until the next proposal is tried. The descriptors of a plan live as
+ * long as the plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
 #include <string.h>
 
-/* ALIGNMENT: bytes that tensors are aligned to. CONFIGS: maximum number of proposals that are read
- * from each heuristic. NODES, TENSORS: limits of a graph. */
+/* ALIGNMENT: alignment of tensors, in bytes. CONFIGS: largest number of proposals that are read
+ * from a heuristic. NODES, TENSORS: largest number of operations, and of tensors, in a graph. */
 enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
 
 cudnnDataType_t dnn_type(DType type)
@@ -20,11 +20,11 @@ cudnnDataType_t dnn_type(DType type)
 
 typedef struct Builder {
     DnnPlan *plan;
-    /* status of the first call that failed; set back for each proposal */
+    /* status of the first call that has failed; set to success again for each proposal */
     cudnnStatus_t status;
 } Builder;
 
-/* Creates a descriptor, which the plan owns. NULL after a failure. */
+/* Creates a descriptor, which the plan owns. Returns NULL after a failure. */
 static cudnnBackendDescriptor_t create(Builder *b, cudnnBackendDescriptorType_t type)
 {
     DnnPlan *p = b->plan;
@@ -86,8 +86,8 @@ static cudnnBackendDescriptor_t make_tensor(Builder *b, const DnnTensor *t, int6
     return d;
 }
 
-/* cuDNN's names for each kind of operation: the descriptor of the operation, the inner descriptor
- * with its settings, and their attributes. */
+/* cuDNN's names for a kind of operation: the type of its descriptor, the type of the inner
+ * descriptor with its settings, and the attributes of both. */
 typedef struct KindNames {
     cudnnBackendDescriptorType_t operation, inner;
     cudnnBackendAttributeName_t inner_slot, precision, mode, alpha, beta, y, in[3];
@@ -170,7 +170,8 @@ static void set_conv(Builder *b, cudnnBackendDescriptor_t d, const DnnNode *n)
     set_many(b, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
 }
 
-/* Makes the inner descriptor of an operation. It computes in fp32; comparisons give booleans. */
+/* Makes the inner descriptor of an operation. Operations compute in fp32; comparisons result in
+ * booleans. */
 static cudnnBackendDescriptor_t make_inner(Builder *b, const DnnNode *n, cudnnDataType_t y_type)
 {
     const KindNames *names = &kind_names[n->kind];
@@ -223,8 +224,8 @@ static cudnnBackendDescriptor_t make_graph(Builder *b, const DnnGraph *graph, Dn
     return d;
 }
 
-/* Writes cuDNN's proposals to `config`, in its order (fastest first by its estimate), and returns
- * their number. */
+/* Writes cuDNN's proposals to `config`, in the order of cuDNN's estimate, the fastest first.
+ * Returns their number. */
 static int64_t propose(Builder *b, cudnnBackendDescriptor_t graph, DnnTarget target,
                        cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[CONFIGS])
 {
@@ -241,8 +242,8 @@ static int64_t propose(Builder *b, cudnnBackendDescriptor_t graph, DnnTarget tar
     return b->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-/* True for properties that weft never accepts (nondeterministic sums, partial sums rounded to a
- * half type) and, with `full_precision`, for tensor cores and rounded inputs. */
+/* Returns true for properties that weft never accepts (nondeterministic sums, partial sums rounded
+ * to a 16-bit type) and, with full_precision = true, for tensor cores and rounded inputs. */
 static bool is_excluded(cudnnBackendNumericalNote_t note, bool full_precision)
 {
     switch (note) {
@@ -257,7 +258,8 @@ static bool is_excluded(cudnnBackendNumericalNote_t note, bool full_precision)
     }
 }
 
-/* True if no property of the configuration's engine is excluded. False if they cannot be read. */
+/* Returns true if no property of the configuration's engine is excluded, and false if the
+ * properties cannot be read. */
 static bool is_allowed(Builder *b, const DnnGraph *graph, cudnnBackendDescriptor_t config)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -295,8 +297,8 @@ static bool make_plan(Builder *b, cudnnBackendDescriptor_t config, DnnTarget tar
     return true;
 }
 
-/* Writes the text that identifies a configuration: "engine 3, knobs 2=1 5=0". Returns false if the
- * configuration cannot be read. */
+/* Writes the text that identifies a configuration, for example "engine 3, knobs 2=1 5=0". Returns
+ * false if the configuration cannot be read, or if the text is too long. */
 static bool write_engine(Builder *b, cudnnBackendDescriptor_t config, char text[DNN_ENGINE_TEXT])
 {
     enum { KNOBS = 64 };
@@ -320,8 +322,8 @@ static bool write_engine(Builder *b, cudnnBackendDescriptor_t config, char text[
     return b->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
 }
 
-/* cuDNN's heuristics in the order of their use: first proposals that it estimates to be fast, then
- * proposals that work for most graphs. */
+/* cuDNN's heuristics in the order of their use: the first proposes engines that cuDNN estimates to
+ * be fast, the second engines that work for most graphs */
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 
@@ -394,8 +396,8 @@ void dnn_fini(DnnPlan *plan)
     *plan = (DnnPlan){0};
 }
 
-/* Creates a variant pack (cuDNN's descriptor of the pointers) for each run: it is a host object
- * that costs a microsecond, and its pointers cannot be changed once it is finalized. */
+/* Creates a variant pack (cuDNN's descriptor of the addresses) for each run. It is a host object
+ * that costs a microsecond, and its addresses cannot be changed once it is finalized. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace)
 {

@@ -1,16 +1,17 @@
-/* The list of one backend's cuDNN plans, which operations with the same graph share: cuDNN needs
+/* The list of a backend's plans of cuDNN. Operations with the same graph share a plan: cuDNN needs
  * milliseconds to make a plan, and seconds if it compiles kernels for it. */
 #include "cudnn_graph.h"
 
 #include <string.h>
 
 struct SharedPlan {
-    /* key of this entry; its two tables are owned */
+    /* the graph, which is the key of this entry; its two tables are owned */
     DnnGraph graph;
     DnnPlan plan;
     /* true: cuDNN has a plan; false: `why` gives the reason */
     bool works;
     char why[256];
+    /* next entry of CudaState.plans; owned */
     SharedPlan *next;
 };
 

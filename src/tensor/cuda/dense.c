@@ -1,26 +1,27 @@
-/* dense: three matrix products by cuBLASLt. R: rows (N, or N*T), I: inputs, O: outputs, P: outputs
- * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and
- * the bias in the cache, both padded with zeros to P; gradients of parameters are fp32. Bias, relu,
- * gelu and the bias gradient are epilogues of the products, and the forward product adds the
- * residual. If cuBLASLt lacks such a product for a shape or a GPU, a separate kernel computes gelu,
- * its derivative, the sum with the residual or the bias gradient, and op->kernels says so. relu6 is
- * always computed by a separate kernel. */
+/* The operation dense: three matrix products by cuBLASLt. R is the number of rows (N, or N*T), I of
+ * inputs, O of outputs, P of outputs including the padding of y's rows. In bf16 and fp16 the
+ * products read copies of the weights and the bias in the cache, both padded with zeros to P
+ * outputs; gradients of parameters are fp32. Bias, relu, gelu and the bias gradient are epilogues
+ * of the products, and the forward product adds the residual. If cuBLASLt has no such product for a
+ * shape or a GPU, a separate kernel computes gelu, its derivative, the sum with the residual or the
+ * bias gradient, and op->kernels says so. A separate kernel always computes relu6. */
 #include "dense_slices.h"
 #include "matmul.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* cuBLASLt needs a multiple of this number as the column length of the matrix with gelu's
- * inputs. */
+/* in the matrix of gelu's inputs, the length of a column must be a multiple of this number
+ * (cuBLASLt) */
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
     /* products for y, dx and dw */
     Matmul forward, data, weight;
-    /* product for dw of the last O - main_out outputs */
+    /* product for dw of the last O - main_out outputs (DenseSize); not planned if there are none */
     Matmul rest;
-    /* true: a separate kernel applies gelu: it computes y from the product, which is in `saved` */
+    /* true: a separate kernel applies gelu; it computes y from the product, which is in
+     * OpRun.saved */
     bool separate_gelu;
     /* true: a separate kernel adds the residual and then applies the activation */
     bool separate_add;
@@ -30,10 +31,10 @@ typedef struct Dense {
     bool separate_bias_sum;
 } Dense;
 typedef struct DenseSize {
-    /* R, I, O, P */
+    /* rows: R; in: I; out: O; padded: P */
     int rows, in, out, padded;
-    /* number of outputs whose weight gradient is one product: O, or, if y's rows are padded, the
-     * largest multiple of 8 up to O */
+    /* number of outputs for which one product computes the weight gradient: O or, if y's rows are
+     * padded, the largest multiple of 8 that is at most O */
     int main_out;
 } DenseSize;
 
@@ -45,7 +46,8 @@ static DenseSize dense_size(const Op *op)
     return (DenseSize){(int)rows, (int)w->dim[1], out, padded, padded > out ? out / 8 * 8 : out};
 }
 
-/* True in bf16 and fp16, in which the products read copies of the parameters in that type. */
+/* Returns whether the precision is bf16 or fp16; the products then read copies of the parameters in
+ * this type. */
 static bool is_16_bit(const Op *op)
 {
     return op->spec.y.dtype != DTYPE_F32;
@@ -56,15 +58,16 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* True if the weight product may also sum the bias gradient. For 16-bit inputs, cuBLASLt 13.1 can
- * sum it in fp32 only on GPUs before Hopper (docs/decisions/0032-dense-epilogues.md). */
+/* Returns whether the weight product may also compute the bias gradient. For 16-bit inputs,
+ * cuBLASLt 13.1 can sum it in fp32 only on GPUs before Hopper
+ * (docs/decisions/0032-dense-epilogues.md). */
 static bool can_fuse_bias_sum(const Op *op)
 {
     enum { HOPPER = 9 };
     return has_bias(op) && !(is_16_bit(op) && cuda_state(op)->capability >= HOPPER);
 }
 
-/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]) */
+/* Plans y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). */
 static Status plan_forward(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -98,8 +101,8 @@ static Status plan_forward(Op *op, Dense *d)
     return matmul_plan(&d->forward, cuda_state(op), &spec);
 }
 
-/* dx^T [I,R] = w^T [I,P] dy^T [P,R], times the derivative of gelu if gelu is the activation of the
- * operation before (x_act) */
+/* Plans dx^T [I,R] = w^T [I,P] dy^T [P,R], times the derivative of gelu if gelu is the activation
+ * of the operation before (OpSpec.x_act). */
 static Status plan_data(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -121,7 +124,8 @@ static Status plan_data(Op *op, Dense *d)
     return matmul_plan(&d->data, cuda_state(op), &spec);
 }
 
-/* dw^T [I,O] = x^T [I,R] dy [R,O], db[O] = the sums of dy's columns */
+/* Plans dw^T [I,O] = x^T [I,R] dy [R,O], and the bias gradient, which is the sum of dy over its
+ * rows. */
 static Status plan_weight(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -145,7 +149,7 @@ static Status plan_weight(Op *op, Dense *d)
     return whole ? OK : matmul_plan(&d->rest, cuda_state(op), &spec);
 }
 
-/* Offset of the bias in the cache, in bytes. */
+/* Returns the offset of the bias in the cache, in bytes. */
 static size_t bias_offset(const Op *op)
 {
     DenseSize n = dense_size(op);
@@ -157,7 +161,8 @@ static size_t bias_offset(const Op *op)
 /* Sets the sizes and flags of the operation, and op->kernels. */
 static void plan_sizes(Op *op, const Dense *d)
 {
-    /* [0: neither, 1: separate_gelu, 2: separate_add][separate_slope][separate_bias_sum] */
+    /* first index: 0: neither, 1: separate_gelu, 2: separate_add; then separate_slope; then
+     * separate_bias_sum */
     static const char *const kernels[3][2][2] = {
         {{NULL, "cuBLASLt, the bias gradient" OWN},
          {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},
@@ -192,16 +197,17 @@ static Desc output_desc(const Op *op)
     return y;
 }
 
-/* True if x is read as a flat view of a channels-last image. The columns of the stored weights are
- * then in channels-last order, too; so false if the weight must be stored in plain order. */
+/* Returns whether x is read as a flat view of a channels-last image. The columns of the stored
+ * weights are then in channels-last order, too. Therefore it is false if the weights must be stored
+ * in plain order. */
 static bool has_image_input(const Op *op)
 {
     const Desc *x = &op->spec.x[0];
     return x->flat && x->dtype == op->spec.y.dtype && !op->spec.plain_weight;
 }
 
-/* Like cuda_inputs_fit, but accepts a flat channels-last image and needs the residual in y's
- * layout. */
+/* Does the same as cuda_inputs_fit, but accepts a flat channels-last image as x, and requires the
+ * residual in y's layout. */
 static bool dense_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *spec = &op->spec;
@@ -237,7 +243,8 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Copies parameter i between the order of checkpoints and the stored order. */
+/* Copies parameter i from the order of checkpoints to the stored order (to_stored = true), or
+ * back. */
 static void copy_parameter(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const Shape *w = &op->spec.w[0], *image = &op->spec.x[0].image;
@@ -257,7 +264,8 @@ static void dense_unpack(Op *op, int i, const float *stored, float *plain)
     copy_parameter(op, i, plain, stored, false);
 }
 
-/* Converts n numbers and writes zeros after them, up to `padded` elements. */
+/* Converts n numbers to the type of the activations, and writes zeros after them, up to `padded`
+ * elements. */
 static void convert_padded(const Op *op, void *to, const float *from, int64_t n, int64_t padded)
 {
     DType type = op->spec.y.dtype;

@@ -1,5 +1,5 @@
 /* Kernels for row vectors such as biases: one adds the vector to every row and applies an
- * activation, and one sums the rows, for the vector's gradient. */
+ * activation, another sums the rows, for the gradient of the vector. */
 #include "act.cuh"
 #include "columns.cuh"
 
@@ -61,7 +61,7 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
     return cudaGetLastError();
 }
 
-/* The last pack of a row may include the row's padding, which is zero. */
+/* The last pack of a row may include padding of the row, which is 0. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {

@@ -1,7 +1,7 @@
-/* Slices of dense layers (dense_slices.h). A slice's columns of the divided tensor are in one or
- * several ranges (queries, keys, values). They are copied side by side before a product reads them,
- * and copied back to their ranges after a product has written them. A row of the copy has `padded`
- * columns, for alignment; the columns after the slice's own are 0.
+/* Slices of dense layers (dense_slices.h). The columns of the divided tensor that belong to a slice
+ * are in one or several ranges (queries, keys, values). They are copied next to each other before a
+ * product reads them, and copied back to their ranges after a product has written them. A row of
+ * the copy has `padded` columns, for alignment; the columns after the slice's own columns are 0.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
@@ -11,33 +11,43 @@
 #include "matmul.h"
 #include "token_sums.h"
 
-/* WIDTHS: maximum number of different sizes of slices; the sizes of a range differ by at most one
- * unit between slices. COLUMNS: a slice's columns are padded to a multiple of this number. */
+/* WIDTHS: largest number of different widths of slices, because a range of one slice has at most
+ * one unit more than the same range of another. COLUMNS: the columns of a slice are padded to a
+ * multiple of this number. */
 enum { WIDTHS = 2, COLUMNS = 8 };
 
-/* Products of slices with `width` divided inputs or outputs; owned. */
+/* The sizes and products of all slices that have the same width. */
 typedef struct Slice {
-    int64_t width, padded;
+    /* number of divided inputs or outputs of the slice */
+    int64_t width;
+    /* width, rounded up to a multiple of COLUMNS */
+    int64_t padded;
+    /* products for y, dx and dw; owned */
     Matmul forward, data, weight;
 } Slice;
 
 typedef struct Layer {
+    /* number of rows of x, of inputs, of outputs, without division */
     int64_t rows, in, out;
-    /* number of slices on this rank; number of ranges of columns of each slice */
-    int slices, ranges;
+    /* number of slices on this rank */
+    int slices;
+    /* number of ranges of columns of each slice */
+    int ranges;
     /* true: the inputs are divided; false: the outputs */
     bool inputs;
-    /* true: other ranks have slices, too, so the undivided one of x and y is fp32: an exchange
-     * writes x, or reads y */
+    /* true: other ranks have slices, too; then the undivided tensor is fp32: y, which an exchange
+     * reads, or x, which an exchange writes */
     bool wide;
+    /* type of the products' factors */
     DType type;
+    /* one entry for each width of this rank's slices, [kinds] */
     Slice kind[WIDTHS];
     int kinds;
     /* largest of Slice.padded */
     int64_t columns;
 } Layer;
 
-/* Size of the dimension that is not divided. */
+/* Returns the size of the dimension that is not divided. */
 static int64_t undivided(const Layer *l)
 {
     return l->inputs ? l->out : l->in;
@@ -131,21 +141,26 @@ static Status plan_kinds(const Op *op)
     return OK;
 }
 
-/* Addresses of the parts of the workspace. */
+/* Addresses of the arrays in the workspace. */
 typedef struct Memory {
     /* copy of the undivided tensor in the products' type, if the tensor has another type */
     void *other;
-    /* a slice's columns of the divided tensor, side by side */
+    /* columns of the divided tensor that belong to a slice, next to each other */
     void *columns;
-    /* sums of the tree's levels; in backward_weight and refresh, the same memory is a slice of dw
-     * or w, a slice of db or of the bias, and scratch of db's sum */
+    /* forward and backward_data: sums of the tree's levels (sum_slices) */
     float *sums;
-    float *dw, *db, *partial;
+    /* backward_weight and refresh, in the memory of `sums`: a slice of dw or of w */
+    float *dw;
+    /* there, too: a slice of the bias or of its gradient */
+    float *db;
+    /* there, too: scratch of the sum for the bias gradient */
+    float *partial;
+    /* bytes of the workspace */
     size_t bytes;
 } Memory;
 
-/* Divides the workspace, and sets `bytes` to its size. workspace may be NULL, to compute the
- * size. */
+/* Returns the addresses of the arrays in the workspace, and its size. workspace: NULL if only the
+ * size is needed. */
 static Memory memory_of(const Op *op, void *workspace)
 {
     const Layer *l = op->impl;
@@ -168,7 +183,7 @@ static Memory memory_of(const Op *op, void *workspace)
     return m;
 }
 
-/* Bytes of a slice's weight and of its bias in the cache. */
+/* weight_bytes and bias_bytes return the bytes of a slice's weight and of its bias in the cache. */
 static size_t weight_bytes(const Op *op, const Slice *s)
 {
     const Layer *l = op->impl;
@@ -231,15 +246,16 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 /* ---- one run ---- */
 
-/* A matrix whose columns are divided into slices. row: bytes from one row to the next. */
+/* A matrix whose columns are divided into slices. */
 typedef struct Matrix {
     const void *data;
+    /* bytes from one row to the next */
     size_t row;
     int64_t rows;
 } Matrix;
 
-/* Copies a slice's columns of the matrix to `columns`; with `back`, copies `columns` to the matrix.
- * Elements have `bytes` bytes. */
+/* Copies the columns of the matrix that belong to a slice to `columns`, or with back = true from
+ * `columns` to the matrix. bytes: bytes of an element. */
 static void move_columns(const Op *op, int slice, Matrix matrix, void *columns, size_t bytes,
                          bool back)
 {
@@ -266,7 +282,7 @@ static Matrix matrix_of(const void *data, int64_t columns, size_t bytes, int64_t
     return (Matrix){.data = data, .row = (size_t)columns * bytes, .rows = rows};
 }
 
-/* Returns the divided tensor, x or y or its gradient, as a matrix at `data`. */
+/* Returns the divided tensor (x or y, or its gradient) at address `data` as a matrix. */
 static Matrix side_matrix(const Op *op, const void *data)
 {
     const Layer *l = op->impl;
@@ -274,7 +290,7 @@ static Matrix side_matrix(const Op *op, const void *data)
     return matrix_of(data, desc_row(d), dtype_bytes(l->type), l->rows);
 }
 
-/* Returns a slice's weight in the cache; its bias follows. */
+/* Returns the address of a slice's weight in the cache; the slice's bias follows it. */
 static char *weight_at(const Op *op, void *cache, int slice)
 {
     char *at = cache;
@@ -285,7 +301,8 @@ static char *weight_at(const Op *op, void *cache, int slice)
     return at;
 }
 
-/* Returns the undivided tensor in the products' type. */
+/* Returns the undivided tensor `other` in the type of the products' factors: converted to m->other
+ * if it has another type. */
 static const void *narrow(const Op *op, const void *other, const Memory *m)
 {
     const Layer *l = op->impl;
@@ -296,9 +313,10 @@ static const void *narrow(const Op *op, const void *other, const Memory *m)
     return m->other;
 }
 
-/* Computes the sum over slices. Level l of m->sums has the sum of 2^l slices that waits to be
- * joined. The product of slice i is joined with the sums of levels 0, 1, ..., one for each trailing
- * 1 bit of i. Returns the address of the sum, which is `wide` unless that is NULL. */
+/* Computes the sum over slices, with the divided tensor `side` as a factor. Level k of m->sums has
+ * a sum of 2^k slices to which another such sum will be added. To the product of slice i, the sums
+ * of levels 0, 1, ... are added, one for each trailing 1 bit of i. Returns the address of the sum,
+ * which is `wide` unless that is NULL. backward: computes dx instead of y. */
 static float *sum_slices(const Op *op, const OpRun *run, const void *side, bool backward,
                          const Memory *m, float *wide)
 {
@@ -320,7 +338,8 @@ static float *sum_slices(const Op *op, const OpRun *run, const void *side, bool 
     return sum;
 }
 
-/* Computes the divided tensor, slice by slice. */
+/* Computes the divided tensor `side` from the undivided one, slice by slice. backward: computes dx
+ * instead of y. */
 static void side_slices(const Op *op, const OpRun *run, const void *other, void *side,
                         bool backward, const Memory *m)
 {
@@ -385,8 +404,8 @@ static void backward_data(Op *op, const OpRun *run)
                    "kernel activation_backward");
 }
 
-/* Computes a slice of dw, and of db if outputs are divided. other: the undivided one of x and
- * dy. */
+/* Computes a slice of dw and, if the outputs are divided, of the bias gradient. other: x or dy,
+ * whichever is undivided. */
 static void slice_gradient(const Op *op, const OpRun *run, int slice, const void *other,
                            const Memory *m)
 {
@@ -428,7 +447,7 @@ static void backward_weight(Op *op, const OpRun *run)
                "kernel column_sum");
 }
 
-/* Copies n floats to the cache in the products' type. */
+/* Copies n floats to the cache, and converts them to the type of the products' factors. */
 static void convert_to(const Op *op, void *to, const float *from, int64_t n)
 {
     const Layer *l = op->impl;

@@ -13,7 +13,7 @@ const char *cuda_host_name(void)
     return name;
 }
 
-/* Advice to the user about an error at set-up. */
+/* Returns advice to the user about an error at set-up. */
 static const char *remedy(cudaError_t error)
 {
     switch (error) {
@@ -40,7 +40,7 @@ Status cuda_check_setup(cudaError_t error, const char *what, int device)
                 cudaGetErrorString(error), cudaGetErrorName(error), remedy(error));
 }
 
-/* Writes the text of CUDA's version number: "13.0" for 13000. */
+/* Writes the text of a version number of CUDA to `out` and returns it: "13.0" for 13000. */
 static char *version_text(int version, char out[16])
 {
     snprintf(out, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -82,8 +82,8 @@ int cuda_device_count(const char **why)
     return count;
 }
 
-/* True if GPU a comes before GPU b on the PCI bus. If the bus cannot be read, CUDA's own order
- * counts. */
+/* Returns whether the address of GPU a on the PCI bus is before the address of GPU b. If an address
+ * cannot be read, CUDA's own order counts. */
 static bool comes_before(int a, int b)
 {
     char bus_a[32] = "", bus_b[32] = "";

@@ -1,4 +1,4 @@
-/* dropout: one kernel computes the output from the input, and dx from dy. */
+/* The operation dropout: the same kernel computes y from x, and dx from dy. */
 #include "../sliced.h"
 #include "cuda.h"
 
@@ -41,7 +41,7 @@ static void dropout_run(const Op *op, const OpRun *run, const void *from, void *
                        .run_elements = slice.run,
                        .stride = slice.stride,
                        .first = slice.first,
-                       .whole_channels = s->drop_channels};
+                       .by_channel = s->drop_channels};
     cuda_check(launch_dropout(cuda_stream(op), drop), "kernel dropout");
 }
 

@@ -1,12 +1,12 @@
-/* Dropout. The mask is a function of seed, step, node, sample id, and the index of the element in
- * plain order (if whole channels are dropped, the index of the channel), the same as on the CPU:
- * random numbers of Philox4x32-10 (Salmon et al. 2011). Philox's key for a sample is itself drawn
- * by Philox, for the purpose of dropout, from the seed, the step and a hash (XXH64) of node and
- * sample id. */
+/* Dropout. The mask is the same as on the CPU. It is a function of the seed, the step, the node,
+ * the sample's id and an index: of the element in plain order or, if complete channels are dropped,
+ * of the channel. The random numbers are those of Philox4x32-10 (Salmon et al. 2011). Philox's key
+ * for a sample is itself drawn by Philox, for the purpose RNG_DROPOUT, from the seed, the step and
+ * a hash (XXH64) of node and sample id. */
 #include "elem.cuh"
 
-/* BATCH: packs of elements that a thread loads before it stores the first. SAMPLES: maximum number
- * of samples of a launch's grid, the limit of its second dimension */
+/* BATCH: packs of elements that a thread loads before it stores the first. SAMPLES: largest second
+ * dimension of a grid, which is for the samples. */
 enum { BATCH = 4, SAMPLES = 65535 };
 
 static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t c[4])
@@ -28,7 +28,7 @@ static __device__ __forceinline__ uint64_t rotate_left(uint64_t x, int by)
     return x << by | x >> (64 - by);
 }
 
-/* XXH64 of two words, seed 0. */
+/* Returns the hash XXH64 of two words, with seed 0. */
 static __device__ uint64_t hash_words(uint64_t a, uint64_t b)
 {
     const uint64_t p1 = 0x9E3779B185EBCA87u, p2 = 0xC2B2AE3D27D4EB4Fu, p3 = 0x165667B19E3779F9u,
@@ -43,7 +43,8 @@ static __device__ uint64_t hash_words(uint64_t a, uint64_t b)
     return hash ^ hash >> 32;
 }
 
-/* Computes Philox's key for a sample in the first thread of a block, for all its threads. */
+/* Computes Philox's key for a sample. The first thread of the block computes it for all threads of
+ * the block, which all call this function. */
 static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t sample,
                                                   uint32_t key[2])
 {
@@ -65,14 +66,15 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
     key[1] = shared[1];
 }
 
-/* Element k of four, selected without an address, so that the array stays in registers. */
+/* Returns element k of `four`. Selects it without an address, so that the array stays in
+ * registers. */
 static __device__ __forceinline__ float element_of(const float four[4], int64_t k)
 {
     float low = k % 2 ? four[1] : four[0], high = k % 2 ? four[3] : four[2];
     return k < 2 ? low : high;
 }
 
-/* Draws the factors of elements (or of channels) 4 quad .. 4 quad + 3 of a whole sample. */
+/* Draws the factors of elements (or of channels) 4 quad .. 4 quad + 3 of a complete sample. */
 static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
                                             int64_t quad, float scale[4])
 {
@@ -82,17 +84,17 @@ static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_
     for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.threshold ? run.scale : 0;
 }
 
-/* Index in the whole sample of element i of this rank's slice. SLICED: the slice is several
- * contiguous ranges; else it is contiguous, and no division is needed. */
+/* Returns the index in the complete sample of element i of this rank's slice. SLICED: the slice
+ * consists of several contiguous ranges; otherwise it is one range, and no division is needed. */
 template <bool SLICED>
-static __device__ __forceinline__ int64_t whole_index(const DropoutRun &run, int64_t i)
+static __device__ __forceinline__ int64_t sample_index(const DropoutRun &run, int64_t i)
 {
     if (!SLICED) return run.first + i;
     return i / run.run_elements * run.stride + run.first + i % run.run_elements;
 }
 
-/* For samples in plain order in which each pack begins at a multiple of 4 in the whole sample, so
- * that four elements need one draw. Grid: packs, samples. */
+/* For samples in plain order whose packs begin at multiples of 4 in the complete sample, so that
+ * four elements need one draw. Grid: packs, samples. */
 template <class T, bool SLICED>
 static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
 {
@@ -107,7 +109,7 @@ static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
             [&](int64_t i) { return read_pack<E, true>(from + i * E); },
             [&](int64_t i, const Pack<T, E> &v) {
                 float out[E];
-                int64_t index = whole_index<SLICED>(run, i * E);
+                int64_t index = sample_index<SLICED>(run, i * E);
 #pragma unroll
                 for (int q = 0; q < E; q += 4) {
                     draw(run, key, (index + q) / 4, out + q);
@@ -118,8 +120,8 @@ static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
     }
 }
 
-/* For all other cases. Each thread has four elements at a time, which may need two draws or
- * more. */
+/* For all other samples. Each thread has four elements at a time, which may need two draws or more.
+ * Grid: groups of four elements, samples. */
 template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;
@@ -130,13 +132,13 @@ template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun ru
         sample_key(run, sample, key);
         for (int64_t quad = element(); quad * 4 < run.sample_elements; quad += step) {
             float scale[4];
-            /* channel and pixel of element 4 quad in the plain order */
+            /* c: channel, and p: pixel, of element 4 quad in plain order */
             int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels;
             /* number of the draw whose four factors are in `scale`; -1: none */
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
                 int64_t at = p * run.channels + c;
-                int64_t index = run.whole_channels ? c : whole_index<SLICED>(run, quad * 4 + k);
+                int64_t index = run.by_channel ? c : sample_index<SLICED>(run, quad * 4 + k);
                 if (index / 4 != drawn) draw(run, key, drawn = index / 4, scale);
                 store_float(to + at, as_float(from[at]) * element_of(scale, index % 4));
                 if (++p == run.pixels) p = 0, ++c;
@@ -149,7 +151,7 @@ cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run)
 {
     bool in_order = run.channels == 1 || run.pixels == 1,
          sliced = run.run_elements < run.sample_elements;
-    bool uses_packs = in_order && !run.whole_channels && aligned_to_packs(run.from, run.to) &&
+    bool uses_packs = in_order && !run.by_channel && aligned_to_packs(run.from, run.to) &&
                       cuda_pack_size(run.type, run.run_elements) > 1 && run.first % 4 == 0 &&
                       run.stride % 4 == 0;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;

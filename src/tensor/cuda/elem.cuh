@@ -1,6 +1,6 @@
-/* Access to activations in fp32, bf16 or fp16: they are converted to floats when they are read and
+/* Access to activations in fp32, bf16 or fp16. They are converted to floats when they are read, and
  * rounded when they are stored. Elements are accessed in packs of 16 bytes if addresses are
- * aligned. Also warp_sum, which adds in a fixed order. */
+ * aligned. Also contains warp_sum, which adds in a fixed order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
 
@@ -38,18 +38,18 @@ static __device__ __forceinline__ void store_float(__half *to, float value)
     *to = __float2half_rn(value);
 }
 
-/* bytes of one access; bytes that a thread has in flight */
+/* PACK_BYTES: bytes of one access. BATCH_BYTES: bytes that a thread has in flight. */
 enum { PACK_BYTES = 16, BATCH_BYTES = 64 };
 
-/* E elements in their type; E = PACK(T) makes one access of 16 bytes. They stay packed in words
- * until they are used, because unpacking would wait for the load. */
+/* E elements of type T. With E = PACK(T) it is one access of 16 bytes. The elements stay packed in
+ * words until they are used, because unpacking would wait for the load. */
 #define PACK(T) (PACK_BYTES / (int)sizeof(T))
 constexpr int pack_alignment(int bytes)
 {
     return bytes < 4 ? 4 : bytes < PACK_BYTES ? bytes : PACK_BYTES;
 }
 template <class T, int E> struct alignas(pack_alignment(E *(int)sizeof(T))) Pack {
-    /* elements in a word; bits of an element */
+    /* IN_WORD: number of elements in a word. BITS: bits of an element. */
     enum { IN_WORD = 4 / (int)sizeof(T), BITS = 8 * (int)sizeof(T) };
     uint32_t word[(E + IN_WORD - 1) / IN_WORD];
     __device__ __forceinline__ T at(int k) const
@@ -74,15 +74,16 @@ template <class T, int E> struct TwoPacks {
     Pack<T, E> a, b;
 };
 
-/* True if all addresses are multiples of 16 bytes; NULL counts as aligned. Launchers check this,
- * because a range may begin anywhere. */
+/* Returns whether all addresses are multiples of 16 bytes; NULL counts as one. Launchers check
+ * this, because a range may begin anywhere. */
 static inline bool aligned_to_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
                                     const void *d = nullptr)
 {
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
-/* Prefetches a whole row into the L2 cache, for a block that first has to wait for another load. */
+/* Prefetches a complete row into the L2 cache, for a block that first has to wait for another
+ * load. */
 template <class T> static __device__ __forceinline__ void prefetch_row(const T *row, int64_t width)
 {
 #ifdef __CUDA_ARCH__
@@ -94,7 +95,8 @@ template <class T> static __device__ __forceinline__ void prefetch_row(const T *
 #endif
 }
 
-/* Reads E elements. ALIGNED: with one access, for which `from` must be aligned; else one by one. */
+/* Reads E elements. ALIGNED: with one access, for which `from` must be aligned; otherwise one by
+ * one. */
 template <int E, bool ALIGNED, class T>
 static __device__ __forceinline__ Pack<T, E> read_pack(const T *from)
 {
@@ -108,8 +110,8 @@ static __device__ __forceinline__ Pack<T, E> read_pack(const T *from)
     return pack;
 }
 
-/* Stores a pack with accesses of 16 bytes. An assignment would do, but nvcc splits it into four
- * stores in some kernels. */
+/* Stores a pack with accesses of 16 bytes. An assignment would do the same, but nvcc splits it into
+ * four stores in some kernels. */
 template <class P> static __device__ __forceinline__ void store(P *to, const P &pack)
 {
 #ifdef __CUDA_ARCH__
@@ -127,7 +129,7 @@ template <class P> static __device__ __forceinline__ void store(P *to, const P &
     *to = pack;
 }
 
-/* Writes the E elements of a pack. */
+/* Writes the E elements of a pack. ALIGNED: as in read_pack. */
 template <int E, bool ALIGNED, class T>
 static __device__ __forceinline__ void write_pack(T *to, const Pack<T, E> &pack)
 {
@@ -167,7 +169,7 @@ template <int E, bool ALIGNED, class T> static __device__ __forceinline__ void w
     write_floats<E, ALIGNED>(to, zeros);
 }
 
-/* Returns the sum of v over the warp's lanes, on every lane. */
+/* Returns the sum of v over the lanes of the warp, on every lane. */
 static __device__ __forceinline__ float warp_sum(float v)
 {
 #pragma unroll
@@ -175,7 +177,7 @@ static __device__ __forceinline__ float warp_sum(float v)
     return v;
 }
 
-/* Runs LAUNCH(T) with the C++ type for `type`. */
+/* Runs LAUNCH(T), where T is the C++ type for the DType `type`. */
 #define TYPE_SWITCH(type, LAUNCH)                                                                  \
     do {                                                                                           \
         if ((type) == DTYPE_BF16) {                                                                \

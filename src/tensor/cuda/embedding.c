@@ -1,4 +1,5 @@
-/* embedding: y[i] is row tokens[i] of the table; zeros if another rank has the row. */
+/* The operation embedding: y[i] is row tokens[i] of the table. Its numbers are -0 if another rank
+ * has the row. */
 #include "cuda.h"
 
 #include <limits.h>

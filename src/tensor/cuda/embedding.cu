@@ -1,7 +1,7 @@
-/* Embedding: copies a row of the table for each token, and sums the gradients of each row. For that
- * the tokens are sorted (stably), so that all tokens of a row are neighbours, and one block for
- * each row and tile of columns adds their gradients, in an order that depends on the tokens
- * alone. */
+/* Embedding: copies a row of the table for each token, and sums the gradients of each row. For the
+ * sums the tokens are sorted (stably), so that all tokens of a row are neighbours. One block for
+ * each row and tile of columns then adds the gradients of the row's tokens, in an order that
+ * depends on the tokens alone. */
 #include "columns.cuh"
 
 enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
@@ -14,7 +14,8 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
     if (c >= width) return;
     const float *w = run.w + c;
     T *y = (T *)run.y + c;
-    /* row of w, which may be outside this rank's rows; -1 for a padded sample */
+    /* index of the token's row in run.w, which may be outside this rank's rows; -1 for a padded
+     * sample */
     auto row_of = [&](int64_t i) { return i < run.real ? run.tokens[i] - run.first : -1; };
     each_row<BATCH>(
         run.count,
@@ -28,10 +29,10 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
             int64_t token = i < run.real ? run.tokens[i] : 0;
             int64_t row = row_of(i);
             bool valid = token >= 0 && token < run.vocab, here = row >= 0 && row < run.rows;
-            /* -0 changes no bit of the row that another rank adds */
+            /* adding -0 changes no bit of the row, which another rank has */
             const float absent = i < run.real ? -0.0f : 0.0f;
             float out[E];
-        /* A token outside the vocabulary makes the loss NaN. */
+        /* a token outside the vocabulary makes the loss NaN */
 #pragma unroll
             for (int k = 0; k < E; ++k) out[k] = !valid ? nanf("") : here ? v[k] : absent;
             write_floats<E, ALIGNED>(y + i * width, out);
@@ -40,32 +41,41 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
 
 /* ---- a stable radix sort of the tokens ----
  *
- * A pass sorts by one digit of the tokens, lowest digit first, and keeps the order of equal digits:
+ * Each pass sorts by one digit of the tokens, the lowest digit first, and keeps the order of tokens
+ * with equal digits:
  *
  *     count_digits     counts[block][digit] = number of tokens with the digit in the block's tile
  *     place_digits     counts[block][digit] = position of the first of them in the sorted order
  *     move_tokens      writes each token's index to its position
- */
+ * */
 
 typedef struct SortPass {
-    /* the tokens; their indices in the order before and after the pass */
-    const int32_t *tokens, *from;
-    int32_t *to, *counts;
-    /* number of all tokens, and of the tokens that a block sorts */
-    int64_t count, tile;
+    /* the tokens, [count] */
+    const int32_t *tokens;
+    /* indices of the tokens in the order before the pass; NULL: their original order */
+    const int32_t *from;
+    /* indices of the tokens in the order after the pass */
+    int32_t *to;
+    /* counts and then positions of digits, [blocks][DIGITS] */
+    int32_t *counts;
+    /* number of tokens */
+    int64_t count;
+    /* number of tokens that a block sorts */
+    int64_t tile;
+    /* number of tokens in the vocabulary */
     uint32_t vocab;
-    /* position of the digit's lowest bit */
+    /* position of the digit's lowest bit in a token */
     int shift;
 } SortPass;
 
-/* Index of the token at position i before the pass. pass.from NULL: tokens are in their original
- * order. */
+/* Returns the index of the token at position i before the pass. */
 static __device__ __forceinline__ int32_t token_index(const SortPass &pass, int64_t i)
 {
     return pass.from ? pass.from[i] : (int32_t)i;
 }
 
-/* Digit of the token with this index. Tokens outside the vocabulary are sorted after all others. */
+/* Returns the digit of the token with index `index`. Tokens outside the vocabulary are sorted after
+ * all other tokens. */
 static __device__ __forceinline__ int digit_of(const SortPass &pass, int32_t index)
 {
     uint32_t token = (uint32_t)pass.tokens[index];
@@ -92,7 +102,7 @@ static __global__ void count_digits_kernel(SortPass pass)
     pass.counts[(int64_t)blockIdx.x * DIGITS + threadIdx.x] = counts[threadIdx.x];
 }
 
-/* Runs as one block with a thread for each digit. */
+/* Turns counts into positions. Grid: one block with a thread for each digit. */
 static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
 {
     enum { LOADS = 16 };
@@ -115,8 +125,8 @@ static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
     });
 }
 
-/* Mask of the warp's lanes that have the same digit as this lane. The value DIGITS means "no
- * token", so a digit has DIGIT_BITS + 1 bits. */
+/* Returns the mask of the warp's lanes that have the same digit as this lane. The value DIGITS
+ * means "no token", so the comparison needs DIGIT_BITS + 1 bits. */
 static __device__ __forceinline__ uint32_t lanes_with_digit(int digit)
 {
     uint32_t lanes = EVERY_LANE;
@@ -130,8 +140,8 @@ static __device__ __forceinline__ uint32_t lanes_with_digit(int digit)
 
 static __global__ void move_tokens_kernel(SortPass pass)
 {
-    /* next: position for the next token with each digit. warps: for each warp the number of its
-     * tokens with each digit, then the position of the first of them. */
+    /* next: position for the next token with each digit. warps: for each warp and digit first the
+     * number of tokens, then the position of the first such token. */
     __shared__ int32_t next[DIGITS], warps[WARPS][DIGITS];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t end = tile_end(pass);
@@ -161,8 +171,8 @@ static __global__ void move_tokens_kernel(SortPass pass)
     }
 }
 
-/* Sets run.order to the indices of the tokens of real samples, sorted by token and then by
- * index. */
+/* Sets run.order to the indices of the tokens of real samples, sorted by token, and by index if
+ * tokens are equal. */
 static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
 {
     int passes = 1;
@@ -185,9 +195,10 @@ static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
     }
 }
 
-/* Grid: positions in the sorted order, columns. The block at the first position of a token adds all
- * gradients of that token; blocks at its other positions return. The threads with threadIdx.y = y
- * add every blockDim.y-th gradient, then these sums are added in the order of y. */
+/* Sums the gradients of each row. Grid: positions in the sorted order, tiles of columns. The block
+ * at the first position of a token adds all gradients of this token; blocks at other positions
+ * return. The threads with threadIdx.y = y add gradients y, y + blockDim.y, ...; then the sums of
+ * the threads are added in the order of y. */
 template <class T, int E, bool ALIGNED> static __global__ void sum_kernel(EmbeddingRun run)
 {
     __shared__ float shared[E][THREADS];
@@ -199,7 +210,7 @@ template <class T, int E, bool ALIGNED> static __global__ void sum_kernel(Embedd
     int thread = (int)(threadIdx.y * blockDim.x + threadIdx.x),
         threads = (int)(blockDim.x * blockDim.y);
     float sum[E] = {};
-    /* found: number of the next `threads` positions that have this token */
+    /* found: how many of the next `threads` positions have this token */
     for (int64_t first = position, found = threads; found == threads; first += threads) {
         int64_t i = first + thread;
         found = __syncthreads_count(i < run.real && run.tokens[run.order[i]] == token);

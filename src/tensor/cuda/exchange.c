@@ -1,5 +1,6 @@
-/* exchange: moves slices between the ranks of a tensor group (sliced.h) and adds the bias, if there
- * is one. If the exchange returns an fp32 sum, the bias is added before the sum is rounded. */
+/* The operation exchange: moves slices between the ranks of a tensor-parallel group (../sliced.h)
+ * and adds the bias, if there is one. If the exchange results in an fp32 sum, the bias is added
+ * before the sum is rounded. */
 #include "../sliced.h"
 #include "token_sums.h"
 

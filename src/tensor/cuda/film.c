@@ -1,5 +1,5 @@
-/* film of images that are channels last. The sums for the gradient of the second input come before
- * dx, which may be in dy's memory. */
+/* The operation film on channels-last images. The sums for the gradient of the second input are
+ * computed before dx, which may be in dy's memory. */
 #include "cuda.h"
 
 static Status film_plan(Op *op, Desc preferred[SPEC_INPUTS])

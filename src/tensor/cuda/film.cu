@@ -1,11 +1,12 @@
-/* film of channels-last images: y = x (1 + s) + t, with s and t of each sample and channel. Their
- * gradients are sums over the pixels of a sample, in parts, in double after a thread has added a
- * batch of a few pixels in float. */
+/* Film of channels-last images: y = x (1 + s) + t, with a number s and a number t for each channel
+ * of each sample. The gradients of s and t are sums over the pixels of a sample, in parts. A thread
+ * adds a batch of a few pixels in float, and the sums of batches in double. */
 #include "samples.cuh"
 
 enum { BATCH = 4, RESIDENT = 2 };
 
-/* Factors 1 + s and shifts t of a thread's columns in one sample; all are 0 if it is padding. */
+/* Factors 1 + s and shifts t of a thread's columns in one sample; all are 0 if the sample is
+ * padding. */
 template <class T, int E, bool ALIGNED> struct Film {
     float factor[E], shift[E];
     __device__ __forceinline__ Film(const FilmRun &run, int64_t sample, int64_t c)
@@ -22,7 +23,7 @@ template <class T, int E, bool ALIGNED> struct Film {
     }
 };
 
-/* Multiplies by 1 + s and, with SHIFTS, adds t: y from x, or dx from dy. */
+/* Multiplies by 1 + s and, with SHIFTS, adds t: computes y from x (SHIFTS), or dx from dy. */
 template <class T, int E, bool ALIGNED, bool SHIFTS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(FilmRun run, const T *from, T *to)
 {
@@ -45,7 +46,7 @@ static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(FilmRun run, c
     }
 }
 
-/* Sums dy x and dy of each channel of each sample. */
+/* Sums dy x, and dy, for each channel of each sample. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) sums_kernel(FilmRun run)
 {
@@ -71,7 +72,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) sums_kernel(FilmRun 
     }
 }
 
-/* Joins the parts of WARP channels of a sample. */
+/* Joins the parts of the sums for WARP channels of a sample, and writes dby. */
 template <class T> static __global__ void join_kernel(FilmRun run, int64_t parts)
 {
     const int64_t tiles = (run.channels + WARP - 1) / WARP, sample = blockIdx.x / tiles,

@@ -1,4 +1,5 @@
-/* The GPU's FlatTable: work on flat ranges. Each function queues one kernel. */
+/* The functions of FlatTable on the GPU: work on flat ranges of memory. Each function queues at
+ * most one kernel. */
 #include "cuda.h"
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)
@@ -83,7 +84,8 @@ static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, fl
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
                                 const float *g, float *m, float *v, int64_t n)
 {
-    AdamRun run = {.args = *a, .direction = true, .out = u, .w = w, .g = g, .m = m, .v = v, .n = n};
+    AdamRun run = {
+        .args = *a, .writes_direction = true, .out = u, .w = w, .g = g, .m = m, .v = v, .n = n};
     cuda_check(launch_adam(s->handle, run), "kernel adam_direction");
 }
 

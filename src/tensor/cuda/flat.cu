@@ -1,9 +1,9 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. An element must get the same
- * bits whether it is processed in a pack or alone. So update rules use explicit fused
- * multiply-adds; otherwise the compiler might fuse in one of the two cases only. A partial norm
- * covers FLAT_CHUNK elements and is computed by one block: thread t adds packs t, t + THREADS, ...
- * in double, then a tree adds the threads' sums. This order does not depend on the range's
- * alignment. */
+/* Work on flat ranges of memory: elementwise sums, update rules, partial sums of squares. An
+ * element must get the same bits whether it is processed in a pack or alone. Therefore update rules
+ * use explicit fused multiply-adds; otherwise the compiler might fuse in only one of the two cases.
+ * A partial sum of squares covers FLAT_CHUNK elements, and one block computes it: thread t adds
+ * packs t, t + THREADS, ... in double, then a tree adds the sums of the threads. This order does
+ * not depend on the alignment of the range. */
 #include "map.cuh"
 
 #include <cfloat>
@@ -34,7 +34,8 @@ struct ScaleAdd {
 /* elements that a thread processes at a time */
 enum { E = PACK(float) };
 
-/* Calls f(value) for this thread's elements of a chunk x of `count` elements, in order. */
+/* Calls f(value) for this thread's elements of the chunk x of `count` elements, in ascending
+ * order. */
 template <bool ALIGNED, class F>
 static __device__ __forceinline__ void for_chunk_elements(const float *x, int64_t count, F f)
 {
@@ -48,7 +49,7 @@ static __device__ __forceinline__ void for_chunk_elements(const float *x, int64_
     if (rest < count) f(x[rest]);
 }
 
-/* The chunk of a range of n elements that this block computes. */
+/* Returns the chunk that this block computes, of a range of n elements. */
 static __device__ __forceinline__ FlatChunk chunk_of_range(int64_t n)
 {
     int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK, left = n - first;
@@ -88,7 +89,7 @@ static __global__ void chunk_squares_kernel(double *out, const float *x, const F
         sum_chunk_squares<false>(out, x, this_chunk);
 }
 
-/* Adds the threads' values of `part`, in shared memory, to part[0]. */
+/* Adds the THREADS numbers in `part`, which is shared memory. The sum is in part[0] afterwards. */
 static __device__ __forceinline__ void add_threads(double *part)
 {
     for (int half = THREADS / 2; half > 0; half /= 2) {
@@ -98,7 +99,7 @@ static __device__ __forceinline__ void add_threads(double *part)
     __syncthreads();
 }
 
-/* Returns the bits of the largest magnitude of the block's threads. */
+/* Returns the largest `mine` of the block's threads. mine: bits of the magnitude of a float. */
 static __device__ __forceinline__ unsigned largest_bits(unsigned mine)
 {
     __shared__ unsigned all[THREADS];
@@ -112,9 +113,9 @@ static __device__ __forceinline__ unsigned largest_bits(unsigned mine)
     return all[0];
 }
 
-/* Computes the sum of a chunk's squares as multiples of three units (SquareSum). Adding 1.5 * 2^52
- * units to a term rounds it to a multiple of the unit. Subtracting the 1.5 * 2^52 units again is
- * exact, and so is adding the multiples. */
+/* Computes the sum of a chunk's squares as multiples of three units (SquareSum). When 1.5 * 2^52
+ * units are added to a term, the term is rounded to a multiple of the unit. The subtraction of 1.5
+ * * 2^52 units afterwards is exact, and so is the sum of the multiples. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const float *x,
                                                          FlatChunk chunk)
@@ -154,8 +155,8 @@ static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const f
     out[chunk.sum] = sum;
 }
 
-/* One block for each chunk of the list `chunk`, or, if that is NULL, for each chunk of a range of n
- * elements. */
+/* Grid: one block for each chunk of the list `chunk` or, if it is NULL, for each chunk of a range
+ * of n elements. */
 static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int64_t n,
                                             const FlatChunk *chunk)
 {
@@ -166,8 +167,8 @@ static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int6
         sum_chunk_exactly<false>(out, x, this_chunk);
 }
 
-/* Replaces the arguments that change at every step by those in device memory, unless `now` is
- * NULL: a replayed launch has the arguments of the step in which it was recorded. */
+/* Returns the arguments with the numbers of the present step, which are in device memory, unless
+ * a.now is NULL. A replayed launch has the arguments of the step in which it was recorded. */
 static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
 {
     if (!a.now) return a;
@@ -190,7 +191,7 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
     return a;
 }
 
-/* Sets *found to 1 if an element is infinite or NaN. Several threads may write the same 1. */
+/* Sets *found to 1 if an element is infinite or NaN. Several threads may write this 1. */
 template <bool ALIGNED>
 static __global__ void find_not_finite_kernel(float *found, const float *x, int64_t n)
 {
@@ -201,7 +202,7 @@ static __global__ void find_not_finite_kernel(float *found, const float *x, int6
     if (!finite) *found = 1;
 }
 
-/* Moves COUNT elements of an average, from element i on, towards w[0 .. COUNT - 1]. */
+/* Moves elements i .. i + COUNT - 1 of an average towards w[0 .. COUNT - 1]. */
 template <int COUNT>
 static __device__ __forceinline__ void average_elements(Average average, const float *w, int64_t i)
 {
@@ -276,8 +277,8 @@ static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i
     if (a.average.to) average_elements<COUNT>(a.average, w, i);
 }
 
-/* Each thread updates COUNT elements; the first threads also update one each of the last n % COUNT
- * elements. */
+/* Each thread updates COUNT elements. Each of the first n % COUNT threads also updates one of the
+ * last n % COUNT elements. */
 template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 {
     int64_t i = element();
@@ -297,11 +298,12 @@ static __device__ __forceinline__ void adam_elements(const AdamRun &run, int64_t
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         float weight = w[k], gradient = g[k] * a.grad_scale;
-        if (!run.direction && !a.decoupled) gradient = __fmaf_rn(a.weight_decay, weight, gradient);
+        if (!run.writes_direction && !a.decoupled)
+            gradient = __fmaf_rn(a.weight_decay, weight, gradient);
         m[k] = __fmaf_rn(a.beta1, m[k], (1 - a.beta1) * gradient);
         v[k] = __fmaf_rn(a.beta2, v[k], (1 - a.beta2) * gradient * gradient);
         float u = (m[k] / a.correct1) / (sqrtf(v[k] / a.correct2) + a.eps);
-        if (run.direction) {
+        if (run.writes_direction) {
             out[k] = __fmaf_rn(a.weight_decay, weight, u);
         } else {
             if (a.decoupled) weight *= __fmaf_rn(-a.lr, a.weight_decay, 1);
@@ -321,7 +323,7 @@ template <int COUNT> static __global__ void adam_kernel(AdamRun run)
     if (i < run.n % COUNT) adam_elements<1>(run, run.n / COUNT * COUNT + i);
 }
 
-/* Adds COUNT elements of all slices, slice by slice in order. */
+/* Adds elements i .. i + COUNT - 1 of all slices, in the order of the slices. */
 template <class T, int COUNT>
 static __device__ __forceinline__ void add_slice_elements(const SlicesRun &run, int64_t i)
 {

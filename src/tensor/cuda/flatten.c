@@ -1,4 +1,4 @@
-/* flatten: changes the shape and moves no data; an image stays in its layout. */
+/* The operation flatten: changes the shape and moves no data. An image stays in its layout. */
 #include "cuda.h"
 
 static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -21,7 +21,7 @@ static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 static void flatten_forward(Op *op, const OpRun *run)
 {
-    /* y and x are the same memory. */
+    /* y is in x's memory */
     (void)op;
     (void)run;
 }

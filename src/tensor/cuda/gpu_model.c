@@ -1,20 +1,21 @@
-/* GPU models that a run can be planned for on a machine without a GPU. Each is described to cuDNN
- * by the JSON text that cuDNN itself writes for such a GPU. */
+/* Models of GPU for which a run can be planned on a machine without a GPU. A model is described to
+ * cuDNN by the JSON text that cuDNN itself writes for such a GPU. */
 #include "cudnn_graph.h"
 
 #include <string.h>
 
 struct GpuModel {
-    /* name for `weft plan --gpu` */
+    /* name of the model for `weft plan --gpu` */
     const char *word;
-    /* CUDA's name */
+    /* name of the model in CUDA */
     const char *name;
     /* compute capability times 100 */
     int capability;
-    /* streaming multiprocessors */
+    /* number of streaming multiprocessors */
     int processors;
+    /* clock_khz, memory_khz: clock rates of the processors and of the memory */
     int clock_khz, memory_khz, l2_bytes;
-    /* largest shared memory of a block */
+    /* largest shared memory of a thread block, in bytes */
     int shared_bytes;
     int64_t memory_bytes;
 };

@@ -1,8 +1,8 @@
-/* group_norm with a fused relu or relu6, on images that are channels last. backward_begin computes
- * the sums of each sample and channel, from which dw and dx follow. */
+/* The operation group_norm with a fused relu or relu6, on channels-last images. backward_begin
+ * computes sums for each channel of each sample, from which dw and dx are computed. */
 #include "cuda.h"
 
-/* arrays in GroupNormSaved */
+/* number of arrays in GroupNormSaved */
 enum { SAVED = 8 };
 
 static int64_t sample_channels(const OpSpec *s)

@@ -1,6 +1,6 @@
-/* Group norm of channels-last images. Sums over the pixels of a sample are in parts, whose number
- * depends on a sample's shape alone; a block then joins the parts of the channels of one group.
- * Sums are in double, after a thread has added a batch of a few pixels in float. */
+/* Group norm of channels-last images. Sums over the pixels of a sample are in parts; their number
+ * depends on the shape of a sample alone. A block then joins the parts for the channels of one
+ * group. A thread adds a batch of a few pixels in float, and the sums of batches in double. */
 #include "act.cuh"
 #include "samples.cuh"
 
@@ -19,8 +19,8 @@ static __device__ __forceinline__ double *partial_of(const GroupNormRun &run, in
     return run.partial + sample * parts * 2 * run.channels;
 }
 
-/* Sums (x - x0) and (x - x0)^2 of each channel, where x0 is the sample's first pixel, so that a
- * large mean costs no digits. */
+/* Sums (x - x0) and (x - x0)^2 of each channel of each sample, where x0 is the first pixel of the
+ * sample. So a large mean costs no precision. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(GroupNormRun run)
 {
@@ -42,8 +42,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Gr
     }
 }
 
-/* The group of one block, and its channels. */
+/* The group of channels that this block computes. */
 struct Group {
+    /* sample: the sample; channels: number of channels of the group; first: its first channel */
     int64_t sample, channels, first;
     __device__ __forceinline__ explicit Group(const GroupNormRun &run)
         : sample(blockIdx.x / run.groups), channels(run.channels / run.groups),
@@ -52,9 +53,9 @@ struct Group {
     }
 };
 
-/* Joins the parts of the two sums of each channel of a group. add(c, sum, mine) is called once for
- * each channel c, counted in the image, and adds A numbers to mine[A]. all[A] gets the sums of mine
- * over the channels, in every thread of the block. */
+/* Joins the parts of the two sums of each channel of a group. Calls add(c, sum, mine) once for each
+ * channel c, counted in the image; add adds A numbers to mine[A]. Sets all[A] to the sums of what
+ * add has added, over all channels, in every thread of the block. */
 template <int A, class Add>
 static __device__ __forceinline__ void join_group(const GroupNormRun &run, const Group &group,
                                                   int64_t parts, Add add, double all[A])
@@ -78,7 +79,8 @@ static __device__ __forceinline__ void join_group(const GroupNormRun &run, const
     }
 }
 
-/* Calls f(c) once for each channel c of the group, counted in the image. */
+/* Calls f(c) for each channel c of the group, counted in the image: once, in one thread of the
+ * block. */
 template <class F> static __device__ __forceinline__ void each_channel(const Group &group, F f)
 {
     for (int64_t i = threadIdx.y * blockDim.x + threadIdx.x; i < group.channels;
@@ -86,8 +88,9 @@ template <class F> static __device__ __forceinline__ void each_channel(const Gro
         f(group.first + i);
 }
 
-/* Computes the statistics of a group from the sums of its channels, by their means m and the sums
- * of squares around these: n variance = sum(squares) + pixels sum((m - mean)^2). */
+/* Computes the statistics of a group from the sums of its channels. Let m be the mean of a channel,
+ * s the sum of its squares around m, and n the number of numbers in the group: n variance = sum(s)
+ * + pixels sum((m - mean)^2). */
 template <class T> static __global__ void finish_kernel(GroupNormRun run, int64_t parts)
 {
     const Group group(run);
@@ -116,13 +119,13 @@ template <class T> static __global__ void finish_kernel(GroupNormRun run, int64_
         s.mean[at] = (float)mean;
         s.inverse[at] = (float)inverse;
         s.factor[at] = (float)(inverse * (run.scale ? (double)run.scale[c] : 1));
-        /* the mean is rounded to float, and the shift corrects for that */
+        /* the mean is rounded to float, and the shift corrects the error */
         s.shift[at] = (float)((run.shift ? (double)run.shift[c] : 0) -
                               (mean - (double)(float)mean) * (double)s.factor[at]);
     });
 }
 
-/* The normalisation of a thread's columns in one sample, before the activation. */
+/* Parameters of the normalisation of a thread's columns in one sample, without the activation. */
 template <int E> struct Normal {
     float mean[E], factor[E], shift[E];
     template <bool ALIGNED>
@@ -138,7 +141,7 @@ template <int E> struct Normal {
     }
 };
 
-/* CLAMPS, here and below: the activation is relu or relu6; else there is none. */
+/* Computes y. CLAMPS, here and below: the activation is relu or relu6; otherwise there is none. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(GroupNormRun run)
 {
@@ -171,8 +174,8 @@ static __device__ __forceinline__ float slope_at(const GroupNormRun &run, float 
     return CLAMPS ? clamped_slope(at, clamp_limit(run.act)) : 1;
 }
 
-/* Sums dy and dy (x - mean) of each channel, where dy is multiplied by the activation's slope,
- * which is computed from x. */
+/* Sums g and g (x - mean) of each channel of each sample, where g is dy times the slope of the
+ * activation, which is computed from x. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(GroupNormRun run)
 {
@@ -201,8 +204,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Gro
     }
 }
 
-/* Computes the sums of each channel, and the coefficients of dx = factor dy + by_x (x - mean) +
- * constant, which is inverse (g - mean(g) - n mean(g n)), g = dy scale, n = (x - mean) inverse. */
+/* Computes saved.dy and saved.dy_x of each channel, and the coefficients of dx = factor g + by_x (x
+ * - mean) + constant, where g is dy times the slope of the activation. This dx is inverse (h -
+ * mean(h) - n mean(h n)) with h = g scale and n = (x - mean) inverse. */
 static __global__ void grad_finish_kernel(GroupNormRun run, int64_t parts)
 {
     const Group group(run);
@@ -268,7 +272,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_kernel(GroupNor
     }
 }
 
-/* Adds a channel's sums over the samples, in their order. */
+/* Computes dscale and dshift: adds the sums of each channel over the samples, in the order of the
+ * samples. */
 static __global__ void weights_kernel(GroupNormRun run, float *dscale, float *dshift)
 {
     const int64_t c = element();
@@ -292,7 +297,8 @@ static SampleShape shape_of_run(const GroupNormRun &run, int64_t samples)
     return {run.type, samples, run.pixels, run.channels};
 }
 
-/* Threads of a block that joins the parts of a group: a column for each channel, up to a warp. */
+/* Returns the shape of a block that joins the parts of a group: a column of threads for each
+ * channel, at most WARP columns. */
 static dim3 group_threads(const GroupNormRun &run)
 {
     const int64_t channels = run.channels / run.groups;

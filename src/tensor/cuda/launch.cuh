@@ -1,6 +1,6 @@
-/* The layout that most kernels share: THREADS threads in a block, with an element for each thread
+/* The layout that most kernels share: a block has THREADS threads, with an element for each thread
  * or a row for each warp. A thread processes its elements in batches, because a GPU is fast when
- * many loads are in flight at once. */
+ * many loads are in flight at the same time. */
 #ifndef WEFT_LAUNCH_CUH
 #define WEFT_LAUNCH_CUH
 
@@ -10,25 +10,26 @@
 
 enum { THREADS = CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP };
 
+/* Returns the number of blocks for n elements, of which a block has per_block. */
 static inline unsigned blocks_for(int64_t n, int64_t per_block)
 {
     return (unsigned)((n + per_block - 1) / per_block);
 }
 
-/* Number of this thread in the grid. */
+/* Returns the number of this thread in the grid, if block and grid have one dimension. */
 static __device__ __forceinline__ int64_t element()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* The row of this thread's warp, in a kernel with one row for each warp. */
+/* Returns the row of this thread's warp, in a kernel with one row for each warp. */
 static __device__ __forceinline__ int64_t warp_row()
 {
     return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 }
 
-/* Returns the sum of the values of a block's THREADS threads, on thread 0, by a tree. All threads
- * of the block call it. */
+/* Adds the values of a block's THREADS threads by a tree. The result is valid in thread 0. All
+ * threads of the block call it. */
 static __device__ __forceinline__ double block_sum(double value)
 {
     __shared__ double sums[THREADS];
@@ -41,8 +42,8 @@ static __device__ __forceinline__ double block_sum(double value)
     return sums[0];
 }
 
-/* Argument of a launch, which CUDA copies at the call. An asynchronous copy would need host memory
- * that stays unchanged until it is done. */
+/* Bytes as an argument of a launch, which CUDA copies at the call. An asynchronous copy would need
+ * host memory that stays unchanged until the copy is done. */
 template <int BYTES> struct Bytes {
     unsigned char byte[BYTES];
 };
@@ -52,7 +53,8 @@ template <int BYTES> static __global__ void put_kernel(unsigned char *to, Bytes<
     for (int i = (int)threadIdx.x; i < n; i += THREADS) to[i] = from.byte[i];
 }
 
-/* Copies from host memory, which is read before the call returns, in pieces of BYTES bytes. */
+/* Copies `bytes` bytes from host memory to device memory, in pieces of BYTES bytes. `from` is read
+ * before the call returns. */
 template <int BYTES>
 static cudaError_t put_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
@@ -65,7 +67,7 @@ static cudaError_t put_bytes(cudaStream_t stream, void *to, const void *from, si
     return cudaGetLastError();
 }
 
-/* One batch of in_batches. ALL: all U indices are below `last`. */
+/* Processes one batch of in_batches. ALL: all U indices are below `last`. */
 template <int U, bool ALL, class Load, class Finish>
 static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_t step, Load load,
                                              Finish finish)
@@ -79,8 +81,8 @@ static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_
         if (ALL || first + u * step < last) finish(first + u * step, loaded[u]);
 }
 
-/* Calls finish(i, load(i)) for i = first, first + step, ... below last, in batches of U: all U
- * calls of load come before the batch's first call of finish, which may store. */
+/* Calls finish(i, load(i)) for i = first, first + step, ... below `last`, in batches of U. All
+ * calls of load of a batch come before its first call of finish, which may store. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void in_batches(int64_t first, int64_t last, int64_t step,
                                                   Load load, Finish finish)

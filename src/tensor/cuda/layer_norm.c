@@ -1,6 +1,6 @@
-/* layer_norm and rms_norm over the last dimension. One launcher computes dx and the parameters'
- * gradients, because both need x and dy; if sums are cut into slices of the sequence, the
- * parameters' gradients are computed first, slice by slice. */
+/* The operations layer_norm and rms_norm, over the last dimension. One launcher computes dx and the
+ * gradients of the parameters, because both need x and dy. If sums are cut into slices of the
+ * sequence, the gradients of the parameters are computed first, slice by slice. */
 #include "tensor/op_list.h"
 #include "token_sums.h"
 
@@ -32,7 +32,8 @@ static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
                           .width = width};
 }
 
-/* Sums the parameters' gradients over the rows of a slice of the sequence. */
+/* Implements TokenSum: sums the gradients of the parameters over the rows of a slice of the
+ * sequence. */
 static void sum_rows(const Op *op, const TokenRows *rows, float *out, float *partial)
 {
     LayerNormRun slice = layer_norm_run(op, &(OpRun){0});
@@ -85,9 +86,9 @@ static void layer_norm_forward(Op *op, const OpRun *run)
     cuda_check(launch_layer_norm(cuda_stream(op), layer_norm_run(op, run)), "kernel layer_norm");
 }
 
-/* With slices, the gradients of parameters are computed first, because dx may be in dy's memory.
- * The launch for dx then writes its own sums over all rows, which are not used, to the
- * workspace. */
+/* Computes dx and the gradients of the parameters. With slices of the sequence, the latter are
+ * computed first, because dx may be in dy's memory. The launch for dx then writes sums over all
+ * rows, which are not used, to the workspace. */
 static void layer_norm_backward(Op *op, const OpRun *run)
 {
     LayerNormRun all = layer_norm_run(op, run);
@@ -101,13 +102,14 @@ static void layer_norm_backward(Op *op, const OpRun *run)
     cuda_check(launch_layer_norm_backward(cuda_stream(op), all), "kernel layer_norm_backward");
 }
 
-/* Writes dw, too. */
+/* Writes dx and the gradients of the parameters. */
 static void layer_norm_backward_data(Op *op, const OpRun *run)
 {
     if (run->dx[0]) layer_norm_backward(op, run);
 }
 
-/* Does nothing if there is a dx, because backward_data has then written dw. */
+/* Does nothing if there is a dx, because backward_data has then written the gradients of the
+ * parameters. */
 static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) layer_norm_backward(op, run);

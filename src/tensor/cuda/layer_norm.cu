@@ -1,11 +1,11 @@
 /* Layer norm and rms_norm over the last dimension. The threads with the same threadIdx.y compute a
  * row, and a block has one row or more. Each thread keeps its PACKS_KEPT packs of the row in
- * registers; if these would be too many, PACKS_KEPT is 0 and they are read again, from the cache.
- * The parameters' gradients are sums over rows. */
+ * registers. If they would be too many, PACKS_KEPT is 0, and the packs are read again, from the
+ * cache. The gradients of the parameters are sums over rows. */
 #include "columns.cuh"
 
-/* maximum number of packs that a thread of the backward kernel keeps; the thread also keeps the
- * sums of their columns */
+/* largest number of packs that a thread of the backward kernel keeps; it also keeps the sums of
+ * their columns */
 enum { PACKS_KEPT_MAX = 3 };
 
 /* Calls f(k, c) for this thread's packs of a row: pack k begins at column c. */
@@ -22,7 +22,8 @@ static __device__ __forceinline__ void each_pack(int width, F f)
     }
 }
 
-/* This thread's packs of a row. matrix NULL: no packs, and `at` must not be called. */
+/* This thread's packs of a row of `matrix`. If `matrix` is NULL there are no packs, and at() must
+ * not be called. */
 template <class T, int E, bool ALIGNED, int PACKS_KEPT> struct Row {
     const T *from;
     Pack<T, E> kept[PACKS_KEPT > 0 ? PACKS_KEPT : 1] = {};
@@ -88,8 +89,8 @@ static __global__ void forward_kernel(LayerNormRun run)
     }
 }
 
-/* Sets *a and *b to their sums over the threads of a row. All threads of a block call it. buffer: 0
- * and 1 alternately, because some threads may still read the sums of the previous call. */
+/* Sets *a and *b to their sums over the threads of a row. All threads of a block call it. buffer:
+ * alternately 0 and 1, because some threads may still read the sums of the previous call. */
 static __device__ __forceinline__ void row_sums(float *a, float *b, int buffer)
 {
     __shared__ float2 warp_sums[2][WARPS];
@@ -107,15 +108,15 @@ static __device__ __forceinline__ void row_sums(float *a, float *b, int buffer)
     }
 }
 
-/* Numbers of one row for its backward pass: mean of x, inverse standard deviation, mean of g (0 in
- * rms_norm), mean of g n, where n = (x - mean) inverse and g = dy scale. */
+/* Numbers of one row for its backward pass, where n = (x - mean) inverse and g = dy scale. mean: of
+ * x; inverse: inverse standard deviation; g: mean of g, 0 in rms_norm; gn: mean of g n. */
 struct RowGradient {
     float mean, inverse, g, gn;
 };
 
-/* Each block computes dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS
- * also that part's sums for dscale and dshift. With run.add, dx is added to the values in its
- * memory. */
+/* Computes dx = inverse (g - mean(g) - n mean(g n)); with run.add, adds it to the values in dx's
+ * memory. Each block computes one part of the rows. SUMS: it also computes the sums of this part
+ * for dscale and dshift. */
 template <class T, int E, bool ALIGNED, int PACKS_KEPT, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {
@@ -218,13 +219,15 @@ static bool is_aligned(const LayerNormRun &run)
     return aligned_to_packs(run.x, run.dy, run.y, run.dx) && aligned_to_packs(run.scale, run.shift);
 }
 
-/* Shape of a block: `across` threads for each row, and as many rows as fit in THREADS. */
+/* Returns the shape of a block: `across` threads for each row, and as many rows as fit into THREADS
+ * threads. */
 static dim3 row_threads(int64_t across)
 {
     return dim3((unsigned)across, (unsigned)(THREADS / across));
 }
 
-/* Runs KERNEL(T, elements of a pack, ALIGNED, PACKS_KEPT) for one warp on each row. */
+/* Runs KERNEL(T, elements of a pack, ALIGNED, PACKS_KEPT), for kernels in which one warp computes a
+ * row. */
 #define PACKS_KEPT_SWITCH(T)                                                                       \
     int64_t lane_packs = blocks_for(run.width, WARP * PACK(T));                                    \
     if (pack_size == 1)                                                                            \
@@ -255,7 +258,7 @@ cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
     return cudaGetLastError();
 }
 
-/* Sums the parameters' gradients in parts, without dx. */
+/* Queues the sums for the gradients of the parameters, in parts, without dx. */
 static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int pack_size, bool aligned)
 {
     LaunchShape on = grid_over_parts(run.width, pack_size, cuda_row_parts(run.rows));
@@ -266,7 +269,8 @@ static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int pack_s
 #undef KERNEL
 }
 
-/* Number of threads that together keep a row in registers; 0: the row is too wide. */
+/* Returns the number of threads that together keep a row in registers, or 0 if the row is too
+ * wide. */
 static int64_t across_in_registers(const LayerNormRun &run, int pack_size)
 {
     int64_t across = WARP;
@@ -274,7 +278,8 @@ static int64_t across_in_registers(const LayerNormRun &run, int pack_size)
     return run.width > across * pack_size * PACKS_KEPT_MAX ? 0 : across;
 }
 
-/* Computes dx and the parts of the parameters' gradients in one pass over x and dy. */
+/* Queues one pass over x and dy, which computes dx and the parts of the sums for the gradients of
+ * the parameters. */
 static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run, int64_t across)
 {
     unsigned parts = (unsigned)cuda_row_parts(run.rows);

@@ -1,17 +1,20 @@
-/* softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row, backward the
- * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
- * in training computes it in forward already, unless the logits are in slices or have a label for
- * each pixel. If logits are in slices, on one or several ranks, forward computes partial results of
- * each slice, which the ranks gather. */
+/* The operations softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row,
+ * backward the gradient of the sum of losses times the loss scale. If the gradient replaces the
+ * logits in memory, softmax_loss in training computes it in forward already, unless the logits are
+ * in slices or have a label for each pixel. If logits are in slices, on one or several ranks,
+ * forward computes partial results of each slice, which the ranks gather. */
 #include "cuda_loss_kernels.h"
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 
-/* Slices of a row of logits: number of slices on all ranks; this rank's first slice and number of
- * slices. They are the slices of OpSpec.slices, or else one for each rank. total 0: rows are
- * whole. */
+/* Slices of a row of logits: those of OpSpec.slices or, if there are none, one for each rank. */
 typedef struct ClassSlices {
-    int total, first, count;
+    /* number of slices on all ranks; 0: rows are not cut */
+    int total;
+    /* index of this rank's first slice */
+    int first;
+    /* number of slices of this rank */
+    int count;
 } ClassSlices;
 static ClassSlices class_slices(const OpSpec *s)
 {
@@ -20,21 +23,22 @@ static ClassSlices class_slices(const OpSpec *s)
     return (ClassSlices){s->slice.ranks, s->slice.rank, s->slice.ranks > 0};
 }
 
-/* Whether x is (N,C,L) or (N,C,H,W) with a target for each of its elements: a row is a sample. */
+/* Returns whether x is (N,C,L) or (N,C,H,W) with a target for each element. A row is then a
+ * complete sample. */
 static bool is_field(const OpSpec *spec)
 {
     return op_info(spec->kind)->reads == READS_TARGETS && spec->x[0].shape.ndim > 2;
 }
 
-/* Returns the number of columns of a row. A row of a field is a whole sample; else a row is the
- * last dimension of (N,K) or (N,T,K). */
+/* Returns the number of columns of a row. A row of a field is a complete sample; otherwise a row is
+ * the last dimension of (N,K) or (N,T,K). */
 static int64_t row_width(const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
     return is_field(spec) ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
 }
 
-/* Fields are read in plain layout, rows of logits with or without dense's padding. */
+/* Fields are read in plain order, and rows of logits with or without the padding of dense. */
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
@@ -83,7 +87,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .partial = run->workspace,
         .dx = run->dx[0],
         .point = op->spec.point,
-        .size = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
+        .point_parameter = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
         .smoothing = op->spec.smoothing,
         .scale = run->loss_scale,
         .numbers = run->numbers,
@@ -97,7 +101,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
     };
 }
 
-/* Like loss_run, but smooths labels in training only. */
+/* Returns loss_run for forward, which smooths labels only in training. */
 static LossRun forward_run(const Op *op, const OpRun *run)
 {
     LossRun loss = loss_run(op, run);
@@ -105,7 +109,7 @@ static LossRun forward_run(const Op *op, const OpRun *run)
     return loss;
 }
 
-/* Returns the run of this rank's slice i. */
+/* Returns `all` restricted to this rank's slice i. */
 static LossSlices slice_run(const LossSlices *all, ClassSlices c, int i)
 {
     LossSlices s = *all;
@@ -146,7 +150,7 @@ static void sliced_forward(Op *op, const OpRun *run)
     cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
-/* True if forward writes dx over the logits; then backward has nothing to do. */
+/* Returns whether forward writes dx over the logits. Backward then has nothing to do. */
 static bool gradient_in_forward(const Op *op, const OpRun *run)
 {
     return run->training && run->dx[0] && run->dx[0] == run->x[0] &&

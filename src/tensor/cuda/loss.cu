@@ -1,10 +1,10 @@
-/* Softmax cross-entropy with label smoothing (softmax_*), and the losses of numbers (point_*):
- * square, absolute, Huber and Charbonnier. In softmax kernels each block, of one warp or of
- * ROW_THREADS threads, computes a row. */
+/* Softmax cross-entropy with label smoothing (names with softmax), and the losses of numbers (names
+ * with point): square, absolute, Huber and Charbonnier. In softmax kernels a block of one warp or
+ * of ROW_THREADS threads computes a row. */
 #include "loss.cuh"
 
-/* number of packs that a thread loads at a time if they may be in shared memory: its latency is
- * short, so few are enough */
+/* number of packs that a thread loads at a time if they may be in shared memory; few are enough,
+ * because the latency of shared memory is short */
 enum { KEPT_BATCH = 2 };
 
 static __device__ __forceinline__ float loss_scale(const LossRun &run)
@@ -14,21 +14,22 @@ static __device__ __forceinline__ float loss_scale(const LossRun &run)
 
 /* Numbers of a row that its gradient needs in addition to the logits. */
 struct Gradient {
+    /* log_sum: log of the sum of the row's exponentials; scale: loss scale */
     float log_sum, scale;
-    /* target probability of a class that is not the label, and of the label */
+    /* on: target probability of the label; off: of any other class */
     float off, on;
-    /* the label's column relative to this slice; may be outside it */
+    /* column of the label relative to this slice; may be outside the slice */
     int64_t label;
 };
 
-/* The caller sets log_sum. */
+/* Returns the numbers of a row, except log_sum, which the caller sets. */
 static __device__ __forceinline__ Gradient make_gradient(const LossRun &run, int64_t row)
 {
     float off = run.smoothing / run.classes;
     return {0, loss_scale(run), off, off + (1 - run.smoothing), run.labels[row] - run.first};
 }
 
-/* Writes E gradients from column k on; zeros beyond the width. */
+/* Writes E gradients from column k on; zeros beyond the width. v: the logits. */
 template <int E, bool ALIGNED, class T>
 static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx, int64_t k,
                                                       const Pack<T, E> &v, const Gradient &g)
@@ -46,8 +47,8 @@ static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx,
     write_floats<E, ALIGNED>(dx + k, out);
 }
 
-/* Writes the gradient of a row. load(i) returns pack i of its logits. dx may be the logits' memory.
- * U packs are loaded before their gradients are written. */
+/* Writes the gradient of a row. load(i) returns pack i of its logits. dx may be in the logits'
+ * memory. U packs are loaded before their gradients are written. */
 template <int U, class T, int E, bool ALIGNED, class Load>
 static __device__ __forceinline__ void row_gradient(const LossRun &run, int64_t row,
                                                     const Gradient &gradient, Load load)
@@ -68,8 +69,8 @@ static __device__ __forceinline__ void zero_row(const LossRun &run, int64_t row)
 }
 
 /* Computes the loss and, unless dx is NULL, the gradient. The first kept_count packs of the row
- * stay in shared memory between the two passes; the others are read again, from the L2 cache. dx
- * may be x: each pack is read again only by the thread that then overwrites it. */
+ * stay in shared memory between the two passes; the other packs are read again, from the L2 cache.
+ * dx may be in x's memory: each pack is read again only by the thread that then overwrites it. */
 template <class T, int E, bool ALIGNED> ROW_KERNEL softmax_kernel(LossRun run, int64_t kept_count)
 {
     extern __shared__ uint4 shared[];
@@ -83,7 +84,7 @@ template <class T, int E, bool ALIGNED> ROW_KERNEL softmax_kernel(LossRun run, i
     }
     const T *x = (const T *)run.x + row * run.stride;
     prefetch_row(x, run.width);
-    /* A label out of range makes the loss NaN. */
+    /* a label out of range makes the loss NaN */
     int32_t label = run.labels[row];
     bool valid = label >= 0 && label < run.width;
     float logit = valid ? as_float(x[label]) : nanf("");
@@ -115,9 +116,11 @@ template <class T, int E, bool ALIGNED> ROW_KERNEL softmax_backward_kernel(LossR
                                        [&](int64_t i) { return read_pack<E, ALIGNED>(x + i * E); });
 }
 
-/* The error and the weight of number k of a row; both are 0 if the target is missing (NaN). */
+/* The error of a number of a row, and its weight; both are 0 if the target is missing (NaN). */
 struct Error {
-    float d, weight;
+    /* x - target */
+    float d;
+    float weight;
 };
 template <class T>
 static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row, int64_t k)
@@ -130,7 +133,7 @@ static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row
 
 static __device__ __forceinline__ float value_of(const LossRun &run, float d)
 {
-    const float a = fabsf(d), s = run.size;
+    const float a = fabsf(d), s = run.point_parameter;
     switch (run.point) {
     case POINT_ABSOLUTE:
         return a;
@@ -146,7 +149,7 @@ static __device__ __forceinline__ float value_of(const LossRun &run, float d)
 
 static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
 {
-    const float s = run.size;
+    const float s = run.point_parameter;
     switch (run.point) {
     case POINT_ABSOLUTE:
         return (float)(d > 0) - (float)(d < 0);
@@ -160,13 +163,13 @@ static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
     return 2 * d;
 }
 
-/* Sums of the losses and of the weights. */
+/* Sums over numbers of a row: of the weighted losses, and of the weights. */
 struct PointSums {
     double loss, weight;
 };
 
-/* Adds the weighted losses, and the weights, of columns first, first + step, ... below end of a
- * row: in fp32 over pieces of PIECE columns, then the pieces' sums in double. */
+/* Returns the sums over columns first, first + step, ... below `end` of a row. Pieces of PIECE
+ * columns are added in fp32, and the sums of the pieces in double. */
 template <class T>
 static __device__ __forceinline__ PointSums point_sums(const LossRun &run, int64_t row,
                                                        int64_t first, int64_t end, int64_t step)
@@ -195,7 +198,7 @@ static __device__ __forceinline__ void store_point(const LossRun &run, int64_t r
     run.row_weight[row] = weight;
 }
 
-/* One warp for each row. */
+/* Grid: one warp for each row. */
 template <class T> static __global__ void point_kernel(LossRun run)
 {
     const int lane = threadIdx.x % WARP;
@@ -206,7 +209,7 @@ template <class T> static __global__ void point_kernel(LossRun run)
     if (lane == 0) store_point(run, row, loss, weight);
 }
 
-/* The columns of one part of a row, which a block computes. */
+/* The part of a row that this block computes: columns first .. end - 1. */
 struct PointPart {
     int64_t row, first, end;
     __device__ __forceinline__ PointPart(const LossRun &run, int64_t columns, int64_t parts)
@@ -216,7 +219,7 @@ struct PointPart {
     }
 };
 
-/* One block for each part of a wide row. */
+/* Grid: one block for each part of each row. */
 template <class T> static __global__ void point_part_kernel(LossRun run, int64_t parts)
 {
     const PointPart part(run, run.width, parts);
@@ -241,7 +244,7 @@ static __global__ void point_join_kernel(LossRun run, int64_t parts)
     store_point(run, row, (float)sum.loss, (float)sum.weight);
 }
 
-/* Writes the gradients of columns first, first + step, ... below end of a row. */
+/* Writes the gradients of columns first, first + step, ... below `end` of a row. */
 template <class T>
 static __device__ __forceinline__ void point_gradients(const LossRun &run, int64_t row,
                                                        int64_t first, int64_t end, int64_t step)
@@ -269,7 +272,8 @@ template <class T> static __global__ void point_part_backward_kernel(LossRun run
     point_gradients<T>(run, part.row, part.first + threadIdx.x, part.end, THREADS);
 }
 
-/* upper bound of the bytes of a block's __shared__ variables, without the packs that it keeps */
+/* upper limit for the bytes of the __shared__ variables of a block, without the packs that it
+ * keeps */
 enum { STATIC_BYTES = 1024 };
 
 cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes)
@@ -283,7 +287,8 @@ cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes)
     return st;
 }
 
-/* Allows a kernel more than the 48 KiB of shared memory that every kernel may use. */
+/* Allows a kernel to use more than the 48 KiB of shared memory that every kernel may use. bytes:
+ * bytes of the packs that a block keeps. */
 static cudaError_t allow_shared(const void *kernel, int64_t bytes)
 {
     enum { DEFAULT_BYTES = 48 << 10 };

@@ -1,6 +1,6 @@
-/* One pass over a row of logits by a block of one warp or of ROW_THREADS threads, which computes
- * the numbers that softmax_loss needs. For whole rows (loss.cu) and for the slices of one rank
- * (softmax_sliced.cu). */
+/* One pass over a row of logits, which computes the numbers that softmax_loss needs. A block of one
+ * warp or of ROW_THREADS threads computes a row. Used for complete rows (loss.cu) and for slices of
+ * rows (softmax_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
 
@@ -9,13 +9,14 @@
 #include <cfloat>
 
 enum {
+    /* number of packs that a thread loads at a time */
     BATCH = 4,
-    /* maximum number of columns of a row that one warp reads; wider rows have ROW_THREADS
+    /* largest number of columns of a row that one warp reads; a wider row has ROW_THREADS
      * threads */
     WARP_COLUMNS_MAX = 1024,
     ROW_THREADS = 512,
-    /* blocks of ROW_THREADS that run on a processor at a time, by their registers and shared
-     * memory */
+    /* number of blocks of ROW_THREADS threads that run on a processor at a time; it limits their
+     * registers and their shared memory */
     ROW_BLOCKS = 2
 };
 #define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
@@ -26,7 +27,7 @@ static unsigned row_threads(const LossRun &run)
 }
 
 /* Sets *value to the largest value of the warp's lanes, and *column to the lowest column that has
- * it, on every lane. */
+ * this value, on every lane. */
 static __device__ __forceinline__ void warp_max(float *value, int64_t *column)
 {
     for (int step = WARP / 2; step > 0; step /= 2) {
@@ -41,12 +42,16 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *column)
 
 /* Summary of some logits of a row. */
 struct Logits {
-    /* largest logit; sum of exp(logit - max); sum of the logits, 0 without label smoothing */
-    float max, exp_sum, sum;
+    /* largest logit */
+    float max;
+    /* sum of exp(logit - max) */
+    float exp_sum;
+    /* sum of the logits; 0 without label smoothing */
+    float sum;
     /* number of logits that rank before the label */
     int before_label;
-    /* column of the first logit that equals max; during the pass, the first column of that logit's
-     * pack */
+    /* column of the first logit that equals `max`; during the pass, the first column of the pack
+     * with this logit */
     int64_t max_column;
 };
 
@@ -61,7 +66,7 @@ static __device__ __forceinline__ void merge_logits(Logits *all, const Logits &o
     all->sum += other.sum;
 }
 
-/* The summary of no logits in a row of `width` columns. */
+/* Returns the summary of no logits, in a row of `width` columns. */
 static __device__ __forceinline__ Logits empty_logits(int64_t width)
 {
     return {-FLT_MAX, 0, 0, 0, width};
@@ -78,7 +83,7 @@ static __device__ __forceinline__ Logits warp_merge(const Logits &mine)
     return all;
 }
 
-/* Merges the summaries of a block's threads; the result is valid in the first warp. */
+/* Merges the summaries of a block's threads. The result is valid in the first warp. */
 static __device__ __forceinline__ Logits block_merge(const Logits &mine, int64_t width)
 {
     __shared__ Logits warps[ROW_THREADS / WARP];
@@ -93,8 +98,10 @@ static __device__ __forceinline__ Logits block_merge(const Logits &mine, int64_t
 struct Label {
     /* column of the label relative to this slice; may be outside the slice */
     int64_t column;
-    /* logit of the label, and the next smaller float, which comparisons need */
-    float logit, below;
+    /* logit of the label */
+    float logit;
+    /* the largest float below `logit` (count_before_label) */
+    float below;
     /* true: label smoothing is on, so the sum of the logits is needed */
     bool smoothed;
 };
@@ -104,9 +111,10 @@ static __device__ __forceinline__ Label make_label(const LossRun &run, int64_t r
     return {run.labels[row] - run.first, logit, nextafterf(logit, -INFINITY), run.smoothing != 0};
 }
 
-/* Counts the logits, among N from column k on, that rank before the label: larger logits, and equal
- * ones in an earlier column. If the label's logit is NaN, all rank before it. In earlier columns,
- * "larger or equal" is tested as "larger than the next smaller float". */
+/* Returns how many of the N logits from column k on rank before the label: logits that are larger,
+ * or equal and in an earlier column. If the label's logit is NaN, all rank before it. In earlier
+ * columns "larger or equal" is tested as "larger than label.below". value(e): logit of column k +
+ * e. */
 template <int N, class Value>
 static __device__ __forceinline__ int count_before_label(int64_t k, Label label, Value value)
 {
@@ -123,8 +131,8 @@ static __device__ __forceinline__ int count_before_label(int64_t k, Label label,
     return count;
 }
 
-/* Adds N logits from column k on to a summary. A new maximum scales the sum of exponentials
- * down. */
+/* Adds N logits from column k on to a summary. After a new maximum, the sum of exponentials is
+ * scaled down. value(e): logit of column k + e. */
 template <int N, class Value>
 static __device__ __forceinline__ void add_logits(Logits *all, int64_t k, Label label, Value value)
 {
@@ -141,9 +149,9 @@ static __device__ __forceinline__ void add_logits(Logits *all, int64_t k, Label 
         for (int e = 0; e < N; ++e) all->sum += value(e);
 }
 
-/* Returns the summary of a row, valid in thread 0; its max_column is 0 if no logit is larger than
- * -FLT_MAX (all are NaN or -inf). keep(i, pack) is called for every whole pack i, by the thread
- * that has read it. */
+/* Returns the summary of a row, valid in thread 0. Its max_column is 0 if no logit is larger than
+ * -FLT_MAX. keep(i, pack) is called for every pack i with E columns of the row, by the thread that
+ * has read it. */
 template <class T, int E, bool ALIGNED, class Keep>
 static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Label label,
                                                     Keep keep)
@@ -171,7 +179,7 @@ static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T 
     return all;
 }
 
-/* Writes the row's columns and log_sum; returns log_sum. */
+/* Writes the results of a row and its log_sum; returns log_sum. */
 static __device__ __forceinline__ float store_row(const LossRun &run, int64_t row,
                                                   const Logits &all, float label_logit)
 {

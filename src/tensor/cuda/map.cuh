@@ -1,11 +1,11 @@
-/* One pass over arrays: to[i] = f(a[i], b[i]). */
+/* Passes over arrays: to[i] = f(a[i], b[i]). */
 #ifndef WEFT_MAP_CUH
 #define WEFT_MAP_CUH
 
 #include "elem.cuh"
 
-/* BATCH: number of packs of E elements that a thread loads at a time from each input: at most 4, to
- * have BATCH_BYTES in flight. */
+/* BATCH: number of packs of E elements that a thread loads at a time from each input. BATCH_BYTES
+ * are then in flight, unless this would need less than 1 or more than 4 packs. */
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),
@@ -15,8 +15,8 @@ template <class F, class FROM, int E> struct MapSize {
     };
 };
 
-/* F::INPUTS: number of arrays that are read: none, a, or a and b. `to` may be one of them if TO is
- * FROM. */
+/* Computes to[0 .. n). F::INPUTS: number of arrays that are read: 0; 1, only a; 2, a and b. `to`
+ * may be an array that is read if TO is FROM. */
 template <class F, class TO, class FROM, int E>
 static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {

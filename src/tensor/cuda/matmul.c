@@ -1,4 +1,4 @@
-/* Matrix products by cuBLASLt: describes them, chooses an algorithm and queues the product. */
+/* Matrix products by cuBLASLt: describes a product, chooses its algorithm and queues it. */
 #include "matmul.h"
 #include "timing.h"
 
@@ -37,8 +37,8 @@ static void set_attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t w
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* cuBLASLt chooses an algorithm by the alignment of the epilogue's pointers. The example pointer
- * has the smallest alignment that a run may have, MATMUL_ALIGN bytes. */
+/* Sets the epilogue and examples of its addresses, because cuBLASLt chooses an algorithm by their
+ * alignment. The examples have the smallest alignment that a run may have, MATMUL_ALIGN bytes. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     const char *example = (const char *)state->blas_workspace + MATMUL_ALIGN;
@@ -79,7 +79,7 @@ static void set_preference(cublasLtMatmulPreference_t preference,
     CUBLAS_CALL(cublaslt.preference_set(preference, which, value, bytes));
 }
 
-/* True if the algorithm can add a c that is not in d's memory. */
+/* Returns whether the algorithm can add a matrix c that is not in d's memory. */
 static bool supports_separate_c(const cublasLtMatmulAlgo_t *algorithm)
 {
     int32_t can = 0;
@@ -99,9 +99,9 @@ static uint32_t config_value(const cublasLtMatmulAlgo_t *algorithm,
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
-/* True if the algorithm divides k and rounds partial sums to d's type. Some algorithms without a
- * reduction scheme keep the running sum in d, and the preference's mask of schemes does not exclude
- * them. */
+/* Returns whether the algorithm divides k and rounds partial sums to d's type. Some algorithms
+ * without a reduction scheme keep the running sum in d; the mask of schemes in the preference does
+ * not exclude them. */
 static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
 {
     return config_value(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
@@ -117,13 +117,14 @@ static bool is_suitable(const MatmulSpec *spec, const cublasLtMatmulHeuristicRes
 }
 
 enum { CHOICES = 8 };
+/* suitable algorithms for a product, [count], best first */
 typedef struct Choices {
     cublasLtMatmulAlgo_t algorithm[CHOICES];
     int count;
 } Choices;
 
-/* Lists the suitable algorithms, fastest first by cuBLASLt's own estimate, which does not depend on
- * beta, an argument of the run. */
+/* Lists the suitable algorithms in the order of cuBLASLt's own estimate, the fastest first. The
+ * estimate does not depend on beta, an argument of the run. */
 static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                               Choices *choices)
 {
@@ -155,7 +156,8 @@ static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, cons
 
 /* ---- the record of algorithms ---- */
 
-/* Writes the product's key in the record: everything that the choice of an algorithm depends on. */
+/* Writes the product's key in the record of algorithms. It has everything on which the choice of an
+ * algorithm depends. */
 static void algorithm_key(char key[160], const CudaState *state, const MatmulSpec *s)
 {
     static const char *const epilogue[] = {
@@ -176,8 +178,8 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)
                    ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
                "an algorithm consists of 64-bit words, and ALGORITHM_TEXT is long enough for them");
 
-/* Writes an algorithm as hexadecimal words. The same version of cuBLASLt can use the words
- * again. */
+/* Writes an algorithm as hexadecimal words, from which the same version of cuBLASLt can restore
+ * it. */
 static void write_algorithm(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
 {
     size_t at = 0;
@@ -199,7 +201,7 @@ static bool read_algorithm(cublasLtMatmulAlgo_t *algorithm, const char *text)
     return !*text;
 }
 
-/* Uses the recorded algorithm if cuBLASLt still accepts it and it is suitable; else returns
+/* Uses the recorded algorithm `text` if cuBLASLt accepts it and it is suitable; otherwise returns
  * false. */
 static bool use_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                          const char *text)
@@ -219,6 +221,7 @@ static bool use_recorded(Matmul *matmul, const CudaState *state, const MatmulSpe
 
 /* ---- timing ---- */
 
+/* Arguments of try_choice; all pointers are borrowed. */
 typedef struct Trial {
     Matmul *matmul;
     CudaState *state;
@@ -251,7 +254,8 @@ static bool try_choice(void *user, int i)
     return queue(trial->matmul, trial->state, &trial->run) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* Returns the index of the fastest choice; 0 if the GPU lacks the memory to time them. */
+/* Returns the index of the fastest choice, or 0 if the GPU has too little memory to time the
+ * choices. */
 static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
                         const Choices *choices)
 {
@@ -284,10 +288,10 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
     return fastest;
 }
 
-/* Chooses the recorded algorithm, else the fastest by time (if cuda_times_algorithms), else the
- * first by cuBLASLt's estimate; adds a new choice to the record, if there is one. If the recorded
- * algorithm cannot be used, its key is marked (algorithm_record_reject), and the first by estimate
- * is used. */
+/* Chooses the recorded algorithm. If none is recorded, chooses the fastest by time if
+ * cuda_times_algorithms, else the first by cuBLASLt's estimate, and adds the choice to the record
+ * of algorithms, if the backend has one. If the recorded algorithm cannot be used, marks its key
+ * (algorithm_record_reject) and chooses the first by estimate. */
 static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     char key[160], text[ALGORITHM_TEXT];

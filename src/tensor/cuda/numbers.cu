@@ -1,14 +1,14 @@
 /* Single numbers that stay on the GPU, so that the host need not wait for them: the numbers of a
- * step (StepNumbers, UpdateNumbers), the sums of a loss, sums of squares, the factor of clipping.
- * In a sum, in double or exact, thread t adds elements t, t + THREADS, ..., then a tree adds the
- * threads' sums; clip_kernel adds in order. */
+ * step (StepNumbers, UpdateNumbers), the sums of a loss, sums of squares, the factor of gradient
+ * clipping. In a sum, which is in double or exact, thread t adds elements t, t + THREADS, ..., then
+ * a tree adds the sums of the threads. clip_kernel adds in ascending order instead. */
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
-    /* column 0 of a line is the loss; column 1 is, for a loss of classes, the number of logits that
-     * rank before the label */
+    /* Column 0 of a line is the loss. For a loss of classes, column 1 is the number of logits that
+     * rank before the label. */
     double loss = 0, top1 = 0, top5 = 0, column1 = 0, column2 = 0;
 /* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8
@@ -17,7 +17,7 @@ static __global__ void loss_sums_kernel(float *out, const float *columns, int64_
         loss += line[0];
         column1 += line[1];
         column2 += line[2];
-        /* below 0: the line has no label */
+        /* column 1 is below 0 if the line has no label */
         top1 += line[1] >= 0 && line[1] < 1;
         top5 += line[1] >= 0 && line[1] < 5;
     }
@@ -45,7 +45,7 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-/* Adds the terms of `from`, like square_sum_add. */
+/* Adds the terms of `from` to *to, as square_sum_add does. */
 static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 {
     const int64_t scale = to->scale > from.scale ? to->scale : from.scale;
@@ -57,7 +57,7 @@ static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
     *to = sum;
 }
 
-/* Returns the sum, like square_sum_value. */
+/* Returns the value of the sum, as square_sum_value does. */
 static __device__ double exact_value(const SquareSum &sum)
 {
     if (sum.scale == SQUARES_NAN) return NAN;
@@ -84,7 +84,7 @@ static __global__ void join_squares_kernel(SquareSum *out, double *value, const 
     value[blockIdx.x] = exact_value(part[0]);
 }
 
-/* Runs as one thread, because there is only one sum of squares for each tensor. */
+/* Grid: one thread, which is enough, because there is only one sum of squares for each tensor. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
 {

@@ -1,5 +1,5 @@
-/* Marks weft's phases as NVTX ranges, which NVIDIA's profilers show next to the kernels. Without a
- * profiler a range costs two calls that return at once. */
+/* Marks weft's phases (base/phase.h) as NVTX ranges, which NVIDIA's profilers show next to the
+ * kernels. Without a profiler a range costs two calls that return at once. */
 #include "tensor.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -12,7 +12,7 @@ static void enter_phase(Phase phase)
 
 Status nvtx_start(void)
 {
-    /* This range lasts until the first change of phase is reported. */
+    /* this range lasts until the first change of the phase */
     nvtxRangePushA(phase_names[PHASE_OTHER]);
     phase_watch(enter_phase);
     return OK;

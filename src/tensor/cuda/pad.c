@@ -1,4 +1,4 @@
-/* pad of channels-last images. */
+/* The operation pad, which pads or cuts channels-last images. */
 #include "cuda.h"
 
 static Status pad_plan(Op *op, Desc preferred[SPEC_INPUTS])

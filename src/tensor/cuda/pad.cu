@@ -1,5 +1,5 @@
-/* Padding, channels last: each block writes one row of an image, each thread one channel of a pixel
- * at a time. */
+/* Padding, channels last. Each block writes one row of an image; each thread writes one channel of
+ * a pixel at a time. */
 #include "elem.cuh"
 
 #include "../places.h"
@@ -9,7 +9,7 @@ static __device__ __forceinline__ int64_t source_of(const PadRun &run, int d, in
     return pad_source(run.mode[d], run.low[d], run.size[d], at);
 }
 
-/* One row of y. */
+/* Writes one row of y. */
 template <class T> static __global__ void pad_kernel(PadRun run)
 {
     const unsigned channels = (unsigned)run.channels, all = (unsigned)run.out[1] * channels;
@@ -25,8 +25,9 @@ template <class T> static __global__ void pad_kernel(PadRun run)
     }
 }
 
-/* The places of y that are copies of pixel i are among `count` places from `first` on, `step`
- * apart. With PAD_REFLECT they are `first` and the two places that mirror it (copy_of). */
+/* Places of y, along one dimension, that may be copies of pixel i of x: `count` places from `first`
+ * on, `step` apart. With PAD_REFLECT they are `first` and the two places that mirror it
+ * (copy_of). */
 struct Copies {
     int64_t first, step, count;
 };
@@ -40,7 +41,7 @@ static __device__ __forceinline__ Copies copies_of(const PadRun &run, int d, int
     return Copies{first, 1, end - first};
 }
 
-/* Returns copy k of pixel i, or -1 if there is none. Copies ascend with k. */
+/* Returns the place of copy k of pixel i, or -1 if there is none. Places ascend with k. */
 static __device__ __forceinline__ int64_t copy_of(const PadRun &run, int d, int64_t i,
                                                   const Copies &copies, int64_t k)
 {
@@ -51,7 +52,7 @@ static __device__ __forceinline__ int64_t copy_of(const PadRun &run, int d, int6
     return at >= 0 && at < run.out[d] ? at : -1;
 }
 
-/* One row of dx: a thread adds the copies of a pixel row by row, from left to right. */
+/* Writes one row of dx. A thread adds the copies of a pixel row by row, from left to right. */
 template <class T> static __global__ void grad_kernel(PadRun run)
 {
     const unsigned channels = (unsigned)run.channels, all = (unsigned)run.size[1] * channels;

@@ -1,12 +1,12 @@
 /* Losses with a label for each pixel: softmax_loss and focal_loss, with weights of classes, and
- * region_loss; also focal_loss of one label a sample, and sigmoid_loss, of one logit. Images are
- * channels last. */
+ * region_loss. Also focal_loss with one label for each sample, and sigmoid_loss, with one logit for
+ * each sample. Images are channels last. */
 #include "cuda_loss_kernels.h"
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 
-/* PART_PIXELS: minimum number of pixels of a part, if a sample has several parts. CLASS_SUMS: sums
- * of each class of region_loss. */
+/* PART_PIXELS: smallest number of pixels in a part, if a sample has several parts. CLASS_SUMS:
+ * number of sums of each class in region_loss. */
 enum { PART_PIXELS = 4 * CUDA_THREADS, CLASS_SUMS = 3 };
 
 bool cuda_has_pixels(const OpSpec *spec)
@@ -19,7 +19,7 @@ static int64_t pixels_of(const OpSpec *s)
     return loss_labels(s) / s->x[0].shape.dim[0];
 }
 
-/* Returns the number of parts that the pixels of a sample are divided into. */
+/* Returns the number of parts into which the pixels of a sample are divided. */
 static int64_t parts_of(const OpSpec *s)
 {
     const int64_t parts = pixels_of(s) / PART_PIXELS;
@@ -55,7 +55,8 @@ static PixelRun pixel_run(const Op *op, const OpRun *run)
     return r;
 }
 
-/* Sets the layouts. Returns false if the planner has to call again with others. */
+/* Sets the layouts. Returns false if an input does not have its preferred layout, so that the
+ * planner has to call again. */
 static bool layouts_fit(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

@@ -1,11 +1,13 @@
 /* Losses with a label for each pixel of channels-last images, and sigmoid_loss. Except in
- * class_sums_kernel, a thread computes whole pixels, whose logits are neighbours in memory: it
- * reads all logits of a pixel before it writes their gradient, which may have the same memory. A
- * block has one part of the pixels of one sample; sums over parts are in double, in order. */
+ * class_sums_kernel, a thread computes all logits of a pixel, which are neighbours in memory. It
+ * reads all logits of the pixel before it writes their gradient, which may be in the same memory. A
+ * block has one part of the pixels of one sample. Sums over parts are in double, in ascending
+ * order. */
 #include "cuda_loss_kernels.h"
 #include "samples.cuh"
 
-/* RESIDENT: blocks of a processor; CLASS_SUMS: sums of each class of region_loss */
+/* RESIDENT: blocks that a processor can run at a time. CLASS_SUMS: number of sums of each class in
+ * region_loss. */
 enum { RESIDENT = 2, CLASS_SUMS = 3 };
 
 static __device__ __forceinline__ float loss_scale(const PixelRun &run)
@@ -13,7 +15,7 @@ static __device__ __forceinline__ float loss_scale(const PixelRun &run)
     return run.numbers ? run.numbers->loss_scale : run.scale;
 }
 
-/* The pixels first .. last - 1 of a block. */
+/* The pixels of this block: pixels first .. last - 1 of a sample. */
 struct Part {
     int64_t sample, first, last;
     __device__ __forceinline__ explicit Part(const PixelRun &run)
@@ -23,7 +25,7 @@ struct Part {
     }
 };
 
-/* Calls f(row, logits) for this thread's pixels; row: the pixel's number among those of all
+/* Calls f(row, logits) for this thread's pixels. row: index of the pixel among the pixels of all
  * samples. */
 template <class T, class F>
 static __device__ __forceinline__ void each_pixel(const PixelRun &run, const Part &part, F f)
@@ -39,7 +41,7 @@ static __device__ __forceinline__ float weight_of(const PixelRun &run, int c)
     return run.weights.count > 0 ? run.weights.value[c] : 1;
 }
 
-/* Numbers of a pixel. */
+/* Results of the softmax of a pixel. */
 struct Softmax {
     /* log of the sum of the logits' exponentials */
     float log_sum;
@@ -60,8 +62,8 @@ template <class T> static __device__ __forceinline__ Softmax softmax_of(const T 
     return {largest + logf(total), best};
 }
 
-/* Returns the number of logits that rank before the label: larger ones, and equal ones of earlier
- * classes. */
+/* Returns the number of logits that rank before the label: logits that are larger, or equal and of
+ * an earlier class. */
 template <class T> static __device__ __forceinline__ int rank_of(const T *x, int classes, int label)
 {
     const float own = as_float(x[label]);
@@ -73,7 +75,7 @@ template <class T> static __device__ __forceinline__ int rank_of(const T *x, int
     return rank;
 }
 
-/* Computes the loss of a pixel, not yet multiplied by the sample's factor. */
+/* Returns the loss of a pixel, not yet multiplied by the factor of its sample. */
 template <class T>
 static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x, float log_sum,
                                                 int label)
@@ -88,8 +90,8 @@ static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x,
            run.smoothing / (float)run.classes * (run.weight_sum * log_sum - sum);
 }
 
-/* Computes log_sum, the part's sum of weights, and columns, whose losses are not yet multiplied by
- * the sample's factor. A label out of range makes the loss NaN. */
+/* Computes run.log_sum, the sum of the weights of a part, and run.columns, in which losses are not
+ * yet multiplied by the factor of their sample. A label out of range makes the loss NaN. */
 template <class T> static __global__ void losses_kernel(PixelRun run)
 {
     const Part part(run);
@@ -110,7 +112,7 @@ template <class T> static __global__ void losses_kernel(PixelRun run)
     if (threadIdx.x == 0) run.partial[blockIdx.x] = weight;
 }
 
-/* Computes the factor of each sample: pixels / sum of the weights of the pixels' labels. */
+/* Computes run.factor of each sample: number of pixels / sum of the weights of their labels. */
 static __global__ void factors_kernel(PixelRun run)
 {
     const int64_t sample = element();
@@ -127,7 +129,8 @@ static __global__ void scale_kernel(PixelRun run)
     run.columns[row * LOSS_COLUMNS] *= run.factor[row / run.pixels];
 }
 
-/* The slope of (1-p)^g (-log p) by the label's logit is -m (1 - p). Returns m. */
+/* Returns m, where -m (1 - p) is the derivative of (1 - p)^focus (-log p) by the label's logit and
+ * p is the probability of the label. */
 static __device__ __forceinline__ float focal_slope(float focus, float log_p)
 {
     const float rest = -expm1f(log_p);
@@ -135,7 +138,8 @@ static __device__ __forceinline__ float focal_slope(float focus, float log_p)
     return powf(rest, focus) - focus * expf(log_p) * log_p * powf(rest, focus - 1);
 }
 
-/* dx = factor p - base w - (hit at the label). */
+/* Computes dx = factor p - base w - (hit at the label), where p is the probability and w the weight
+ * of a class. */
 template <class T> static __global__ void grad_kernel(PixelRun run)
 {
     const Part part(run);
@@ -177,9 +181,9 @@ template <class T, int E> struct ClassPack {
     int label;
 };
 
-/* Sums of each class: its probability over the pixels whose label it is; its probability over all
- * pixels that have a label; the number of pixels whose label it is. A label out of range makes the
- * sums NaN. */
+/* Computes three sums of each class: [0] its probability over the pixels whose label it is, [1] its
+ * probability over all pixels that have a label, [2] the number of pixels whose label it is. A
+ * label out of range makes the sums NaN. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(PixelRun run)
 {
@@ -210,8 +214,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(Pi
     }
 }
 
-/* Returns dice or iou of a class, and its slopes by two sums: its probability over all pixels that
- * have a label, and over the pixels whose label it is. */
+/* Returns the overlap of a class, Dice or IoU. Sets slope[0] to its derivative by the class's
+ * sum[1], and slope[1] to its derivative by sum[0] (class_sums_kernel). */
 static __device__ double overlap_of(const PixelRun &run, const double *sum, double slope[2])
 {
     const double inside = sum[0], all = sum[1], labelled = sum[2];
@@ -223,7 +227,8 @@ static __device__ double overlap_of(const PixelRun &run, const double *sum, doub
     return upper / lower;
 }
 
-/* One block for each sample: its loss, and the slopes of its classes. */
+/* Computes the loss of each sample, and the slopes of its classes. Grid: one block for each
+ * sample. */
 static __global__ void region_kernel(PixelRun run, int64_t parts)
 {
     __shared__ double shared[WARP];
@@ -276,7 +281,8 @@ template <class T> static __global__ void region_grad_kernel(PixelRun run)
 
 /* ---- sigmoid_loss ---- */
 
-/* One logit and one label, 0 or 1, for each sample; another label makes the loss NaN. */
+/* Computes the results for one logit and one label, 0 or 1, of each sample. Any other label makes
+ * the loss NaN. */
 template <class T> static __global__ void sigmoid_kernel(PixelRun run)
 {
     const int64_t row = element();

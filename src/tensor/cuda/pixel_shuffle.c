@@ -1,4 +1,4 @@
-/* pixel_shuffle of channels-last images. */
+/* The operation pixel_shuffle on channels-last images. */
 #include "cuda.h"
 
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -1,5 +1,5 @@
-/* Channels to pixels, channels last: each block has one row of y, each thread one channel of a
- * pixel at a time. */
+/* Moves channels to pixels, channels last. Each block has one row of y; each thread has one channel
+ * of a pixel at a time. */
 #include "elem.cuh"
 
 template <class T> static __global__ void shuffle_kernel(ShuffleRun run)

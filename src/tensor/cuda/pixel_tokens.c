@@ -1,5 +1,5 @@
-/* pixel_tokens: images are in channels-last order, so a sequence of their pixels is the same
- * memory. */
+/* The operation pixel_tokens: images are channels last, so the sequence of an image's pixels is the
+ * same memory. */
 #include "cuda.h"
 
 static Status tokens_plan(Op *op, Desc preferred[SPEC_INPUTS])

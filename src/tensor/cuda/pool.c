@@ -1,4 +1,4 @@
-/* pool: maximum, average and global average pooling of channels-last images. */
+/* The operation pool: maximum, average and global average pooling of channels-last images. */
 #include "cuda.h"
 
 static Status pool_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -1,14 +1,16 @@
-/* Pooling, channels last: each block writes one row of an image (a "line"), each thread E channels
- * of a pixel at a time. */
+/* Pooling, channels last. Each block writes one row of an image, which is called a line here; each
+ * thread writes E channels of a pixel at a time. */
 #include "elem.cuh"
 
-/* packs of a window's row that a thread loads at a time */
+/* number of packs in a row of a window that a thread loads at a time */
 enum { BATCH = 3 };
 
-/* A window: its upper left corner, which may be outside the image, and its rows and columns that
- * are inside. */
 struct Window {
-    int top, left, row_begin, row_end, column_begin, column_end;
+    /* row and column of the upper left corner, which may be outside the image */
+    int top, left;
+    /* the part inside the image: rows row_begin .. row_end - 1, columns column_begin ..
+     * column_end - 1 */
+    int row_begin, row_end, column_begin, column_end;
 };
 
 static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, int q)
@@ -23,7 +25,8 @@ static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, in
     return v;
 }
 
-/* Calls f(column, channel) for this thread's pixels and channels of the block's line. */
+/* Calls f(column, channel) for this thread's pixels of the block's line, and for the first channel
+ * of each of its packs. */
 template <int E, class F>
 static __device__ __forceinline__ void for_line(int columns, int64_t channels, F f)
 {
@@ -32,7 +35,7 @@ static __device__ __forceinline__ void for_line(int columns, int64_t channels, F
         f((int)(i / packs), (int64_t)(i % packs) * E);
 }
 
-/* Calls f(h, w, pack) for the window's pixels inside the image, in order. */
+/* Calls f(h, w, pack) for the pixels of the window that are inside the image, row by row. */
 template <int E, bool ALIGNED, class T, class F>
 static __device__ __forceinline__ void for_window(const PoolRun &run, const Window &v,
                                                   const T *image, F f)
@@ -63,7 +66,7 @@ template <class T, int E, bool ALIGNED> static __global__ void max_kernel(PoolRu
             int here = (h - v.top) * run.kernel[1] + w - v.left;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                /* A NaN replaces any value before it. */
+                /* a NaN replaces any value before it */
                 bool larger = x[k] > best[k] || x[k] != x[k];
                 best[k] = larger ? x[k] : best[k];
                 index[k] = larger ? here : index[k];
@@ -103,8 +106,8 @@ template <class T, int E, bool ALIGNED> static __global__ void average_kernel(Po
     });
 }
 
-/* Gradient of x: a thread adds a pixel's share of the gradient of every window that covers the
- * pixel, in order. */
+/* Computes dx. A thread adds a pixel's share of the gradient of every window that covers the pixel,
+ * row of windows by row of windows. */
 template <class T, int E, bool ALIGNED, bool MAX> static __global__ void grad_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.h, row = blockIdx.x % run.h;

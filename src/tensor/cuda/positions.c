@@ -1,6 +1,6 @@
-/* positions: adds row t of the table to position t of each sample. A sample is treated as one row
- * of length x width columns, to which that many elements of the table are added, beginning at the
- * row of the slice's first position. */
+/* The operation positions: adds row t of the table to position t of each sample. A sample is
+ * treated as one row of length x width columns, to which the same number of elements of the table
+ * is added. They begin at the table's row for the first position of the slice. */
 #include "cuda.h"
 
 static int64_t sample_elements(const Op *op)
@@ -9,8 +9,8 @@ static int64_t sample_elements(const Op *op)
     return y[1] * y[2];
 }
 
-/* Returns the number of columns of a sample that are summed together: those of slice i of the
- * sequence, if sums are cut, else all. */
+/* Returns the number of columns of a sample that are summed together: the columns of slice i of the
+ * sequence if sums are cut, else all. */
 static int64_t columns_of(const OpSpec *s, int i)
 {
     const SumSlices *cut = &s->tokens;
@@ -58,7 +58,7 @@ static void positions_forward(Op *op, const OpRun *run)
 }
 
 /* Sums dy over the samples, for `columns` neighbouring elements of a sample from element `first`
- * on. */
+ * on, and writes the sums to dw[first ...]. */
 static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t columns, float *dw)
 {
     const DType type = op->spec.y.dtype;
@@ -77,7 +77,7 @@ static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t c
                "kernel column_sum");
 }
 
-/* If sums are cut into slices of the sequence, each slice's columns are summed alone, so that the
+/* If sums are cut into slices of the sequence, the columns of each slice are summed alone. So the
  * order of a sum over samples does not depend on the tokens that a rank has. */
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
@@ -86,7 +86,7 @@ static void positions_backward_weight(Op *op, const OpRun *run)
     const int64_t width = s->y.shape.dim[2], first = s->slice.first;
     const int64_t whole = s->slice.ranks ? s->slice.whole : s->y.shape.dim[1];
     float *dw = run->dw[0] + first * width;
-    /* -0 changes no bit of the sum that another rank adds */
+    /* adding -0 changes no bit of a sum that another rank has */
     if (s->y.shape.dim[1] < whole)
         cuda_check(launch_fill(cuda_stream(op), run->dw[0], -0.0f, whole * width), "kernel fill");
     if (whole * width < op->w_elements[0])

@@ -1,6 +1,6 @@
-/* Records CUDA graphs: work that is queued on a stream is captured, and later launched as one.
- * While a thread captures, it may neither wait for the GPU nor allocate device memory; other
- * threads may. */
+/* Records CUDA graphs: the work that is queued on a stream is captured as a graph, which is later
+ * launched as one. While a thread captures, it may neither wait for the GPU nor allocate device
+ * memory; other threads may do so. */
 #include "cuda.h"
 
 struct Recording {
@@ -8,6 +8,7 @@ struct Recording {
     cudaGraphExec_t graph;
 };
 
+/* true: between cuda_record_begin and cuda_record_end */
 static bool recording_now;
 
 const char *cuda_recording_note(void)

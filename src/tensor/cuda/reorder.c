@@ -1,5 +1,5 @@
-/* reorder: converts tensors between plain and channels-last images, between rows with and without
- * padding, and between number formats. */
+/* The operation reorder: converts images between plain order and channels last, rows between padded
+ * and not padded, and numbers between types. */
 #include "cuda.h"
 
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
@@ -17,7 +17,8 @@ void cuda_permute(float *to, const float *from, int64_t samples, int64_t channel
             }
 }
 
-/* The shape that determines the order in memory: a flat view of an image has the image's order. */
+/* Returns the shape that determines the order in memory. For a flat view of an image, it is the
+ * shape of the image. */
 static Shape image_of(Desc d)
 {
     return d.flat ? d.image : d.shape;
@@ -48,7 +49,7 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Copies rows between padded and plain form; padding in the output becomes zero. */
+/* Copies rows from padded to not padded, or back. Padding in the output becomes 0. */
 static void copy_padded_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
     size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row(to_desc) * size,

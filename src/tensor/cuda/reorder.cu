@@ -1,29 +1,30 @@
-/* Converts images between channels last and plain, and between number formats. Each sample is a
- * matrix that is transposed, through tiles in shared memory, so that memory is read and written in
- * order. Plain fp32 images of 2 to 4 channels, as in data sets, are transposed in registers if they
- * can be read in packs. */
+/* Converts images between channels last and plain order, and between number types. Each sample is a
+ * matrix that is transposed through tiles in shared memory, so that memory is read and written in
+ * ascending order. fp32 images of 2 to 4 channels in plain order, as data sets have them, are
+ * transposed in registers if they can be read in packs. */
 #include "elem.cuh"
 
 enum {
-    /* elements of a tile, and floats of its shared memory, which include gaps between rows */
+    /* TILE: elements of a tile; TILE_FLOATS: floats of its shared memory, with gaps between rows;
+     * THREAD_ELEMENTS: elements of a tile that a thread has */
     TILE = 2048,
     TILE_FLOATS = 3072,
     THREAD_ELEMENTS = TILE / THREADS,
-    /* maximum number of samples of a launch's grid: the limit of its second dimension */
+    /* largest second dimension of a grid, which is for the samples */
     SAMPLES = 65535
 };
 
-/* Transposes every sample: to (columns, rows) = from (rows, columns). A tile has 1 << row_bits rows
- * and 1 << column_bits columns. */
+/* Arguments of the transposition of every sample from `from` (rows, columns) to `to` (columns,
+ * rows). A tile has 1 << row_bits rows and 1 << column_bits columns. */
 typedef struct TransposeRun {
     const void *from;
     void *to;
     int64_t samples, rows, columns;
     int row_bits, column_bits;
-    /* floats from a tile's row to the next in shared memory, chosen so that no two lanes use the
-     * same bank */
+    /* floats from one row of a tile to the next in shared memory, chosen so that no two lanes of a
+     * warp use the same bank */
     int stride;
-    /* number of tiles side by side */
+    /* number of tiles next to each other */
     unsigned across;
 } TransposeRun;
 
@@ -62,7 +63,7 @@ static __global__ void __launch_bounds__(THREADS, 3) transpose_kernel(TransposeR
     }
 }
 
-/* Smallest number of bits with 1 << bits >= n, but at most bits_max. */
+/* Returns the smallest number of bits with 1 << bits >= n, but at most bits_max. */
 static int bits_for(int64_t n, int bits_max)
 {
     int bits = 0;
@@ -81,15 +82,15 @@ static TransposeRun plan_transpose(const ReorderRun &run)
     t.columns = run.from_last ? run.channels : run.pixels;
     t.row_bits = bits_for(t.rows, WARP_BITS);
     t.column_bits = bits_for(t.columns, TILE_BITS - t.row_bits);
-    /* The tile may have more rows than the matrix; then it is not full. */
+    /* the tile may have more rows than the matrix, and is not full then */
     t.row_bits = TILE_BITS - t.column_bits;
     t.stride = (1 << t.column_bits) + (t.row_bits < WARP_BITS ? WARP >> t.row_bits : 1);
     t.across = blocks_for(t.columns, 1 << t.column_bits);
     return t;
 }
 
-/* Converts fp32 planes to channels last. Each thread has E pixels of every sample, which become E *
- * CHANNELS contiguous elements. */
+/* Converts fp32 images from plain order to channels last. Each thread has E pixels of every sample,
+ * which become E * CHANNELS contiguous elements. */
 template <int CHANNELS, int E, class TO>
 static __global__ void __launch_bounds__(THREADS, 4)
     planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)

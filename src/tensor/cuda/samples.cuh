@@ -1,13 +1,13 @@
 /* Passes over channels-last images (samples, pixels, channels) that read or compute numbers for
- * each channel of each sample. They work like those of columns.cuh; the rows are the pixels of a
- * sample. The third dimension of a grid has the samples; a block computes samples blockIdx.z,
- * blockIdx.z + gridDim.z, ... */
+ * each channel of each sample. They work as the passes of columns.cuh do, with the pixels of a
+ * sample as rows. The third dimension of a grid is for the samples: a block computes samples
+ * blockIdx.z, blockIdx.z + gridDim.z, ... */
 #ifndef WEFT_SAMPLES_CUH
 #define WEFT_SAMPLES_CUH
 
 #include "columns.cuh"
 
-/* the limit of a grid's third dimension */
+/* largest third dimension of a grid */
 enum { SAMPLE_BLOCKS = 65535 };
 
 struct SampleShape {
@@ -20,13 +20,15 @@ static inline unsigned sample_blocks(int64_t samples)
     return (unsigned)(samples < SAMPLE_BLOCKS ? samples : (int64_t)SAMPLE_BLOCKS);
 }
 
-/* Number of parts of a sum over a sample's pixels, which does not depend on the other samples. */
+/* Returns the number of parts of a sum over the pixels of a sample. It does not depend on the
+ * number of samples. */
 static inline int64_t sample_parts(const SampleShape &s)
 {
     return cuda_sum_parts(s.type, s.pixels, s.channels);
 }
 
-/* Launch shape of sum_part over the pixels of each sample. */
+/* Returns the launch shape of sum_part over the pixels of each sample. elements: channels of a
+ * thread. */
 static inline LaunchShape grid_of_sums(const SampleShape &s, int elements)
 {
     LaunchShape on = grid_over_parts(s.channels, elements, sample_parts(s));
@@ -34,8 +36,8 @@ static inline LaunchShape grid_of_sums(const SampleShape &s, int elements)
     return on;
 }
 
-/* Launch shape of each_row over the pixels of each sample: the more samples, the fewer blocks for
- * each. */
+/* Returns the launch shape of each_row over the pixels of each sample. elements: channels of a
+ * thread; batch: pixels of a batch. The more samples there are, the fewer blocks has each. */
 static inline LaunchShape grid_of_pass(const SampleShape &s, int elements, int batch)
 {
     LaunchShape on = grid_over_rows(s.pixels, s.channels, elements, batch);
@@ -45,7 +47,7 @@ static inline LaunchShape grid_of_pass(const SampleShape &s, int elements, int b
     return on;
 }
 
-/* Address of channel c of the first pixel of a sample. */
+/* Returns the address of channel c of the first pixel of a sample. */
 template <class T>
 static __device__ __forceinline__ T *sample_at(const void *images, int64_t sample, int64_t pixels,
                                                int64_t channels, int64_t c)

@@ -1,10 +1,12 @@
-/* softmax_loss on slices of every row of logits, of which each rank of a tensor group has one or
- * several (Shoeybi et al. 2019, section 3). First the ranks gather the label's logit. Then one pass
- * over a slice computes its summary (Logits), including the number of logits that rank before the
- * label. The ranks gather the summaries, and every rank merges them in the order of the slices. */
+/* softmax_loss if each row of logits is cut into slices, of which each rank of a tensor-parallel
+ * group has one or several (Shoeybi et al. 2019, section 3). First the ranks gather the label's
+ * logit. Then one pass over a slice computes its summary (Logits), including the number of logits
+ * that rank before the label. The ranks gather the summaries, and every rank merges them in the
+ * order of the slices. */
 #include "loss.cuh"
 
-/* Copies the label's logit if this slice has it. One thread for each row. */
+/* Copies the label's logit if this slice has it; writes 0 otherwise. Grid: one thread for each
+ * row. */
 template <class T> static __global__ void label_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
@@ -15,8 +17,8 @@ template <class T> static __global__ void label_kernel(LossSlices run)
     run.label_logit[row] = in_slice ? as_float(((const T *)loss.x)[row * loss.stride + label]) : 0;
 }
 
-/* The label's logit: the sum over the slices, all but one of which give 0. NaN for a label out of
- * range. */
+/* Returns the label's logit: the sum over the slices, of which all but one have 0. Returns NaN for
+ * a label out of range. */
 static __device__ __forceinline__ float label_logit(const LossSlices &run, int64_t row)
 {
     int32_t label = run.loss.labels[row];
@@ -25,8 +27,8 @@ static __device__ __forceinline__ float label_logit(const LossSlices &run, int64
     return label >= 0 && label < run.loss.classes ? logit : nanf("");
 }
 
-/* Writes a summary as floats, which are exact for integers up to 2^24. first: column of the slice's
- * first logit among all classes. */
+/* Writes a summary as floats, which are exact for integers up to 2^24. first: class of the slice's
+ * first logit. */
 static __device__ __forceinline__ void write_summary(float *out, const Logits &slice, int64_t first)
 {
     out[0] = slice.max;
@@ -51,7 +53,7 @@ template <class T, int E, bool ALIGNED> ROW_KERNEL summary_kernel(LossSlices run
     if (threadIdx.x == 0) write_summary(run.summary + row * LOSS_SUMMARY, all, loss.first);
 }
 
-/* Merges the summaries and writes the results. One thread for each row. */
+/* Merges the summaries of a row and writes its results. Grid: one thread for each row. */
 static __global__ void merge_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;

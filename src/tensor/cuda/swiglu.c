@@ -1,4 +1,4 @@
-/* swiglu of rows in plain order. */
+/* The operation swiglu on rows in plain order. */
 #include "cuda.h"
 
 static Status swiglu_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -1,10 +1,10 @@
-/* swiglu: a thread has E neighbouring columns of gate and up and a loop over rows. */
+/* Kernels of swiglu. A thread has E neighbouring columns of gate and up, and a loop over rows. */
 #include "act.cuh"
 #include "columns.cuh"
 
 enum { BATCH = 2 };
 
-/* Gate, up and, in backward, dy. */
+/* E neighbouring columns of a row: the gate, up and, in backward, dy. */
 template <class T, int E> struct SwigluPacks {
     Pack<T, E> gate, up, dy;
 };

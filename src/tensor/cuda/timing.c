@@ -1,9 +1,10 @@
-/* Times a library's algorithms. Each runs once to be loaded, then in ROUNDS rounds of RUNS runs;
- * its time is that of its fastest round. */
+/* Times algorithms of a library. Each algorithm is run once, so that it is loaded, and then in
+ * ROUNDS rounds of RUNS runs. The time of its fastest round counts. */
 #include "timing.h"
 
 enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };
-/* Value of every byte of the buffers, which gives small positive numbers in fp32, bf16 and fp16. */
+/* value of every byte of the buffers; in fp32, bf16 and fp16 the numbers are then small and
+ * positive */
 enum { FILL_BYTE = 0x3c };
 
 AlgorithmRecord *cuda_algorithm_record(const CudaState *state)
@@ -47,8 +48,8 @@ void timed_memory_fini(TimedMemory *memory)
     *memory = (TimedMemory){0};
 }
 
-/* Returns the milliseconds of the fastest round, or a negative number if the library refuses the
- * candidate. from, to: events that mark the start and end of a round. */
+/* Returns the milliseconds of candidate i's fastest round, or a negative number if the library
+ * refuses the candidate. from, to: events that are recorded at the start and the end of a round. */
 static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
                              bool (*run)(void *user, int i), void *user, int i)
 {

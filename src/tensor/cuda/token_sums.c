@@ -1,8 +1,9 @@
-/* Computes the sums of token_sums.h: copies and sums each slice's rows, then joins slices and
- * ranks. */
+/* Computes the sums of token_sums.h: copies and sums the rows of each slice, then adds the sums of
+ * slices and of ranks. */
 #include "token_sums.h"
 
-/* Returns the first token of a slice, counted from the first of this rank. */
+/* Returns the first token of this rank's slice `slice`, counted from the first token of this
+ * rank. */
 static int64_t first_token(const OpSpec *s, int slice)
 {
     const SumSlices *cut = &s->tokens;
@@ -20,13 +21,19 @@ int64_t cuda_token_rows_most(const OpSpec *s)
     return most * s->y.shape.dim[0];
 }
 
-/* Addresses of the parts of the workspace. */
+/* Addresses of the arrays in the workspace. */
 typedef struct Places {
-    /* sums of this rank's slices; sums of all ranks, one for each */
-    float *sum, *all;
-    /* scratch of TokenSum; copies of one slice's rows of saved numbers, x and dy */
-    float *partial, *saved;
+    /* sums of each slice of this rank */
+    float *sum;
+    /* sums of each rank of the group */
+    float *all;
+    /* scratch of TokenSum */
+    float *partial;
+    /* copies of one slice's rows of the numbers that forward saved */
+    float *saved;
+    /* x, dy: copies of one slice's rows of x and of dy */
     char *x, *dy;
+    /* bytes of the workspace */
     size_t bytes;
 } Places;
 
@@ -56,7 +63,7 @@ size_t cuda_token_sums_bytes(const Op *op, const TokenSums *t)
     return places_of(op, t, NULL).bytes;
 }
 
-/* Copies the rows of tokens first .. first + count - 1 of all samples side by side. */
+/* Copies the rows of tokens first .. first + count - 1 of each sample to `to`, without gaps. */
 static void copy_tokens(const Op *op, void *to, const void *from, int64_t first, int64_t count,
                         size_t row_bytes)
 {
@@ -67,8 +74,8 @@ static void copy_tokens(const Op *op, void *to, const void *from, int64_t first,
     cuda_copy_rows(cuda_stream(op), target, source, run, (size_t)y.dim[0]);
 }
 
-/* Adds `count` sums of n floats, `stride` floats apart, to the first one, by the binary tree of
- * neighbours. */
+/* Adds `count` sums of n floats, `stride` floats apart, by the binary tree of neighbours. The
+ * result replaces the first sum. */
 static void join(const Op *op, float *sum, int count, int64_t stride, int64_t n)
 {
     for (int step = 1; step < count; step *= 2)

@@ -1,6 +1,6 @@
-/* Gradients of norms and biases as sums over slices of the sequence (OpSpec.tokens): each slice's
- * rows are copied side by side and summed alone, and sums are joined by the binary tree of
- * neighbours: first the sums of this rank's slices, then the sums of the ranks. */
+/* Gradients of norms and biases as sums over slices of the sequence (OpSpec.tokens). The rows of
+ * each slice are copied next to each other and summed alone. Then the binary tree of neighbours
+ * adds the sums of this rank's slices, and after that the sums of the ranks. */
 #ifndef WEFT_CUDA_TOKEN_SUMS_H
 #define WEFT_CUDA_TOKEN_SUMS_H
 
@@ -13,37 +13,45 @@ static inline size_t cuda_aligned(size_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Rows of one slice: of x (not valid unless TokenSums.reads_x), of dy, and of the numbers that
- * forward saved for each row. */
+/* The rows of one slice. */
 typedef struct TokenRows {
+    /* x: rows of x, not valid unless TokenSums.reads_x is set; dy: rows of dy */
     const void *x, *dy;
+    /* the numbers that forward saved for each row, [rows][TokenSums.saved] */
     float *saved;
-    /* number of rows, and of rows of real samples, which come first */
-    int64_t rows, real;
+    /* number of rows */
+    int64_t rows;
+    /* number of rows of real samples, which come first */
+    int64_t real;
 } TokenRows;
-/* Queues the kernels that write the `sums` sums over the rows, each of `width` floats, to out. */
+/* Queues the kernels that write TokenSums.sums sums over the rows, of TokenSums.width floats each,
+ * to `out`. partial: scratch of TokenSums.partial floats. */
 typedef void (*TokenSum)(const Op *op, const TokenRows *rows, float *out, float *partial);
 
 typedef struct TokenSums {
-    /* number of sums, and floats of each */
+    /* number of sums */
     int sums;
+    /* floats of each sum */
     int64_t width;
-    /* floats of scratch of TokenSum */
+    /* floats of scratch that `sum` needs */
     int64_t partial;
-    /* floats that forward saved for each row */
+    /* number of floats that forward saved for each row */
     int saved;
+    /* true: `sum` reads TokenRows.x */
     bool reads_x;
     TokenSum sum;
 } TokenSums;
 
+/* Returns the bytes of the workspace that cuda_token_sums_run needs. */
 size_t cuda_token_sums_bytes(const Op *op, const TokenSums *t);
-/* Writes the sums to run->dw[first], run->dw[first + 1], ... Collective on the tensor group if
- * other ranks have slices of the sequence. */
+/* Writes the sums to run->dw[first], run->dw[first + 1], ... Collective on the tensor-parallel
+ * group if other ranks have slices of the sequence. */
 void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int first);
 /* Returns the number of rows of the largest slice. */
 int64_t cuda_token_rows_most(const OpSpec *spec);
 
-/* Describes the sum for the gradient of a bias, which is the sum of dy. */
+/* Returns the description of the sum for the gradient of a bias, which is the sum of dy over its
+ * rows. */
 TokenSums cuda_token_bias(const Op *op);
 
 #endif

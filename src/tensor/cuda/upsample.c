@@ -1,4 +1,4 @@
-/* upsample of channels-last images by whole factors. */
+/* The operation upsample on channels-last images, by integer factors. */
 #include "cuda.h"
 
 static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])

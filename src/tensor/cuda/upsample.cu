@@ -1,10 +1,10 @@
-/* Upsampling by whole factors, nearest or bilinear, channels last: each block writes one row of
- * an image, each thread one channel of a pixel at a time. */
+/* Upsampling by integer factors, nearest or bilinear, channels last. Each block writes one row of
+ * an image; each thread writes one channel of a pixel at a time. */
 #include "elem.cuh"
 
 #include "../places.h"
 
-/* One row of y. */
+/* Writes one row of y, with the nearest pixels. */
 template <class T> static __global__ void upsample_kernel(UpsampleRun run)
 {
     unsigned channels = (unsigned)run.channels, all = (unsigned)(run.w * run.scale) * channels;
@@ -14,7 +14,8 @@ template <class T> static __global__ void upsample_kernel(UpsampleRun run)
         y[i] = x[i / channels / run.scale * channels + i % channels];
 }
 
-/* One row of dx: a thread adds the copies of a pixel row by row, from left to right. */
+/* Writes one row of dx for nearest pixels. A thread adds the copies of a pixel row by row, from
+ * left to right. */
 template <class T> static __global__ void grad_kernel(UpsampleRun run)
 {
     unsigned channels = (unsigned)run.channels, all = (unsigned)run.w * channels;
@@ -31,7 +32,7 @@ template <class T> static __global__ void grad_kernel(UpsampleRun run)
     }
 }
 
-/* One row of y, interpolated: sums over rows, then over columns. */
+/* Writes one row of y, interpolated: first between two rows, then between two columns. */
 template <class T> static __global__ void bilinear_kernel(UpsampleRun run)
 {
     const unsigned channels = (unsigned)run.channels, rows = (unsigned)(run.h * run.scale);
@@ -54,7 +55,8 @@ template <class T> static __global__ void bilinear_kernel(UpsampleRun run)
     }
 }
 
-/* The weight of pixel i at place `at` of y. */
+/* Returns the weight of pixel i at place `at` of y, along one dimension. size: pixels of x along
+ * it. */
 static __device__ __forceinline__ float weight_of(const UpsampleRun &run, int size, int64_t at,
                                                   int64_t i)
 {
@@ -62,7 +64,8 @@ static __device__ __forceinline__ float weight_of(const UpsampleRun &run, int si
     return p.first == i ? 1 - p.above : p.first + 1 == i ? p.above : 0;
 }
 
-/* Sets *first and *end: the places of y that read pixel i are among first .. end - 1. */
+/* Sets *first and *end: along one dimension, the places of y that read pixel i are among *first ..
+ * *end - 1. */
 static __device__ __forceinline__ void places_of(const UpsampleRun &run, int size, int64_t i,
                                                  int64_t *first, int64_t *end)
 {
@@ -71,7 +74,8 @@ static __device__ __forceinline__ void places_of(const UpsampleRun &run, int siz
     *end = last < out ? last : out;
 }
 
-/* One row of dx, interpolated: a thread adds all places that read a pixel, column by column. */
+/* Writes one row of dx for interpolation. A thread adds all places that read a pixel, column by
+ * column. */
 template <class T> static __global__ void bilinear_grad_kernel(UpsampleRun run)
 {
     const unsigned channels = (unsigned)run.channels, all = (unsigned)run.w * channels;

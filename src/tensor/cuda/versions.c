@@ -1,5 +1,5 @@
-/* Prints the versions of CUDA, cuBLASLt and cuDNN that weft was built with and that it runs with.
- * Loads the libraries to read their versions; a missing library is printed as not found. */
+/* Prints the versions of CUDA, cuBLASLt and cuDNN with which weft was built and with which it runs.
+ * Loads the libraries to read their versions; a missing library is reported as not found. */
 #include "cuda.h"
 
 static void print_cuda(FILE *out)
@@ -20,7 +20,8 @@ static void print_cuda(FILE *out)
         fprintf(out, "no GPU (%s)\n", reason);
 }
 
-/* version: major * MAJOR_UNIT + minor * 100 + patch; not read unless found is OK */
+/* Prints a line about a library. version: major * MAJOR_UNIT + minor * 100 + patch, read only if
+ * `found` is OK. */
 enum { MAJOR_UNIT = 10000 };
 static void print_library(FILE *out, const char *name, const char *built, Status found,
                           size_t version)

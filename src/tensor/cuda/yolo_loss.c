@@ -1,17 +1,18 @@
-/* yolo_loss on grids that are channels last: a launch for each level, then the sums over levels. */
+/* The operation yolo_loss on grids that are channels last: a launch for each level, then the sums
+ * over levels. */
 #include "cuda.h"
 #include "cuda_loss_kernels.h"
 
 enum { PARTS = 3 };
 
-/* Places of a level: cells times anchors. */
+/* Returns the number of places of a level: cells times anchors. */
 static int64_t places_of(const OpSpec *s, int level)
 {
     const int64_t *x = s->x[level].shape.dim;
     return x[2] * x[3] * (s->anchors.count / s->x_count);
 }
 
-/* Places of the first `levels` levels. */
+/* Returns the number of places of the first `levels` levels. */
 static int64_t all_places(const OpSpec *s, int levels)
 {
     int64_t places = 0;
@@ -37,15 +38,15 @@ static YoloRun yolo_run(const Op *op, const OpRun *run, int level)
     return (YoloRun){.type = s->x[0].dtype,
                      .x = run->x[level],
                      .dx = run->dx[level],
-                     .best = (float *)run->saved + all_places(s, level),
-                     .best_step = all_places(s, s->x_count),
+                     .overlap = (float *)run->saved + all_places(s, level),
+                     .overlap_step = all_places(s, s->x_count),
                      .parts = run->workspace,
                      .grid = box_grid(s, level),
                      .level = level,
                      .levels = s->x_count,
                      .classes = (int)box_classes(s),
                      .start = run->boxes.start,
-                     .row = run->boxes.row,
+                     .box = run->boxes.row,
                      .normaliser = run->boxes.normaliser,
                      .real = run->rows,
                      .smoothing = run->training ? (double)s->smoothing : 0,
