@@ -243,9 +243,9 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
-    float *whole = slot->state == SLOT_COLLECT ? NULL : block_contiguous(block);
+    float *in_place = slot->state == SLOT_COLLECT ? NULL : block_contiguous(block);
     int count = block_count(block);
-    receive(comm->impl, slot, whole ? whole : staging, count, message.peer, tag);
+    receive(comm->impl, slot, in_place ? in_place : staging, count, message.peer, tag);
     return staging + count;
 }
 

@@ -144,12 +144,12 @@ static void plan_round(Halving *h, int rank, Block mine, Block theirs)
     *round = (HalvingRound){.sent = h->sent + h->sent_count, .first = mine.first < theirs.first};
     int last = -1;
     for (int i = 0; i < h->ranks; ++i) {
-        int slice = h->slice_at[i], member = keeper(both, slice), had = keeper(mine, slice);
-        if (member == rank) grow(&round->received, keeper(theirs, slice), i);
-        if (had != rank || member == rank) continue;
-        if (member != last) h->sent[h->sent_count++] = (HalvingMessage){0};
-        grow(&h->sent[h->sent_count - 1], member, i);
-        last = member;
+        int slice = h->slice_at[i], kept = keeper(both, slice), had = keeper(mine, slice);
+        if (kept == rank) grow(&round->received, keeper(theirs, slice), i);
+        if (had != rank || kept == rank) continue;
+        if (kept != last) h->sent[h->sent_count++] = (HalvingMessage){0};
+        grow(&h->sent[h->sent_count - 1], kept, i);
+        last = kept;
     }
     round->sends = h->sent_count - (int)(round->sent - h->sent);
 }

@@ -1,7 +1,7 @@
 /* Makes ordered sums between the ranks of one node (comm_shm). Every rank's arena is in memory that
  * all ranks map, so a sum needs no messages: once all ranks have posted a range, its elements are
  * read from all arenas, and the sum is written to all arenas or, in a reduce-scatter, to the arena
- * of the shard's owner. Each element is read once, and written once, in each arena concerned.
+ * of the shard's owner. Each element of an arena is read once, and written at most once.
  *
  * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). A ticket is due
  * once all ranks have posted its range. In comm_progress, which is called between layers, a rank
@@ -54,7 +54,8 @@ static void shm_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* All ranks use rank 0's segment; the other segments are as small as possible. */
+/* Makes the memory of the parameters. All ranks use rank 0's segment; the other segments are as
+ * small as possible. */
 static Status shm_params_open(Comm *comm, size_t bytes)
 {
     Shm *shm = comm->impl;

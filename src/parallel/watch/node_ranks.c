@@ -102,7 +102,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     note_since(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }
 
-void node_ranks_look(NodeRanks *node, double now_s)
+void node_ranks_update(NodeRanks *node, double now_s)
 {
     for (int r = 0; r < node->count; ++r) look_at(node, r, now_s);
 }

@@ -47,7 +47,7 @@ void node_ranks_fini(NodeRanks *node);
 int node_ranks_first(const NodeRanks *node);
 /* Reads the marks and the process of each rank, and fills node->state and node->times. now_s: time
  * by clock_s. */
-void node_ranks_look(NodeRanks *node, double now_s);
+void node_ranks_update(NodeRanks *node, double now_s);
 /* Writes the last marks of each rank of the node to the file `path`, which it overwrites. ERR_IO if
  * the file cannot be written. */
 Status node_ranks_write(const NodeRanks *node, const char *path);

@@ -359,7 +359,7 @@ static void check_all(Watchdog *w)
         w->node.awake_s = now_s;
         return;
     }
-    node_ranks_look(&w->node, now_s);
+    node_ranks_update(&w->node, now_s);
     node_links_send(&w->links, now_s, w->node.state, w->node.count);
     for (int r = 0; r < w->node.count; ++r) w->states[w->node.state[r].rank] = w->node.state[r];
     node_links_receive(&w->links, w->states, w->world->size);

@@ -148,6 +148,7 @@ cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float
  * a tile of at least CUDA_SORT_TILE tokens. There are at most CUDA_SORT_BLOCKS tiles, because one
  * block adds up the counts of the digits in all tiles. */
 enum { CUDA_SORT_DIGITS = 256, CUDA_SORT_TILE = 1024, CUDA_SORT_BLOCKS = 512 };
+/* Returns the number of tokens in a tile, if there are `tokens` tokens. */
 static inline int64_t cuda_sort_tile(int64_t tokens)
 {
     int64_t tile = (tokens + CUDA_SORT_BLOCKS - 1) / CUDA_SORT_BLOCKS;
@@ -175,7 +176,8 @@ typedef struct EmbeddingRun {
     /* scratch of backward, [cuda_sort_scratch(count)]; the indices of the sorted tokens are at its
      * beginning afterwards */
     int32_t *order;
-    /* count: number of all tokens; real: of tokens of real samples; width: columns of w */
+    /* count: number of tokens, with padding; real: number of tokens of real samples; width: columns
+     * of w */
     int64_t count, real, width;
     /* w (rows, width) has rows first .. first + rows - 1 of a vocabulary of `vocab` tokens */
     int64_t first, rows, vocab;
@@ -187,7 +189,7 @@ cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
  * forward writes them, backward reads them. partial: scratch of cuda_row_parts(rows) x 2 x width
  * floats. Backward writes dscale, dshift and, unless it is NULL, dx. add: the gradient is added to
  * the values in dx. rms: the operation is rms_norm, whose mean counts as 0 and which has no shift,
- * so that shift and dshift are NULL. */
+ * so that `shift` and `dshift` are NULL. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -226,7 +228,7 @@ typedef struct DropoutRun {
     uint64_t seed, step, name;
     /* source of the step, read when the kernel runs; NULL: `step` is used */
     const StepNumbers *numbers;
-    /* RNG_DROPOUT */
+    /* purpose of the random numbers: RNG_DROPOUT */
     uint32_t purpose;
     /* an element is kept if its 24 random bits are at least this number */
     uint32_t threshold;

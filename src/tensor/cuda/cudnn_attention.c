@@ -337,8 +337,8 @@ static int64_t round_up(int64_t count, int64_t step)
     return (count + step - 1) / step * step;
 }
 
-/* The gradients of the scores are in 16 bits, padded to complete tiles: cuDNN 9.19 needs this size
- * for every tested shape. */
+/* Returns the bytes of the gradients of the scores, in 16 bits and padded to complete tiles, and a
+ * little more: cuDNN 9.19 needs this size for every tested shape. */
 size_t fused_expected_workspace_bytes(AttentionShape s)
 {
     int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);

@@ -93,8 +93,8 @@ static __device__ __forceinline__ int64_t sample_index(const DropoutRun &run, in
     return i / run.run_elements * run.stride + run.first + i % run.run_elements;
 }
 
-/* For samples in plain order whose packs begin at multiples of 4 in the complete sample, so that
- * four elements need one draw. Grid: packs, samples. */
+/* Handles samples in plain order whose packs begin at multiples of 4 in the complete sample, so
+ * that four elements need one draw. Grid: packs, samples. */
 template <class T, bool SLICED>
 static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
 {
@@ -120,8 +120,8 @@ static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
     }
 }
 
-/* For all other samples. Each thread has four elements at a time, which may need two draws or more.
- * Grid: groups of four elements, samples. */
+/* Handles all other samples. Each thread has four elements at a time, which may need two draws or
+ * more. Grid: groups of four elements, samples. */
 template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;

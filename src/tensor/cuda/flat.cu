@@ -78,8 +78,8 @@ static __global__ void squares_kernel(double *out, const float *x, int64_t n)
     sum_chunk_squares<ALIGNED>(out, x, chunk_of_range(n));
 }
 
-/* One block for each chunk. Alignment is checked here, because it differs between the chunks of an
- * arena. */
+/* Grid: one block for each chunk. Checks the alignment here, because it differs between the chunks
+ * of an arena. */
 static __global__ void chunk_squares_kernel(double *out, const float *x, const FlatChunk *chunk)
 {
     const FlatChunk this_chunk = chunk[blockIdx.x];

@@ -198,7 +198,7 @@ static __device__ __forceinline__ void store_point(const LossRun &run, int64_t r
     run.row_weight[row] = weight;
 }
 
-/* Grid: one warp for each row. */
+/* Computes the loss of narrow rows. Grid: one warp for each row. */
 template <class T> static __global__ void point_kernel(LossRun run)
 {
     const int lane = threadIdx.x % WARP;
@@ -219,7 +219,7 @@ struct PointPart {
     }
 };
 
-/* Grid: one block for each part of each row. */
+/* Computes the sums of each part of wide rows. Grid: one block for each part of each row. */
 template <class T> static __global__ void point_part_kernel(LossRun run, int64_t parts)
 {
     const PointPart part(run, run.width, parts);

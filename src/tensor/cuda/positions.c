@@ -77,8 +77,9 @@ static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t c
                "kernel column_sum");
 }
 
-/* If sums are cut into slices of the sequence, the columns of each slice are summed alone. So the
- * order of a sum over samples does not depend on the tokens that a rank has. */
+/* Sums dy over the samples. If sums are cut into slices of the sequence, the columns of each slice
+ * are summed alone. So the order of a sum over samples does not depend on the tokens that a rank
+ * has. */
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
