@@ -6,7 +6,7 @@
  *
  *     replica      0        1         0     1      0  1
  *     micro-batch  0 to 3 | 4 to 7 || 8 9 | 10 11 || 12 | 13
- * */
+ */
 #include "parallel.h"
 
 MicroRun deal_run(Deal deal, int micro, int micros)

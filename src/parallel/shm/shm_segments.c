@@ -66,7 +66,7 @@ static void advise_huge_pages(char *base, size_t bytes)
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
     madvise(base, whole, MADV_HUGEPAGE);
-    /* MADV_COLLAPSE needs at least one page in each 2 MiB that is already in memory. */
+    /* writes to each 2 MiB, because MADV_COLLAPSE needs at least one page of them in memory */
     for (size_t at = 0; at < whole; at += HUGE_BYTES) ((volatile char *)base)[at] = 0;
     madvise(base, whole, MADV_COLLAPSE);
 }

@@ -7,7 +7,7 @@
  *      node 0        reads  |  reads  |  reads  |  reads  |  reads  | ...
  *      nodes 1..           1 2       3 4       5 6       1 2       3 4
  *                          |<----------- period ---------->|
- * */
+ */
 #ifndef WEFT_PARALLEL_NODE_LINKS_H
 #define WEFT_PARALLEL_NODE_LINKS_H
 

@@ -5,7 +5,7 @@
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
- * */
+ */
 #include "dense_slices.h"
 #include "../sliced.h"
 #include "matmul.h"

@@ -29,7 +29,7 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
             int64_t token = i < run.real ? run.tokens[i] : 0;
             int64_t row = row_of(i);
             bool valid = token >= 0 && token < run.vocab, here = row >= 0 && row < run.rows;
-            /* adding -0 changes no bit of the row, which another rank has */
+            /* -0, because adding it to the row of the rank that has the row changes no bit */
             const float absent = i < run.real ? -0.0f : 0.0f;
             float out[E];
         /* a token outside the vocabulary makes the loss NaN */
@@ -47,7 +47,7 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
  *     count_digits     counts[block][digit] = number of tokens with the digit in the block's tile
  *     place_digits     counts[block][digit] = position of the first of them in the sorted order
  *     move_tokens      writes each token's index to its position
- * */
+ */
 
 typedef struct SortPass {
     /* the tokens, [count] */

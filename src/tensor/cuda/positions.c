@@ -87,7 +87,7 @@ static void positions_backward_weight(Op *op, const OpRun *run)
     const int64_t width = s->y.shape.dim[2], first = s->slice.first;
     const int64_t whole = s->slice.ranks ? s->slice.whole : s->y.shape.dim[1];
     float *dw = run->dw[0] + first * width;
-    /* adding -0 changes no bit of a sum that another rank has */
+    /* -0, because adding it to the sum of the rank that has the row changes no bit */
     if (s->y.shape.dim[1] < whole)
         cuda_check(launch_fill(cuda_stream(op), run->dw[0], -0.0f, whole * width), "kernel fill");
     if (whole * width < op->w_elements[0])
