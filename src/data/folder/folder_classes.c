@@ -1,6 +1,6 @@
 /* Replaces the classes of an import by an ordered list of names from another data set, a YAML file
- * or a text, so that the labels of a test set mean the same as those of its training set. A class
- * of the list may have no pictures; a folder or label that is not in the list is an error. */
+ * or a text. Thus the labels of a test set mean the same as those of its training set. A class of
+ * the list may have no pictures; a folder or a label that is not in the list is an error. */
 #include "folder_files.h"
 #include "../data_private.h"
 #include "../set/name_index.h"
@@ -49,8 +49,8 @@ Status folder_read_classes(ClassNames *names, const char *path)
     return st;
 }
 
-/* Finds the index in the list of each class that was found. Classes without names keep their
- * numbers. */
+/* Sets new_class[c] to the index in `names` of class c of the pictures. A class without a name
+ * keeps its number. ERR_DATA: the class is not in `names`. path: path of the list, for messages. */
 static Status find_classes(const FolderFiles *files, const ClassNames *names, const char *path,
                            int32_t *new_class)
 {

@@ -4,8 +4,9 @@
  *                                                             \-> add it to its block's record
  *   the calling thread, once a second: blocks that are done -> fdatasync -> the journal
  *
- * Rank r decodes blocks r, r + size, r + 2 size, ... A sample depends on its file only, and sums
- * are of integers, so the number of threads and ranks changes no byte. */
+ * With n ranks, rank r decodes blocks r, r + n, r + 2 n, ... A sample depends only on its file and
+ * the import's options, and sums are of integers, so the number of threads and ranks changes no
+ * byte. */
 #include "folder.h"
 
 #include <errno.h>
@@ -14,20 +15,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* intervals at which the calling thread writes the journal, and checks for stop requests, in
- * seconds */
+/* seconds between writes to the journal */
 #define FLUSH_S 1.0
+/* longest time in seconds between checks for stop requests */
 #define CHECK_S 0.1
 enum { FILE_BYTES_MAX = 1 << 30 };
 
 /* a block that this rank decodes */
 typedef struct Block {
+    /* index of the block among all blocks of the import */
     int64_t number;
-    /* number of samples that are not done */
+    /* number of samples of the block that are not done */
     atomic_int left;
     /* true: all samples were done before the last sync, so the record may be written */
     bool ready;
-    /* owned; NULL: the record is in the journal already */
+    /* owned; NULL: the record has been written to the journal */
     FolderRecord *record;
     /* protects record */
     pthread_mutex_t lock;
@@ -36,26 +38,29 @@ typedef struct Block {
 /* state shared by the threads of a rank */
 typedef struct WorkerPool {
     FolderWork *work;
-    /* owned: blocks that were not in the journal */
+    /* the blocks of this rank that were not in the journal when decoding began, [blocks], owned */
     Block *block;
     int64_t blocks;
-    /* number of the next sample, counted over these blocks with FOLDER_BLOCK samples each */
+    /* number of the next sample to decode: sample k of block[b] has number b * FOLDER_BLOCK + k,
+     * also after a short block */
     atomic_llong next;
-    /* number of this rank's samples that are done, those in the journal included */
+    /* number of this rank's samples that are done, including those that were in the journal */
     atomic_llong done;
     /* number of broken samples among those done */
     atomic_llong broken;
     /* number of this rank's samples */
     int64_t total;
-    /* true: threads end after their current sample */
+    /* true: the threads end after their current sample */
     atomic_bool stop;
+    /* protects the fields below */
     pthread_mutex_t lock;
     /* signalled when a thread ends */
     pthread_cond_t wake;
-    /* number of running threads; protected by lock */
+    /* number of running threads */
     int running;
-    /* the first failure, and its message; protected by lock */
+    /* status of the first failure, or OK */
     Status status;
+    /* message of the first failure */
     char why[1024];
 } WorkerPool;
 
@@ -64,18 +69,19 @@ typedef struct Worker {
     const FolderWork *work;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* the decoded picture */
+    /* decoded picture */
     Image image;
-    /* target of operations that do not work in place */
+    /* result of operations that cannot work in place */
     Image spare;
-    /* owned: content of the file, of capacity bytes_room */
+    /* content of the picture's file; owned */
     uint8_t *bytes;
+    /* number of bytes allocated for `bytes` */
     size_t bytes_room;
-    /* owned: decoded sample, (3,side,side) */
+    /* sample to store decoded, (3,side,side), owned; NULL: samples are stored encoded */
     uint8_t *planes;
-    /* sums over the pixels of the current sample, per channel */
+    /* sums of the pixels and of their squares, for each channel of the current sample */
     uint64_t sum[3], squares[3];
-    /* number of pixels in the sums */
+    /* number of pixels of the current sample */
     uint64_t pixels;
 } Worker;
 
@@ -103,8 +109,8 @@ Status fail_file_changed(const char *path)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* Reads a file. ERR_DATA: it cannot be read; ERR_IO: its size is no longer the one that was
- * listed. */
+/* Reads a file into worker->bytes. ERR_DATA: the file cannot be read, or is too large for a
+ * picture. ERR_IO: its size is no longer the one that was listed. */
 static Status read_picture(Worker *worker, const char *path, const FolderFile *file)
 {
     if (file->bytes < 0) return fail(ERR_DATA, "%s: is not a file that can be read", path);
@@ -133,7 +139,8 @@ static Status read_picture(Worker *worker, const char *path, const FolderFile *f
     return fail_file_changed(path);
 }
 
-/* Resizes the picture so that its short side is `side`. */
+/* Resizes worker->image so that its short side is import->side. ERR_DATA: the long side would have
+ * too many pixels. */
 static Status resize(Worker *worker, const char *path)
 {
     const FolderImport *import = worker->work->import;
@@ -153,7 +160,7 @@ static Status resize(Worker *worker, const char *path)
     return OK;
 }
 
-/* Copies the centre square as three planes. */
+/* Copies the square at the centre of worker->image to worker->planes. */
 static void cut_square(Worker *worker)
 {
     const Image *image = &worker->image;
@@ -169,8 +176,8 @@ static void cut_square(Worker *worker)
     }
 }
 
-/* Resizes the whole picture so that its longer side is `side`, and copies it as three planes to the
- * centre of the square, whose margins are grey. */
+/* Resizes worker->image so that its longer side is import->side, and copies it to the centre of
+ * worker->planes, whose margins are grey. */
 static void fit_square(Worker *worker)
 {
     const Image *image = &worker->image;
@@ -193,7 +200,8 @@ static void fit_square(Worker *worker)
     }
 }
 
-/* Computes the sums over the current sample. */
+/* Computes sum, squares and pixels of the current sample: if samples are stored encoded, of the
+ * whole decoded picture, else of the stored planes. */
 static void sum_pixels(Worker *worker)
 {
     const FolderImport *import = worker->work->import;
@@ -211,8 +219,9 @@ static void sum_pixels(Worker *worker)
     }
 }
 
-/* Reads file i and converts it to the sample that is stored: worker->bytes, or worker->planes.
- * ERR_DATA: not a usable picture. */
+/* Reads file i and converts it to the sample that is stored, in worker->bytes if samples are
+ * encoded, else in worker->planes. Computes its sums, too. ERR_DATA: the file is not a usable
+ * picture. ERR_IO: the file has changed. */
 static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
 {
     const FolderWork *work = worker->work;
@@ -237,8 +246,8 @@ static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
     return OK;
 }
 
-/* Decodes and writes sample i, and adds it to the block's record; broken pictures are recorded,
- * too. */
+/* Decodes sample i, writes it to OUT.part, and adds its result to the block's record. A picture
+ * that cannot be used is recorded as broken. */
 static Status process_sample(WorkerPool *pool, Worker *worker, Block *block, int64_t i)
 {
     const FolderWork *work = pool->work;
@@ -279,7 +288,7 @@ static void pool_fail(WorkerPool *pool, Status status)
     atomic_store(&pool->stop, true);
 }
 
-/* One thread: processes samples until none is left or the pool stops. */
+/* Body of each thread: processes samples until none is left or pool->stop is set. */
 static void *worker_run(void *arg)
 {
     WorkerPool *pool = arg;
@@ -307,8 +316,9 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-/* Syncs the blocks that are done to the disk, then writes their records to the journal. Blocks that
- * are completed during the sync are left to the next call. */
+/* Syncs the samples of the blocks that are done to the disk, then writes the records of these
+ * blocks to the journal. A block that is completed during the sync waits for the next call.
+ * ERR_IO. */
 static Status flush(WorkerPool *pool)
 {
     bool any = false;
@@ -328,8 +338,8 @@ static Status flush(WorkerPool *pool)
     return OK;
 }
 
-/* The calling thread's part until all threads have ended: flushes, reports progress and watches for
- * stop requests. */
+/* Runs on the calling thread until all other threads have ended: flushes, reports progress and
+ * checks for stop requests. */
 static void watch_threads(WorkerPool *pool)
 {
     const ImportRanks *ranks = pool->work->ranks;
@@ -351,7 +361,8 @@ static void watch_threads(WorkerPool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Collects this rank's blocks that are not in the journal. */
+/* Collects this rank's blocks that are not in the journal, and counts the samples of those that
+ * are. */
 static void pool_init(WorkerPool *pool, FolderWork *work)
 {
     const ImportRanks *ranks = work->ranks;

@@ -11,37 +11,44 @@
 #include <string.h>
 #include <unistd.h>
 
-/* maximum number of pictures left out that are logged with their reason */
+/* largest number of pictures left out that are logged one by one, each with its reason */
 enum { LISTED_MAX = 10 };
-/* reasons to leave a file out: it is not a usable picture; FolderExtra.check has refused it */
-enum { LEFT_OUT_BROKEN = 1, LEFT_OUT_UNFIT };
+/* reasons to leave a file out */
+enum {
+    /* The file is not a usable picture. */
+    LEFT_OUT_BROKEN = 1,
+    /* FolderExtra.check has refused the picture. */
+    LEFT_OUT_UNFIT
+};
 
-/* contents of the data set */
+/* what put_contents writes */
 typedef struct Contents {
     const FolderWork *work;
-    /* true: the first layout, made by open_part before the pictures are decoded. It needs only the
-     * offset of the samples, so all arrays below are NULL */
+    /* true: this is the first layout, which open_part makes before the pictures are decoded, to
+     * learn the offset of the samples. All arrays below are then NULL */
     bool first_layout;
-    /* number of samples that remain */
+    /* number of samples that are not left out */
     int64_t samples;
-    /* sums over all pixels, per channel */
+    /* sums of the pixels and of their squares, for each channel, over all good samples */
     uint64_t sum[3], squares[3];
+    /* number of pixels of all good samples */
     uint64_t pixels;
-    /* owned: per file, not 0 if it is left out: LEFT_OUT_BROKEN, LEFT_OUT_UNFIT */
+    /* for each file 0, LEFT_OUT_BROKEN or LEFT_OUT_UNFIT; owned */
     uint8_t *left_out;
     /* number of pictures left out, for either reason */
     int64_t left_out_count;
     /* number of samples with an EXIF orientation other than 1 */
     int64_t with_orientation;
-    /* The following arrays, one entry per remaining sample, are owned. */
+    /* class of each sample, [samples], owned */
     int32_t *label;
-    /* height and width */
+    /* height and width of each picture in its file, [samples][2], owned */
     int32_t *size;
-    /* EXIF orientation */
+    /* EXIF orientation of each picture, [samples], owned */
     uint8_t *orientation;
-    /* offset in the array of samples; one entry more for the end of the last sample */
+    /* encoded samples: beginning of each in the array of samples, and the end of the last one, in
+     * bytes, [samples + 1], owned */
     uint64_t *offset;
-    /* offset of the array of samples in the file, set by put_contents */
+    /* offset of the array of samples in the file; put_contents sets it */
     int64_t data_offset;
 } Contents;
 
@@ -76,7 +83,7 @@ static bool put_settings(hid_t file, const FolderImport *import)
            0;
 }
 
-/* Writes mean and deviation over all pixels, each weighted equally. */
+/* Writes the mean and the deviation of each channel over the pixels of all samples. */
 static bool put_stats(hid_t file, const Contents *c)
 {
     float mean[3], std[3];
@@ -86,7 +93,8 @@ static bool put_stats(hid_t file, const Contents *c)
            h5_put_numbers(file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std, 3) >= 0;
 }
 
-/* Creates an array and, unless values is NULL, fills it. */
+/* Creates an array and, unless `values` is NULL, fills it. stored: the elements' type in the file;
+ * memory: their type in `values`. */
 static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory, int ndim,
                        const hsize_t *dim, const void *values)
 {
@@ -95,7 +103,7 @@ static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory,
            (!values || h5_fill_array(file, name, memory, values) >= 0);
 }
 
-/* Creates the arrays of encoded samples, the array of samples first. */
+/* Creates the array of encoded samples, then the smaller arrays about them. */
 static bool put_encoded(hid_t file, Contents *c)
 {
     hsize_t n = (hsize_t)c->samples, size[2] = {n, 2}, offsets = n + 1;
@@ -107,8 +115,8 @@ static bool put_encoded(hid_t file, Contents *c)
            put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation);
 }
 
-/* Writes the class of each picture, or instead the arrays of FolderExtra, which the first layout
- * does not have. */
+/* Writes the class of each picture or, if there is a FolderExtra, the arrays of its labels; the
+ * first layout has none of the latter. */
 static bool put_labels(hid_t file, const Contents *c)
 {
     const FolderExtra *extra = c->work->import->extra;
@@ -117,14 +125,14 @@ static bool put_labels(hid_t file, const Contents *c)
     return put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
 }
 
-/* Writes everything but the samples. */
+/* Writes the attributes and all arrays; of the array of samples it only reserves the space. */
 static herr_t put_contents(void *user, hid_t file)
 {
     Contents *c = user;
     const FolderWork *work = c->work;
     const FolderImport *import = work->import;
     hsize_t n = (hsize_t)c->samples, side = (hsize_t)import->side, dim[4] = {n, 3, side, side};
-    /* Networks for boxes take values that are not normalised: their sets have no mean and
+    /* Detectors read values that are not normalised, so a set of boxes has no mean and
      * deviation. */
     if (!put_settings(file, import) || (!import->extra && !put_stats(file, c)) ||
         h5_put_classes(file, (const char *const *)work->files.class_name, work->files.classes) < 0)
@@ -137,7 +145,8 @@ static herr_t put_contents(void *user, hid_t file)
 
 /* ---- the beginning ---- */
 
-/* Computes the offsets of all samples, which are the same on every rank. */
+/* Computes the number of blocks, and the offsets of all samples. Each rank gets the same
+ * results. */
 static void place_samples(FolderWork *work)
 {
     const FolderFiles *files = &work->files;
@@ -168,8 +177,8 @@ static Status find_files(FolderWork *work)
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }
 
-/* Opens OUT.part and the journal on rank 0, and finds the offset of the samples. If one of the two
- * files is missing, or the journal is empty, the other is discarded. */
+/* Opens OUT.part and the journal on rank 0, and finds the offset of the samples. If OUT.part is
+ * missing or the journal has no record, both begin empty. */
 static Status open_part(FolderWork *work)
 {
     Contents contents = {.work = work, .first_layout = true, .samples = work->files.count};
@@ -178,7 +187,7 @@ static Status open_part(FolderWork *work)
     char *part = mem_format("%s.part", out);
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
-    /* enough for HDF5's metadata and all arrays but the samples */
+    /* space for HDF5's metadata and all arrays except the samples; labels of boxes may need more */
     int64_t rest_bytes = work->files.count * 32 + (1 << 20);
     if (!keep) TRY(journal_clear(work));
     Status status = part_open(&work->part, out, keep, work->data_bytes + rest_bytes);
@@ -190,8 +199,8 @@ static Status open_part(FolderWork *work)
     return OK;
 }
 
-/* Broadcasts rank 0's list of files. ERR_CONFIG: this rank has other versions of the decoders, so
- * its pixels might differ. Collective. */
+/* Broadcasts rank 0's list of files and the offset of the samples. ERR_CONFIG: this rank has other
+ * versions of the decoders than rank 0, so its pixels could differ. Collective. */
 static Status broadcast_files(FolderWork *work)
 {
     FolderFiles *files = &work->files;
@@ -215,7 +224,7 @@ static Status broadcast_files(FolderWork *work)
                 mine, rank0);
 }
 
-/* Finds the files, opens OUT.part and the journal. Collective. */
+/* Lists the files, and opens OUT.part and the journal. Collective. */
 static Status begin(FolderWork *work)
 {
     const ImportRanks *ranks = work->ranks;
@@ -240,7 +249,7 @@ static Status begin(FolderWork *work)
 
 /* ---- the end, on rank 0 ---- */
 
-/* Returns the reason to leave out a file with this result; 0: none. */
+/* Returns the reason to leave out file i, whose result is *sample; 0: it is not left out. */
 static uint8_t reason_to_leave_out(const FolderWork *work, int64_t i, const FolderSample *sample)
 {
     const FolderExtra *extra = work->import->extra;
@@ -248,7 +257,7 @@ static uint8_t reason_to_leave_out(const FolderWork *work, int64_t i, const Fold
     return extra && extra->check(extra->user, i, sample) != OK ? LEFT_OUT_UNFIT : 0;
 }
 
-/* Collects the results of all samples from the journal. */
+/* Collects the results of all samples from the journal in *c, which contents_init has filled. */
 static Status read_records(FolderWork *work, Contents *c)
 {
     FolderRecord *record = mem_new(sizeof *record);
@@ -296,8 +305,9 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of a picture that is left out. Decodes the picture again to find the reason. ERR_IO: the
- * picture has changed; or it can be used now, for which the journal is removed. */
+/* Warns of picture i, which is left out, with the reason, for which it decodes the picture again.
+ * ERR_IO: the picture has changed since it was listed, or it can be used now. In the latter case
+ * the journal is removed, so that the next import decodes everything again. */
 static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
     const FolderExtra *extra = work->import->extra;
@@ -319,9 +329,9 @@ static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_
     return OK;
 }
 
-/* Warns of pictures that are left out, with the reasons. ERR_DATA: the import may not leave
- * pictures out, or no picture would remain, or a class would have none. ERR_IO: a file that is left
- * out has changed since it was listed, or can be used now. */
+/* Warns of the pictures that are left out, of the first LISTED_MAX with the reason. ERR_DATA: the
+ * import may not leave pictures out, or no picture would remain, or a class would have none.
+ * ERR_IO: a file that is left out has changed since it was listed, or can be used now. */
 static Status check_left_out(const FolderWork *work, Contents *c)
 {
     int listed = 0;
@@ -348,9 +358,9 @@ static Status check_left_out(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow those left out towards the beginning of the file. The journal is
- * cleared first, since its offsets become wrong; its file stays, because its lock excludes other
- * imports. */
+/* Moves the samples that remain towards the beginning of the file, so that no gap is between them.
+ * The journal is cleared first, since its offsets become wrong. The journal's file stays, because
+ * its lock keeps other imports away. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->left_out_count == 0) return OK;
@@ -370,7 +380,8 @@ static Status close_gaps(FolderWork *work, const Contents *c)
     return status;
 }
 
-/* Logs the sizes of the classes: data sets are often uneven, and misplaced folders show here. */
+/* Logs how many pictures the smallest and the largest class have: users see here if a data set is
+ * uneven or a folder is misplaced. */
 static void report_classes(const FolderFiles *files, const Contents *c)
 {
     int64_t *count = mem_new((size_t)files->classes * sizeof *count), min = c->samples, max = 0;

@@ -1,7 +1,8 @@
-/* The journal of an import: the file OUT.part.journal with a record, in a page of its own, for each
- * block of samples that is done. A record is valid if its check matches its content, and its key
- * matches the block's files, offsets and settings. Thus an import may be resumed on any number of
- * ranks, and decodes only blocks that have no valid record, such as those with changed files. */
+/* Reads and writes the journal of an import: the file OUT.part.journal, in which each block of
+ * samples has a page. The page of a block that is done holds its record. A record is valid if its
+ * check matches its content and its key matches the block's files, offset and settings. So an
+ * import can be resumed on any number of ranks; it decodes only the blocks without a valid record,
+ * for example those with changed files. */
 #include "folder.h"
 
 #include <errno.h>
@@ -17,13 +18,13 @@ int64_t sample_offset(const FolderWork *work, int64_t i)
     return work->offset ? work->offset[i] : i * 3 * side * side;
 }
 
-/* Returns a hash of everything that a block's bytes and record depend on. */
+/* Returns a hash of everything that determines the bytes and the record of a block. */
 static uint64_t block_key(const FolderWork *work, int64_t block)
 {
     const FolderImport *import = work->import;
     char versions[256], settings[400];
     image_versions(versions, sizeof versions);
-    /* The text begins with the version of the record's format. */
+    /* The "1" is the version of the record's format. */
     snprintf(settings, sizeof settings, "1 %s %s%d %d %d %d %lld %lld", versions,
              import->extra ? "whole " : "", import->encoded, import->side, (int)import->filter,
              import->orient, (long long)work->data_offset,

@@ -1,8 +1,8 @@
-/* Reads a list of pictures with their labels, one per line: path,label with quotes as in CSV. In a
- * line without a comma, the first tab, or else the last blank, separates path and label, as in
- * ImageNet's lists. If all labels are numbers from 0, they are the classes; otherwise they are
- * names, which are sorted by bytes and numbered. Several labels for a picture, in one line or in
- * several, are refused. */
+/* Reads a list of pictures with their labels, one per line: `path,label`, with quotes as in CSV. In
+ * a line without a comma, the first tab separates path and label, or if there is no tab, the last
+ * blank, as in ImageNet's lists. If all labels are whole numbers from 0 to CLASSES_MAX - 1, they
+ * are the classes. Otherwise the labels are names of classes, which are sorted by bytes and
+ * numbered. A picture with several labels, in one line or in several, is refused. */
 #include "folder_files.h"
 
 #include <stdlib.h>
@@ -13,20 +13,22 @@ enum { LIST_BYTES_MAX = 1 << 30, CLASSES_MAX = 1 << 24 };
 typedef struct Line {
     /* number of the line in the file */
     int64_t number;
-    /* borrowed from the list's text */
+    /* parts of the list's text; borrowed */
     const char *path, *label;
 } Line;
 
 typedef struct List {
-    /* path of the list */
+    /* path of the list, for messages */
     const char *name;
-    /* owned */
+    /* [count], owned */
     Line *line;
+    /* number of lines, and of entries for which `line` has memory */
     int64_t count, room;
 } List;
 
-/* Reads a CSV field in place: sets *field to it, and *text to the text after it. *more: a comma
- * follows the field. false: unbalanced quotes. */
+/* Reads a CSV field in place: sets *field to it, *text to the text after the field and its comma,
+ * and *more to whether a comma follows the field. Returns false if the closing quote is missing, or
+ * if it is followed by something other than a comma. */
 static bool read_field(char **text, char **field, bool *more)
 {
     char *at = *text, *to = at;
@@ -60,14 +62,14 @@ static Status line_fail(const List *list, int64_t number, const char *why)
     return fail(ERR_DATA, "%s: line %lld: %s", list->name, (long long)number, why);
 }
 
-/* Parses a label that is the number of a class; false: it is not. */
+/* Parses a label that is the number of a class. Returns false if it is not. */
 static bool parse_class(const char *label, int64_t *class)
 {
     return whole_read(&label, 0, CLASSES_MAX - 1, class) && !*label;
 }
 
-/* Returns whether the label is a number, but not the number of a class, such as -1, which other
- * programs use for "no label". */
+/* Returns whether the label is a whole number, but not the number of a class: for example -1, which
+ * other programs use for "no label". */
 static bool is_other_number(const char *label)
 {
     const char *digits = label + (*label == '-' || *label == '+');
@@ -141,7 +143,7 @@ static int by_label(const void *a, const void *b)
     return strcmp((*(const Line *const *)a)->label, (*(const Line *const *)b)->label);
 }
 
-/* Returns sorted pointers to all lines; owned by the caller. */
+/* Returns pointers to all lines, [list->count], sorted by `order`; the caller owns the array. */
 static const Line **sort_lines(const List *list, int (*order)(const void *, const void *))
 {
     const Line **line = mem_new((size_t)list->count * sizeof *line);
@@ -150,7 +152,7 @@ static const Line **sort_lines(const List *list, int (*order)(const void *, cons
     return line;
 }
 
-/* ERR_DATA: two lines give a picture different labels. */
+/* Returns ERR_DATA if two lines give a picture different labels. */
 static Status check_single_labels(const List *list)
 {
     const Line **line = sort_lines(list, by_path);
@@ -168,7 +170,8 @@ static Status check_single_labels(const List *list)
     return status;
 }
 
-/* Makes the labels the names of classes, sorted by bytes. Sets label[i] to the class of line i. */
+/* Uses the distinct labels, sorted by bytes, as the names of classes. Sets label[i] to the class of
+ * line i. */
 static void name_classes(FolderFiles *files, const List *list, int32_t *label)
 {
     const Line **line = sort_lines(list, by_label);
@@ -183,7 +186,7 @@ static void name_classes(FolderFiles *files, const List *list, int32_t *label)
     mem_free(&line);
 }
 
-/* Finds the classes. Sets label[i] to the class of line i. */
+/* Finds the classes and their number from the labels. Sets label[i] to the class of line i. */
 static void find_classes(FolderFiles *files, const List *list, int32_t *label)
 {
     int64_t class, largest = 0;

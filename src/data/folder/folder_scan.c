@@ -1,8 +1,8 @@
-/* Finds the pictures in a folder: each sub-folder is a class, and all files below it, at any depth,
- * belong to the class. Names are sorted by bytes, independently of the locale. Names that begin
- * with a dot and files outside the sub-folders are skipped, and the log says how many. Symbolic
- * links are followed; a link to a folder above itself is refused. Whether a file is a picture is
- * found later, from its content. */
+/* Lists the pictures in a folder. folder_scan takes each sub-folder as a class, to which all files
+ * below it belong, at any depth; folder_scan_flat lists all files without classes. Names are sorted
+ * by bytes, whatever the locale. Skipped are names that begin with a dot and, by folder_scan, files
+ * outside the sub-folders; the log says how many. Symbolic links are followed, but a link to a
+ * folder above itself is refused. Whether a file is a picture is decided later, by its content. */
 #include "folder_files.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Sets size and modification time. */
+/* Sets the size and the modification time of *file from the file at `path`. */
 static void read_stat(FolderFile *file, const char *path)
 {
     struct stat st;
@@ -76,38 +76,41 @@ Status files_check_classes(const FolderFiles *files, const uint8_t *left_out)
                 files->class_name ? files->class_name[first] : number, others);
 }
 
-/* the folder that is being read, or one above it */
+/* identity of the folder that is being read, or of a folder above it */
 typedef struct Ancestor {
     const struct Ancestor *parent;
     dev_t dev;
     ino_t ino;
 } Ancestor;
 
-/* one path found by a walk */
+/* a path that a walk has collected */
 typedef struct Found {
     /* owned */
     char *path;
-    /* offset of the last name in path */
+    /* offset in `path` of its last component */
     size_t name;
 } Found;
 /* names that were skipped for the same reason */
 typedef struct Skipped {
     int64_t count;
-    /* the first of them, for the log */
+    /* the first name that was skipped, for the log */
     char first[64];
 } Skipped;
+/* a list of paths that grows, and what was skipped */
 typedef struct Walk {
-    /* owned */
+    /* [count], owned */
     Found *found;
+    /* number of paths, and of entries for which `found` has memory */
     size_t count, room;
     /* names that begin with a dot */
     Skipped hidden;
-    /* files that are in no class */
+    /* files directly in the folder of the classes */
     Skipped loose;
 } Walk;
 
-/* Orders by folder, then by name, as torchvision's ImageFolder does. Folders are compared without a
- * slash at their end: `set` precedes `set-2`, although '-' precedes '/'. */
+/* Orders paths by the folder that holds the file, then by the file's name, as torchvision's
+ * ImageFolder does. Folders are compared without a slash at their end: `set` comes before `set-2`,
+ * although the byte '-' comes before '/'. */
 static int by_folder(const void *left, const void *right)
 {
     const Found *a = left, *b = right;
@@ -126,7 +129,7 @@ static void walk_add(Walk *walk, char *path)
     walk->found[walk->count++] = (Found){path, (size_t)(strrchr(path, '/') + 1 - path)};
 }
 
-/* Removes the paths found; the counts of skipped names stay. */
+/* Removes all paths; the counts of skipped names stay. */
 static void walk_clear(Walk *walk)
 {
     for (size_t i = 0; i < walk->count; ++i) mem_free(&walk->found[i].path);
@@ -139,7 +142,8 @@ static void skip_name(Skipped *skipped, const char *name)
     if (skipped->count++ == 0) snprintf(skipped->first, sizeof skipped->first, "%.60s", name);
 }
 
-/* Returns whether the path is a folder or a link to one. type: d_type of its entry. */
+/* Returns whether the path is a folder or a link to one. type: d_type of the path's directory
+ * entry. */
 static bool is_folder(const char *path, int type)
 {
     struct stat st;
@@ -149,8 +153,9 @@ static bool is_folder(const char *path, int type)
 
 static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent);
 
-/* Handles one entry of the folder dir; parameters as in read_folder. */
-static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry, bool classes,
+/* Collects, descends into or skips one entry of the folder dir. The parameters are those of
+ * read_folder. */
+static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry, bool want_folders,
                          const Ancestor *here)
 {
     const char *name = entry->d_name;
@@ -160,7 +165,7 @@ static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry
     }
     char *path = mem_format("%s/%s", dir, name);
     bool folder = is_folder(path, entry->d_type);
-    if (folder == classes) {
+    if (folder == want_folders) {
         walk_add(walk, path);
         return OK;
     }
@@ -173,9 +178,9 @@ static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry
     return status;
 }
 
-/* Collects the sub-folders of dir if `classes` is set, else all files below dir. here: the entry of
- * dir in the list of ancestors; not used if `classes` is set. */
-static Status read_folder(Walk *walk, const char *dir, bool classes, const Ancestor *here)
+/* Collects the sub-folders of dir if want_folders is true, else all files below dir. here: the
+ * entry of dir in the list of ancestors; not used if want_folders is true. */
+static Status read_folder(Walk *walk, const char *dir, bool want_folders, const Ancestor *here)
 {
     DIR *open = opendir(dir);
     if (!open)
@@ -184,14 +189,14 @@ static Status read_folder(Walk *walk, const char *dir, bool classes, const Ances
     Status status = OK;
     struct dirent *entry;
     for (errno = 0; status == OK && (entry = readdir(open)); errno = 0)
-        status = read_entry(walk, dir, entry, classes, here);
+        status = read_entry(walk, dir, entry, want_folders, here);
     if (status == OK && errno) status = fail(ERR_IO, "%s: %s", dir, strerror(errno));
     closedir(open);
     return status;
 }
 
-/* Collects all files below dir. parent: entry, in the list of ancestors, of the folder that
- * contains dir; NULL: dir is the folder of the class itself. */
+/* Collects all files below dir. parent: the entry of the folder that contains dir in the list of
+ * ancestors; NULL: dir is where the walk begins. */
 static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent)
 {
     struct stat st;
@@ -219,7 +224,7 @@ static Status scan_class(FolderFiles *files, Walk *walk, const char *dir, int32_
     return status;
 }
 
-/* Logs how many names were skipped. one, many: a noun for one name, and for several. */
+/* Logs how many names were skipped. one: noun for a single name; many: noun for several names. */
 static void log_skipped(const char *dir, const Skipped *skipped, const char *one, const char *many)
 {
     const bool more = skipped->count > 1;

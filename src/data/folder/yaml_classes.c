@@ -1,6 +1,7 @@
-/* Reads the names of classes from a data.yaml of YOLO's programs: its key `names` is a list, or a
- * mapping from the numbers 0, 1, 2, ... to names. If there is a key `nc`, it must be the number of
- * names. Other keys, such as path, train and val, are not read. */
+/* Reads the names of classes from a data.yaml of YOLO's programs. Its key `names` is a list of
+ * names, or a mapping from the numbers 0, 1, 2, ... to names. If there is a key `nc`, its value
+ * must be the number of names. All other keys, for example `path`, `train` and `val`, are
+ * ignored. */
 #include "folder_files.h"
 #include "../data_private.h"
 
@@ -16,7 +17,8 @@ static Status node_refuse(const char *path, const Node *node, const char *why)
     return fail(ERR_DATA, "%s:%d:%d: %s", path, node->line, node->column, why);
 }
 
-/* Returns the value of a scalar that is a whole number from 0; -1: the node is no such scalar. */
+/* Returns the value of a scalar that is a whole number of at most 9 digits; -1: the node is not
+ * such a scalar. */
 static int64_t whole_number(const Node *node)
 {
     if (node->kind != NODE_SCALAR || !*node->text || strlen(node->text) > 9 ||
@@ -32,8 +34,8 @@ static const Node *find_key(const Node *map, const char *key)
     return NULL;
 }
 
-/* Sets name[i] to the node of class i. name: an entry for each item of `names`, which must be NULL
- * before the call. */
+/* Sets name[i] to the node with the name of class i. name: [names->count], all NULL before the
+ * call. ERR_DATA: a number or a name is not valid. */
 static Status order_names(const char *path, const Node *names, const Node **name)
 {
     for (int i = 0; i < names->count; ++i) {
@@ -88,7 +90,7 @@ Status yaml_classes_read(ClassNames *names, const char *path)
     TRY(file_text(path, YAML_BYTES_MAX, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     if (st == ERR_CONFIG) {
-        /* ERR_CONFIG is for the configuration of a run; this file is data. */
+        /* ERR_CONFIG would blame the configuration of a run, but this file is data. */
         char *why = mem_text(fail_message());
         st = fail(ERR_DATA, "%s", why);
         mem_free(&why);
