@@ -316,9 +316,8 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-/* Syncs the samples of the blocks that are done to the disk, then writes the records of these
- * blocks to the journal. A block that is completed during the sync waits for the next call.
- * ERR_IO. */
+/* Syncs the samples of all complete blocks to the disk, then writes the blocks' records to the
+ * journal. A block that becomes complete during the sync waits for the next call. ERR_IO. */
 static Status flush(WorkerPool *pool)
 {
     bool any = false;

@@ -21,7 +21,7 @@ enum {
     LEFT_OUT_UNFIT
 };
 
-/* what put_contents writes */
+/* everything that put_contents writes to the data set */
 typedef struct Contents {
     const FolderWork *work;
     /* true: this is the first layout, which open_part makes before the pictures are decoded, to

@@ -1,7 +1,7 @@
-/* Checks on all cores of this process that every picture of an encoded set decodes completely, and
- * that pictures of a set of boxes have the sizes for which their boxes were made. The message names
- * the broken picture with the lowest number and the number of others; the log lists the next
- * LISTED_MAX - 1 of them. Neither depends on the threads' timing. */
+/* Checks on all cores of this process that every picture of an encoded set decodes completely. In a
+ * set of boxes it also checks that each picture has the size for which its boxes were made. The
+ * message names the broken picture with the lowest number, and how many more are broken; the log
+ * lists the next LISTED_MAX - 1 of them. Message and log do not depend on the threads' timing. */
 #include "../data_private.h"
 
 #include <stdatomic.h>
@@ -12,18 +12,20 @@ enum { LISTED_MAX = 100 };
 typedef struct Check {
     const DataSet *set;
     Reader *reader;
-    /* (N,2): height and width of each picture, upright; NULL: any */
+    /* required height and width of each picture when it is upright, (N,2), borrowed; NULL: any */
     const int32_t *size;
-    /* next sample to decode */
+    /* number of the next sample to decode */
     atomic_llong next;
+    /* protects the fields below */
     pthread_mutex_t lock;
-    /* protected by lock: number of broken pictures, and the failures of those with the lowest
-     * numbers, in ascending order */
+    /* number of broken pictures */
     int64_t bad;
+    /* failures of the broken pictures with the lowest numbers, in ascending order of numbers */
     FirstFailure failure[LISTED_MAX];
 } Check;
 
-/* Records the failure of picture i if it is among the LISTED_MAX with the lowest numbers. */
+/* Records the failure of picture i if it is among the LISTED_MAX broken pictures with the lowest
+ * numbers. Called under the lock. */
 static void record(Check *check, int64_t i, Status status)
 {
     int64_t at = check->bad < LISTED_MAX ? check->bad : LISTED_MAX;
@@ -38,7 +40,8 @@ static void record(Check *check, int64_t i, Status status)
     check->failure[at] = (FirstFailure){i, status, mem_text(fail_message())};
 }
 
-/* ERR_DATA: the boxes of picture i belong to a picture of another size. */
+/* Returns ERR_DATA if picture i, when it is upright, does not have the size for which its boxes
+ * were made. */
 static Status check_size(const Check *check, int64_t i, const Image *image, int orientation,
                          const char *name)
 {
@@ -50,7 +53,7 @@ static Status check_size(const Check *check, int64_t i, const Image *image, int 
                 size[1], size[0]);
 }
 
-/* Decodes samples until there are no more; runs once on each thread. */
+/* Body of each thread: decodes samples until none is left. */
 static Status decode_samples(void *user, int worker, int64_t thread)
 {
     Check *check = user;

@@ -1,16 +1,18 @@
-/* Fills the rows of micro-batches: reads, decodes, augments, mixes. A row depends only on its
- * sample, epoch and seed until images are mixed, so any thread may fill rows in any order. */
+/* Fills the rows of micro-batches: reads, decodes and augments samples, and mixes images. Until
+ * images are mixed, a row depends only on its sample, its epoch and the seed, so any thread may
+ * fill rows in any order. */
 #include "fill.h"
 
 #include <string.h>
 
 enum {
-    /* bytes that evaluation reads at once */
+    /* largest number of bytes that evaluation reads at once, unless a sample is larger */
     READ_BYTES = 4 << 20,
-    /* number of rows that are prefetched ahead: PREFETCH_SMALL for samples of at most SMALL_SAMPLE
-     * bytes, PREFETCH_LARGE for tokens and for larger samples */
+    /* number of rows that are prefetched ahead if samples have at most SMALL_SAMPLE bytes */
     PREFETCH_SMALL = 8,
+    /* number of rows that are prefetched ahead if samples are larger, or tokens */
     PREFETCH_LARGE = 1,
+    /* bytes */
     SMALL_SAMPLE = 1024
 };
 
@@ -19,13 +21,14 @@ void fill_scratch_init(FillScratch *scratch, const Fill *f)
     bool tokens = data_kind(&f->set)->next_token;
     int64_t rows = f->plan.micro_batch, bytes = f->set.x.sample_bytes;
     int64_t samples = f->plan.training ? 1 : READ_BYTES / bytes;
-    *scratch = (FillScratch){.raw_samples = samples < 1 ? 1 : samples < rows ? samples : rows};
-    if (tokens) scratch->raw_samples = f->set.context + 1;
+    *scratch = (FillScratch){.raw_items = samples < 1 ? 1 : samples < rows ? samples : rows};
+    if (tokens) scratch->raw_items = f->set.context + 1;
     if (f->needs_picture_work && !f->plan.no_x)
         scratch->work = picture_work_new(&f->set, f->config);
     else if (tokens || (!f->plan.no_x && !data_kind(&f->set)->has_fields))
-        scratch->raw = mem_new((size_t)(scratch->raw_samples * bytes));
-    if (f->set.fields > 0) scratch->first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
+        scratch->raw = mem_new((size_t)(scratch->raw_items * bytes));
+    if (f->set.fields > 0)
+        scratch->sample_id_first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
     if (f->mixes_images && !f->plan.no_x)
         scratch->spare = mem_new((size_t)f->sample_floats * sizeof *scratch->spare);
 }
@@ -34,7 +37,7 @@ void fill_scratch_fini(FillScratch *scratch)
 {
     picture_work_free(&scratch->work);
     mem_free(&scratch->raw);
-    mem_free(&scratch->first);
+    mem_free(&scratch->sample_id_first);
     mem_free(&scratch->spare);
 }
 
@@ -58,8 +61,9 @@ void fill_weights_fini(Fill *fill)
     mem_free(&fill->weights);
 }
 
-/* ERR_DATA: a value is not finite. A single NaN would spread to all parameters, and a relu would
- * hide it from the loss. */
+/* Returns ERR_DATA, with the message that the sample has a value that is not finite. Such values
+ * are refused because a NaN would spread to all parameters, and a relu could hide it from the
+ * loss. */
 static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sample)
 {
     return fail(ERR_DATA,
@@ -69,13 +73,13 @@ static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sam
 }
 
 /* Reads the ids of row r to b->ids[r * id_most], and sets id_first[r * fields + i + 1] to the
- * number of ids of field i; join_ids completes both arrays. */
+ * number of ids of field i. join_ids later completes both arrays. */
 static Status read_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     int64_t fields = f->set.fields;
-    TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.id_most, s->first));
+    TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.id_most, s->sample_id_first));
     for (int64_t i = 0; i < fields; ++i)
-        b->id_first[r * fields + i + 1] = s->first[i + 1] - s->first[i];
+        b->id_first[r * fields + i + 1] = s->sample_id_first[i + 1] - s->sample_id_first[i];
     return OK;
 }
 
@@ -94,7 +98,8 @@ static void join_ids(const Fill *f, Batch *b)
     }
 }
 
-/* Reads the ids, and the label or targets, of row r, and writes its boxes. */
+/* Reads the ids and the label or the targets of row r, and writes its boxes; each only if the batch
+ * has memory for it. ERR_DATA: a target is not finite. */
 static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     if (b->ids) TRY(read_ids(f, s, b, r));
@@ -107,7 +112,7 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
-/* Converts a raw sample to row r of x. */
+/* Converts x of a sample, as it is stored, to row r of b->x. ERR_DATA: a value is not finite. */
 static Status convert_x(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
 {
     if (element_find_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
@@ -117,8 +122,8 @@ static Status convert_x(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
     return OK;
 }
 
-/* Reads the T tokens of row r, and its labels, which begin one token later. Each token is checked,
- * since it selects a row of the embedding. */
+/* Reads the `context` tokens of row r, and its labels, which begin one token later. Checks every
+ * token, since it selects a row of the embedding. */
 static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     const DataArray *x = &f->set.x;
@@ -134,8 +139,8 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
-/* Reads row r of a set of fields: inputs, and targets or labels, of the whole sample or of its
- * patch in this epoch. */
+/* Reads row r of a set of fields: its inputs, and its targets or labels, either of the whole sample
+ * or of the patch that is cut from it in this epoch. */
 static Status read_fields(const Fill *f, Batch *b, int64_t r)
 {
     float *x = b->x ? b->x + r * f->sample_floats : NULL;
@@ -167,13 +172,13 @@ static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 }
 
 static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
-                              int *bad)
+                              int *bad_row)
 {
     bool tokens = data_kind(&f->set)->next_token, prefetch = (tokens || b->x) && !f->set.encoded;
     int end = first + count, prefetched = first;
     int ahead = tokens || f->set.x.sample_bytes > SMALL_SAMPLE ? PREFETCH_LARGE : PREFETCH_SMALL;
     for (int r = first; r < end; ++r) {
-        *bad = r;
+        *bad_row = r;
         for (; prefetch && prefetched < end && prefetched <= r + ahead; ++prefetched)
             reader_prefetch(f->reader, b->sample[prefetched]);
         TRY(tokens ? read_tokens(f, s, b, r) : fill_row(f, s, b, r));
@@ -181,38 +186,40 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
     return OK;
 }
 
-/* Fills rows of consecutive samples. One read fetches x of up to raw_samples samples. */
-static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, int count, int *bad)
+/* Fills rows whose samples are consecutive in the set. One read fetches x of up to raw_items
+ * samples. */
+static Status fill_consecutive(const Fill *f, FillScratch *s, Batch *b, int first, int count,
+                               int *bad_row)
 {
     int end = first + count;
-    *bad = first;
-    for (int64_t at = first; b->x && at < end; at += s->raw_samples) {
-        int64_t n = end - at < s->raw_samples ? end - at : s->raw_samples;
+    *bad_row = first;
+    for (int64_t at = first; b->x && at < end; at += s->raw_items) {
+        int64_t n = end - at < s->raw_items ? end - at : s->raw_items;
         TRY(reader_get_run(f->reader, b->sample[at], n, s->raw));
         for (int64_t i = 0; i < n; ++i) {
-            *bad = (int)(at + i);
+            *bad_row = (int)(at + i);
             TRY(convert_x(f, b, at + i, s->raw + i * f->set.x.sample_bytes));
         }
     }
     for (int r = first; r < end; ++r) {
-        *bad = r;
+        *bad_row = r;
         TRY(read_ids_and_y(f, s, b, r));
     }
     return OK;
 }
 
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
-                 int *bad)
+                 int *bad_row)
 {
     const DataKindInfo *kind = data_kind(&fill->set);
     bool consecutive =
         !fill->plan.training && !scratch->work && !kind->next_token && !kind->has_fields;
-    return consecutive ? fill_in_runs(fill, scratch, batch, first, count, bad)
-                       : fill_one_by_one(fill, scratch, batch, first, count, bad);
+    return consecutive ? fill_consecutive(fill, scratch, batch, first, count, bad_row)
+                       : fill_one_by_one(fill, scratch, batch, first, count, bad_row);
 }
 
-/* Zeroes the padding rows, which may hold values of an earlier micro-batch; `width` values per
- * row. */
+/* Zeroes the padding rows of an array with `width` values per row. They may hold values of an
+ * earlier micro-batch. */
 static void pad_floats(const Fill *f, const Batch *b, float *array, int64_t width)
 {
     int64_t count = (f->plan.micro_batch - b->rows) * width;
@@ -237,7 +244,7 @@ static void pad(const Fill *f, Batch *b)
     for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
 }
 
-/* Returns the sample at this position of a shuffled epoch. */
+/* Returns the sample at this position of an epoch of training. */
 static int64_t shuffled(const DataSet *set, const Config *config, ShufflePlan plan, int64_t epoch,
                         int64_t position)
 {

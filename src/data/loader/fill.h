@@ -1,4 +1,5 @@
-/* Fills micro-batches. All threads of a loader share a Fill; each has its own FillScratch. */
+/* Declares how micro-batches are filled. All threads of a loader share a Fill; each thread has a
+ * FillScratch of its own. */
 #ifndef WEFT_DATA_FILL_H
 #define WEFT_DATA_FILL_H
 
@@ -13,75 +14,89 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* needs_picture_work: images need PictureWork (data_needs_picture_work). mixes_images: images
-     * are mixed in pairs (data_mixes_images), only in training. */
-    bool needs_picture_work, mixes_images;
-    /* sets of boxes: labels of the whole set, with the classes of this run, owned; largest number
-     * of boxes of a sample */
+    /* true: pictures must be decoded, resampled or changed in another way that needs a PictureWork
+     * (data_needs_picture_work) */
+    bool needs_picture_work;
+    /* true: images are mixed in pairs (data_mixes_images); only in training */
+    bool mixes_images;
+    /* sets of boxes: the boxes of all samples, with the class numbers that the model uses; owned */
     DataBoxes boxes;
+    /* sets of boxes: largest number of boxes in a sample */
     int64_t box_most;
-    /* matches of the step that was planned last, int64[levels + 1] as BoxTargets.normaliser, owned,
-     * and epoch and number of that step; in an evaluation the matches of the whole set. matches
-     * NULL: matches are not counted */
-    int64_t *matches, matches_epoch, matches_step;
-    /* owned: boxes of one sample, for counting its matches */
-    float *box_row;
-    /* owned: weights of a sample's targets in the loss, [target_width], if all samples have the
-     * same; NULL: they vary between samples, or targets have no weights */
+    /* numbers of matches, int64[levels + 1] as BoxTargets.normaliser: of the step that was counted
+     * last, or in an evaluation of the whole set; owned. NULL: matches are not counted */
+    int64_t *matches;
+    /* training: epoch of the step that was counted last */
+    int64_t matches_epoch;
+    /* training: number of the step that was counted last; -1: none */
+    int64_t matches_step;
+    /* memory for the boxes of one sample, for counting its matches; owned */
+    float *scratch_boxes;
+    /* weights of a sample's targets in the loss, [target_width], which all samples share; owned.
+     * NULL: the weights vary between samples, or there are none */
     float *weights;
-    /* true: weights of targets vary between samples */
+    /* true: the weights of targets vary between samples */
     bool weights_vary;
-    /* factors of the weights, set if the loss has weights; released by fill_weights_fini */
+    /* factors of the weights, set if the loss has weights; fill_weights_fini releases them */
     FieldWeights pixel_weights;
-    /* number of floats of a sample's x; number of labels of a sample */
-    int64_t sample_floats, sample_labels;
+    /* number of floats in a sample's x */
+    int64_t sample_floats;
+    /* number of labels of a sample */
+    int64_t sample_labels;
 } Fill;
 
 /* Scratch memory of one thread. */
 typedef struct FillScratch {
-    /* owned: raw samples, which one read fills; NULL: not needed */
+    /* x of samples as it is stored, which one read fills; owned. NULL: not needed */
     uint8_t *raw;
-    /* number of samples in raw: several in evaluation, one in training; tokens: T + 1 */
-    int64_t raw_samples;
-    /* owned; NULL: images need no PictureWork */
+    /* number of items for which `raw` has memory. Items are samples: several in evaluation, one in
+     * training; in a set of tokens they are tokens: context + 1 */
+    int64_t raw_items;
+    /* owned; NULL: pictures need no PictureWork, or this rank needs no x */
     PictureWork *work;
-    /* owned: index of the first id of each field of one sample; NULL: the set has no ids */
-    int32_t *first;
-    /* owned: one sample, for mixing; NULL: images are not mixed */
+    /* index of the first id of each field among the ids of one sample, [fields + 1], owned; NULL:
+     * the set has no ids */
+    int32_t *sample_id_first;
+    /* memory for x of one sample, for mixing; owned. NULL: images are not mixed */
     float *spare;
 } FillScratch;
+/* Allocates the memory that a thread needs to fill rows of `fill`. */
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
-/* Prepares the weights of targets. Does nothing on a rank without targets, or if the loss has no
- * weights for them. */
+/* Prepares the weights of targets in a set of fields. Does nothing if the loss has no weights for
+ * targets, or if this rank needs no targets. */
 Status fill_weights_init(Fill *fill);
 void fill_weights_fini(Fill *fill);
-/* Reads the labels of a set of boxes and prepares the counting of matches. Does nothing on a rank
- * that needs neither pictures nor labels. */
+/* Reads the boxes of the whole set. Also prepares the counting of matches if the loss counts them
+ * and this rank needs labels; for an evaluation it counts them at once. Does nothing on a rank that
+ * needs neither pictures nor labels. */
 Status fill_boxes_init(Fill *fill);
 void fill_boxes_fini(Fill *fill);
 /* Sets batch->matches: in training to the matches of the step's samples over all replicas, which
  * are counted once per step; in an evaluation to the matches of the whole set. */
 void fill_matches(Fill *fill, Batch *batch);
-/* Writes the boxes of row r to its own part of box_row, and their number to box_start[r + 1]. When
- * all rows are written, fill_join_boxes makes the boxes contiguous, and the numbers indices. */
+/* Writes the boxes of row r to the row's part of batch->box_row, and their number to
+ * batch->box_start[r + 1]. */
 void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
+/* Moves the boxes of all rows together, after fill_boxes has written every row, and replaces the
+ * numbers of boxes in batch->box_start by indices. */
 void fill_join_boxes(const Fill *fill, Batch *batch);
-/* Returns the sample at this position of an epoch. */
+/* Returns the sample at this position of an epoch: in training by the shuffled order, in evaluation
+ * the sample with this number. */
 int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
 
-/* Returns the position in its epoch of a step's first sample. */
+/* Returns the position, in its epoch, of the first sample of a step. */
 int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
-/* Chooses the samples of micro-batch `micro` of a step, zeroes the padding rows, and sets the
- * matches of a set of boxes. */
+/* Chooses the samples of the micro-batch with index `micro` in a step, zeroes its padding rows, and
+ * sets its matches if they are counted. */
 void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
-/* Fills rows first .. first + count - 1. On failure *bad is the row, or, if several rows are read
- * at once and this read fails, a row of the range that is not after the first of them. */
+/* Fills rows first .. first + count - 1. On failure *bad_row is the row that failed. If one read of
+ * several rows fails, *bad_row is the first row of that read, or an earlier row of the range. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
-                 int *bad);
-/* Completes a micro-batch after all rows are filled: makes the ids and the boxes of all rows
- * contiguous, and mixes images. */
+                 int *bad_row);
+/* Completes a micro-batch after all its rows are filled: moves the ids and the boxes of all rows
+ * together, and mixes images and their labels. */
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch);
 
 #endif

@@ -1,12 +1,13 @@
-/* Fills the boxes of micro-batches from the scenes of their samples, and counts the matches
- * (BoxTargets.normaliser) of the global batch, or in an evaluation of the whole set. Matches depend
- * only on labels, keys and (seed, epoch, sample), so each rank counts the matches of all replicas'
- * samples itself, without a message. */
+/* Fills the boxes of micro-batches from the scenes of their samples. Counts the matches
+ * (BoxTargets.normaliser) of the global batch or, in an evaluation, of the whole set. Matches
+ * depend only on labels, on the configuration and on (seed, epoch, sample), so each rank counts
+ * them for the samples of all replicas, and no message is needed. */
 #include "fill.h"
 
 #include <string.h>
 
-/* Writes the boxes of a sample's scene, BOX_NUMBERS numbers each, and returns their number. */
+/* Writes the boxes of a sample's scene to `row`, BOX_NUMBERS floats for each box, and returns the
+ * number of boxes. */
 static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *row)
 {
     const SceneSource source = {&f->set, f->config, &f->boxes};
@@ -14,14 +15,14 @@ static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *r
     return scene_rows(&source, &scene, row);
 }
 
-/* Adds the matches of the samples at positions first to end - 1 of an epoch to f->matches, and
- * their number to its last entry. */
+/* Counts the matches of the samples at positions first to end - 1 of an epoch. Adds them to
+ * f->matches, and the number of samples to its last entry. */
 static void count_matches(const Fill *f, int64_t epoch, int64_t first, int64_t end)
 {
     for (int64_t i = first; i < end; ++i) {
-        const int64_t n = write_rows(f, epoch, fill_sample_at(f, epoch, i), f->box_row);
+        const int64_t n = write_rows(f, epoch, fill_sample_at(f, epoch, i), f->scratch_boxes);
         for (int l = 0; l < f->plan.levels; ++l)
-            f->matches[l] += yolo_count(&f->plan.grid[l], f->box_row, n);
+            f->matches[l] += yolo_count(&f->plan.grid[l], f->scratch_boxes, n);
         ++f->matches[f->plan.levels];
     }
 }
@@ -34,7 +35,7 @@ Status fill_boxes_init(Fill *fill)
     f->box_most = data_box_most(&f->set, f->config, f->plan.training);
     data_boxes_map_classes(&f->boxes, &f->set);
     if (f->plan.no_y || f->plan.levels == 0) return OK;
-    f->box_row = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->box_row);
+    f->scratch_boxes = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->scratch_boxes);
     f->matches = mem_new((size_t)(f->plan.levels + 1) * sizeof *f->matches);
     f->matches_step = -1;
     if (!f->plan.training) count_matches(f, 0, 0, f->set.samples);
@@ -44,7 +45,7 @@ Status fill_boxes_init(Fill *fill)
 void fill_boxes_fini(Fill *fill)
 {
     data_boxes_free(&fill->boxes);
-    mem_free(&fill->box_row);
+    mem_free(&fill->scratch_boxes);
     mem_free(&fill->matches);
 }
 

@@ -4,18 +4,20 @@
  *     0 ........ released ........ taken ........ filled ........ planned
  *       released           in use         complete       being filled
  *
- * A thread takes rows of the last planned micro-batch, number planned - 1. When all of its rows
- * have been taken, the next micro-batch is planned, as soon as planned - released < slots. `filled`
- * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
+ * Threads: a thread takes rows of the micro-batch that was planned last, number planned - 1. When
+ * all its rows have been taken, the next micro-batch is planned, as soon as planned - released <
+ * slots. `filled` is the number of the first micro-batch that is not complete. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
- * sleep on condition variables, and thread_begin blocks Unix signals in them, except for faults.
- * Waking a thread takes longer than a small micro-batch. So threads that wait for a slot sleep
- * until at least as many slots are unused as micro-batches are ready or being filled, or until the
- * training waits. An error is reported after the complete micro-batches before it. It is that of
- * the first bad row, because rows are taken in order, and all rows that have been taken are filled.
+ * sleep on condition variables. Waking a thread takes longer than filling a small micro-batch, so
+ * a thread that waits for a slot is woken only if at least as many slots are unused as
+ * micro-batches are ready or being filled, or if the training waits.
+ *
+ * Errors: an error is reported after the complete micro-batches before it. It is the error of the
+ * first bad row, because rows are taken in order, and all rows that have been taken are filled.
  * There is one exception: in evaluation a thread may read the inputs of all its rows before their
- * labels, so that a bad input hides the bad label of an earlier row. The content of a micro-batch
- * depends only on the plan, never on time or the number of threads. */
+ * labels, so a bad input hides the bad label of an earlier row.
+ *
+ * The content of a micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 
@@ -32,13 +34,14 @@ typedef struct Worker {
 } Worker;
 
 /* Progress of the micro-batch in a slot. */
-typedef struct SlotRows {
-    /* number of rows that threads have taken, or 1 if one has taken a micro-batch without rows;
-     * number of rows that are not filled yet */
-    int taken, left;
+typedef struct SlotProgress {
+    /* number of rows that threads have taken; 1 if a thread has taken a micro-batch without rows */
+    int taken;
+    /* number of rows that are not filled yet */
+    int left;
     /* true: all rows are filled, and fill_end has returned */
     bool complete;
-} SlotRows;
+} SlotProgress;
 
 /* Rows first to first + count - 1 of micro-batch `number`, for one thread. */
 typedef struct Task {
@@ -51,39 +54,47 @@ struct Loader {
     int worker_count;
     /* number of threads that have been started */
     int started;
-    /* number of rows that a thread takes at once */
+    /* largest number of rows that a thread takes at once */
     int task_rows;
-    /* owned */
+    /* [worker_count], owned */
     Worker *worker;
     /* protects the fields up to the blank line below */
     pthread_mutex_t mutex;
-    /* changed_filled: loader_next waits on it. changed_released: threads wait on it for a slot, or
-     * for rows of a new micro-batch. */
-    pthread_cond_t changed_filled, changed_released;
+    /* loader_next waits on it */
+    pthread_cond_t changed_filled;
+    /* threads wait on it for a slot, or for rows of a new micro-batch */
+    pthread_cond_t changed_released;
+    /* the four counters that the comment of this file describes */
     int64_t planned, filled, taken, released;
-    /* stop true: threads must end. all_planned true: the evaluation's last micro-batch is planned;
-     * always false in training. */
-    bool stop, all_planned;
-    /* active: number of running threads. ended: all threads have ended. */
+    /* true: threads must end */
+    bool stop;
+    /* true: the last micro-batch of the evaluation is planned; always false in training */
+    bool all_planned;
+    /* number of running threads */
     int active;
+    /* true: all threads have ended */
     bool ended;
-    /* the first failure in order of rows, its micro-batch and row, and its message (owned) */
+    /* status of the first failure in the order of rows; OK: none */
     Status status;
+    /* number of the micro-batch of this failure */
     int64_t bad_number;
+    /* row of this failure */
     int bad_row;
+    /* message of this failure; owned */
     char *message;
-    /* micro-batch that is planned next: epoch, step, index among this replica's micro-batches */
+    /* epoch, and step in it, of the micro-batch that is planned next */
     int64_t epoch, step;
+    /* index of the micro-batch that is planned next among this replica's micro-batches of a step */
     int micro;
-    /* owned, one per slot */
-    SlotRows *rows;
+    /* [slots], owned */
+    SlotProgress *progress;
 
     int slots;
-    /* owned */
+    /* [slots], owned */
     Batch *slot;
-    /* owned: memory of all slots' arrays */
+    /* memory of the arrays of all slots; owned */
     char *arena;
-    /* bytes of one slot in arena */
+    /* number of bytes of one slot in `arena` */
     size_t slot_bytes;
 };
 
@@ -96,7 +107,7 @@ static void plan_next(Loader *l)
     Batch *b = &l->slot[at];
     int micro = p->micro ? p->micro[l->micro] : p->micro_first + l->micro;
     fill_begin(&l->fill, b, l->epoch, l->step, micro);
-    l->rows[at] = (SlotRows){.left = b->rows};
+    l->progress[at] = (SlotProgress){.left = b->rows};
     if (++l->micro < p->micro_count) return;
     l->micro = 0;
     if (fill_first_position(&l->fill, l->epoch, ++l->step) < l->fill.set.samples) return;
@@ -105,18 +116,21 @@ static void plan_next(Loader *l)
     l->all_planned = !p->training;
 }
 
-/* Takes rows to fill, waiting if necessary; a micro-batch without rows is taken once, to be
- * completed. false: there will be no more rows. Called under the mutex. */
+/* Takes rows to fill; waits if there are none yet. A micro-batch without rows is taken once, so
+ * that a thread completes it. Returns false if there will be no more rows. Called under the
+ * mutex. */
 static bool task_take(Loader *l, Task *task)
 {
     while (!l->stop && l->status == OK) {
         int at = (int)((l->planned + l->slots - 1) % l->slots);
-        SlotRows *rows = &l->rows[at];
-        int left = l->planned > 0 ? l->slot[at].rows - rows->taken : 0;
-        bool empty = l->planned > 0 && !rows->complete && l->slot[at].rows == 0 && rows->taken == 0;
+        SlotProgress *progress = &l->progress[at];
+        int left = l->planned > 0 ? l->slot[at].rows - progress->taken : 0;
+        bool empty =
+            l->planned > 0 && !progress->complete && l->slot[at].rows == 0 && progress->taken == 0;
         if (left > 0 || empty) {
-            *task = (Task){l->planned - 1, rows->taken, left < l->task_rows ? left : l->task_rows};
-            rows->taken += empty ? 1 : task->count;
+            *task =
+                (Task){l->planned - 1, progress->taken, left < l->task_rows ? left : l->task_rows};
+            progress->taken += empty ? 1 : task->count;
             return true;
         }
         if (l->all_planned) return false;
@@ -130,7 +144,7 @@ static bool task_take(Loader *l, Task *task)
     return false;
 }
 
-/* Records a failure, if it is the first in order of rows. Called under the mutex. */
+/* Records a failure unless one with an earlier row is recorded. Called under the mutex. */
 static void record_failure(Loader *l, const Task *task, Status st, int row)
 {
     bool first = l->status == OK || task->number < l->bad_number ||
@@ -143,8 +157,8 @@ static void record_failure(Loader *l, const Task *task, Status st, int row)
     l->message = mem_text(fail_message());
 }
 
-/* Fills the rows; the thread that fills the last rows completes the micro-batch. Called with the
- * mutex held, which is released while filling. */
+/* Fills the rows of a task; the thread that fills the last rows of a micro-batch completes it.
+ * Called under the mutex, which is released while rows are filled. */
 static void task_run(Loader *l, Worker *w, const Task *task)
 {
     int at = (int)(task->number % l->slots), bad = 0;
@@ -155,13 +169,13 @@ static void task_run(Loader *l, Worker *w, const Task *task)
         record_failure(l, task, st, bad);
         return;
     }
-    l->rows[at].left -= task->count;
-    if (l->rows[at].left > 0) return;
+    l->progress[at].left -= task->count;
+    if (l->progress[at].left > 0) return;
     pthread_mutex_unlock(&l->mutex);
     fill_end(&l->fill, &w->scratch, &l->slot[at]);
     pthread_mutex_lock(&l->mutex);
-    l->rows[at].complete = true;
-    while (l->filled < l->planned && l->rows[l->filled % l->slots].complete) ++l->filled;
+    l->progress[at].complete = true;
+    while (l->filled < l->planned && l->progress[l->filled % l->slots].complete) ++l->filled;
     pthread_cond_signal(&l->changed_filled);
 }
 
@@ -179,7 +193,8 @@ static void *worker_run(void *user)
     return NULL;
 }
 
-/* Checks the keys that need images, and the keys that mix images, which also need labels. */
+/* Checks data.erasing, data.mixup and data.cutmix, which need images, and of which the last two
+ * also need labels and a loss that mixes them. */
 static Status check_image_keys(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -237,9 +252,9 @@ static Status check_plan(const Loader *l)
     return OK;
 }
 
-/* Places an array of `bytes` bytes at base + *used, adds its aligned size to *used, and returns its
- * address. Returns NULL for an array without bytes, and if base is NULL: then sizes are only added
- * up. */
+/* Places an array of `bytes` bytes at base + *used, adds its size, rounded up to ALIGN_BYTES, to
+ * *used, and returns its address. Returns NULL for an array without bytes. If base is NULL it only
+ * adds up sizes, and returns NULL. */
 static void *allot(char *base, size_t *used, size_t bytes)
 {
     void *array = base && bytes > 0 ? base + *used : NULL;
@@ -247,8 +262,8 @@ static void *allot(char *base, size_t *used, size_t bytes)
     return array;
 }
 
-/* Places the batch's arrays one after the other from base on; returns the bytes of all arrays. base
- * NULL: only adds up sizes. */
+/* Places the arrays of a batch one after the other from `base` on, and returns their size in bytes.
+ * base NULL: only computes the size. */
 static size_t slot_allot(const Loader *l, Batch *b, char *base)
 {
     const Fill *f = &l->fill;
@@ -287,17 +302,16 @@ static void slots_new(Loader *l)
     f->sample_labels = data_labels_per_sample(&f->set);
     l->slots = f->plan.slots;
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
-    l->rows = mem_new((size_t)l->slots * sizeof *l->rows);
+    l->progress = mem_new((size_t)l->slots * sizeof *l->progress);
     l->slot_bytes = slot_allot(l, &l->slot[0], NULL);
     l->arena = backend_host_new(f->plan.backend, (size_t)l->slots * l->slot_bytes);
     for (int i = 0; i < l->slots; ++i)
         slot_allot(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
 }
 
-/* Allocates the threads' memory and sets the number of rows of a task. A single thread takes whole
- * micro-batches. With several threads a task is one row if pictures need PictureWork, such as
- * decoding or resampling; else it is about 1 / TASKS_PER_WORKER of a thread's part of a
- * micro-batch. */
+/* Allocates the threads' memory and sets task_rows. A single thread takes whole micro-batches. With
+ * several threads a task is one row if pictures need PictureWork, else about 1 / TASKS_PER_WORKER
+ * of a thread's share of a micro-batch. */
 static void workers_new(Loader *l)
 {
     enum { TASKS_PER_WORKER = 4 };
@@ -352,9 +366,12 @@ static Status loader_open(Loader *l)
 
 int data_workers(const DataSet *set, const Config *config, int cores)
 {
-    /* largest default number of threads for pictures; number for fields, whose threads mostly wait
-     * for the file system */
-    enum { DEFAULT_MAX = 16, FIELDS = 4 };
+    enum {
+        /* largest default number of threads for pictures */
+        DEFAULT_MAX = 16,
+        /* default number of threads for fields, which mostly wait for the file system */
+        FIELDS = 4
+    };
     if (config->data.workers > 0) return (int)config->data.workers;
     if (data_kind(set)->has_fields) return FIELDS;
     if (!data_needs_picture_work(set, config) || cores < 4) return 1;
@@ -389,7 +406,7 @@ void loader_free(Loader **loader)
     if (l->arena)
         backend_host_free(l->fill.plan.backend, l->arena, (size_t)l->slots * l->slot_bytes);
     mem_free(&l->slot);
-    mem_free(&l->rows);
+    mem_free(&l->progress);
     mem_free(&l->worker);
     mem_free(&l->message);
     fill_boxes_fini(&l->fill);
@@ -401,8 +418,8 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
-/* True if threads that wait for a slot should be woken: a slot is unused, and at least as many
- * slots are unused as micro-batches are ready or being filled. Called under the mutex. */
+/* Returns whether threads that wait for a slot should be woken: a slot is unused, and at least as
+ * many slots are unused as micro-batches are ready or being filled. Called under the mutex. */
 static bool should_wake(const Loader *l)
 {
     const int64_t unused = l->slots - (l->planned - l->released), ahead = l->planned - l->taken;

@@ -1,8 +1,8 @@
-/* Reads samples by number, from the arrays of a set's files (source.h). In a token set a sample is
- * `context` tokens of one long array, but the position and the count of reader_get_run are in
- * tokens. A small y that is not contiguous is read whole at the start. Encoded pictures are read by
- * pread, after their index entry; the index, 8 MB for a million pictures, is not kept in memory.
- * Reading does not change a reader, so several threads may read at once. */
+/* Reads samples by number from the arrays of a set's files (source.h). In a set of tokens a sample
+ * is `context` tokens of one long array, but reader_get_run takes its position and count in tokens.
+ * A small y that only HDF5 can read is read whole at the start. Encoded pictures are read by pread
+ * after their entry of the index; the index, 8 MB for a million pictures, is not kept in memory.
+ * Reading does not change a reader, so several threads may read at the same time. */
 #include "../fields/fields_private.h"
 #include "source.h"
 
@@ -14,19 +14,20 @@
 struct Reader {
     DataSet set;
     SourceFile file;
-    /* arrays of the set; index and orient, and the x of encoded pictures, are not opened, because
-     * only pread reads them */
+    /* the arrays of the same names in DataSet. source_open is not called for index and orient, nor
+     * for x of encoded pictures, because only pread reads these */
     Source x, y, ids, id_first, index, orient;
-    /* owned: a reader for each file of a set of several files; file and the sources are then
-     * unused */
+    /* sets of several files: a reader for each file, owned with the readers; `file` and the sources
+     * are then unused. NULL: one file */
     Reader **file_reader;
-    /* owned: reader of a set of fields, which uses none of the above but `set`; NULL: other
-     * kinds */
+    /* sets of fields: the reader that is used instead of all fields above except `set`; owned.
+     * NULL: other kinds */
     FieldReader *fields;
 };
 
-/* Returns the bytes by which the way of reading an array is chosen: those of a sample; of flat ids
- * and of their index, which have several entries for a sample, those of one entry. */
+/* Returns the number of bytes by which source_open chooses how to read an array: the size of a
+ * sample. A sample may have several entries in an array of flat ids and in its index; there it is
+ * the size of one entry. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
     return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);
@@ -61,7 +62,7 @@ static Status reader_open(Reader *r, bool x, bool y)
     return y ? source_keep(&r->y) : OK;
 }
 
-/* Creates a reader for each file of the set. */
+/* Creates a reader for each file of a set of several files. */
 static Status open_files(Reader *r, bool x, bool y)
 {
     DataSet *file = mem_new(sizeof *file);
@@ -75,7 +76,8 @@ static Status open_files(Reader *r, bool x, bool y)
     return st;
 }
 
-/* Returns the reader of the file that holds *sample, and makes *sample its number in that file. */
+/* Returns the reader of the file that holds sample number *sample of the set, and changes *sample
+ * to its number in that file. */
 static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;
@@ -162,11 +164,12 @@ Status token_fail(const DataSet *set, int64_t position, const void *raw)
                 (long long)set->vocab - 1);
 }
 
-/* Reads a sample's label, as its class, or its targets. */
+/* Reads a sample's label and converts it to its class, or reads its targets. label, target: one of
+ * them is NULL. ERR_DATA: the label has no class. */
 static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
-    /* raw: the label or targets as they are stored; in `one` if they have at most 8 bytes */
+    /* memory for the stored label or targets (`raw`) if they have at most 8 bytes */
     uint64_t one;
     if (data_kind(&r->set)->has_boxes)
         return fail(ERR_DATA, "%s: is a set of boxes, whose samples have no label", r->set.path);
@@ -200,7 +203,7 @@ Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x
     return field_read_at(reader->fields, epoch, sample, true, x, target);
 }
 
-/* In a set of several files, the samples may be in more than one file. */
+/* The samples may lie in more than one file of the set. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
     uint8_t *to = x;
@@ -236,8 +239,9 @@ void reader_prefetch(const Reader *reader, int64_t sample)
     if (!r->set.id_first.ndim) source_prefetch(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
-/* Reads a sample's part of the index of flat ids. *begin: index in the list of the sample's first
- * id; first[f]: index of the first id of field f, relative to *begin. */
+/* Reads a sample's part of the index of flat ids. Sets *begin to where the sample's ids begin in
+ * the array of ids, and first[f] to where those of field f begin, counted from *begin. ERR_DATA:
+ * the index falls, ends beyond the array, or gives the sample more than id_most ids. */
 static Status read_id_index(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
 {
     enum { BUFFER_FIELDS = 256 };
@@ -278,7 +282,7 @@ Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_
                           size_t *count, int *orientation)
 {
     const Reader *r = reader_of(reader, &sample);
-    /* offsets of the sample's first byte and of the next sample's */
+    /* offsets of the first bytes of this sample and of the next */
     uint64_t offset[2];
     uint8_t stored = 1;
     if (sample < 0 || sample >= r->set.samples)

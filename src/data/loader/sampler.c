@@ -5,13 +5,14 @@
  * than twice on average, as the network's range is below 2n. Small sets use BITS_MIN bits and
  * permute more often, because a network of one or two bits has too few permutations.
  *
- * Files in chunks, which a reader must unpack whole, use two steps: positions are permuted within a
- * window, and the result is a position in the sequence of permuted chunks. */
+ * If the samples are in chunks, a reader must unpack a whole chunk for one sample. Then there are
+ * two steps: a position is permuted within its window of neighbouring positions, and the result is
+ * a position in the sequence of all samples with the chunks permuted. */
 #include "../data_private.h"
 
 enum { ROUNDS = 8, BITS_MIN = 8 };
-/* The last word of the keys of an epoch's permutations and random numbers. Window w has the word
- * CHUNK_WINDOWS + w. */
+/* Last word of the keys of an epoch's permutations and random numbers. The permutation within
+ * window w has the word CHUNK_WINDOWS + w. */
 enum { ALL_SAMPLES, CHUNK_ORDER, SHORT_CHUNK, CHUNK_WINDOWS };
 
 static uint64_t mix(uint64_t x, uint64_t key)
@@ -21,7 +22,8 @@ static uint64_t mix(uint64_t x, uint64_t key)
     return x ^ (x >> 32);
 }
 
-/* Returns the image of `position` under permutation number `which` of an epoch. */
+/* Returns where permutation number `which` of an epoch, of the numbers 0 to n - 1, maps
+ * `position`. */
 static int64_t permuted(int64_t n, uint64_t seed, int64_t epoch, uint64_t which, int64_t position)
 {
     if (n <= 1) return 0;
@@ -61,10 +63,11 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
     check_position(n, position);
     int64_t full = n / chunk, rest = n % chunk, first = position / window * window;
     int64_t window_samples = n - first < window ? n - first : window;
-    /* position in the sequence of shuffled chunks */
+    /* position in the sequence of permuted chunks */
     int64_t at = first + permuted(window_samples, seed, epoch,
                                   CHUNK_WINDOWS + (uint64_t)(position / window), position - first);
-    /* In that sequence, the short chunk at the file's end comes after short_at full chunks. */
+    /* In this sequence the short chunk, which is the last of the file, comes after short_at full
+     * chunks. */
     int64_t short_at = (int64_t)draw_below(
         rng_u32(rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, SHORT_CHUNK), 0), full + 1);
     if (at >= short_at * chunk && at < short_at * chunk + rest)
@@ -73,14 +76,15 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
     return permuted(full, seed, epoch, CHUNK_ORDER, at / chunk) * chunk + at % chunk;
 }
 
-/* The plan depends only on the set and the configuration, so it is the same on all ranks. */
+/* The plan depends on the set and the configuration alone, so all ranks have the same plan. */
 ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
 {
     enum {
-        /* bytes of a window, which has at least WINDOW_CHUNKS_MIN chunks */
+        /* bytes of a window, if this is enough for WINDOW_CHUNKS_MIN chunks */
         WINDOW_BYTES = 128 << 20,
+        /* smallest number of chunks in a window */
         WINDOW_CHUNKS_MIN = 4,
-        /* size of a set above which `auto` shuffles it by chunks */
+        /* bytes; data.shuffle: auto shuffles larger sets by chunks */
         LARGE_BYTES = 256 << 20
     };
     int64_t chunk = set->x.chunk_rows;

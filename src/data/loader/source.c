@@ -1,4 +1,4 @@
-/* Reads one array by one of the three ways that source.h describes. */
+/* Reads one array in one of the three ways that source.h describes. */
 #include "source.h"
 
 #include <errno.h>
@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 enum {
-    /* size of HDF5's chunk cache for arrays of at least this size, in bytes; a smaller array has a
-     * cache of its own size plus 1 MiB */
+    /* largest size of HDF5's chunk cache in bytes; a smaller array has a cache of its own size plus
+     * 1 MiB */
     CHUNK_CACHE_MAX = 256 << 20,
     /* number of hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
     CHUNK_CACHE_SLOTS = 12421,
     /* largest array, in bytes, that source_keep reads into memory */
     WHOLE_MAX = 64 << 20,
     CACHE_LINE = 64,
-    /* bytes of a sample that are prefetched */
+    /* largest number of bytes of a sample that are prefetched */
     PREFETCH_MAX = 4096
 };
 
@@ -39,8 +39,8 @@ static Status read_hdf5(const Source *s, int64_t first, int64_t count, void *to)
                 s->file->path, (long long)first, s->array->name, reason);
 }
 
-/* Reports a failed read: ERR_DATA if the file has become shorter since it was opened; else ERR_IO,
- * with the reason `why`. */
+/* Returns the status of a failed read: ERR_DATA if the file has become shorter since it was opened,
+ * else ERR_IO with the reason `why`. */
 static Status read_fail(const Source *s, int64_t first, const char *why)
 {
     struct stat st;
@@ -71,8 +71,8 @@ Status source_read_head(const Source *s, int64_t first, int64_t count, int64_t b
     if (first < 0 || count < 0 || first > s->array->dim[0] - count)
         return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", s->file->path,
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
-    if (s->first) {
-        if (mapped_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
+    if (s->base) {
+        if (mapped_copy(to, s->base + first * s->array->sample_bytes, (size_t)bytes)) return OK;
         return read_fail(s, first, "its mapped pages cannot be read");
     }
     if (s->dataset >= 0) return read_hdf5(s, first, count, to);
@@ -94,17 +94,18 @@ static void source_map(Source *s)
     mapped_copy_init();
     s->mapped = p;
     s->mapped_bytes = (size_t)bytes;
-    s->first = (const uint8_t *)p + (s->array->offset - base);
+    s->base = (const uint8_t *)p + (s->array->offset - base);
 }
 
 static Status source_open_hdf5(Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
-    /* required by the call, and not read: links were refused when the set was opened (facts.c) */
+    /* The call below sets it, and nothing reads it: facts.c has refused external links when the set
+     * was opened. */
     bool is_external;
     hid_t access = hdf5_access_without_links(&is_external);
-    /* Samples are read in random order, so each chunk is needed many times: a small array is cached
-     * whole, and of a large array the chunks that were used last. */
+    /* Samples are read in random order, so each chunk is needed many times. A small array fits into
+     * the cache; for a large array the cache keeps the chunks that were used last. */
     size_t cache = bytes < CHUNK_CACHE_MAX ? (size_t)bytes + (1 << 20) : CHUNK_CACHE_MAX;
     H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, cache, 0.0);
     s->dataset = H5Dopen2(s->file->hdf5, s->array->name, access);
@@ -133,9 +134,9 @@ Status source_keep(Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
     if (s->dataset < 0 || bytes > WHOLE_MAX) return OK;
-    s->whole = mem_new((size_t)bytes);
-    TRY(source_read(s, 0, s->array->dim[0], s->whole));
-    s->first = s->whole;
+    s->copy = mem_new((size_t)bytes);
+    TRY(source_read(s, 0, s->array->dim[0], s->copy));
+    s->base = s->copy;
     return OK;
 }
 
@@ -143,7 +144,7 @@ void source_close(Source *s)
 {
     if (s->mapped) munmap(s->mapped, s->mapped_bytes);
     if (s->dataset >= 0) H5Dclose(s->dataset);
-    mem_free(&s->whole);
+    mem_free(&s->copy);
 }
 
 Status source_check_extent(const Source *s)
@@ -160,7 +161,7 @@ Status source_check_extent(const Source *s)
 void source_prefetch(const Source *s, int64_t sample, int64_t bytes)
 {
     if (!s->mapped) return;
-    const uint8_t *p = s->first + sample * bytes;
+    const uint8_t *p = s->base + sample * bytes;
     if (bytes > PREFETCH_MAX) bytes = PREFETCH_MAX;
     for (int64_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(p + i, 0, 3);
 }

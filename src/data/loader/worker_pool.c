@@ -1,5 +1,5 @@
-/* Runs numbered work items on several threads. If some fail, the failure with the smallest number
- * is reported, so the message does not depend on the threads' timing. */
+/* Runs numbered work items on several threads. If several items fail, the failure of the smallest
+ * number is reported, so the message does not depend on the threads' timing. */
 #include "../data_private.h"
 
 #include <stdatomic.h>
@@ -22,11 +22,12 @@ typedef struct WorkerPool {
     PoolWork *run;
     void *user;
     int64_t count;
-    /* next item; number of threads that have begun */
+    /* number of the next item */
     atomic_llong next;
+    /* number of threads that have begun, which is the number of the next one */
     atomic_int workers;
+    /* protects failure */
     pthread_mutex_t lock;
-    /* protected by lock */
     FirstFailure failure;
 } WorkerPool;
 
@@ -53,9 +54,8 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int started = 0;
     pthread_mutex_init(&pool.lock, NULL);
-    /* No more threads begin once every item has a thread: short items are done sooner than many
-     * threads begin. If the system grants fewer threads, these do all the work. The calling thread
-     * is one of them. */
+    /* The loop ends early if all items have been taken, which happens if items are short. If the
+     * system grants fewer threads, these do all the work. The calling thread is one of them. */
     while (started < threads - 1 && atomic_load(&pool.next) < count &&
            thread_begin(&thread[started], worker_run, &pool) == 0)
         ++started;
@@ -72,20 +72,20 @@ enum {
     /* number of threads that read: a call of a shared file system may take milliseconds, and many
      * calls can wait at the same time */
     AHEAD_THREADS = 64,
-    /* number of items that are made before the first is taken; fewer if they would have more than
-     * AHEAD_BYTES */
+    /* number of items that are made before the first of them is taken, if AHEAD_BYTES is enough */
     AHEAD_ITEMS = 128,
+    /* largest size of the items that are made together, unless a single item is larger */
     AHEAD_BYTES = 64 << 20
 };
 
 typedef struct Ahead {
     PoolMake *make;
     void *user;
-    /* number of the item at the beginning of `item` */
+    /* number of the first item in `item` */
     int64_t first;
-    /* bytes of an item */
+    /* size of an item in bytes */
     size_t bytes;
-    /* owned: items, one after the other */
+    /* items first, first + 1, ..., one after the other; owned */
     char *item;
 } Ahead;
 
