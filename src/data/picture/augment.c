@@ -1,31 +1,34 @@
-/* Converts a raw sample, or a picture of RGB bytes that has been resampled, to float (C,H,W), in
- * torchvision's usual order: RandomCrop (of the raw image, padded with zeros),
- * RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor 2017), a square of zeros
- * (the mean of normalised images) whose centre may be any pixel, so that the image's edge may cut
- * it; last RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one multiply-add per
- * value. Random choices depend on (seed, epoch, sample) only. */
+/* Converts to float (C,H,W) either a sample as it is stored or a picture of RGB bytes that has been
+ * resampled. Does this in torchvision's usual order. First comes RandomCrop, from the image padded
+ * with zeros; then RandomHorizontalFlip; then the values are scaled and normalised, by one
+ * multiply-add per value. Then comes Cutout (DeVries & Taylor 2017): a square of zeros, which is
+ * the mean of normalised images. Its centre may be any pixel, so the image's edge may cut it. Last
+ * is RandomErasing (Zhong et al. 2017). Random choices depend on (seed, epoch, sample) only. */
 #include "../data_private.h"
 
 /* Random choices for one sample. */
 typedef struct Choice {
     /* true: the image is mirrored */
     bool flip;
-    /* crop: pixel (y, x), before a flip, is pixel (y + dy, x + dx) of the raw image, or padding */
+    /* crop: pixel (y, x) of the result before a flip is pixel (y + dy, x + dx) of the image, or
+     * padding */
     int64_t dy, dx;
-    /* cutout: rows cut_y0 to cut_y1 - 1 and columns cut_x0 to cut_x1 - 1; none if y0 == y1 */
+    /* cutout: the square has rows cut_y0 to cut_y1 - 1 and columns cut_x0 to cut_x1 - 1; cut_y0
+     * equal to cut_y1: no cutout */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;
     /* rectangle to set to zero in all channels; height 0: none */
     ImageBox erase;
 } Choice;
 
-/* One channel of a raw sample, and its conversion. */
+/* One channel of an image as it is stored, and its conversion. */
 typedef struct Plane {
     ElementType type;
     const uint8_t *raw;
     int64_t height, width;
-    /* distances between rows and between pixels, in elements */
+    /* distances in elements: row_step from a row to the next one, pixel_step from a pixel to the
+     * next */
     int64_t row_step, pixel_step;
-    /* value = raw * a + b */
+    /* the converted value of an element is raw * a + b */
     float a, b;
 } Plane;
 
@@ -77,8 +80,8 @@ static void fill(float *to, int64_t n, float value)
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-/* Writes one output row: columns first .. end - 1 come from the raw image, the others are padding
- * (raw zeros). A flip mirrors the row. */
+/* Converts row y of the result. Its columns first .. end - 1 come from the stored image, the other
+ * columns are padding (converted zeros). A flip mirrors the row. */
 static void convert_row(const Plane *p, const Choice *c, int64_t y, float *to)
 {
     int64_t width = p->width, raw_y = y + c->dy;
@@ -112,20 +115,21 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
         fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
 }
 
-/* True if this file applies the set's means and deviations. Readers normalise fields. */
+/* Returns whether this file applies the set's mean and deviation. It does not for fields, which
+ * their reader normalises. */
 static bool normalises(const DataSet *set)
 {
     return set->has_stats && !data_kind(set)->has_fields;
 }
 
-/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. */
+/* Sets a and b so that raw * a + b is (raw * scale - mean) / std, with entry i of mean and std. */
 static inline void affine_by(const DataSet *set, int64_t i, float *a, float *b)
 {
     *a = (float)((double)set->scale / (double)set->std[i]);
     *b = (float)(-(double)set->mean[i] / (double)set->std[i]);
 }
 
-/* Sets a and b for a channel. */
+/* Sets a and b of the conversion raw * a + b of a channel. */
 static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 {
     *a = (float)set->scale, *b = 0;
@@ -138,7 +142,7 @@ static bool has_choices(const DataSet *set, const Config *config, bool training)
            (config->data.augment || config->data.erasing > 0);
 }
 
-/* Applies the augmentation of a normalised sample (C,H,W): random erasing. */
+/* Erases the chosen rectangle of a normalised sample (C,H,W). */
 static void augment_normalised(const DataSet *set, const Choice *c, float *out)
 {
     for (int64_t k = 0; k < set->channels; ++k)
@@ -146,7 +150,7 @@ static void augment_normalised(const DataSet *set, const Choice *c, float *out)
             fill(out + (k * set->height + y) * set->width + c->erase.x, c->erase.width, 0.0f);
 }
 
-/* Converts a sample with one value per channel. */
+/* Converts a sample that has one value per channel. */
 static void convert_values(const DataSet *set, const void *raw, float *out)
 {
     const int64_t n = set->channels;
@@ -188,7 +192,8 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
     augment_normalised(set, &choice, out);
 }
 
-/* Converts all three channels at once, for images that are not cropped. */
+/* Converts a picture that is not cropped, all three channels of a pixel together, and applies the
+ * cutout. */
 static void convert_rgb(const DataSet *set, const Choice *choice, const Image *picture, float *out)
 {
     int64_t height = set->height, width = set->width, pixels = height * width;

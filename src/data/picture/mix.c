@@ -1,7 +1,7 @@
-/* Mixes the images of a micro-batch in pairs, each image with the image before it, and the first
- * with the last, like torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun et al. 2019). The
- * loss is a weighted mean over both labels. All images of a micro-batch are mixed in the same way;
- * random numbers are keyed by (seed, epoch, step, micro-batch), so results do not depend on the
+/* Mixes the images of a micro-batch in pairs: each image with the one before it, and the first with
+ * the last. Does it as torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun et al. 2019). The
+ * loss is a weighted mean over both labels. All images of a micro-batch are mixed in the same way.
+ * Random numbers are keyed by (seed, epoch, step, micro-batch), so results do not depend on the
  * grid. */
 #include "../data_private.h"
 
@@ -13,7 +13,7 @@ bool data_mixes_images(const Config *config)
     return config && (config->data.mixup > 0 || config->data.cutmix > 0);
 }
 
-/* A sequence of random numbers from one key. */
+/* A sequence of random numbers from one key; `next` is the index of the next number. */
 typedef struct Draws {
     RngKey key;
     uint64_t next;
@@ -30,9 +30,9 @@ static double draw_normal(Draws *d)
     return radius * cos(2 * 3.14159265358979323846 * draw_uniform(d));
 }
 
-/* Draws the logarithm of a gamma variate, since with a small alpha the variate underflows a double
- * (Marsaglia & Tsang 2000; an alpha below 1 is raised by 1, and the variate multiplied by a uniform
- * number to the power of 1 / alpha). */
+/* Draws a gamma variate (Marsaglia & Tsang 2000) and returns its logarithm, because with a small
+ * alpha the variate itself would underflow a double. If alpha is below 1, the variate is drawn for
+ * alpha + 1 and multiplied by a uniform number to the power 1 / alpha. */
 static double draw_log_gamma(Draws *d, double alpha)
 {
     double boost = 0;
@@ -61,8 +61,8 @@ static int clip(double v, int64_t high)
     return v < 0 ? 0 : v > (double)high ? (int)high : (int)v;
 }
 
-/* Chooses a box whose area is the fraction 1 - share of the image, at a random place. The edge of
- * the image may cut the box, so the mix's share is computed from the box that remains. */
+/* Chooses a box at a random place, whose area is the fraction 1 - share of the image. The image's
+ * edge may cut the box, so the result's share is computed from the box that remains. */
 static Mix choose_cut(const DataSet *set, Draws *d, double share)
 {
     int64_t width = set->width, height = set->height;
@@ -107,8 +107,8 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
 {
     int64_t values = set->channels * set->height * set->width;
     if (batch->rows < 1 || !batch->x) return;
-    /* Rows are mixed from the last to the first, so that row r - 1 is not mixed yet; row 0 is mixed
-     * with a copy of the last row. */
+    /* Rows are mixed from the last to the first, so that row r - 1 is still unmixed when row r
+     * needs it. Row 0 needs the last row, so that is copied before. */
     memcpy(spare, batch->x + (batch->rows - 1) * values, (size_t)values * sizeof *spare);
     for (int64_t r = batch->rows - 1; r >= 0; --r) {
         float *to = batch->x + r * values;

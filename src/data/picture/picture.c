@@ -3,8 +3,8 @@
  *     picture file --- decode the part --------+
  *     stored image --- convert the part to RGB +--> resample --> colours --> augment_picture
  *
- * The part of the picture to use is chosen before decoding (view.c), so only this part of a JPEG is
- * decoded. A picture that must be rotated is decoded whole, and so are pictures of sets of boxes,
+ * view.c chooses the part of the picture that is used before decoding, so only this part of a JPEG
+ * is decoded. Decoded completely are pictures that must be rotated, and pictures of sets of boxes,
  * which are placed in a scene (scene.h). */
 #include "scene.h"
 
@@ -13,23 +13,30 @@
 struct PictureWork {
     /* borrowed */
     const DataSet *set;
+    /* borrowed */
     const Config *config;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* decoded part; scratch for rotation; resampled view; view with padding, or the input of a
-     * scene */
-    Image from, spare, view, padded;
-    /* owned: bytes of a picture file, or a stored image */
+    /* decoded part of the picture, as RGB */
+    Image from;
+    /* scratch memory for rotation */
+    Image spare;
+    /* resampled pixels */
+    Image view;
+    /* resampled pixels with padding around them, or the input that a scene describes */
+    Image padded;
+    /* content of a picture file, or x of a sample as it is stored; owned */
     uint8_t *bytes;
+    /* encoded sets: number of bytes allocated for `bytes` */
     size_t capacity;
 };
 
-/* The picture to prepare: a sample of the set, or a picture from another source, for which training
- * is false and epoch and sample do not matter. */
+/* The picture to prepare: a sample of the set, or a picture from another source. For the latter,
+ * `training` is false, and epoch and sample have no meaning. */
 typedef struct PictureSource {
     bool training;
     int64_t epoch, sample;
-    /* for messages */
+    /* name of the picture for messages; borrowed */
     const char *name;
 } PictureSource;
 
@@ -57,8 +64,8 @@ void picture_work_free(PictureWork **work)
     mem_free(work);
 }
 
-/* Estimates the memory: three buffers of a picture's size (decoded, rotated, between the two
- * resampling passes), two of the model's input size (view and view with padding), and the file. */
+/* Estimates the memory. It is three buffers of a picture's size (decoded, rotated, between the two
+ * passes of resampling), two of the model's input size (resampled, with padding), and the file. */
 size_t picture_work_bytes(const DataSet *set)
 {
     enum { USUAL_PIXELS = 500 * 375, USUAL_FILE_BYTES = 128 << 10, RGB = 3 };
@@ -75,8 +82,8 @@ static Status choose_view(const PictureWork *w, const PictureSource *source, int
     return view_choose_training(v, w->set, w->config, key, width, height, source->name);
 }
 
-/* Returns the part of the picture that the view needs: the view's box; in a direction that is not
- * resampled, only the pixels of `part`. */
+/* Returns the part of the picture that must be decoded for the view. It is the view's box. In a
+ * direction in which the box is not resampled, it is only the pixels of `part`. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
@@ -91,9 +98,9 @@ static ImageBox view_need(const PictureView *v)
     return need;
 }
 
-/* Copies w->view to an image of part's size. The view has the pixels of the box `inside`, which
- * `part` and the resampled picture have in common; the image's other pixels are zero, or grey in a
- * letterbox. */
+/* Returns w->padded, an image of the size of `part`, with a copy of w->view and padding. part: box
+ * of the resampled picture, which may reach beyond it; inside: the box of `part` that lies in the
+ * resampled picture, whose pixels w->view has. The padding is zero, or grey for a set of boxes. */
 static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
     image_set_size(&w->padded, part.width, part.height);
@@ -112,7 +119,8 @@ static ImageFilter filter_of(const PictureWork *w)
     return w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR;
 }
 
-/* Returns the view's pixels, in memory of w. w->from holds the part `decoded` of the picture. */
+/* Resamples the picture, and returns the pixels of its `part`, in memory of w. decoded: the
+ * part of the picture that w->from has. */
 static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, ImageFilter filter)
 {
     ImageBox box = v->box, inside = v->part;
@@ -128,7 +136,7 @@ static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, 
     return needs_padding ? with_padding(w, v->part, inside) : &w->view;
 }
 
-/* Converts the view's pixels to the model's input. */
+/* Converts the pixels of a view, after data.color_jitter in training, to the model's input. */
 static void convert_view(PictureWork *w, const PictureSource *source, Image *picture, float *out)
 {
     if (source->training && w->config->data.color_jitter.count)
@@ -137,8 +145,8 @@ static void convert_view(PictureWork *w, const PictureSource *source, Image *pic
                     out);
 }
 
-/* Chooses the view, and decodes the part that the view needs of the picture file in w->bytes to
- * w->from. *decoded: the part in w->from. */
+/* Chooses the view of the picture file in w->bytes, which has `count` bytes, and decodes to w->from
+ * the part of the picture that the view needs. Sets *decoded to this part. */
 static Status decode(PictureWork *w, const PictureSource *source, size_t count, int orientation,
                      PictureView *view, ImageBox *decoded)
 {
@@ -156,7 +164,8 @@ static Status decode(PictureWork *w, const PictureSource *source, size_t count, 
     return OK;
 }
 
-/* Converts a part of the stored image in w->bytes to RGB; grey becomes three equal channels. */
+/* Converts a part of the stored image in w->bytes to RGB in w->from. A grey image gets three equal
+ * channels. */
 static void convert_to_rgb(PictureWork *w, ImageBox part)
 {
     const DataSet *set = w->set;
@@ -173,8 +182,8 @@ static void convert_to_rgb(PictureWork *w, ImageBox part)
     }
 }
 
-/* Chooses the view, and reads the part of a stored image that the view needs to w->from. *read: the
- * part in w->from. */
+/* Chooses the view of a stored image, and reads to w->from the part of the image that the view
+ * needs. Sets *read to this part. */
 static Status read_stored(PictureWork *w, Reader *reader, const PictureSource *source,
                           PictureView *view, ImageBox *read)
 {
@@ -208,9 +217,9 @@ Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, 
     return OK;
 }
 
-/* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
- * centre cropped; for a set of boxes the whole picture is resized so that its longer side is the
- * stored side. */
+/* Chooses the view of a picture that an import as decoded images would use. The picture is resized
+ * to cover the stored size, and its centre is cropped. For a set of boxes the complete picture is
+ * resized so that its longer side is the stored side. */
 static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
                                  const char *name)
 {
@@ -257,7 +266,7 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
         TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
     }
     Image *pixels = make_view(w, &view, all, filter_of(w));
-    /* The model takes one channel, and a saturation of 0 makes the picture grey. */
+    /* The model reads one channel; a saturation of 0 makes the three channels equal. */
     if (set->channels == 1) image_saturation(pixels, 0);
     convert_view(w, &source, pixels, out);
     return OK;
@@ -290,7 +299,7 @@ Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, i
                 w->from.height, width, height);
 }
 
-/* Resamples the visible part of a picture, and copies it to its place in w->padded. */
+/* Resamples the visible part of a picture of a scene, and copies it to its place in w->padded. */
 static void place_part(PictureWork *w, const Image *picture, const ScenePart *p)
 {
     const SceneBox *place = &p->place, *seen = &p->seen;
@@ -328,7 +337,7 @@ Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes 
     return OK;
 }
 
-/* Applies up to four changes of colour in random order, each by a random amount. */
+/* The changes of colour are made in a random order, each by a random amount. */
 void picture_jitter(Image *image, const Config *config, RngKey key)
 {
     enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };

@@ -1,8 +1,8 @@
-/* Converts rows of RGB bytes to three rows of floats: with AVX2 eight pixels at a time; without it
- * the results have the same bits. */
+/* Converts a row of RGB bytes to three rows of floats. With AVX2 it converts eight pixels at a
+ * time; the results have the same bits with and without AVX2. */
 #include "../data_private.h"
 
-/* Converts pixels first to n - 1. step: 1, or -1 to mirror the row. */
+/* Converts pixels `first` to n - 1. step: 1, or -1 to mirror the row. */
 static void convert_pixels(float *const to[3], const uint8_t *from, int first, int n,
                            const float a[3], const float b[3], int step)
 {
@@ -14,9 +14,9 @@ static void convert_pixels(float *const to[3], const uint8_t *from, int first, i
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Eight pixels are 24 bytes, loaded as the first 16 (half 0) and the last 16 (half 1). Channel k of
- * pixel i is byte k + 3 i of the 24. position[k][half][i]: index of this byte in the half; -1: it
- * is taken from the other half, or i is above 7. */
+/* Eight pixels are 24 bytes. They are loaded twice: the first 16 bytes (half 0) and the last 16
+ * bytes (half 1). Channel k of pixel i is byte k + 3 i of the 24 bytes. position[k][half][i]: index
+ * of this byte in the half; -1: it is taken from the other half, or i is above 7. */
 static const int8_t position[3][2][16] = {
     {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},

@@ -10,18 +10,23 @@ bool scene_is_changed(const Config *config)
     return c->data.mosaic > 0 || c->data.affine_scale.count > 0 || c->data.affine_shift > 0;
 }
 
-/* Scale and shift of training: input = scale * (canvas - centre) + side / 2 + shift. */
+/* Map from canvas to input: input = scale * (canvas - centre) + side / 2 + shift. */
 typedef struct Affine {
+    /* shift: in pixels of the input, for x and y; centre: of the canvas, equal for x and y */
     double scale, shift[2], centre;
+    /* side of the input in pixels */
     int side;
 } Affine;
 
+/* Maps the coordinate `at` of the canvas, x for axis 0 and y for axis 1, to a pixel edge of the
+ * input. */
 static int affine_edge(const Affine *a, int axis, double at)
 {
     return (int)floor(a->scale * (at - a->centre) + 0.5 * a->side + a->shift[axis] + 0.5);
 }
 
-/* Draws scale and shift. changed: training changes scenes; else the canvas is the input. */
+/* Draws scale and shift. changed: Scene.changed; if it is false, scale is 1 and shift 0. side: of
+ * the input. */
 static Affine affine_draw(const Config *c, RngKey key, bool changed, int side, bool mosaic)
 {
     Affine a = {.scale = 1, .centre = mosaic ? side : 0.5 * side, .side = side};
@@ -46,7 +51,7 @@ static int clip(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* Adds a picture that lies in the rectangle `at` of the canvas. */
+/* Adds a picture to the scene, which lies in the rectangle `at` of the canvas. */
 static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
 {
     ScenePart *p = &scene->part[scene->count++];
@@ -62,8 +67,8 @@ static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
                          clip(p->place.x1, left, right), clip(p->place.y1, top, bottom)};
 }
 
-/* Adds four pictures around a random point of the canvas: this sample and three random ones, in a
- * random order. */
+/* Adds four pictures around a random point of the canvas: this sample at one of the four places,
+ * chosen at random, and three random samples. */
 static void add_mosaic(const SceneSource *s, Scene *scene, const Affine *a, RngKey key,
                        int64_t sample)
 {
@@ -130,8 +135,9 @@ static void cut_at(double edge[4], const SceneBox *box)
     }
 }
 
-/* Moves a box of a picture to its place in the scene. size: height and width of the picture; edge:
- * left, top, right, bottom. */
+/* Moves a box of a picture to its place in the scene. size: height and width of the picture; box:
+ * x, y, width and height in pixels of the picture; edge: left, top, right and bottom in the
+ * input. */
 static void place_box(const SceneBox *place, const int32_t size[2], const double box[4],
                       double edge[4])
 {
@@ -143,7 +149,8 @@ static void place_box(const SceneBox *place, const int32_t size[2], const double
     edge[3] = place->y0 + (box[1] + box[3]) * y;
 }
 
-/* Is enough left of a box that had `area` before it was cut at the input's edges? */
+/* Returns whether enough of a box is left. area: of the box before it was cut at the input's
+ * edges. */
 static bool is_kept(const double edge[4], double area)
 {
     const double side_least = 2, area_least = 0.1, ratio_most = 100, none = 1e-16;

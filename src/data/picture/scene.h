@@ -1,4 +1,4 @@
-/* Chooses where pictures, and with them their boxes, lie in one input of a detector:
+/* Chooses where pictures and their boxes lie in one input of a detector:
  *
  *     letterbox: one picture,     mosaic: four pictures around
  *     whole, centred              a point of a canvas of twice the side
@@ -11,12 +11,12 @@
  *     | grey      |               +-----+--------+
  *     +-----------+
  *
- * In training the canvas is scaled (data.affine_scale) around its centre, which is the input's
- * centre, and then shifted (data.affine_shift), both at random. Each picture is resampled once,
- * straight to its place. A scene is a pure function of (seed, epoch, sample), the sizes of pictures
- * and the keys of `data`: it needs no pixels, so boxes are known on ranks without pictures. The
- * placement is that of YOLOv5 (v7.0), with edges rounded to whole pixels; boxes are placed by the
- * rounded edges. */
+ * The canvas of a letterbox is the input itself. In training the canvas is scaled at random
+ * (data.affine_scale) around its centre, which lies at the input's centre, and then shifted at
+ * random (data.affine_shift). Each picture is resampled once, directly to its place. A scene is a
+ * pure function of (seed, epoch, sample), the sizes of pictures and the keys data.*. It needs no
+ * pixels, so ranks without pictures know the boxes, too. Pictures are placed as in YOLOv5 (v7.0),
+ * but with edges rounded to whole pixels; boxes are placed by the rounded edges. */
 #ifndef WEFT_DATA_SCENE_H
 #define WEFT_DATA_SCENE_H
 
@@ -29,42 +29,48 @@ typedef struct SceneBox {
     int x0, y0, x1, y1;
 } SceneBox;
 
+/* A picture in a scene. */
 typedef struct ScenePart {
+    /* number of the picture's sample */
     int64_t sample;
-    /* place: the whole picture, which may reach beyond the input. seen: its visible part, empty if
-     * x1 <= x0 or y1 <= y0. */
+    /* place: where the complete picture lies; it may reach beyond the input. seen: the visible part
+     * of place; it is empty if x1 <= x0 or y1 <= y0. */
     SceneBox place, seen;
 } ScenePart;
 
 typedef struct Scene {
+    /* number of pictures: 1 or SCENE_PARTS */
     int count;
     ScenePart part[SCENE_PARTS];
-    /* the canvas in pixels of the input; pictures and boxes are cut at its edges and at the
-     * input's */
+    /* where the canvas lies; pictures and boxes are cut at the edges of the canvas and of the
+     * input */
     SceneBox canvas;
-    /* true: in training, and scene_is_changed(config); boxes of which little is left are dropped */
+    /* true: the scene was chosen for training, and scene_is_changed; boxes of which too little is
+     * left are then dropped */
     bool changed;
     /* true: the finished input is mirrored */
     bool flip;
 } Scene;
 
-/* Source of scenes: a set, its labels and the keys of `data`; all borrowed. */
+/* Set, boxes and configuration from which scenes are chosen; all borrowed. */
 typedef struct SceneSource {
     const DataSet *set;
     const Config *config;
-    /* labels of the set */
+    /* boxes of all samples of the set */
     const DataBoxes *boxes;
 } SceneSource;
 
-/* Can training change scenes: is data.mosaic, data.affine_scale or data.affine_shift set? */
+/* Returns whether training changes scenes: data.mosaic, data.affine_scale or data.affine_shift is
+ * set. */
 bool scene_is_changed(const Config *config);
-/* Chooses the scene of a sample; in evaluation it is always the unchanged letterbox. */
+/* Chooses the scene of a sample. In evaluation it is always the letterbox without scale and
+ * shift. */
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
-/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. row: space for
- * data_box_most rows. Boxes around groups are left out. If scene->changed, boxes are also left out
- * after they have been cut at the canvas and at the input: if a side has at most 2 pixels, if one
- * side is at least 100 times the other, or if cutting at the input has left at most a tenth of the
- * area. */
+/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. row: memory for
+ * data_box_most rows. Boxes around groups are left out. If scene->changed, some boxes are left out
+ * after they have been cut at the canvas and at the input: those with a side of at most 2 pixels,
+ * those with one side at least 100 times the other, and those of which the cut at the input has
+ * left at most a tenth of the area. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif

@@ -1,8 +1,9 @@
-/* Chooses the part of a picture to use and the size to resize it to, like torchvision:
- * RandomResizedCrop, Resize of the short side, RandomCrop, CenterCrop, RandomErasing. The choice
- * depends only on the picture's size, the keys and random words, not on pixels. Python rounds
- * halves to even, and so does rint. Also places letterboxes, and derives the size of the model's
- * input from the keys. */
+/* Chooses which part of a picture is used and to which size it is resampled, as torchvision does in
+ * RandomResizedCrop, Resize (of the short side), RandomCrop, CenterCrop and RandomErasing. The
+ * choice depends on the picture's size, the configuration's keys data.* and random words, not on
+ * pixels. Sizes and offsets are rounded with rint, because torchvision rounds with Python's round,
+ * and both round halves to even. Also places pictures in letterboxes, and derives the size of the
+ * model's input from the keys. */
 #include "scene.h"
 
 #include <limits.h>
@@ -18,7 +19,7 @@ double draw_between(uint32_t word, double lo, double hi)
     return lo + (hi - lo) * ((double)word * 0x1p-32);
 }
 
-/* Returns round(length * side / longer), at least 1. */
+/* Returns length * side / longer, rounded, but at least 1. */
 static int letterbox_length(int length, int side, int longer)
 {
     const int to = (int)((2 * (int64_t)length * side + longer) / (2 * (int64_t)longer));
@@ -55,15 +56,16 @@ bool data_needs_picture_work(const DataSet *set, const Config *c)
                  c->data.center_crop || jitters(c));
 }
 
-/* Returns the side of the square to crop; 0: none. */
+/* Returns the side of the square that is cropped from a picture; 0: no crop. */
 static int64_t crop_side(const Config *c)
 {
     if (c->data.random_resized_crop) return c->data.random_resized_crop;
     return c->data.random_crop ? c->data.random_crop : c->data.center_crop;
 }
 
-/* Returns the size to which the short side is resized before cropping; 0: it is not resized. The
- * default of encoded pictures is 8/7 of the crop, rounded, as torchvision's 256 for 224. */
+/* Returns the length to which the short side is resized before cropping; 0: the picture is not
+ * resized. The default for encoded pictures is 8/7 of the crop's side, rounded, as torchvision's
+ * 256 for 224. */
 static int64_t short_side(const DataSet *set, const Config *c)
 {
     if (c->data.resize || !set->encoded) return c->data.resize;
@@ -91,7 +93,7 @@ Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, con
     return OK;
 }
 
-/* Checks that the set's pictures can be resampled, which `key` requires. */
+/* Checks that the set's pictures can be resampled. `key` is the key that requires it. */
 static Status check_resampling(const DataSet *set, const Config *c, const char *key)
 {
     if (set->encoded || (set->x.type == ELEM_U8 && (set->channels == 1 || set->channels == 3)))
@@ -100,32 +102,32 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
                            set->path);
 }
 
-/* Refuses keys that do not suit the set: for a set of boxes, whose pictures are used whole, the
- * keys that cut pictures; for other sets the keys that place pictures in the input of a
- * detector. */
+/* Refuses keys that do not suit the kind of set: for a set of boxes, whose pictures are always used
+ * whole, the keys that crop or resize pictures; for other sets the keys that place pictures in the
+ * input of a detector. */
 static Status check_box_keys(const DataSet *set, const Config *c)
 {
     const struct {
         const char *key;
-        bool set;
-    } cuts[] = {{"data.random_resized_crop", c->data.random_resized_crop > 0},
-                {"data.random_crop", c->data.random_crop > 0},
-                {"data.center_crop", c->data.center_crop > 0},
-                {"data.resize", c->data.resize > 0},
-                {"data.augment", c->data.augment & AUGMENT_CROP}},
+        bool given;
+    } unsuited[] = {{"data.random_resized_crop", c->data.random_resized_crop > 0},
+                    {"data.random_crop", c->data.random_crop > 0},
+                    {"data.center_crop", c->data.center_crop > 0},
+                    {"data.resize", c->data.resize > 0},
+                    {"data.augment", c->data.augment & AUGMENT_CROP}},
       scenes[] = {{"data.letterbox", c->data.letterbox > 0},
                   {"data.mosaic", c->data.mosaic > 0},
                   {"data.affine_scale", c->data.affine_scale.count > 0},
                   {"data.affine_shift", c->data.affine_shift > 0}};
     const bool boxes = data_kind(set)->has_boxes;
-    for (size_t i = 0; boxes && i < sizeof cuts / sizeof *cuts; ++i)
-        if (cuts[i].set)
-            return config_fail_key(c, cuts[i].key,
+    for (size_t i = 0; boxes && i < sizeof unsuited / sizeof *unsuited; ++i)
+        if (unsuited[i].given)
+            return config_fail_key(c, unsuited[i].key,
                                    "%s is a set of boxes, whose pictures are used whole: set "
                                    "data.letterbox, data.affine_scale and data.affine_shift",
                                    set->path);
     for (size_t i = 0; !boxes && i < sizeof scenes / sizeof *scenes; ++i)
-        if (scenes[i].set)
+        if (scenes[i].given)
             return config_fail_key(c, scenes[i].key, "%s is no set of boxes; remove it", set->path);
     return OK;
 }
@@ -144,17 +146,17 @@ Status view_set_model_size(DataSet *set, const Config *c)
         if (set->encoded) set->height = set->width = 0;
         return OK;
     }
-    int64_t side = crop_side(c), random = c->data.random_resized_crop + c->data.random_crop;
+    int64_t side = crop_side(c), random_side = c->data.random_resized_crop + c->data.random_crop;
     const char *key = c->data.random_resized_crop ? "data.random_resized_crop"
                       : c->data.random_crop       ? "data.random_crop"
                       : c->data.center_crop       ? "data.center_crop"
                       : c->data.resize            ? "data.resize"
                                                   : "data.color_jitter";
     TRY(check_resampling(set, c, key));
-    if (random && c->data.center_crop && c->data.center_crop != random)
+    if (random_side && c->data.center_crop && c->data.center_crop != random_side)
         return config_fail_key(c, "data.center_crop",
                                "is %lld and %s %lld: the model takes images of one size",
-                               (long long)c->data.center_crop, key, (long long)random);
+                               (long long)c->data.center_crop, key, (long long)random_side);
     if (set->encoded && !side) {
         set->height = set->width = 0;
         return OK;
@@ -208,8 +210,9 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
     return OK;
 }
 
-/* RandomResizedCrop's fallback after DRAW_TRIES tries: the centre, cropped only if the ratio is
- * outside its bounds. */
+/* Returns the box that RandomResizedCrop uses after DRAW_TRIES tries without success: the whole
+ * picture or, if its ratio of width to height is outside the bounds, the largest centred box whose
+ * ratio is the nearer bound. */
 static ImageBox centre_box(int width, int height, double ratio_min, double ratio_max)
 {
     double ratio = (double)width / height;
@@ -221,7 +224,7 @@ static ImageBox centre_box(int width, int height, double ratio_min, double ratio
     return (ImageBox){(width - w) / 2, (height - h) / 2, w, h};
 }
 
-/* Draws RandomResizedCrop's box. */
+/* Draws the box of RandomResizedCrop. */
 static ImageBox draw_resized_crop(const Config *c, RngKey key, int width, int height)
 {
     const double *scale = c->data.crop_scale.value, *ratio = c->data.crop_ratio.value;
@@ -267,7 +270,7 @@ Status view_choose_training(PictureView *view, const DataSet *set, const Config 
 
 ImageBox choose_erasing(const DataSet *set, const Config *c, RngKey key)
 {
-    /* torchvision's defaults */
+    /* torchvision's defaults: bounds of the fraction of the area, and of the ratio of the sides */
     const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
     int64_t height = set->height, width = set->width;
     double area = (double)height * (double)width;
