@@ -53,13 +53,13 @@ hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
 /* The next three functions read an attribute of a file's root or of a data set. h5_attr_text writes
  * the attribute's first text to out, of `room` bytes with its final zero; the text is empty if the
  * attribute is missing or is not a string. ERR_DATA: the attribute is unreadable. */
-Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
+Status h5_attr_text(hid_t object, const char *path, const char *name, char *out, size_t room);
 /* *count: number of floats, 0 if the attribute is missing. ERR_DATA: the attribute is unreadable,
  * is not numeric, or has more than max numbers. */
-Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
+Status h5_attr_floats(hid_t object, const char *path, const char *name, float *out, int max,
                       int *count);
 /* Returns false, and leaves *value unchanged, unless the attribute is one integer. */
-bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
+bool h5_attr_integer(hid_t object, const char *name, int64_t *value);
 /* Returns HDF5's innermost message about the call that has just failed; borrowed until the next
  * call. */
 const char *h5_error_text(void);

@@ -1,5 +1,5 @@
-/* The labels of a set of boxes: the table of their arrays, which importers write and facts.c finds.
- * Reads these arrays whole into memory, checks them, and counts the labels. */
+/* Handles the labels of a set of boxes. Has the table of their arrays, which importers write and
+ * facts.c finds. Reads the complete arrays into memory, checks them, and counts the labels. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -108,23 +108,27 @@ void data_boxes_map_classes(DataBoxes *b, const DataSet *set)
 
 /* Problems of a set's labels. */
 typedef struct Problems {
+    /* path of the set; borrowed */
     const char *path;
     /* true: problems are counted, and the first LISTED_MAX are logged; false: the first problem is
      * an error */
-    bool list;
+    bool lists_problems;
+    /* number of problems so far */
     int64_t count;
 } Problems;
 
+/* Reports a problem of a picture, box or class: `what` names this kind of thing, `number` is its
+ * index, `why` says what is wrong. */
 static Status problem(Problems *p, const char *what, int64_t number, const char *why)
 {
-    if (!p->list)
+    if (!p->lists_problems)
         return fail(ERR_DATA, "%s: %s %lld %s; import it again", p->path, what, (long long)number,
                     why);
     if (p->count++ < LISTED_MAX) log_warn("%s: %s %lld %s", p->path, what, (long long)number, why);
     return OK;
 }
 
-/* Does /box_start rise from 0 to the number of boxes? If it does not, nothing else can be
+/* Returns whether /box_start rises from 0 to the number of boxes. If it does not, no box can be
  * checked. */
 static bool start_rises(const DataBoxes *b)
 {
@@ -140,7 +144,8 @@ static Status check_start(const DataBoxes *b, const char *path)
                 path, (long long)b->boxes);
 }
 
-/* Returns what is wrong with box k of a picture of this size; NULL: the box is good. */
+/* Returns a text that says what is wrong with box k; NULL: the box is good. size: height and width
+ * of its picture. */
 static const char *check_box(const DataBoxes *b, int64_t k, const int32_t size[2])
 {
     const double *box = b->box + 4 * k;
@@ -192,7 +197,7 @@ Status data_boxes_read(DataBoxes *boxes, const DataSet *set)
 
 Status boxes_check(const DataSet *set, DataBoxes *boxes)
 {
-    Problems p = {.path = set->path, .list = true};
+    Problems p = {.path = set->path, .lists_problems = true};
     TRY(read_and_check(boxes, set, &p));
     if (p.count == 0) return OK;
     data_boxes_free(boxes);

@@ -1,7 +1,7 @@
 /* Maps labels to classes when two lists of class names are combined: the lists of two files of a
  * set, of a training and a test set, or of a set and a checkpoint. Labels are matched by name if
- * one list contains all names of the other. A list of the numbers 0, 1, 2, ..., as importers write
- * if they know no names, is used like any other if it matches; otherwise it is treated like a
+ * one list contains all names of the other. Importers that know no names write the list 0, 1, 2,
+ * ... If such a list matches, it is used like any other. If it does not match, it is treated like a
  * missing list: labels keep their numbers, and a message says so. */
 #include "base/escape.h"
 #include "../data_private.h"
@@ -24,7 +24,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (left->i > right->i) - (left->i < right->i);
 }
 
-/* Owner: the caller. */
+/* Returns the names in ascending order, [names->count], owned by the caller. */
 static SortedName *names_sorted(const ClassNames *names)
 {
     SortedName *sorted = mem_new((size_t)(names->count + 1) * sizeof *sorted);
@@ -57,7 +57,7 @@ bool class_names_are_numbers(const ClassNames *names)
     return true;
 }
 
-/* Returns a list of copies of `count` names. */
+/* Returns a list with copies of `count` names; release it with class_names_free. */
 static ClassNames names_copy(const char *const *name, int64_t count)
 {
     ClassNames names;
@@ -97,14 +97,17 @@ char *class_names_lines(const ClassNames *names)
 
 /* How the names of a file match the names of the classes. */
 typedef struct Match {
-    /* owned: for each of the file's names the index of the equal class name; -1: none */
+    /* entry i: index of the class name that is equal to name i of the file; -1: none; owned */
     int64_t *to;
-    /* index of the first of the file's names that is no class name, and number of such names */
-    int64_t unknown, unknowns;
-    /* index of the first class name that the file lacks, and number of such names. `unknown` and
-     * `missing` are -1 if there is no such name. */
-    int64_t missing, missings;
-    /* true: the file's names are the first class names, in the same order: to[i] is i */
+    /* index of the first name of the file that is no class name; -1: none */
+    int64_t first_unknown;
+    /* number of names of the file that are no class names */
+    int64_t unknown_count;
+    /* index of the first class name that the file lacks; -1: none */
+    int64_t first_missing;
+    /* number of class names that the file lacks */
+    int64_t missing_count;
+    /* true: to[i] is i for all names of the file, so they are the first class names */
     bool is_identity;
 } Match;
 
@@ -112,7 +115,7 @@ static void match_find(Match *match, const ClassNames *file_names, const ClassNa
 {
     SortedName *sorted = names_sorted(classes);
     bool *matched = mem_new((size_t)classes->count + 1);
-    *match = (Match){.unknown = -1, .missing = -1, .is_identity = true};
+    *match = (Match){.first_unknown = -1, .first_missing = -1, .is_identity = true};
     match->to = mem_new((size_t)(file_names->count + 1) * sizeof *match->to);
     for (int64_t i = 0; i < file_names->count; ++i) {
         int64_t low = 0, high = classes->count;
@@ -126,68 +129,70 @@ static void match_find(Match *match, const ClassNames *file_names, const ClassNa
         bool found = low < classes->count && strcmp(sorted[low].name, file_names->name[i]) == 0;
         match->to[i] = found ? sorted[low].i : -1;
         if (found) matched[sorted[low].i] = true;
-        if (!found && match->unknowns++ == 0) match->unknown = i;
+        if (!found && match->unknown_count++ == 0) match->first_unknown = i;
         match->is_identity = match->is_identity && match->to[i] == i;
     }
     for (int64_t i = 0; i < classes->count; ++i)
-        if (!matched[i] && match->missings++ == 0) match->missing = i;
+        if (!matched[i] && match->missing_count++ == 0) match->first_missing = i;
     mem_free(&matched);
     mem_free(&sorted);
 }
 
-/* ERR_DATA: each list has a name that the other lacks. */
+/* Returns ERR_DATA, with the message that each list has a name that the other lacks. path: path of
+ * the file; classes_of: owner of `classes`, for the message. */
 static Status match_fail(const Match *match, const char *path, const ClassNames *file_names,
                          const char *classes_of, const ClassNames *classes)
 {
     char *set_name, *other_name;
-    text_escape_pair(file_names->name[match->unknown], classes->name[match->missing], &set_name,
-                     &other_name);
+    text_escape_pair(file_names->name[match->first_unknown], classes->name[match->first_missing],
+                     &set_name, &other_name);
     Status st = fail(
         ERR_DATA,
         "%s: its classes are not those of %s: '%.160s' (class %lld) is not among them, "
         "and '%.160s' (their class %lld) is not among its own; labels are matched by name only if "
         "one of the two lists has all names of the other: give the classes one set of names",
-        path, classes_of, set_name, (long long)match->unknown, other_name,
-        (long long)match->missing);
+        path, classes_of, set_name, (long long)match->first_unknown, other_name,
+        (long long)match->first_missing);
     mem_free(&set_name);
     mem_free(&other_name);
     return st;
 }
 
-/* Does each list have a name that the other lacks? */
+/* Returns whether each list has a name that the other lacks. */
 static bool lists_conflict(const Match *match)
 {
-    return match->unknowns > 0 && match->missings > 0;
+    return match->unknown_count > 0 && match->missing_count > 0;
 }
 
-/* Returns a message about how the names of the two lists differ. Owner: the caller. */
+/* Returns a message about how the names of the two lists differ, owned by the caller. */
 static char *match_line(const Match *match, const char *path, const ClassNames *file_names,
                         const char *classes_of, const ClassNames *classes)
 {
-    if (match->unknowns > 0)
+    if (match->unknown_count > 0)
         return mem_format("%s: labels are matched by the names of classes: %s has %lld of its %lld "
                           "classes and lacks '%.80s'%s, which no sample may have",
-                          path, classes_of, (long long)(file_names->count - match->unknowns),
-                          (long long)file_names->count, file_names->name[match->unknown],
-                          match->unknowns > 1 ? " and others" : "");
-    if (match->missings > 0)
+                          path, classes_of, (long long)(file_names->count - match->unknown_count),
+                          (long long)file_names->count, file_names->name[match->first_unknown],
+                          match->unknown_count > 1 ? " and others" : "");
+    if (match->missing_count > 0)
         return mem_format("%s: labels are matched by the names of classes: it has %lld of the %lld "
                           "classes of %s and lacks '%.80s'%s",
                           path, (long long)file_names->count, (long long)classes->count, classes_of,
-                          classes->name[match->missing], match->missings > 1 ? " and others" : "");
+                          classes->name[match->first_missing],
+                          match->missing_count > 1 ? " and others" : "");
     return mem_format("%s: labels are matched by the names of classes, which are in another order "
                       "than those of %s",
                       path, classes_of);
 }
 
-/* Does the list have names that are not just the numbers 0, 1, 2, ...? */
+/* Returns whether the list has names other than the numbers 0, 1, 2, ... */
 static bool names_classes(const ClassNames *names)
 {
     return names->count > 0 && !class_names_are_numbers(names);
 }
 
-/* Returns a message that labels keep their numbers because one of the lists does not name classes;
- * NULL: neither list names them. Owner: the caller. */
+/* Returns a message that labels keep their numbers because one of the lists does not name classes,
+ * owned by the caller. NULL: neither list names classes. */
 static char *numbers_line(const char *path, const ClassNames *file_names, const char *classes_of,
                           const ClassNames *classes)
 {
@@ -212,8 +217,9 @@ static Status too_many_fail(const DataSet *set)
                 set->path, DATA_LABELS);
 }
 
-/* Stores the classes of labels 0 to count - 1 in set->class_of and sets *map to their range there.
- * An equal map of another file is shared. */
+/* Stores class[i], the class of label i, for i below count in set->class_of, and sets *map to the
+ * range there. If another file of the set has an equal map, *map is that range. ERR_DATA: too many
+ * classes. */
 static Status map_store(DataSet *set, LabelMap *map, const uint16_t *class, int64_t count)
 {
     int used = 0;
@@ -231,8 +237,8 @@ static Status map_store(DataSet *set, LabelMap *map, const uint16_t *class, int6
     return OK;
 }
 
-/* Composes two maps: returns the class of each label by the map `before` (count 0: a label is its
- * class) and then by match->to, of `count` entries. Owner: the caller. */
+/* Composes two maps. Returns the class of each label by first the map `before` (count 0: a label is
+ * its class) and then match->to, which has `count` entries. Owner: the caller. */
 static uint16_t *map_compose(const DataSet *set, LabelMap before, const Match *match, int64_t count)
 {
     int64_t n = before.count > 0 ? before.count : count;
@@ -245,7 +251,8 @@ static uint16_t *map_compose(const DataSet *set, LabelMap before, const Match *m
     return class;
 }
 
-/* Composes the map of the set, or the maps of all its files, with match->to, of `count` entries. */
+/* Composes the map of the set, or each map of its files, with match->to, which has `count`
+ * entries. */
 static Status maps_compose(DataSet *set, const Match *match, int64_t count)
 {
     DataSet *old = mem_new(sizeof *old);
@@ -286,10 +293,10 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
     if (!match.is_identity)
         st = classes->count < DATA_NO_CLASS ? maps_compose(set, &match, file_names->count)
                                             : too_many_fail(set);
-    if (st == OK && (!match.is_identity || match.missings > 0)) {
+    if (st == OK && (!match.is_identity || match.missing_count > 0)) {
         *line = match_line(&match, set->path, file_names, classes_of, classes);
-        /* If set->classes is above the number of the file's names, model.classes has given it, and
-         * set->classes is not reduced. */
+        /* If set->classes is above the number of the file's names, model.classes has set it, and it
+         * is not reduced. */
         int64_t configured = set->classes > file_names->count ? set->classes : 0;
         set->classes = classes->count > configured ? classes->count : configured;
     }
@@ -299,7 +306,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
 
 /* ---- the files of a set ---- */
 
-/* Returns the names of the classes of label fields. */
+/* Returns copies of the names of the classes of a label field; release them with
+ * class_names_free. */
 static ClassNames field_names(const FieldClasses *classes)
 {
     const char *name[FIELD_CLASSES];
@@ -307,8 +315,8 @@ static ClassNames field_names(const FieldClasses *classes)
     return names_copy(name, classes->count);
 }
 
-/* Reads the names of the file's classes. If they are numbers, those below label_base are
- * removed. */
+/* Reads the names of the file's classes. If the names are numbers, the first label_base of them are
+ * left out, since those labels are not classes. */
 static Status names_read_file(ClassNames *names, const DataSet *file)
 {
     *names = (ClassNames){0};
@@ -325,7 +333,8 @@ static Status names_read_file(ClassNames *names, const DataSet *file)
     return st;
 }
 
-/* Appends the names of `more` that `all` lacks, and sets their match->to[] to the new indices. */
+/* Appends to `all` the names of `more` that it lacks, and sets match->to[i] of each such name to
+ * its new index. */
 static void names_append(ClassNames *all, const ClassNames *more, const Match *match)
 {
     const char **name = mem_new((size_t)(all->count + more->count + 1) * sizeof *name);
@@ -358,9 +367,9 @@ static void names_replace(ClassNames *all, ClassNames *more)
     *more = (ClassNames){0};
 }
 
-/* Joins two lists of which at least one does not name classes: labels keep their numbers, and `all`
+/* Joins two lists of which at least one does not name classes. Labels keep their numbers, and `all`
  * becomes the list that names classes, if there is one. *joined: there is such a list, and it has
- * at least as many names as the file or set without names has classes. */
+ * at least as many names as the file or the set without names has classes. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {
@@ -374,11 +383,11 @@ static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *oth
     if (names_classes(file_names)) names_replace(all, file_names);
 }
 
-/* Joins two lists by name, and maps the labels of `other`. */
+/* Joins two lists by name, and maps the labels of `other`. ERR_DATA: too many classes. */
 static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other,
                                const ClassNames *file_names, Match *match)
 {
-    bool equal = match->is_identity && match->missings == 0;
+    bool equal = match->is_identity && match->missing_count == 0;
     bool is_identity = true;
     names_append(all, file_names, match);
     for (int64_t i = 0; i < file_names->count; ++i) is_identity &= match->to[i] == i;
@@ -422,7 +431,8 @@ Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *j
     return st;
 }
 
-/* Joins the names of one more file of a set to `all`, by the rule of files_join_classes. */
+/* Joins the names of one more file of a set, `more`, to `all`, by the rule of files_join_classes.
+ * Does nothing if each list has a name that the other lacks, unless only `more` has real names. */
 static void names_join_file(ClassNames *all, ClassNames *more)
 {
     Match match;

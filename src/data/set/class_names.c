@@ -1,8 +1,8 @@
-/* Reads and writes the names of classes, and of a table's columns and fields. A list is stored as
- * the root attribute `classes` (`columns`, `fields`) of strings of fixed length, or, if it has more
- * than ATTRIBUTE_BYTES_MAX bytes, as a data set of the same name, since HDF5 limits attributes to
- * 64 KB. Readers accept both. Names are read on demand and in a separate process, since HDF5 must
- * parse an untrusted file for them; control characters become '?'. */
+/* Reads and writes the names of classes, and of a table's columns and fields. A list is the root
+ * attribute `classes` (`columns`, `fields`) of strings of fixed length. Since HDF5 limits
+ * attributes to 64 KB, a list of more than ATTRIBUTE_BYTES_MAX bytes is written as a data set of
+ * the same name. Readers accept both. HDF5 must parse an untrusted file to read names, so they are
+ * read only when they are needed, and in a separate process. Control characters become '?'. */
 #include "base/escape.h"
 #include "../data_private.h"
 
@@ -11,14 +11,18 @@
 enum {
     /* bytes of a list's name, such as "columns", with the final zero */
     LIST_BYTES = 32,
-    /* larger lists are written as a data set */
+    /* larger lists, in bytes, are written as a data set */
     ATTRIBUTE_BYTES_MAX = 32 << 10,
-    /* lists of more names or bytes are not read */
+    /* lists of more names are not read */
     NAMES_MAX = 1 << 20,
+    /* lists that need more bytes in memory are not read; a string of variable length counts as its
+     * pointer */
     NAMES_BYTES_MAX = 64 << 20,
-    /* limits of the process that reads a list: memory, CPU time, elapsed time */
+    /* memory of the process that reads a list */
     MEMORY_BYTES = 512 << 20,
+    /* CPU time of this process in seconds */
     BUSY_S = 30,
+    /* elapsed time of this process in seconds */
     CLOCK_S = 300
 };
 
@@ -55,14 +59,14 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
     return h5_put_names(file, "classes", name, count);
 }
 
-/* A list of names in an open file: the attribute or the data set, with its type and space;
- * negative: not open. */
-typedef struct Names {
+/* A list of names in an open file. Handles are negative if they are not open; either `attribute` or
+ * `dataset` is open. */
+typedef struct StoredNames {
     hid_t attribute, dataset, type, space;
     int64_t count;
-} Names;
+} StoredNames;
 
-static void names_close(Names *names)
+static void names_close(StoredNames *names)
 {
     if (names->space >= 0) H5Sclose(names->space);
     if (names->type >= 0) H5Tclose(names->type);
@@ -70,13 +74,13 @@ static void names_close(Names *names)
     if (names->dataset >= 0) H5Dclose(names->dataset);
 }
 
-/* Opens a list of names. false: there is no list that can be read, and nothing needs to be
- * closed. */
-static bool names_open(Names *names, hid_t file, const char *list)
+/* Opens a list of names. Returns false if there is no list that can be read; then nothing needs to
+ * be closed. */
+static bool names_open(StoredNames *names, hid_t file, const char *list)
 {
     char path[LIST_BYTES + 1];
     snprintf(path, sizeof path, "/%s", list);
-    *names = (Names){-1, -1, -1, -1, 0};
+    *names = (StoredNames){-1, -1, -1, -1, 0};
     if (H5Aexists_by_name(file, "/", list, H5P_DEFAULT) > 0) {
         names->attribute = H5Aopen_by_name(file, "/", list, H5P_DEFAULT, H5P_DEFAULT);
         if (names->attribute >= 0) names->space = H5Aget_space(names->attribute);
@@ -100,7 +104,7 @@ static bool names_open(Names *names, hid_t file, const char *list)
 
 int64_t h5_class_count(hid_t file)
 {
-    Names names;
+    StoredNames names;
     if (!names_open(&names, file, "classes")) return 0;
     names_close(&names);
     return names.count;
@@ -108,7 +112,7 @@ int64_t h5_class_count(hid_t file)
 
 /* ---- in the separate process, which reads names ---- */
 
-/* Writes a name, with '?' for control characters, and a zero byte. */
+/* Writes a name and a zero byte; control characters become '?'. */
 static void write_name(const char *name, size_t length, FILE *answer)
 {
     for (size_t i = 0; i < length; ++i)
@@ -116,7 +120,7 @@ static void write_name(const char *name, size_t length, FILE *answer)
     fputc(0, answer);
 }
 
-static void write_names(const Names *names, FILE *answer)
+static void write_names(const StoredNames *names, FILE *answer)
 {
     bool variable = H5Tis_variable_str(names->type) > 0;
     size_t each = variable ? sizeof(char *) : H5Tget_size(names->type);
@@ -136,7 +140,7 @@ static void write_names(const Names *names, FILE *answer)
 
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines)
 {
-    Names names;
+    StoredNames names;
     char *text = NULL;
     size_t bytes = 0;
     if (!names_open(&names, file, list)) return false;
@@ -154,7 +158,7 @@ bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines
     return true;
 }
 
-/* The request to the separate process. */
+/* Request to the separate process. */
 typedef struct NamesRequest {
     char list[LIST_BYTES], path[DATA_PATH];
 } NamesRequest;
@@ -163,7 +167,7 @@ static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     const NamesRequest *request = input;
     hid_t file;
-    Names names;
+    StoredNames names;
     (void)input_bytes;
     hdf5_lock();
     if (h5_open(&file, request->path) == OK && names_open(&names, file, request->list))
@@ -202,7 +206,7 @@ Status class_names_read_list(ClassNames *names, const char *path, const char *li
     return OK;
 }
 
-/* Replaces the names by text_escape of each. */
+/* Replaces each name by its text_escape. */
 static void names_escape(ClassNames *names)
 {
     size_t bytes = 1, used = 0;

@@ -11,11 +11,13 @@
 #include <math.h>
 
 struct ColumnSums {
-    /* numbers of finite values, and of those other than 0 */
+    /* values: number of finite values; filled: number of finite values other than 0 */
     int64_t values, filled;
-    /* logs: sum of the logarithms of the absolute values other than 0 */
+    /* least, most: extremes of the values; logs: sum of the logarithms of the absolute values other
+     * than 0 */
     double least, most, logs;
-    /* the column's first value; sums of the differences from it and of their squares */
+    /* first: the column's first value; sum: sum of the differences from it; squares: sum of their
+     * squares */
     double first, sum, squares;
 };
 
@@ -63,20 +65,22 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     return range;
 }
 
-/* Returns the factor by which the bounds are widened for a mean over few values. */
+/* Returns the factor by which bounds are widened for a mean over this number of values: more than 1
+ * if they are few. */
 static double widening(float values)
 {
     const float ENOUGH = 32;
     return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
 }
 
-/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN of them.
- * They differ in three cases:
- * - both have FILLED_MIN such values, and their typical values as well as their deviations differ
- *   by a factor of SPREAD;
- * - all absolute values of one are below the typical value of the other by the factor SPREAD;
- * - the distance of their means is above half of the larger mean and above SHIFT deviations.
- * Few values may be close to each other, or all small, by chance, so bounds are wider for them. */
+/* Returns whether two columns are alike. They are if one has only zeros, or if both have fewer than
+ * FILLED_MIN values other than 0. Else they differ in three cases:
+ * - both have at least FILLED_MIN values other than 0, and their typical values as well as their
+ *   deviations differ by a factor above SPREAD;
+ * - all absolute values of one column are below the typical value of the other, divided by SPREAD;
+ * - the distance of their means is above half of the larger mean, and above SHIFT times the larger
+ *   deviation.
+ * A few values may be close to each other, or all small, by chance; so bounds are then wider. */
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
     const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;

@@ -1,13 +1,13 @@
 /* Compares the columns of two tables: their names, how the import transformed and scaled them, and
- * whether the vocabularies of both are known. Tables of equal shape may differ in all three. For
+ * whether the vocabularies of both are known. Tables of equal shape may differ in all of this. For
  * sets of fields, fields/field_units.c compares units instead. */
 #include "base/escape.h"
 #include "../fields/fields_private.h"
 
 #include <string.h>
 
-/* ERR_DATA, with the first difference, if the lists of names of both files differ in a name that
- * both have; a longer list alone is no difference. */
+/* Compares the list `list` of names in both files. ERR_DATA names the first index at which the
+ * names differ. If one list is longer, the names beyond the shorter list are not compared. */
 static Status compare_names(const DataSet *set, const DataSet *like, const char *list)
 {
     ClassNames a, b = {0};

@@ -1,6 +1,6 @@
-/* The ten element types that a data set may have: sizes, names, conversion. element_scale_row is
- * the inner loop of all conversions to float: one multiply-add per value, forwards or mirrored,
- * without a branch, in a form that compilers vectorise. */
+/* Has the ten types of elements that a data set may have: sizes, names, conversions.
+ * element_scale_row is the inner loop of all conversions to float: one multiply-add per value,
+ * forwards or mirrored, without a branch, in a form that compilers vectorise. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -77,7 +77,8 @@ char *element_integer_text(ElementType type, const void *p, char text[24])
     return text;
 }
 
-/* Is any value outside 0..below-1? Negative values are large as unsigned numbers. */
+/* any_outside_... returns whether any value is outside 0..below-1; negative values are large as
+ * unsigned numbers. int32_... copies values as int32. */
 #define X(e, T, native)                                                                            \
     static bool any_outside_##e(const T *from, int64_t n, uint64_t below)                          \
     {                                                                                              \
@@ -154,7 +155,7 @@ void element_scale_row(ElementType type, float *to, int to_step, const void *fro
     }
 }
 
-/* 0 * v is 0 for finite values and NaN for all others, so the sum of all products is 0 or NaN. */
+/* 0 * v is 0 if v is finite, else NaN, so the sum of all products is 0 or NaN. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float sum = 0;

@@ -1,8 +1,9 @@
 /* Reads the metadata of a data set with HDF5: types, shapes, offsets and storage of its arrays, and
- * the root attributes. This runs in a separate process (base/isolated.h), because HDF5 trusts the
- * file it parses; the caller (facts_answer.c) receives plain bytes and checks them again. Refuses
- * files that could not be read later (missing filters, data in other files, arrays beyond the
- * file's end) and files that would need memory out of proportion to their size. */
+ * the root attributes. Runs in a separate process (base/isolated.h), because HDF5 trusts the file
+ * that it parses; the process that asked for it (facts_answer.c) receives bytes without pointers
+ * and checks them again. Refuses files that could not be read later (missing filters, data in other
+ * files, arrays beyond the file's end), and files that would need memory out of proportion to their
+ * size. */
 #include "facts.h"
 #include "../csv/csv.h"
 
@@ -20,8 +21,8 @@ typedef struct Reading {
     FactsFile in;
 } Reading;
 
-/* Returns the type of a data set's elements; for an enumeration, such as h5py's for bool, the type
- * of its values. The caller closes it. */
+/* Returns the type of a data set's elements. For an enumeration, such as the one that h5py stores
+ * for bool, it is the type of the values. The caller closes the type. */
 static hid_t type_of(hid_t dataset)
 {
     hid_t type = H5Dget_type(dataset);
@@ -57,8 +58,8 @@ static Status read_type(DataArray *a, const char *path, hid_t dataset)
                 path, a->name);
 }
 
-/* Reads the dimensions. Multiplies sample_bytes, which is the size of an element before the call,
- * by all dimensions but the first. */
+/* Reads the dimensions. sample_bytes must be the size of an element before the call; it is
+ * multiplied by all dimensions except the first. */
 static Status read_shape(DataArray *a, const char *path, hid_t dataset)
 {
     hid_t space = H5Dget_space(dataset);
@@ -114,8 +115,9 @@ static Status filters_check(const char *path, const char *name, hid_t create)
     return OK;
 }
 
-/* Checks that two sizes are in proportion to the `stored` bytes: the size of a chunk, which HDF5
- * allocates whole, and the size of the array, in which HDF5 fills in chunks that are not stored. */
+/* Checks that the size of a chunk, which HDF5 allocates completely, and the size of the array, in
+ * which HDF5 fills in chunks that are not stored, are in proportion to the number of bytes that are
+ * stored. stored: this number. */
 static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
@@ -140,8 +142,8 @@ static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create
                 text_bytes(chunk_bytes, chunk_text), text_bytes(stored, stored_text));
 }
 
-/* Checks that the file is long enough for contiguous data, and sets a->offset unless the data are
- * in the other byte order: these are read through HDF5. */
+/* Checks that the file is long enough for a contiguous array. Sets a->offset, unless the values
+ * have the other byte order: such an array is read through HDF5. */
 static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
 {
     haddr_t offset = H5Dget_offset(dataset);
@@ -157,7 +159,8 @@ static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
     return OK;
 }
 
-/* Reads the size and the number of the chunks. */
+/* Reads the rows of a chunk and, if weft can unpack the chunks itself, the size and the number of
+ * chunks. */
 static void read_chunks(DataArray *a, hid_t create)
 {
     hsize_t chunk[32] = {0};
@@ -173,7 +176,7 @@ static void read_chunks(DataArray *a, hid_t create)
     }
 }
 
-/* Reads and checks how the array is stored. */
+/* Reads how the array is stored, and checks that readers can read it. */
 static Status read_storage(const FactsFile *in, DataArray *a, hid_t dataset)
 {
     hid_t create = H5Dget_create_plist(dataset);
@@ -213,7 +216,7 @@ Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, con
     return st;
 }
 
-/* Reads the root attributes format, version and kind of a weft data set. */
+/* Reads the root attributes `format`, `version` and `kind` of a weft data set. */
 static Status read_format(const Reading *r)
 {
     char text[32];
@@ -237,8 +240,8 @@ static Status read_format(const Reading *r)
     return OK;
 }
 
-/* Reads the metadata of one array of an encoded set, which must be contiguous, because readers read
- * it by its offset. rows 0: any number. */
+/* Reads the metadata of one array of an encoded set. The array must be contiguous, because readers
+ * read it by its offset. rows: required number of elements; 0: any. */
 static Status read_encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
                                  int64_t rows)
 {
@@ -277,7 +280,7 @@ static Status read_tokenizer(const Reading *r)
                         sizeof facts->tokenizer_hash);
 }
 
-/* Reads how the import treated the pictures of weft's own sets. */
+/* Reads how the import of weft's own set has rotated and resized the pictures. */
 static Status read_treatment(const Reading *r)
 {
     char filter[16];
@@ -289,8 +292,8 @@ static Status read_treatment(const Reading *r)
     return OK;
 }
 
-/* Returns a hash of the values of a small array; 0: it is missing, unreadable or too large, or its
- * type is not of this class. */
+/* Returns a hash of the values of a small array. Returns 0 if the array is missing, unreadable or
+ * too large, or if its type is not of this class. */
 static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t class)
 {
     uint64_t hash = 0;
@@ -314,7 +317,7 @@ static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t
     return hash;
 }
 
-/* Hashes the names of columns and fields, and how weft's import scaled columns. */
+/* Hashes the names of columns and fields, and how weft's import has scaled columns. */
 static void read_columns(const Reading *r)
 {
     DataColumns *columns = &r->facts->columns;

@@ -1,5 +1,5 @@
-/* Finds the arrays and attributes of an HDF5 file that is to be used as a data set. HDF5 parses the
- * file in a separate process; this process only checks its answer, the SetFacts. */
+/* Declares how the arrays and attributes of a data set's HDF5 file are found. HDF5 parses the file
+ * in a separate process; this process only checks the answer, a SetFacts. */
 #ifndef WEFT_DATA_FACTS_H
 #define WEFT_DATA_FACTS_H
 
@@ -10,14 +10,15 @@
 /* largest number of bytes of an unpacked chunk */
 enum { CHUNK_BYTES_MAX = 1 << 30 };
 
-/* The request to the separate process: the file's path, and the names of x and y. In weft's own
- * sets, "/x" means the array with the samples, whatever its name. y is not read if x holds tokens,
- * or if the file is a set of boxes. Plain bytes. */
+/* Request to the separate process: the file's path, and the names of x and y. Has no pointers. In
+ * weft's own sets "/x" means the array of the samples, whatever its name. y is not read if x holds
+ * tokens or if the file is a set of boxes. */
 typedef struct FactsRequest {
     char path[DATA_PATH], x[256], y[256];
 } FactsRequest;
 
-/* Parts of the answer, in the order in which they are read; the first failure ends the reading. */
+/* Parts of the answer, in the order in which they are read. Reading ends with the first part that
+ * fails. */
 typedef enum FactsPart {
     FACTS_FORMAT,
     FACTS_X,
@@ -27,12 +28,14 @@ typedef enum FactsPart {
     FACTS_PARTS
 } FactsPart;
 
-/* The answer; plain bytes. Fields without a comment mean the same as in DataSet. */
+/* Answer of the separate process. Has no pointers. Fields without a comment mean the same as in
+ * DataSet. */
 typedef struct SetFacts {
-    /* number of parts that were read; status and message of the part that failed, or of opening the
-     * file */
+    /* number of parts that were read */
     int parts;
+    /* status of the part that failed, or of opening the file; OK: all parts were read */
     Status status;
+    /* message of the failure */
     char why[4096];
     /* true: weft wrote the file; false: another program did, and `kind` is not read from the
      * file */
@@ -42,17 +45,19 @@ typedef struct SetFacts {
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
     DataArray box[BOX_ARRAYS];
-    /* number of classes by the list of names, else by the root attribute `classes`; root attribute
-     * `vocab`; 0: missing */
-    int64_t classes, vocab;
-    /* number of readable names of classes */
+    /* number of names in the list of classes; if there is no list, the root attribute `classes`; 0:
+     * both are missing */
+    int64_t classes;
+    /* root attribute `vocab`; 0: missing */
+    int64_t vocab;
+    /* number of names in the list of classes; 0: there is no list that can be read */
     int64_t names;
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
-    /* number of values in mean and in std */
+    /* means: number of values in mean; stds: number of values in std */
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     DataArray ids, id_first;
-    /* root attributes; 0: missing */
+    /* root attributes of the same names; 0: missing */
     int64_t id_most, id_rows;
     uint64_t field_first_hash, vocabulary_hash;
     DataColumns columns;
@@ -60,32 +65,34 @@ typedef struct SetFacts {
 
 /* Fills a request. ERR_NOINPUT: the path is too long; ERR_CONFIG: the name x or y is too long. */
 Status facts_request_init(FactsRequest *request, const char *path, const char *x, const char *y);
-/* ERR_NOINPUT: the path is too long. */
+/* Returns ERR_NOINPUT, with the message that the path is too long. */
 Status facts_path_fail(const char *path);
 /* Runs the request in a separate process and checks its answer. ERR_DATA: HDF5 crashed, hung or
  * used too much memory, or the answer is impossible; ERR_IO: the process cannot be started. Errors
  * in the file's contents are in facts->status. */
 Status facts_request_run(const FactsRequest *request, SetFacts *facts);
-/* Runs the request in this process: used by facts_request_run in the separate process, and by
- * tests. */
+/* Runs the request in this process. For facts_request_run, which calls it in the separate process,
+ * and for tests. */
 void facts_read(const FactsRequest *request, SetFacts *facts);
 /* A file while HDF5 reads its metadata. */
 typedef struct FactsFile {
     /* borrowed */
     const char *path;
-    /* -1: not open; closed by the caller, with H5Fclose */
+    /* HDF5's handle, which the caller closes with H5Fclose; -1: not open */
     hid_t file;
-    /* size of the file */
+    /* size of the file in bytes */
     int64_t bytes;
-    /* the file's state when it was opened; zeros: unknown */
+    /* result of stat when the file was opened; zeros: unknown */
     struct stat stat;
 } FactsFile;
-/* Opens a file. ERR_NOINPUT, ERR_DATA. Call this and facts_read_array under hdf5_lock. */
+/* Opens a file. ERR_NOINPUT, ERR_DATA, ERR_IO. Call facts_file_open and facts_read_array under
+ * hdf5_lock. */
 Status facts_file_open(FactsFile *in, const char *path);
-/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: the array is
+/* Reads type, shape and storage of the array `name`. key: as in h5_dataset. ERR_DATA: the array is
  * missing, or readers could not read it. */
 Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key);
-/* Is this description of an array, a part of an answer, possible? Makes its texts printable. */
+/* Returns whether the description of an array in an answer is possible. Makes its texts
+ * printable. */
 bool facts_array_is_valid(DataArray *a);
 /* Checks an answer, terminates its texts, and makes those of arrays and of the tokenizer printable.
  * ERR_DATA: the answer is impossible. */

@@ -1,11 +1,12 @@
 /* Fills a FactsRequest, runs it in a separate process with limits, and checks the answer, because a
- * malicious file may have taken over that process. */
+ * malicious file may have taken control of that process. */
 #include "facts.h"
 #include "../data_private.h"
 
 #include <string.h>
 
-/* limits of the process: memory, CPU time, elapsed time */
+/* limits of the process: MEMORY_BYTES of memory, BUSY_S seconds of CPU time, CLOCK_S seconds of
+ * elapsed time */
 enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300 };
 
 Status facts_path_fail(const char *path)
@@ -30,7 +31,7 @@ Status facts_request_init(FactsRequest *request, const char *path, const char *x
     return copy_name(request->y, sizeof request->y, y, "data.y");
 }
 
-/* Terminates the text and replaces its control characters. */
+/* Terminates a text of `room` bytes, and replaces its control characters by '?'. */
 static void make_printable(char *text, size_t room)
 {
     text[room - 1] = 0;

@@ -1,8 +1,8 @@
-/* Opens several files as one set (data.train: [a.h5, b.h5]), and lists and describes a set's files.
- * Samples are numbered in the order of the list. Files may differ only in the number of samples,
- * their storage and their classes (see class_map.c); the set's mean and deviation are those of the
- * first file. Token files are refused, since a sample could extend over two files, and so are sets
- * of boxes. */
+/* Opens several files as one set (data.train: [a.h5, b.h5]); lists and describes the files of a
+ * set. Samples are numbered in the order of the list. Files may differ only in the number of
+ * samples, in their storage and in their classes (class_map.c). The set has the mean and the
+ * deviation of the first file. Files of tokens are refused, since a sample could lie in two files,
+ * and so are sets of boxes. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -50,7 +50,8 @@ const char *data_set_path(const DataSet *set, int i)
     return set->file_count ? set->file[i].path : set->path;
 }
 
-/* Returns the uncompressed bytes of all levels and frames of the variables in a file. */
+/* Returns the uncompressed size in bytes of the variables in a file, with all their levels and
+ * frames. */
 static double field_bytes(const FieldSet *f, int file)
 {
     double bytes = 0;
@@ -64,9 +65,9 @@ static double field_bytes(const FieldSet *f, int file)
     return bytes;
 }
 
-/* Returns the fraction of the bytes of a set of fields that an epoch reads: the fraction of the
- * selected frames, times, for random patches, the largest fraction of the area that the patches of
- * a sample's frames cover. */
+/* Returns which fraction of the bytes of a set of fields an epoch reads. It is the fraction of
+ * frames that are selected. If patches are cut at random places, it is multiplied by the largest
+ * fraction of the area that the patches of a sample's frames can cover. */
 static double fields_read(const FieldSet *f)
 {
     double frames = 0, selected = 0, area = 1;
@@ -93,13 +94,15 @@ double data_set_file_bytes(const DataSet *set)
     return fields ? bytes * fields_read(&set->field_set) : bytes;
 }
 
-/* largest number of files that data_set_describe reads; bytes of a file's description */
+/* DESCRIBED_MOST: largest number of files that data_set_describe reads; DESCRIBED_BYTES: size of
+ * the description of a file */
 enum { DESCRIBED_MOST = 64, DESCRIBED_BYTES = 256 };
 
 typedef struct Describing {
     const DataSet *set;
-    /* number of the set's files, and of the files that are described */
+    /* files: number of the set's files; count: number of files that are described */
     int files, count;
+    /* hash of the descriptions so far */
     uint64_t hash;
 } Describing;
 
@@ -128,7 +131,7 @@ void data_set_describe(const DataSet *set, char *out, size_t room)
         file_describe(data_set_path(set, 0), out, room);
         return;
     }
-    /* describe_file and hash_description always return OK */
+    /* Cannot fail, since describe_file and hash_description always return OK. */
     worker_pool_ahead(d.count, DESCRIBED_BYTES, describe_file, hash_description, &d);
     snprintf(out, room, "%d files with hash %016llx", files, (unsigned long long)d.hash);
 }
@@ -152,7 +155,7 @@ int files_find_sample(const DataSet *set, int64_t sample)
     return index_at_most(&set->file[0].first, sizeof *set->file, set->file_count, sample);
 }
 
-/* Do the samples of both arrays have the same type and shape? */
+/* Returns whether the samples of both arrays have the same type and shape. */
 static bool samples_are_alike(const DataArray *a, const DataArray *b)
 {
     if (a->type != b->type || a->ndim != b->ndim) return false;
@@ -167,7 +170,7 @@ static Status differ_fail(const DataSet *set, const DataSet *other, const char *
                 other->path, what, set->path);
 }
 
-/* ERR_DATA: the file `other` cannot be added to the set. */
+/* Returns ERR_DATA if the file `other` cannot be added to the set. */
 static Status check_file(const DataSet *set, const DataSet *other)
 {
     char x[DIMS_TEXT], other_x[DIMS_TEXT];
@@ -201,8 +204,8 @@ static Status check_file(const DataSet *set, const DataSet *other)
     return OK;
 }
 
-/* Matches the classes of `other` with those of the set by name, or by number if a file has no
- * names. names: the class names of the set so far. */
+/* Matches the classes of the file `other` with those of the set by name, or by number if a list has
+ * no names. names: class names of the set so far. ERR_DATA: they do not match. */
 static Status join_classes(DataSet *set, DataSet *other, ClassNames *names)
 {
     if (other->classes == 0) return OK;
@@ -220,8 +223,9 @@ static void raise_to(int64_t *a, int64_t b)
     if (b > *a) *a = b;
 }
 
-/* Adds the file `other` to the set. The set's shapes already include those of its first file. */
-static void files_add(DataSet *set, const DataSet *other)
+/* Adds the file `other` to the set. If it is the first file, the set's shapes already include
+ * it. */
+static void set_add_file(DataSet *set, const DataSet *other)
 {
     DataFile *f = &set->file[set->file_count++];
     memcpy(f->path, other->path, sizeof f->path);
@@ -248,7 +252,7 @@ static void files_add(DataSet *set, const DataSet *other)
     if (other->x.offset < 0) set->x.offset = -1;
 }
 
-/* Opens one file of the list and adds it to the set. other: scratch. */
+/* Opens one file of the list and adds it to the set. other: scratch memory. */
 static Status open_and_add(DataSet *set, const Config *config, const char *path, DataSet *other,
                            ClassNames *names)
 {
@@ -262,7 +266,7 @@ static Status open_and_add(DataSet *set, const Config *config, const char *path,
                     path);
     if (!first) TRY(check_file(set, other));
     if (!first) TRY(join_classes(set, other, names));
-    files_add(set, other);
+    set_add_file(set, other);
     return OK;
 }
 

@@ -1,16 +1,17 @@
-/* The fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values, by which a
- * resumed run checks that it reads the same samples, wherever the files are now. Also hashes the
- * addresses of arrays in their files. The rule number below is 1; a change of what is hashed needs
- * a new number. Sets of fields are hashed by field_hash.c. For other sets, the following values of
- * each file are hashed, in this order, file after file:
+/* Computes the fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values.
+ * By it a resumed run checks that it reads the same samples, wherever the files are now. Also
+ * hashes the addresses of arrays in their files. RULE has the number of the rule by which values
+ * are hashed; a change of the rule needs a new number. field_hash.c hashes sets of fields. For
+ * other sets, the following values of each file are hashed, in this order, file after file:
  *   labels, targets  all labels, as classes; all targets up to 64 MB, larger targets like samples
  *   boxes            all arrays of a set of boxes, which has no other labels
- *   encoded pictures the index, and the orientations if they are applied
+ *   encoded pictures the index, and the orientations if readers rotate the pictures
  *   ids              (N,F) like samples; flat ids, and their index, like tokens
  *   samples          the first 16 KB of 4,096 samples, spread evenly from the first to the last, or
  *                    of all samples if there are fewer; in all at most 64 MB are hashed
- *   tokens           the first and last MB and 4,096 runs of 1,024 tokens, spread evenly, or all
- *                    of up to 4,096 x 1,024 tokens; bytes of encoded pictures in the same way
+ *   tokens           the first and last MB and 4,096 sequences of 1,024 tokens, spread evenly, or
+ *                    all tokens if there are at most 4,096 x 1,024; bytes of encoded pictures in
+ *                    the same way
  * After the last file, mean and deviation are hashed if samples are normalised by them. Values are
  * hashed as readers return them, so compression and stored byte order do not matter. They are in
  * the byte order of this machine, which is little-endian, as checkpoints require. Arrays that are
@@ -22,32 +23,36 @@
 #include <xxhash.h>
 
 enum {
-    /* number of samples, or of runs of tokens, that are hashed */
+    /* number of samples, or of sequences of tokens, that are hashed */
     SPREAD_COUNT = 4096,
+    /* number of bytes at the beginning of a sample that are hashed */
     SAMPLE_HEAD_BYTES = 16 << 10,
+    /* number of tokens in a sequence that is hashed */
     RUN_TOKENS = 1024,
-    /* bytes at the beginning and at the end of tokens */
+    /* number of bytes at the beginning, and at the end, of an array of tokens that are hashed */
     END_BYTES = 1 << 20,
     BUFFER_BYTES = 1 << 20,
+    /* largest array of targets, in bytes, that is hashed completely */
     ALL_TARGETS_BYTES = 64 << 20
 };
 #define RULE "xxh3-1 "
 
 /* State of hashing one array. */
 typedef struct Digest {
-    /* borrowed: the set whose labels the array holds, and by which they become classes; NULL:
+    /* set by which the labels in the array become classes before they are hashed; borrowed. NULL:
      * values are hashed as readers return them */
     const DataSet *labels;
-    /* owned */
+    /* state of the hash of the whole set; borrowed */
     XXH3_state_t *state;
-    /* owned: reader of the array */
+    /* reader of the array; owned */
     Reader *reader;
+    /* borrowed */
     const DataArray *array;
-    /* owned: BUFFER_BYTES, or one sample if that is larger */
+    /* memory of BUFFER_BYTES, or of one sample if that is larger; owned */
     uint8_t *buffer;
 } Digest;
 
-/* Replaces the labels in the buffer by their classes, in the labels' type. */
+/* Replaces `count` labels in the buffer by their classes, stored in the labels' type. */
 static void labels_to_classes(const Digest *d, int64_t count)
 {
     size_t bytes = (size_t)d->array->sample_bytes;
@@ -72,8 +77,8 @@ static Status hash_rows(Digest *d, int64_t first, int64_t count)
     return OK;
 }
 
-/* Hashes SPREAD_COUNT runs of `run` rows, spread evenly from the first row to the last; if run is
- * 1, only the first SAMPLE_HEAD_BYTES of each row. */
+/* Hashes SPREAD_COUNT sequences of `run` rows, spread evenly from the first row to the last. If run
+ * is 1, hashes only the first SAMPLE_HEAD_BYTES of each row. */
 static Status hash_spread(Digest *d, int64_t run)
 {
     int64_t rows = d->array->dim[0], each = d->array->sample_bytes;
@@ -182,9 +187,10 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 
 /* ---- layout ---- */
 
+/* PLAIN_ARRAYS: number of arrays other than those of boxes */
 enum { PLAIN_ARRAYS = 6, ARRAYS = PLAIN_ARRAYS + BOX_ARRAYS };
 
-/* Lists the arrays of a set; ndim is 0 for an array that the set does not have. */
+/* Lists the arrays of a set. An array that the set does not have has ndim 0. */
 static void list_arrays(const DataSet *set, const DataArray *array[ARRAYS])
 {
     const DataArray *plain[PLAIN_ARRAYS] = {&set->x,      &set->y,   &set->index,
@@ -193,8 +199,8 @@ static void list_arrays(const DataSet *set, const DataArray *array[ARRAYS])
     for (int i = 0; i < BOX_ARRAYS; ++i) array[PLAIN_ARRAYS + i] = &set->box[i];
 }
 
-/* Hashes the addresses of a file's arrays. offset: the present offsets of arrays that are read by
- * their offset; -1 for arrays that are read through HDF5. */
+/* Hashes the addresses of a file's arrays. offset[i]: present offset of array i; -1: the array is
+ * read through HDF5. */
 static Status hash_file_layout(const DataSet *file, uint64_t *layout, int64_t offset[ARRAYS])
 {
     const DataArray *array[ARRAYS];
@@ -238,7 +244,7 @@ Status data_set_hash_layout(DataSet *set, uint64_t *layout)
         st = hash_file_layout(file, &layout[i], offset);
         for (int k = 0; st == OK && k < PLAIN_ARRAYS; ++k)
             *(set->file_count ? of_file : of_set)[k] = offset[k];
-        /* a set of boxes is one file */
+        /* A set of boxes is always one file. */
         for (int k = 0; st == OK && k < BOX_ARRAYS; ++k)
             set->box[k].offset = offset[PLAIN_ARRAYS + k];
     }
@@ -256,10 +262,10 @@ const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout)
 
 /* ---- in a separate process ---- */
 
-/* The answer of the separate process. */
+/* Answer of the separate process. */
 typedef struct Fingerprinted {
     Status status;
-    /* the fingerprint, or the message of the failure */
+    /* fingerprint, or message of the failure */
     char text[4096];
     /* hash of the layout of each file */
     uint64_t layout[];
@@ -270,8 +276,8 @@ static size_t answer_bytes(const DataSet *set)
     return sizeof(Fingerprinted) + (size_t)data_set_files(set) * sizeof(uint64_t);
 }
 
-/* Runs in the separate process. It is a copy of its parent, so its HDF5 may have cached former
- * bytes of the file; closing the library drops them. */
+/* Runs in the separate process. This process is a copy of its parent, so its HDF5 may have cached
+ * bytes that the file had earlier. Closing the library drops them. */
 static void fingerprint_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     DataSet *set = mem_new(sizeof *set);
@@ -300,7 +306,7 @@ Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT]
     list_arrays(set, array);
     for (int i = 0; i < ARRAYS; ++i)
         if (array[i]->ndim) total += array[i]->dim[0] * array[i]->sample_bytes;
-    /* Contiguous arrays are mapped whole, which counts as memory. */
+    /* Contiguous arrays are mapped completely, which counts as memory of the process. */
     IsolatedJob job = hdf5_unpack_limits(total, total);
     job.answer_bytes = answer_bytes(set);
     job.work = fingerprint_and_answer;

@@ -1,8 +1,9 @@
-/* The data module's helpers for HDF5: the lock, limits for a process that unpacks a file, opening
- * files and arrays with messages that say what to do, and checking that a data set's bytes are all
- * in one file. HDF5's own error printing is off; where HDF5's messages help, weft's messages quote
- * them. h5_open and all functions that use HDF5's objects are called under hdf5_lock. With HDF5
- * 1.10.7 or newer, files are read without file locks, since shared file systems often have none. */
+/* Has the data module's helpers for HDF5: the lock, limits for a process that unpacks a file,
+ * opening files and arrays with messages that say what to do, and the check that all bytes of a
+ * data set are in one file. HDF5's own printing of errors is off; weft's messages quote HDF5's
+ * where that helps. h5_open and all functions that use HDF5's objects are called under hdf5_lock.
+ * With HDF5 1.10.7 or newer, files are read without file locks, which shared file systems often
+ * lack. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-/* fork waits until no thread is inside HDF5, and the child begins with a new, free lock. */
+/* fork waits until no thread is inside HDF5. The child then begins with a new lock, which is
+ * free. */
 static void lock_before_fork(void)
 {
     pthread_mutex_lock(&lock);
@@ -40,7 +42,7 @@ static void lock_init_once(void)
 {
     lock_init();
     pthread_atfork(lock_before_fork, unlock_in_parent, lock_init);
-    /* Filter plugins are programs, so they are loaded only from the folders that the user names. */
+    /* Filter plugins are code, so HDF5 loads them only from folders that the user has named. */
     const char *plugins = getenv("HDF5_PLUGIN_PATH");
     if (!plugins || !*plugins) H5PLset_loading_state(0);
 }
@@ -57,7 +59,8 @@ void hdf5_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Initialising HDF5 takes one to two milliseconds, which forked processes then need not spend. */
+/* Initialising HDF5 takes one to two milliseconds. If it is done here, processes that are forked
+ * later need not spend this time. */
 void hdf5_begin(void)
 {
     hdf5_lock();
@@ -69,11 +72,11 @@ void hdf5_begin(void)
 IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
 {
     enum {
-        /* memory for a chunk of 1 GB, packed and unpacked, and for rows of it */
+        /* memory for a chunk of 1 GB, packed and unpacked, and for rows of the chunk */
         MEMORY_MB = 4096,
-        /* slowest accepted rate: a file that unpacks more slowly is taken for a malicious one */
+        /* slowest accepted rate; a file that unpacks more slowly is considered malicious */
         UNPACK_MB_S_MIN = 10,
-        /* time for all other work, which is added to the time for unpacking */
+        /* seconds for all other work */
         SPARE_S = 30
     };
     const int seconds = SPARE_S + (int)(bytes / ((int64_t)UNPACK_MB_S_MIN << 20));
@@ -85,8 +88,7 @@ IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
 
 enum { ERROR_TEXT = 200 };
 
-/* HDF5's callback for each entry of its error stack: copies the description of the innermost
- * entry. */
+/* Callback for each entry of HDF5's error stack: copies the description of the innermost entry. */
 static herr_t copy_innermost(unsigned n, const H5E_error2_t *error, void *out)
 {
     if (n == 0 && error->desc) snprintf(out, ERROR_TEXT, "%s", error->desc);
@@ -105,7 +107,7 @@ bool data_is_hdf5(const char *path)
 {
     static const char signature[] = "\x89HDF\r\n\x1a\n";
     char head[sizeof signature - 1] = "";
-    /* A pipe does not block file_open, and pread on it fails. */
+    /* file_open does not wait for the other end of a pipe, and pread on a pipe fails. */
     int fd = file_open(path, O_RDONLY);
     bool is_hdf5 = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
                    !memcmp(head, signature, sizeof head);
@@ -113,7 +115,8 @@ bool data_is_hdf5(const char *path)
     return is_hdf5;
 }
 
-/* Returns advice on how to convert a file to a data set, by the end of its name; NULL: none. */
+/* Returns advice, chosen by the end of the file's name, on how to convert the file to a data set;
+ * NULL: there is none. */
 static const char *import_advice(const char *path)
 {
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
@@ -163,7 +166,7 @@ static const char *import_advice(const char *path)
     return NULL;
 }
 
-/* Checks that the path is a readable, non-empty file. */
+/* Checks that `path` is a file that can be read and is not empty. */
 static Status check_file(const char *path)
 {
     struct stat st;
@@ -216,7 +219,7 @@ Status h5_open(hid_t *file, const char *path)
                 reason);
 }
 
-/* HDF5's callback for external links: refuses to follow the link. */
+/* Callback for HDF5's external links: refuses to follow the link, and sets *is_external. */
 static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
                           unsigned *flags, hid_t access, void *is_external)
 {
@@ -241,18 +244,20 @@ Status hdf5_link_fail(const char *path, const char *what)
                 path, what, path);
 }
 
-/* Names of a file's data sets for a message. */
+/* NAMES_LISTED_MAX: largest number of names in a message; NAMES_KEPT_MAX: largest number of names
+ * among which a similar one is looked for */
 enum { NAMES_LISTED_MAX = 12, NAMES_KEPT_MAX = 256 };
+/* Names of a file's data sets. */
 typedef struct NameList {
-    /* "/x, /y" */
+    /* names for the message, such as "/x, /y" */
     char text[600];
-    /* number of names in text, and of data sets in the file */
+    /* listed: number of names in text; total: number of data sets in the file */
     int listed, total;
-    /* owned: the first NAMES_KEPT_MAX names, without a slash before them */
+    /* the first NAMES_KEPT_MAX names, without a slash before them; owned */
     char *name[NAMES_KEPT_MAX];
 } NameList;
 
-/* H5Ovisit's callback: adds the name of a data set. */
+/* Callback of H5Ovisit: adds the name of a data set to the list. */
 static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, void *user)
 {
     NameList *list = user;
@@ -266,7 +271,8 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     return 0;
 }
 
-/* ERR_DATA: the file has no data set of this name. The message lists the data sets that it has. */
+/* Returns ERR_DATA, with the message that the file has no data set of this name, and which data
+ * sets it has. */
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";

@@ -1,5 +1,5 @@
-/* Reads attributes of a file's root or of a data set: texts and numbers. All functions are called
- * under hdf5_lock. */
+/* Reads texts and numbers from attributes of a file's root or of a data set. All functions are
+ * called under hdf5_lock. */
 #include "../data_private.h"
 
 #include <string.h>
@@ -16,11 +16,13 @@ hid_t h5_attr_open(hid_t object, const char *name, int64_t *count)
     return attr;
 }
 
-/* largest text attribute that is read: number of strings, and bytes of all strings */
+/* A text attribute is treated as missing if it has at least STRINGS_MAX strings, or if their array
+ * in memory has at least STRINGS_BYTES_MAX bytes; a string of variable length counts as its
+ * pointer. */
 enum { STRINGS_MAX = 1 << 24, STRINGS_BYTES_MAX = 64 << 20 };
 
-/* Reads all n strings, as HDF5 requires, and writes the first one to out, without the blanks that
- * pad strings of fixed length. */
+/* Reads all n strings, as HDF5 requires, and writes the first one to out, of `room` bytes. The
+ * blanks that pad strings of fixed length are left out. */
 static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t room)
 {
     bool variable = H5Tis_variable_str(type) > 0;
@@ -42,11 +44,11 @@ static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t roo
     return rc;
 }
 
-Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room)
+Status h5_attr_text(hid_t object, const char *path, const char *name, char *out, size_t room)
 {
     int64_t n;
     *out = 0;
-    hid_t attr = h5_attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(object, name, &n);
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     Status st = OK;
@@ -59,12 +61,12 @@ Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, s
     return st;
 }
 
-Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
+Status h5_attr_floats(hid_t object, const char *path, const char *name, float *out, int max,
                       int *count)
 {
     int64_t n;
     *count = 0;
-    hid_t attr = h5_attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(object, name, &n);
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     H5T_class_t kind = H5Tget_class(type);
@@ -87,10 +89,10 @@ Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out
     return st;
 }
 
-bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
+bool h5_attr_integer(hid_t object, const char *name, int64_t *value)
 {
     int64_t n;
-    hid_t attr = h5_attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(object, name, &n);
     if (attr < 0) return false;
     hid_t type = H5Aget_type(attr);
     bool found =

@@ -1,11 +1,12 @@
-/* Describes how the bytes of a data set are stored in its file, in words and as a hash of their
- * addresses, and decides whether weft can read its chunks without HDF5. All functions are called
- * under hdf5_lock. */
+/* Describes, in words and as a hash of addresses, how the bytes of a data set are stored in its
+ * file. Decides whether weft can read its chunks without HDF5. All functions are called under
+ * hdf5_lock. */
 #include "../data_private.h"
 
 #include <string.h>
 
-/* Writes "chunked 64x1x28x28, deflate". */
+/* Writes the size of the chunks and the names of their filters, for example "chunked 64x1x28x28,
+ * deflate". */
 static void chunk_text(hid_t create, char *out, size_t out_bytes)
 {
     hsize_t chunk[32];
@@ -27,7 +28,7 @@ static void chunk_text(hid_t create, char *out, size_t out_bytes)
 bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate)
 {
     const int filters = H5Pget_nfilters(create);
-    /* an older HDF5 does not tell where chunks are */
+    /* An older HDF5 has no function that returns where chunks are. */
     bool good = filters >= 0 && filters <= 2 && H5_VERSION_GE(1, 10, 5);
     for (int i = 0; good && i < filters; ++i) {
         unsigned flags, config;
@@ -62,8 +63,8 @@ void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
 }
 
 /* Hashes number, address and size of some chunks, spread evenly. To find a chunk, HDF5 walks
- * through all chunks before it; HASHED_MIN chunks are hashed, or more if HDF5 then walks through at
- * most about STEPS_MAX chunks. */
+ * through all chunks before it. At least HASHED_MIN chunks are hashed, and more as long as HDF5
+ * walks through at most about STEPS_MAX chunks for them. */
 static void hash_chunks(hid_t dataset, HashPieces *hash)
 {
 #if H5_VERSION_GE(1, 10, 5)

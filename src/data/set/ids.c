@@ -1,5 +1,5 @@
-/* Checks the ids of tables, 64 bits each, reports errors with file, sample and field, compares the
- * identities of ids, and computes the memory of a micro-batch's ids. */
+/* Checks the 64-bit ids of tables, and reports errors with file, sample and field. Compares what
+ * identifies the ids of two sets, and computes the memory of a micro-batch's ids. */
 #include "../data_private.h"
 
 #include <string.h>

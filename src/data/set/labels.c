@@ -1,5 +1,5 @@
-/* Reads all labels of a set, or all tokens: checks that each has a class, finds the classes that
- * have samples, and warns of labels that are probably wrong: labels that count from 1, a label for
+/* Reads all labels of a set, or all tokens: checks that each has a class, and finds the classes
+ * that have samples. Warns of labels that are probably wrong: labels that count from 1, a label for
  * "no class" far above the others, or large gaps. The warning says how to correct them. */
 #include "../data_private.h"
 
@@ -20,7 +20,8 @@ static void use_add(LabelUse *use, int64_t class)
     }
 }
 
-/* Reads the labels or tokens of one file, BUFFER_ROWS at a time. */
+/* Reads the labels or tokens of one file and adds their classes to *use. ERR_DATA: a label has no
+ * class, or a token is not in the vocabulary. */
 static Status file_scan(const DataSet *set, LabelUse *use)
 {
     enum { BUFFER_ROWS = 1 << 16 };
@@ -51,7 +52,8 @@ static Status file_scan(const DataSet *set, LabelUse *use)
     return st;
 }
 
-/* Finds the classes of boxes. */
+/* Reads the boxes of a set and adds their classes to *use. ERR_DATA: a box has no class of the
+ * run. */
 static Status boxes_scan(const DataSet *set, LabelUse *use)
 {
     DataBoxes boxes;
@@ -110,8 +112,8 @@ Status tokens_check(const DataSet *set)
 
 /* ---- errors ---- */
 
-/* Writes the name that the file gives to the class of a label, which has no class in the run.
- * Returns false if labels are not mapped to classes, if the file has no name for the label, or only
+/* Writes the name that the file gives to the class of a label that has no class in the run. Returns
+ * false if labels are not mapped to classes, or if the file has no name for the label, or only
  * numbers as names. */
 static bool find_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
@@ -125,20 +127,21 @@ static bool find_name(const DataSet *set, int64_t label, char *name, size_t room
     return known;
 }
 
-/* Is the label a number that other programs use for samples without a label? */
+/* Returns whether other programs use this number for samples without a label. */
 static bool means_no_label(int64_t label)
 {
     return label < 0 || label == UINT8_MAX || label == UINT16_MAX;
 }
 
-/* ERR_DATA: the label is above all classes that the file lists, or above all classes of the run. */
+/* Returns ERR_DATA, with the message that the label is above all classes that the file lists, or
+ * above all classes of the run. text: the label in digits. */
 static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label, const char *text)
 {
     char advice[160] = "";
     bool beyond_file = set->listed_classes > 0 && label - set->label_base >= set->listed_classes;
     const int64_t count = beyond_file ? set->listed_classes : set->classes;
     const int64_t end = set->label_base + count;
-    /* INT32_MAX: the number of classes is not known yet, because the file is being opened. */
+    /* With INT32_MAX the number of classes is not known yet, because the file is being opened. */
     if (count == INT32_MAX)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "
@@ -192,7 +195,7 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw)
 
 /* ---- warnings ---- */
 
-/* Is the number of classes given by model.classes or by names? */
+/* Returns whether model.classes or a list of names gives the number of classes. */
 static bool classes_are_given(const DataSet *set, const Config *config)
 {
     ClassNames names = {0};
@@ -203,8 +206,8 @@ static bool classes_are_given(const DataSet *set, const Config *config)
     return given;
 }
 
-/* Returns a list of the labels that occur, such as "0, 10, 20, 30", shortened if it is long. Owner:
- * the caller. */
+/* Returns a list of the labels that occur, such as "0, 10, 20, 30", shortened if it is long. base:
+ * label of class 0. Owner: the caller. */
 static char *labels_text(const LabelUse *use, int64_t base)
 {
     enum { SHOWN = 8 };
@@ -219,8 +222,8 @@ static char *labels_text(const LabelUse *use, int64_t base)
     return text_list_end(&list);
 }
 
-/* Returns a warning that most classes have no sample, for labels with several gaps. Owner: the
- * caller. */
+/* Returns a warning that most classes have no sample, owned by the caller. For labels with several
+ * gaps. */
 static char *gaps_text(const DataSet *set, const LabelUse *use)
 {
     char *labels = labels_text(use, set->label_base);
@@ -232,7 +235,8 @@ static char *gaps_text(const DataSet *set, const LabelUse *use)
     return line;
 }
 
-/* Returns the warning about the targets of a set, or of its first file. */
+/* Returns the warning about the targets of a set, or of its first file if it has several. Owner:
+ * the caller. */
 static char *targets_warning(const DataSet *set)
 {
     if (set->file_count == 0) return number_labels_warning(set, &set->y);
@@ -249,8 +253,8 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
     int64_t base = set->label_base, largest = use->most + base;
     bool is_apart = use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
     if (use->most < 0 || classes_are_given(set, config)) return NULL;
-    /* dense: labels follow one another without gaps; dense_below: all labels but the largest do,
-     * and the largest may mean 'no label'. */
+    /* dense: labels follow one another without gaps. dense_below: all labels except the largest
+     * follow one another, and the largest may mean 'no label'. */
     bool dense = use->count == use->most - use->least + 1;
     bool dense_below = is_apart && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);
@@ -270,7 +274,7 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
                       use->least > 0 ? ", and set data.label_base" : "");
 }
 
-/* Are the labels of the two sets matched by number? */
+/* Returns whether the labels of the two sets are matched by number. */
 static bool matched_by_number(const DataSet *a, const DataSet *b)
 {
     ClassNames names[2] = {{0}, {0}};
@@ -314,7 +318,7 @@ Status data_files_compare_labels(const DataSet *set, char **line)
     return st;
 }
 
-/* Errors are ignored; they are reported when the set is used. */
+/* Errors are ignored here; they are reported when the set is used. */
 void data_import_warn_of_labels(const char *out)
 {
     DataSet *set = mem_new(sizeof *set);

@@ -1,5 +1,6 @@
-/* A hash table from names to numbers, with linear probing. Tables may have 65,536 columns and
- * folders as many classes, so comparing each name with all others would take seconds. */
+/* Implements a hash table from names to numbers, with linear probing. A table may have 65,536
+ * columns, and a folder as many classes, so comparing each name with each other would take
+ * seconds. */
 #include "name_index.h"
 
 #include <string.h>

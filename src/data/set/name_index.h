@@ -1,4 +1,4 @@
-/* A hash table from names to numbers. */
+/* Declares a hash table from names to numbers. */
 #ifndef WEFT_DATA_NAME_INDEX_H
 #define WEFT_DATA_NAME_INDEX_H
 
@@ -12,9 +12,11 @@ typedef struct IndexedName {
 } IndexedName;
 /* All zero: empty. Release with name_index_fini. */
 typedef struct NameIndex {
-    /* number of names; number of entries, a power of two */
-    int64_t count, capacity;
-    /* owned */
+    /* number of names */
+    int64_t count;
+    /* number of entries, a power of two; 0 before the first name */
+    int64_t capacity;
+    /* [capacity], owned */
     IndexedName *entry;
 } NameIndex;
 

@@ -2,17 +2,17 @@
  * single 1 for each sample) or as whole numbers in a floating-point type. */
 #include "../data_private.h"
 
-/* ROWS_MAX: largest number of rows that are read; WIDTH_MAX: largest number of columns, and of
- * values that are read */
+/* ROWS_MAX: largest number of rows that are read; WIDTH_MAX: largest number of columns, and largest
+ * number of values that are read */
 enum { ROWS_MAX = 4096, WIDTH_MAX = 1 << 16 };
 
-/* Properties of all rows that are read. whole: all values are whole numbers below 1e9 in absolute
- * value. */
+/* Properties that all rows have that are read. whole: all values are whole numbers whose absolute
+ * value is below 1e9; one_hot: each row has a single 1, and else zeros. */
 typedef struct RowsKind {
     bool whole, one_hot;
 } RowsKind;
 
-/* Clears the properties that a row does not have. */
+/* Clears each property that some row does not have. */
 static void rows_check(const float *value, int64_t rows, int64_t width, RowsKind *kind)
 {
     for (int64_t r = 0; r < rows; ++r) {
@@ -27,7 +27,8 @@ static void rows_check(const float *value, int64_t rows, int64_t width, RowsKind
     }
 }
 
-/* Reads the first rows of y and sets *kind to their properties. */
+/* Reads the first rows of y, and sets *kind to their properties. width: number of values in a
+ * row. */
 static Status read_rows(const DataSet *set, const DataArray *y, int64_t width, RowsKind *kind)
 {
     Reader *reader;

@@ -1,30 +1,33 @@
-/* Statistics of a set's values: least, largest, mean and deviation over samples spread evenly. Two
- * sets are compared by them, to find different scales, such as 0 to 1 and 0 to 255. */
+/* Measures a set's values: the least, the largest, mean and deviation, over samples that are spread
+ * evenly. Two sets are compared by these statistics, to find different scales, such as 0 to 1 in
+ * one set and 0 to 255 in the other. */
 #include "column_range.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    /* Number of samples that are measured: SAMPLES_MAX; fewer if these have more than VALUES_MAX
-     * values in all; but at least SAMPLES_MIN, or all samples of a smaller set. Samples are read
-     * whole, because the beginning of a sample may be empty, such as the edge of a picture. */
+    /* largest number of samples that are measured */
     SAMPLES_MAX = 256,
+    /* number of samples that are measured even if they have more than VALUES_MAX values together; a
+     * smaller set is measured completely */
     SAMPLES_MIN = 16,
+    /* largest number of values that the measured samples have together. Each sample is read
+     * completely, because its beginning may be empty, such as the edge of a picture. */
     VALUES_MAX = 1 << 25,
-    /* largest number of samples of fields that are measured: they have many values, and resemble
-     * each other */
+    /* largest number of samples of a set of fields that are measured: such samples have many
+     * values and resemble each other */
     FIELDS_MAX = 64,
-    /* values of a sample that are converted at once */
+    /* number of values of a sample that are converted together */
     BUFFER_VALUES = 1 << 16
 };
 
-/* Values to measure. */
+/* Which values are measured. */
 typedef enum RangeOf {
-    /* inputs times the set's scale; of a set of fields the same as RANGE_INPUTS, because its reader
-     * normalises them */
+    /* inputs multiplied by the set's scale; for a set of fields the same as RANGE_INPUTS, because
+     * its reader normalises them */
     RANGE_SCALED,
-    /* inputs as the model takes them: scaled, with mean and deviation applied */
+    /* inputs as the model reads them: scaled, and normalised by mean and deviation */
     RANGE_INPUTS,
     RANGE_TARGETS
 } RangeOf;
@@ -33,14 +36,16 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* number of samples that are measured; number of values, or of targets, of a sample */
+    /* count: number of samples that are measured; all: number of values, or of targets, of a
+     * sample */
     int64_t count, all;
-    /* owned: up to BUFFER_VALUES values of a sample */
+    /* converted values of a sample, [BUFFER_VALUES] or fewer; owned */
     float *buffer;
+    /* result; mean and deviation are set at the end */
     DataRange range;
-    /* sums of the values and of their squares */
+    /* sum: sum of the finite values; squares: sum of their squares */
     double sum, squares;
-    /* borrowed; NULL: columns are not measured */
+    /* sums of each column of a table, borrowed; NULL: columns are not measured */
     ColumnSums *column;
 } Measure;
 
@@ -72,8 +77,8 @@ static void measure_end(Measure *m)
         sqrt(fmax(0, m->squares / (double)range->values - range->mean * range->mean));
 }
 
-/* Applies mean and deviation to `count` values of a sample, from value number `at` on; `all`:
- * number of the sample's values. */
+/* Normalises `count` values of a sample, which begin with its value number `at`, by mean and
+ * deviation. all: number of the sample's values. */
 static void normalise(const DataSet *set, float *value, int64_t at, int64_t count, int64_t all)
 {
     const int64_t channels = set->channels, plane = all / channels;
@@ -84,7 +89,7 @@ static void normalise(const DataSet *set, float *value, int64_t at, int64_t coun
     }
 }
 
-/* Reads measured sample number i as it is stored, or its targets. */
+/* Reads the sample that is measured as number i, as it is stored, or its targets. */
 static Status read_sample(void *user, int64_t i, void *item)
 {
     const Measure *m = user;
@@ -109,7 +114,7 @@ static Status measure_sample(void *user, int64_t i, const void *item)
         int64_t n = all - at < BUFFER_VALUES ? all - at : BUFFER_VALUES;
         element_scale_row(set->x.type, m->buffer, 1, (const char *)item + (size_t)at * bytes, 1, n,
                           set->scale, 0.0F);
-        /* readers normalise fields */
+        /* The reader has normalised fields already. */
         const bool normalised = data_kind(set)->has_fields;
         if (m->of == RANGE_INPUTS && set->has_stats && !normalised)
             normalise(set, m->buffer, at, n, all);
@@ -119,7 +124,8 @@ static Status measure_sample(void *user, int64_t i, const void *item)
     return OK;
 }
 
-/* Measures up to `samples` samples, spread evenly. column: as Measure.column. */
+/* Measures at most `samples` samples, spread evenly over the set. Does nothing for tokens, encoded
+ * pictures, and targets that the set does not have. column: as Measure.column. */
 static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSums *column,
                       DataRange *range)
 {
@@ -149,7 +155,7 @@ Status data_set_measure_scaled(const DataSet *set, DataRange *range)
     return measure(set, RANGE_SCALED, SAMPLES_MAX, NULL, range);
 }
 
-/* Measures values, a table's columns and targets; *ranges is all zero on error. */
+/* Measures the inputs, a table's columns and the targets. *ranges is all zero on error. */
 static Status measure_all(const DataSet *set, RangeOf of, int64_t samples, DataRanges *ranges)
 {
     ColumnSums *column = column_sums_new(set);
@@ -201,12 +207,12 @@ DataRange data_values_range(const float *value, int64_t count)
     return m.range;
 }
 
-/* Ranges of tables, of fields and of targets are alike if deviations (for targets: the largest
- * absolute values) differ by a factor of at most SPREAD, and means by at most SHIFT times the
- * larger deviation. */
+/* Ranges of tables, of fields and of targets are alike if their deviations (for targets: their
+ * largest absolute values) differ by at most the factor SPREAD, and their means by at most SHIFT
+ * times the larger deviation. */
 static const double SPREAD = 8, SHIFT = 4;
 
-/* Targets that are all 0 in one of the two sets count as alike: they may be those of rare
+/* Targets that are all 0 in one of the two sets count as alike, since they may be those of rare
  * events. */
 static bool targets_are_alike(const DataRange *a, const DataRange *b)
 {
@@ -215,10 +221,10 @@ static bool targets_are_alike(const DataRange *a, const DataRange *b)
     return fmin(x, y) == 0 || (means_are_alike && fmax(x, y) <= SPREAD * fmin(x, y));
 }
 
-/* Pictures use their range fully, so least and largest values are compared; bytes may differ more,
- * since pictures may be dark. Of other sets mean and deviation are compared, because columns of
- * tables have outliers. A small deviation of range a is ignored if a has few values, which may be
- * close by chance. */
+/* Returns whether two ranges are alike. Pictures use their range fully, so the least and the
+ * largest values are compared; uint8 values may differ more, since pictures may be dark. For other
+ * sets mean and deviation are compared, because columns of tables have outliers. A small deviation
+ * of range a is ignored if a has few values, which may be close to each other by chance. */
 static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
 {
     enum { FEW_VALUES = 32 };
@@ -235,8 +241,8 @@ static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a,
            a->deviation <= SPREAD * b->deviation && fabs(a->mean - b->mean) <= SHIFT * deviation;
 }
 
-/* Compares range a, of the samples in path, with b, the range of `like`. Returns a warning or
- * NULL. */
+/* Compares range a, of the samples that are named `path`, with range b of those that are named
+ * `like`. Returns a warning, owned by the caller; NULL: they are alike. */
 static char *compare(const char *path, const DataSet *set, RangeOf of, const DataRange *a,
                      const char *like, const DataRange *b)
 {
@@ -250,8 +256,9 @@ static char *compare(const char *path, const DataSet *set, RangeOf of, const Dat
                       b->mean);
 }
 
-/* Compares values, a table's columns, and targets, and returns one warning. A warning about a
- * column is preferred to one about all values, unless all of several columns differ. */
+/* Compares the inputs, a table's columns, and the targets of two sets, and returns one warning,
+ * owned by the caller, or NULL. A warning about a column is preferred to one about all values,
+ * unless there are several columns and all of them differ. */
 static char *compare_all(const char *path, const DataSet *set, RangeOf of, const DataRanges *a,
                          const char *like, const DataRanges *b)
 {

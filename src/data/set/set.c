@@ -1,11 +1,11 @@
 /* Opens a data set: derives the DataSet (kind, samples, classes, mean, deviation, scale) from the
  * file's metadata, which facts.c reads in a separate process. The keys data.x and data.y name the
- * arrays. Without data.x, x is the array that weft's own data sets of that kind have
- * (DataKindInfo.array), and /x in other files. In other files x's dimensions give the kind:
- * integers in one dimension, for example, are tokens. Three indices are read, too: that of encoded
- * pictures, to check it; that of ids, if the file does not give id_most; and that of boxes, for the
- * largest number of boxes of a picture. Labels or tokens are scanned if nothing gives the number of
- * classes or of tokens. */
+ * arrays. Without data.x, x is the array that weft's own data sets of the kind have
+ * (DataKindInfo.array); in a file of another program it is /x. In such a file the dimensions and
+ * the type of x give the kind: integers in one dimension, for example, are tokens. Three indices
+ * are read completely: that of encoded pictures, to check it; that of ids, if the file does not
+ * give id_most; and that of boxes, for the largest number of boxes in a picture. Labels or tokens
+ * are scanned if nothing gives the number of classes or of tokens. */
 #include "facts.h"
 #include "../fields/fields_private.h"
 #include "layers.h"
@@ -14,10 +14,11 @@
 #include <string.h>
 
 typedef struct Opening {
+    /* set that is being opened; borrowed */
     DataSet *set;
-    /* NULL: defaults */
+    /* borrowed; NULL: defaults */
     const Config *config;
-    /* owned: the file's metadata */
+    /* metadata of the file; owned */
     SetFacts *facts;
 } Opening;
 
@@ -41,7 +42,7 @@ const char *dims_text(const DataArray *a, char *out)
     return out;
 }
 
-/* Fails with the error that prevented this part of the metadata from being read, if any. */
+/* Returns OK if this part of the metadata has been read, else the error that prevented it. */
 static Status check_part(const Opening *o, FactsPart part)
 {
     return (int)part < o->facts->parts ? OK : fail(o->facts->status, "%s", o->facts->why);
@@ -61,8 +62,8 @@ static bool usual_channels(int64_t n)
     return n == 1 || n == 3 || n == 4;
 }
 
-/* ERR_DATA: the layout is ambiguous, and the user has not set data.layout. Samples of 32 x 32 x 3,
- * for example, are probably not 32 channels of 32 x 3 pixels. */
+/* Returns ERR_DATA if the layout is ambiguous and the user has not set data.layout. Samples of 32 x
+ * 32 x 3, for example, are probably not 32 channels of 32 x 3 pixels. */
 static Status check_layout(const Opening *o)
 {
     const DataArray *x = &o->facts->x;
@@ -79,7 +80,8 @@ static Status check_layout(const Opening *o)
                 (long long)x->dim[2], (long long)x->dim[3]);
 }
 
-/* Derives kind, channels, height and width from x's dimensions. */
+/* Derives kind, channels, height and width from the dimensions of x. ERR_DATA: they fit no kind, or
+ * not the kind that the file gives. */
 static Status derive_x_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -118,7 +120,8 @@ static Status derive_x_shape(Opening *o)
     return OK;
 }
 
-/* Decides by y's dimensions and type, and by the loss, whether y holds labels or targets. */
+/* Sets target_width, which says whether y holds labels or targets, by the dimensions and the type
+ * of y and by the loss. ERR_DATA: y fits neither, or does not have one row for each sample. */
 static Status derive_y_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -147,9 +150,9 @@ static Status derive_y_shape(Opening *o)
     return OK;
 }
 
-/* Finds the number of classes that the file gives; 0: unknown. If label_base is not 0, only real
- * names of classes are counted: the attribute `classes`, and names that are just the numbers 0, 1,
- * 2, ..., also count the labels below label_base, which are not classes. */
+/* Sets *classes to the number of classes that the file gives; 0: unknown. If label_base is not 0,
+ * only a list with real names counts. The attribute `classes`, and a list of the numbers 0, 1, 2,
+ * ..., may include the labels below label_base, which are not classes. */
 static Status find_file_classes(const Opening *o, int64_t *classes)
 {
     ClassNames names;
@@ -163,7 +166,8 @@ static Status find_file_classes(const Opening *o, int64_t *classes)
     return OK;
 }
 
-/* Sets the number of classes: by model.classes, else by the file, else 1 + the largest label. */
+/* Sets the number of classes: that of model.classes, else that of the file, else 1 + the largest
+ * class of a label. */
 static Status find_classes(Opening *o)
 {
     DataSet *set = o->set;
@@ -184,7 +188,7 @@ static Status find_classes(Opening *o)
     set->classes = configured > 0 ? configured : in_file;
     if (set->classes > 0) return OK;
     LabelUse *use = mem_new(sizeof *use);
-    /* integers_scan refuses labels whose class is not below set->classes */
+    /* integers_scan refuses labels whose class is not below set->classes. */
     set->classes = INT32_MAX;
     Status st = integers_scan(set, use);
     set->classes = use->most + 1;
@@ -192,8 +196,8 @@ static Status find_classes(Opening *o)
     return st;
 }
 
-/* Sets the size of the vocabulary: by model.vocab, else by the file; else 256 for bytes, and 1 +
- * the largest token for other types. */
+/* Sets the size of the vocabulary: that of model.vocab, else that of the file, else 256 if tokens
+ * are of type uint8, else 1 + the largest token. */
 static Status find_vocab(Opening *o)
 {
     DataSet *set = o->set;
@@ -225,8 +229,8 @@ int64_t data_context(const Config *config)
     return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
 }
 
-/* Sets samples, vocabulary and tokenizer of a token set. A sample is model.context tokens, and the
- * label of each token is the next one. */
+/* Sets samples, vocabulary and tokenizer of a set of tokens. A sample is model.context tokens, and
+ * the label of each token is the token after it. */
 static Status open_tokens(Opening *o)
 {
     DataSet *set = o->set;
@@ -245,8 +249,8 @@ static Status open_tokens(Opening *o)
     return OK;
 }
 
-/* Copies mean and deviation from data.mean and data.std, else from the file's attributes, and
- * checks them; copies none if data.normalize is false. */
+/* Copies mean and deviation from data.mean and data.std, or if these are not set, from the file's
+ * attributes, and checks them. Copies nothing if data.normalize is false. */
 static Status find_mean_and_std(Opening *o)
 {
     DataSet *set = o->set;
@@ -292,8 +296,8 @@ static Status find_mean_and_std(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids and sets id_most, which must be 0 before, to the largest number of
- * ids of a sample. Called for files without the attribute id_most. */
+/* Checks the index of flat ids, and sets id_most, which must be 0 before the call, to the largest
+ * number of ids of a sample. Called only for files without the attribute id_most. */
 static Status scan_id_index(DataSet *set)
 {
     enum { BUFFER_ROWS = 1 << 16 };
@@ -318,8 +322,8 @@ static Status scan_id_index(DataSet *set)
     return st;
 }
 
-/* Checks shapes and types of a table's /sparse and /sparse_offset, and sets the members of DataSet
- * that describe ids. */
+/* Checks the shapes and types of a table's /sparse and /sparse_offset, and sets the fields of
+ * DataSet that describe ids. */
 static Status open_ids(Opening *o)
 {
     DataSet *set = o->set;
@@ -327,7 +331,7 @@ static Status open_ids(Opening *o)
     char dims[DIMS_TEXT];
     if (!ids->ndim) return OK;
     bool flat = ids->ndim == 1;
-    /* samples times fields if ids are flat, else samples */
+    /* samples * fields if ids are flat, else samples */
     int64_t rows = flat ? first->dim[0] - 1 : ids->dim[0];
     set->ids = *ids;
     set->id_first = *first;
@@ -358,8 +362,8 @@ static Status open_ids(Opening *o)
                 set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
-/* ERR_DATA: the attribute `classes` of a set of boxes has another number of classes than
- * /category_id, or there are more than DATA_LABELS. */
+/* Returns ERR_DATA if the attribute `classes` of a set of boxes gives another number of classes
+ * than /category_id, or if there are more than DATA_LABELS. */
 static Status check_box_classes(const Opening *o)
 {
     const int64_t named = o->facts->classes, classes = o->set->box[BOX_ARRAY_CATEGORY_ID].dim[0];
@@ -370,7 +374,7 @@ static Status check_box_classes(const Opening *o)
                 o->set->path, (long long)classes, (long long)named, DATA_LABELS);
 }
 
-/* Sets all members of the set but its path, from the metadata and the configuration. */
+/* Sets all fields of the set except its path, from the metadata and the configuration. */
 static Status open_contents(Opening *o)
 {
     DataSet *set = o->set;

@@ -1,14 +1,14 @@
 /* Implements `weft data info`, which describes a data set as text or as one JSON object, and `weft
- * data check`, which reads all of it once. Samples per class are counted only if the set has at
- * most COUNTED_SAMPLES_MAX samples and COUNTED_CLASSES_MAX classes. */
+ * data check`, which reads all of a set once. `weft data info` counts the samples of each class
+ * only if the set has at most COUNTED_SAMPLES_MAX samples and COUNTED_CLASSES_MAX classes. */
 #include "../fields/fields_private.h"
 
 #include <string.h>
 
 enum { COUNTED_SAMPLES_MAX = 10000000, COUNTED_CLASSES_MAX = 100000, BUFFER_BYTES = 1 << 20 };
 
-/* Returns the number of samples of each class (owned by the caller); NULL: it is a set of boxes or
- * of targets, is too large, or its labels cannot be read. */
+/* Returns the number of samples of each class, [classes], owned by the caller. NULL: the set has
+ * boxes, targets, or too many samples or classes, or its labels cannot be read. */
 static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
@@ -212,7 +212,7 @@ static void boxes_text(const DataSet *set, const ClassNames *names, FILE *out)
     data_boxes_free(&boxes);
 }
 
-/* Prints the count and the first NAMES_MAX names of a list, such as "columns 2: age, hours". */
+/* Prints the length of a list and its first NAMES_MAX names, such as "columns 2: age, hours". */
 static void names_text(const DataSet *set, const char *list, int64_t count, FILE *out)
 {
     enum { NAMES_MAX = 64 };
