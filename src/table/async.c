@@ -1,7 +1,8 @@
-/* Mode async: servers have all parameters, dense ones too, and carry out requests in the order of
- * arrival. They answer with current values, and apply each gradient at once. Workers wait for each
- * other only at sync points. A server's values depend only on the order of requests, and a worker's
- * requests only on the answers, so a run that follows a recorded order gives the same bits.
+/* Implements mode async. Servers have all parameters, also the dense ones, and carry out requests
+ * in the order of arrival. They answer with current values, and apply each gradient at once.
+ * Workers wait for each other only at sync points. A server's values depend only on the order of
+ * requests, and a worker's requests only on the answers, so a run that follows a recorded order
+ * gives the same bits.
  *
  *      worker   pull all -> step -> push -> pull all -> step -> push ->    sync point
  *      server   current values      update  current values      update     answers when all wait
@@ -16,32 +17,44 @@
 enum { PIECE_ELEMENTS = 4096 };
 
 typedef struct Piece {
+    /* number of elements */
     int64_t elements;
-    /* offsets in a worker's arenas of parameters and of gradients */
-    int64_t offset, gradient;
-    /* offsets in the server's arrays of values and of state */
-    int64_t value, state;
-    /* param: index of the piece's parameter; first: offset of the piece in this parameter */
+    /* offsets of the piece in a worker's arenas: param_at in the arena of parameters, gradient_at
+     * in the arena of gradients */
+    int64_t param_at, gradient_at;
+    /* offsets of the piece in its server's arrays: value_at in DensePart.value, state_at in
+     * DensePart.state */
+    int64_t value_at, state_at;
+    /* index of the piece's parameter */
     int param;
+    /* offset of the piece in this parameter */
     int64_t first;
-    /* index of the piece's server */
+    /* number of the piece's server, from 0 */
     int server;
     OptimRule rule;
+    /* layout of the piece's optimizer state */
     RowState row_state;
+    /* factor on the rule's learning rate (TableDense) */
     double lr_scale;
+    /* true: weight decay applies */
     bool decay;
 } Piece;
 
 /* The dense parameters of mode async. */
 typedef struct DensePart {
-    /* piece: all pieces of all parameters, [count]; owned */
+    /* number of pieces */
     int count;
+    /* pieces of all parameters, [count]; owned */
     Piece *piece;
-    /* number of floats of each server's values, and of its state, [owners]; owned */
-    int64_t *values, *states;
-    /* server: its values and state; worker: buffers for one server's values and state; owned */
-    float *value, *state;
-    /* server: gradients of one worker; owned */
+    /* number of floats of each server's values, [owners]; owned */
+    int64_t *value_counts;
+    /* number of floats of each server's optimizer state, [owners]; owned */
+    int64_t *state_counts;
+    /* server: its values; worker: buffer for the values of one server; owned */
+    float *value;
+    /* server: its optimizer state; worker: buffer for the state of one server; owned */
+    float *state;
+    /* server: buffer for the gradients of one worker; owned */
     float *gradient;
 } DensePart;
 
@@ -54,11 +67,11 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *de
         int server = d->count % owners;
         OptimRule rule = optim_rule(config, dense->rule_number);
         RowState state = rule.table->row_state(rule.constants, (int)n);
-        d->piece[d->count++] = (Piece){.offset = dense->offset + at,
-                                       .gradient = dense->gradient + at,
+        d->piece[d->count++] = (Piece){.param_at = dense->offset + at,
+                                       .gradient_at = dense->gradient + at,
                                        .elements = n,
-                                       .value = d->values[server],
-                                       .state = d->states[server],
+                                       .value_at = d->value_counts[server],
+                                       .state_at = d->state_counts[server],
                                        .first = at,
                                        .param = param,
                                        .server = server,
@@ -66,12 +79,12 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *de
                                        .row_state = state,
                                        .lr_scale = dense->lr_scale,
                                        .decay = dense->decay};
-        d->values[server] += n;
-        for (int s = 0; s < state.slots; ++s) d->states[server] += state.floats[s];
+        d->value_counts[server] += n;
+        for (int s = 0; s < state.slots; ++s) d->state_counts[server] += state.floats[s];
     }
 }
 
-/* Divides the dense parameters into pieces and assigns these to servers. */
+/* Divides the dense parameters into pieces, and assigns the pieces to servers. */
 static DensePart *dense_new(int owners, const TableDense *param, int count, const Config *config)
 {
     int64_t pieces = 1;
@@ -79,8 +92,8 @@ static DensePart *dense_new(int owners, const TableDense *param, int count, cons
     for (int i = 0; i < count; ++i)
         pieces += (param[i].elements + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
     d->piece = mem_new((size_t)pieces * sizeof *d->piece);
-    d->values = mem_new((size_t)owners * sizeof *d->values);
-    d->states = mem_new((size_t)owners * sizeof *d->states);
+    d->value_counts = mem_new((size_t)owners * sizeof *d->value_counts);
+    d->state_counts = mem_new((size_t)owners * sizeof *d->state_counts);
     for (int i = 0; i < count; ++i) add_pieces(d, owners, i, &param[i], config);
     return d;
 }
@@ -89,8 +102,8 @@ static void dense_free(DensePart **dense)
 {
     DensePart *d = *dense;
     mem_free(&d->piece);
-    mem_free(&d->values);
-    mem_free(&d->states);
+    mem_free(&d->value_counts);
+    mem_free(&d->state_counts);
     mem_free(&d->value);
     mem_free(&d->state);
     mem_free(&d->gradient);
@@ -103,8 +116,8 @@ void tables_dense_sizes(const TableDense *param, int count, const Config *config
     DensePart *d = dense_new(owners, param, count, config);
     *values = *states = 0;
     for (int o = 0; o < owners; ++o) {
-        *values += d->values[o];
-        *states += d->states[o];
+        *values += d->value_counts[o];
+        *states += d->state_counts[o];
     }
     dense_free(&d);
 }
@@ -115,8 +128,8 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     if (t->plan.mode != TABLE_ASYNC) return;
     DensePart *d = t->dense = dense_new(t->owners, param, count, config);
     for (int o = 0; o < t->owners; ++o) {
-        if (d->values[o] > most) most = d->values[o];
-        if (d->states[o] > states) states = d->states[o];
+        if (d->value_counts[o] > most) most = d->value_counts[o];
+        if (d->state_counts[o] > states) states = d->state_counts[o];
     }
     d->value = mem_new((size_t)most * sizeof *d->value);
     d->state = mem_new((size_t)states * sizeof *d->state);
@@ -125,7 +138,8 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     t->waits = mem_new((size_t)t->workers * sizeof *t->waits);
     t->request_owner = mem_new((size_t)t->bags * sizeof *t->request_owner);
     for (int b = 0; b < t->bags; ++b) {
-        owner_init(&t->request_owner[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
+        owner_init(&t->request_owner[b], &t->bag[b], &t->store[t->first_store[b]], t->plan.seed, 1,
+                   -1);
         t->request_owner[b].limit_bytes = t->plan.limit_bytes;
         t->request_owner[b].rows_bytes = t->training.flight[0].owner[b].rows_bytes;
         t->request_owner[b].user = t;
@@ -148,8 +162,9 @@ static void send_command(const Tables *t, int owner, const Command *what)
     world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* Sends a command without data. sync_point = true: all workers are at a sync point, where no values
- * change, so the request is a control message, which the recorded order leaves out. */
+/* Sends a command without data to one owner. sync_point: true if all workers are at a sync point.
+ * No values change there, so the command is then a control message, which the recorded order leaves
+ * out. */
 static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {
     Command what = {.kind = kind};
@@ -191,10 +206,10 @@ static void dense_pull(Tables *t, float *params, bool sync_point)
     DensePart *d = t->dense;
     for (int o = 0; o < t->owners; ++o) send_request(t, o, COMMAND_DENSE_PULL, sync_point);
     for (int o = 0; o < t->owners; ++o) {
-        receive_floats(t, t->first_owner + o, d->value, d->values[o]);
+        receive_floats(t, t->first_owner + o, d->value, d->value_counts[o]);
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o)
-                memcpy(params + d->piece[i].offset, d->value + d->piece[i].value,
+                memcpy(params + d->piece[i].param_at, d->value + d->piece[i].value_at,
                        (size_t)d->piece[i].elements * sizeof *params);
     }
 }
@@ -224,15 +239,15 @@ void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
 {
     DensePart *d = t->dense;
     Command rates = {.lr = lr, .grad_scale = grad_scale};
-    push_rows(t, &t->training.flight[t->training.now], rates);
+    push_rows(t, &t->training.flight[t->training.current], rates);
     rates.kind = COMMAND_DENSE_PUSH;
     for (int o = 0; o < t->owners; ++o) {
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o)
-                memcpy(d->value + d->piece[i].value, grads + d->piece[i].gradient,
+                memcpy(d->value + d->piece[i].value_at, grads + d->piece[i].gradient_at,
                        (size_t)d->piece[i].elements * sizeof *grads);
         send_command(t, o, &rates);
-        send_floats(t, t->first_owner + o, d->value, d->values[o]);
+        send_floats(t, t->first_owner + o, d->value, d->value_counts[o]);
     }
 }
 
@@ -248,12 +263,12 @@ bool tables_wait_at_sync_point(Tables *t, int64_t step, bool last)
     return stops;
 }
 
-/* Copies the optimizer state of a piece to the arenas or from them, one slot after the other. A
- * slot that does not have one float per element is the counter of updates: it gets arenas->updates
- * and is not copied back. */
+/* Copies the optimizer state of a piece from `state` to the arenas (to_arenas) or from the arenas
+ * to `state`, one slot after the other. A slot that does not have one float per element is the
+ * counter of updates: it is set to arenas->updates, and never copied to the arenas. */
 static void copy_state(const Piece *p, float *state, const TableDenseState *arenas, bool to_arenas)
 {
-    float *at = state + p->state;
+    float *at = state + p->state_at;
     size_t bytes = (size_t)p->elements * sizeof *at;
     for (int s = 0; s < p->row_state.slots; at += p->row_state.floats[s++]) {
         bool per_element = s < p->rule.slots && p->row_state.floats[s] == p->elements;
@@ -273,13 +288,13 @@ void tables_dense_put(Tables *t, const TableDenseState *from)
         for (int i = 0; i < d->count; ++i) {
             const Piece *p = &d->piece[i];
             if (p->server != o) continue;
-            memcpy(d->value + p->value, from->params + p->offset,
+            memcpy(d->value + p->value_at, from->params + p->param_at,
                    (size_t)p->elements * sizeof *d->value);
             copy_state(p, d->state, from, false);
         }
         send_command(t, o, &(Command){.kind = COMMAND_DENSE_PUT});
-        send_floats(t, t->first_owner + o, d->value, d->values[o]);
-        send_floats(t, t->first_owner + o, d->state, d->states[o]);
+        send_floats(t, t->first_owner + o, d->value, d->value_counts[o]);
+        send_floats(t, t->first_owner + o, d->state, d->state_counts[o]);
     }
 }
 
@@ -289,7 +304,7 @@ void tables_dense_get(Tables *t, const TableDenseState *to)
     dense_pull(t, to->params, true);
     for (int o = 0; o < t->owners; ++o) {
         send_request(t, o, COMMAND_DENSE_GET, true);
-        receive_floats(t, t->first_owner + o, d->state, d->states[o]);
+        receive_floats(t, t->first_owner + o, d->state, d->state_counts[o]);
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o) copy_state(&d->piece[i], d->state, to, true);
     }
@@ -322,14 +337,14 @@ static void update_dense(Tables *t, int from, const Command *what)
 {
     DensePart *d = t->dense;
     int server = server_number(t);
-    receive_floats(t, from, d->gradient, d->values[server]);
+    receive_floats(t, from, d->gradient, d->value_counts[server]);
     for (int i = 0; i < d->count; ++i) {
         const Piece *p = &d->piece[i];
         if (p->server != server) continue;
         double rate = p->rule.rate * (p->lr_scale > 0 ? p->lr_scale : 1);
-        OptimRowArgs args = {.w = d->value + p->value,
-                             .state = d->state + p->state,
-                             .g = d->gradient + p->value,
+        OptimRowArgs args = {.w = d->value + p->value_at,
+                             .state = d->state + p->state_at,
+                             .g = d->gradient + p->value_at,
                              .width = (int)p->elements,
                              .lr = (float)((double)(float)what->lr * rate),
                              .grad_scale = (float)what->grad_scale,
@@ -347,17 +362,17 @@ void async_serve(Tables *t, int from, const Command *what)
         update_rows(t, from, what);
         break;
     case COMMAND_DENSE_PULL:
-        send_floats(t, from, d->value, d->values[server]);
+        send_floats(t, from, d->value, d->value_counts[server]);
         break;
     case COMMAND_DENSE_PUSH:
         update_dense(t, from, what);
         break;
     case COMMAND_DENSE_PUT:
-        receive_floats(t, from, d->value, d->values[server]);
-        receive_floats(t, from, d->state, d->states[server]);
+        receive_floats(t, from, d->value, d->value_counts[server]);
+        receive_floats(t, from, d->state, d->state_counts[server]);
         break;
     case COMMAND_DENSE_GET:
-        send_floats(t, from, d->state, d->states[server]);
+        send_floats(t, from, d->state, d->state_counts[server]);
         break;
     case COMMAND_SYNC_POINT:
         t->waits[from] = true;

@@ -1,5 +1,5 @@
-/* Access to all rows, for checkpoints and reports: removing, counting, collecting in sorted order
- * and storing rows, and the owners' counts. */
+/* Gives access to all rows, for checkpoints and reports: removes, counts and stores rows, collects
+ * them in sorted order, and gathers the owners' reports. */
 #include "tables.h"
 
 #include <stdlib.h>
@@ -44,8 +44,8 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Writes the rows of a store to `entry`, sorted by (shard, id). first: index of each shard's first
- * entry, [ROW_SHARDS + 1]. */
+/* Writes the ids and rows of a store to `entry`, sorted by (shard, id). first: index of each
+ * shard's first entry, [ROW_SHARDS + 1]. */
 static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
 {
     int64_t *next = mem_new(ROW_SHARDS * sizeof *next), place = 0;
@@ -65,7 +65,7 @@ void contents_changed(Tables *t)
     mem_free(&t->sorted.row);
 }
 
-/* Fills t->sorted with the rows of a store. */
+/* Fills t->sorted with the rows of store number `store`. */
 static void list_rows(Tables *t, int store)
 {
     const TableStore *s = &t->store[store];
@@ -88,8 +88,8 @@ static void list_rows(Tables *t, int store)
     t->sorted_store = store;
 }
 
-/* Counts the rows of each shard on all owners (t->shard_rows), and marks t->sorted as out of
- * date. */
+/* Counts the rows of a store in each shard on all owners, writes the numbers to t->shard_rows, and
+ * marks t->sorted as out of date. Collective. */
 void contents_count(Tables *t, int store)
 {
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;
@@ -112,8 +112,8 @@ void tables_count(Tables *t, int table, int64_t *shard)
     memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
 }
 
-/* Like tables_collect, but part.table is the index of a store, whose rows contents_count must have
- * counted since they last changed. */
+/* Does what tables_collect does, but part.table is the index of a store. contents_count must have
+ * counted its rows since they last changed. Collective. */
 void contents_collect(Tables *t, TablePart part, int root, void *out)
 {
     const World *world = t->plan.world;
@@ -121,7 +121,7 @@ void contents_collect(Tables *t, TablePart part, int root, void *out)
     size_t *bytes = mem_new((size_t)world->size * sizeof *bytes);
     const int64_t *rows = t->shard_rows + part.table * ROW_SHARDS;
     for (int k = part.first; k < part.end; ++k)
-        bytes[t->first_owner + t->owner[k]] += (size_t)rows[k] * row;
+        bytes[t->first_owner + t->shard_owner[k]] += (size_t)rows[k] * row;
     char *mine = mem_new(bytes[world->rank] + 1), *to = mine;
     if (t->is_owner && t->sorted_store != part.table) list_rows(t, part.table);
     const SortedRows *s = &t->sorted;
@@ -141,8 +141,8 @@ void tables_collect(Tables *t, TablePart part, int root, void *out)
 
 /* ---- storing rows ---- */
 
-/* Header of a message; `count` ids and rows follow. count is -1 if this worker sends no more
- * rows. */
+/* Header of a message. Two messages follow, with `count` ids and with their rows. If count is -1,
+ * none follow, and this worker sends no more rows. */
 typedef struct PutHead {
     int32_t store;
     int64_t count;
@@ -158,7 +158,7 @@ static void put(Tables *t, int store, const uint64_t *id, const float *row, int6
     mem_free(&at);
 }
 
-/* Server: stores the rows that workers send, until all have called tables_put_end. */
+/* On a server, stores the rows that workers send, until all workers have called tables_put_end. */
 void contents_put(Tables *t)
 {
     const World *world = t->plan.world;
@@ -186,8 +186,8 @@ void tables_put_begin(Tables *t)
     command_servers(t, (Command){.kind = COMMAND_PUT});
 }
 
-/* Stores rows of one owner: without servers in this rank's own stores; with servers by sending them
- * to the owner. */
+/* Stores rows of one owner. Without servers they are rows of this rank, and go to its own stores;
+ * with servers they are sent to the owner. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {
@@ -214,7 +214,7 @@ void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int6
     for (int o = first; o < end; ++o) {
         int64_t n = 0;
         for (int64_t i = 0; i < count; ++i) {
-            if (t->owner[row_shard(row_hash(t->store[store].hash, id[i]))] != o) continue;
+            if (t->shard_owner[row_shard(row_hash(t->store[store].hash, id[i]))] != o) continue;
             ids[n] = id[i];
             memcpy(rows + n++ * floats, row + i * floats, (size_t)floats * sizeof *row);
         }
@@ -234,8 +234,8 @@ void tables_put_end(Tables *t)
 
 /* ---- reports ---- */
 
-/* Gathers the reports of all ranks into report[ranks of world]; those of ranks that own nothing
- * have no rows. Requests of evaluations are not counted. */
+/* Gathers the reports of all ranks to report[ranks of world]. The reports of ranks that own nothing
+ * have no rows. Requests of evaluations are not counted. Collective. */
 void contents_report(Tables *t, OwnerReport *report)
 {
     OwnerReport mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};

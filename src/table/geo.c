@@ -1,5 +1,5 @@
-/* Mode geo: a period is the steps between two sync points. In a period each worker updates local
- * copies of rows. The first step of the period that needs a row copies the server's values. At the
+/* Implements mode geo. A period is the steps between two sync points. In a period each worker
+ * updates local copies of rows. The first step that needs a row copies the server's values. At the
  * sync point each worker pushes the changes of its copies; a server adds the changes of all workers
  * in the order of a binary tree over the ranks, divides the sum by the number of workers, and adds
  * it to its row. Servers change rows only at sync points. Therefore results depend on the number of
@@ -17,9 +17,11 @@
 
 /* Changes that one worker has pushed for a bag. */
 typedef struct Pushed {
+    /* number of ids of all tables of the bag */
     int ids;
-    /* number of ids of each table of the bag, and the ids, grouped by table; owned */
+    /* number of ids of each table of the bag, [tables]; owned */
     int32_t *count;
+    /* ids, grouped by table, [ids]; owned */
     uint64_t *id;
     /* changes, [ids][width]; owned */
     float *delta;
@@ -27,22 +29,25 @@ typedef struct Pushed {
 
 /* A server's answer to one worker for a bag. */
 typedef struct Answer {
-    /* values of the rows; allocated for `most` floats; owned */
+    /* values of the rows; owned */
     float *value;
-    int64_t most;
-    /* the send of `value` that may be in progress */
+    /* number of floats allocated for `value` */
+    int64_t room;
+    /* the send of `value`, which may be in progress */
     WorldSend sending;
 } Answer;
 
 /* A worker's request for the ids of a bag that are new in the period. */
 typedef struct RowRequest {
-    /* the new ids, and their places in the lookup; owned */
+    /* the new ids; owned */
     uint64_t *id;
+    /* place of each new id in the lookup; owned */
     int32_t *place;
-    /* number of ids for each (owner, table), [owners][tables], and index of each owner's first id,
-     * [owners + 1]; owned */
-    int32_t *count, *begin;
-    /* sends in progress, [owners]; owned */
+    /* number of new ids for each (owner, table), [owners][tables]; owned */
+    int32_t *count;
+    /* index in `id` of each owner's first id, [owners + 1]; owned */
+    int32_t *begin;
+    /* send of `id` to each owner, which may be in progress, [owners]; owned */
     WorldSend *sending;
 } RowRequest;
 
@@ -57,7 +62,7 @@ static void begin_period(Tables *t)
 
 void geo_init(Tables *t)
 {
-    /* mode async uses t->answer, too */
+    /* Mode async uses t->answer, too. */
     if (!t->is_worker && table_mode_is_local(t->plan.mode))
         t->answer = mem_new((size_t)(t->workers * t->bags) * sizeof *t->answer);
     if (t->plan.mode != TABLE_GEO) return;
@@ -68,7 +73,7 @@ void geo_init(Tables *t)
     t->request = mem_new((size_t)t->bags * sizeof *t->request);
     for (int b = 0; b < t->bags; ++b) {
         const Lookup *look = &t->training.flight[0].look[b];
-        size_t ids = (size_t)(look->most * look->micros) + 1, owners = (size_t)t->owners;
+        size_t ids = (size_t)(look->micro_ids * look->micros) + 1, owners = (size_t)t->owners;
         RowRequest *a = &t->request[b];
         a->place = mem_new(ids * sizeof *a->place);
         a->id = mem_new(ids * sizeof *a->id);
@@ -131,8 +136,8 @@ void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const
         world_send(t->plan.world, rank, id, bytes);
 }
 
-/* Finds the local row of each id of the step. Sets row[place], and is_new[place] to true if the row
- * was added now. */
+/* Finds the local row of each id of the step, or adds it. Sets row[place] to the row, and
+ * is_new[place] to whether the row was added now. */
 static void find_local(Tables *t, int b, const Lookup *look, float **row, bool *is_new)
 {
     const Bag *bag = &t->bag[b];
@@ -140,14 +145,14 @@ static void find_local(Tables *t, int b, const Lookup *look, float **row, bool *
     for (int s = 0; s < t->owners * bag->tables; ++s) {
         int table = s % bag->tables;
         int32_t n = look->count[s];
-        Status st = row_store_add(t->local[t->first[b] + table], look->id + place, n, row + place,
-                                  is_new + place);
+        Status st = row_store_add(t->local[t->first_store[b] + table], look->id + place, n,
+                                  row + place, is_new + place);
         if (st != OK) die_as(st, "table %s: %s", bag->table[table].name, fail_message());
         place += n;
     }
 }
 
-/* Requests the rows with is_new[place] from their owners. */
+/* Requests the rows whose is_new[place] is true from their owners. */
 static void request_new_rows(Tables *t, int b, const Lookup *look, const bool *is_new)
 {
     const int tables = t->bag[b].tables;
@@ -181,8 +186,8 @@ void geo_request(Tables *t, Flight *f)
     }
 }
 
-/* Receives the new rows. The buffer is look->sum, which is free until the step's sums are
- * computed. */
+/* Receives the new rows, and copies them to the local rows. The buffer for messages is look->sum,
+ * which is free until the step's sums are computed. */
 static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;
@@ -220,7 +225,7 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
         const Bag *bag = &t->bag[b];
         int32_t place = 0;
         for (int s = 0; s < t->owners * bag->tables; ++s) {
-            const TableStore *store = &t->store[t->first[b] + s % bag->tables];
+            const TableStore *store = &t->store[t->first_store[b] + s % bag->tables];
             for (int32_t end = place + look->count[s]; place < end; ++place)
                 store_update(store, look->local_row[place], look->sum + (int64_t)place * bag->width,
                              lr, grad_scale);
@@ -233,15 +238,15 @@ static void push_to(Tables *t, int b, int owner)
 {
     const Bag *bag = &t->bag[b];
     int64_t room = 1, n = 0, width = bag->width;
-    for (int i = 0; i < bag->tables; ++i) room += row_store_count(t->local[t->first[b] + i]);
+    for (int i = 0; i < bag->tables; ++i) room += row_store_count(t->local[t->first_store[b] + i]);
     int32_t *count = mem_new((size_t)bag->tables * sizeof *count);
     uint64_t *id = mem_new((size_t)room * sizeof *id), one;
     float *delta = mem_new((size_t)(room * width) * sizeof *delta);
     for (int i = 0; i < bag->tables; ++i) {
         int64_t place = 0;
         const float *row;
-        while ((row = row_store_next(t->local[t->first[b] + i], &place, &one))) {
-            if (t->owner[row_shard(row_hash(bag->hash[i], one))] != owner) continue;
+        while ((row = row_store_next(t->local[t->first_store[b] + i], &place, &one))) {
+            if (t->shard_owner[row_shard(row_hash(bag->hash[i], one))] != owner) continue;
             for (int64_t c = 0; c < width; ++c) delta[n * width + c] = row[c] - row[width + c];
             id[n++] = one;
             ++count[i];
@@ -266,7 +271,7 @@ void tables_exchange(Tables *t)
 
 /* ---- server ---- */
 
-/* Receives the counts and ids that follow a command. The caller owns both. */
+/* Receives the numbers of ids and the ids that follow a command. The caller owns both arrays. */
 static void receive_ids(const Tables *t, int from, const Command *what, int32_t **count,
                         uint64_t **id)
 {
@@ -285,9 +290,9 @@ void geo_pull(Tables *t, int from, const Command *what)
     receive_ids(t, from, what, &count, &id);
     Answer *answer = &t->answer[from * t->bags + what->bag];
     world_send_wait(&answer->sending);
-    if (what->ids * width > answer->most) {
-        answer->most = what->ids * width;
-        answer->value = mem_resize(answer->value, (size_t)answer->most * sizeof *answer->value);
+    if (what->ids * width > answer->room) {
+        answer->room = what->ids * width;
+        answer->value = mem_resize(answer->value, (size_t)answer->room * sizeof *answer->value);
     }
     float **row = mem_new((size_t)(what->ids + 1) * sizeof *row);
     OwnerRequest request = {
@@ -300,8 +305,8 @@ void geo_pull(Tables *t, int from, const Command *what)
     mem_free(&row);
 }
 
-/* Call it when all workers have pushed their changes: sums the changes like gradients, and adds
- * their mean to the rows. */
+/* Ends a period after all workers have pushed their changes: sums the changes like gradients, adds
+ * their mean to the rows, and answers the workers. */
 static void end_period(Tables *t)
 {
     contents_changed(t);

@@ -1,4 +1,5 @@
-/* Numbers for distinct (table, id) pairs; sums over a tree with absent leaves. */
+/* Gives numbers to distinct (table, id) pairs, and sums over a tree of which leaves may be
+ * absent. */
 #include "id_numbers.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Finds the distinct ids of a step's micro-batches in one pass: a hash table gives each distinct id
- * of the step a number, and seen[number] is the last micro-batch in which the id occurred. Also
- * sums the gradients of rows over the micro-batches. */
+/* Finds the distinct ids of a step's micro-batches in one pass. A hash table gives each distinct id
+ * of the step a number, and seen[number] is the last micro-batch so far that has the id. Also sums
+ * the gradients of rows over the micro-batches. */
 #include "lookup.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
                      .owners = owners,
                      .micros = micros,
                      .micro_batch = micro_batch,
-                     .most = most,
+                     .micro_ids = most,
                      .micro = mem_new((size_t)micros * sizeof *look->micro),
                      .place = mem_new(step * sizeof *look->place),
                      .owner_of = mem_new(step * sizeof *look->owner_of),
@@ -48,13 +48,13 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
 void lookup_fini(Lookup *look)
 {
     if (!look->micro) return;
-    int64_t all = look->most * look->micros;
+    int64_t all = look->micro_ids * look->micros;
     for (int i = 0; i < look->micros; ++i) {
         LookupMicro *m = &look->micro[i];
         mem_free(&m->first);
         mem_free(&m->row);
         mem_free(&m->at);
-        if (m->grad) mem_pages_free(m->grad, values_bytes(look, look->most));
+        if (m->grad) mem_pages_free(m->grad, values_bytes(look, look->micro_ids));
     }
     mem_pages_free(look->value, values_bytes(look, all));
     if (look->sum) mem_pages_free(look->sum, values_bytes(look, all * bag_runs(look->bag)));
@@ -73,8 +73,8 @@ void lookup_fini(Lookup *look)
     mem_free(&look->leaf);
 }
 
-/* Returns the id of the row for an id of the data: the same id, or in a hashed table a hash of it
- * below the number of rows. An id out of range ends the job. */
+/* Returns the id of the row that an id of the data selects. It is the same id or, in a hashed
+ * table, a hash of the id below the number of rows. Ends the job if the id is out of range. */
 static uint64_t row_id(const Bag *bag, int table, uint64_t id)
 {
     const SparseTable *t = &bag->table[table];
@@ -87,7 +87,7 @@ static uint64_t row_id(const Bag *bag, int table, uint64_t id)
     return row_hash(bag->hash[table], id) % t->rows;
 }
 
-/* Adds one id to micro-batch i and returns the index of its row there. */
+/* Adds one id of the data to micro-batch i, and returns the index of its row there. */
 static int32_t add_id(Lookup *look, int i, int table, uint64_t data_id, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
@@ -178,10 +178,10 @@ static void sort_gradients(Lookup *look)
     }
 }
 
-/* Writes to `sum` the sum of the gradients of one row in one run. at: index of the row's first
- * gradient in this run or a later one; end: index after the row's last gradient. Without a gradient
- * in the run the sum is -0, since adding -0 changes no bits. Returns the index of the first
- * gradient after the run. */
+/* Writes the sum of the gradients of one row in one run of micro-batches to `sum`. at: index in
+ * look->leaf of the row's first gradient in this run or a later one; end: index after the row's
+ * last gradient. If the run has no gradient, the sum is -0, since adding -0 changes no bits.
+ * Returns the index of the first gradient after the run. */
 static int32_t sum_run(Lookup *look, MicroRun run, int32_t at, int32_t end, float *sum)
 {
     int width = look->bag->width;
@@ -207,16 +207,17 @@ void lookup_sum_gradients(Lookup *look)
     }
 }
 
-/* The result assumes that an owner receives as many ids as a worker sends. */
+/* Assumes that an owner receives as many ids as a worker sends. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs)
 {
     const size_t arrays = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
                  id_numbers = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
-    /* bytes for one id in a step, in an evaluation, and at the owner */
+    /* step, evaluation, owner: bytes for one id in a step's flight, in an evaluation, and at the
+     * owner */
     size_t step = arrays + id_numbers + (2 + (size_t)runs) * row,
            evaluation = arrays + id_numbers + row;
-    /* numbers, rows and gradients, and the messages of ids to and from the owner */
+    /* ids with their numbers, rows and gradients, and the messages of ids to and from the owner */
     size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + (1 + (size_t)runs) * row;
     return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
 }

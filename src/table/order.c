@@ -1,6 +1,6 @@
-/* Writes and follows files with the order of requests. A recording renames files of earlier starts
- * of the same run that are at its step or later, and overwrites no file; only an empty file is
- * deleted. Files of another run are not touched. */
+/* Writes and follows files with the order of requests. A recording renames the files of earlier
+ * starts of the same run that begin at its step or later. It overwrites no file, and deletes only
+ * empty files. Files of another run are not touched. */
 #include "order.h"
 
 #include "config.h"
@@ -12,13 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Header of a file; OrderPlan.run_text follows, `bytes` bytes long. */
+/* Header of a file. After it comes OrderPlan.run_text, of text_bytes bytes. The other fields are
+ * those of OrderPlan. */
 typedef struct OrderHead {
     char magic[16];
     int32_t workers, servers;
     int64_t step;
-    uint64_t start;
-    int64_t bytes;
+    uint64_t params_hash;
+    int64_t text_bytes;
 } OrderHead;
 
 static const char ORDER_MAGIC[16] = "weft order 2\n";
@@ -32,23 +33,23 @@ static char *path_of(const OrderPlan *plan, int64_t step)
                       (long long)step);
 }
 
-/* Reads a file's header and the text after it. The caller owns *text, which is NULL if the file is
- * not an order file, or is not complete up to the end of the text. */
+/* Reads a file's header and the text after it. The caller owns *text. It is NULL if the file is not
+ * an order file, or ends before the end of the text. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;
     if (fread(head, sizeof *head, 1, file) != 1) return;
     if (memcmp(head->magic, ORDER_MAGIC, sizeof head->magic) != 0) return;
-    if (head->bytes < 0 || head->bytes > RUN_TEXT_MAX) return;
-    *text = mem_new((size_t)head->bytes + 1);
-    if (fread(*text, 1, (size_t)head->bytes, file) != (size_t)head->bytes) mem_free(text);
+    if (head->text_bytes < 0 || head->text_bytes > RUN_TEXT_MAX) return;
+    *text = mem_new((size_t)head->text_bytes + 1);
+    if (fread(*text, 1, (size_t)head->text_bytes, file) != (size_t)head->text_bytes) mem_free(text);
 }
 
 /* ---- writing ---- */
 
-/* Renames a file of the same run, and adds 1 to *renamed. Deletes an empty file: its start was
- * killed before it wrote the header. Does nothing if there is no file. ERR_USAGE: the file is of
- * another run or no order file. */
+/* Renames the file of an earlier start of the same run, and adds 1 to *renamed. Deletes an empty
+ * file, whose start was killed before it wrote the header. Does nothing if there is no file.
+ * ERR_USAGE: the file is of another run, or no order file. */
 static Status rename_old_file(const Order *order, const char *path, int64_t *renamed)
 {
     OrderHead head;
@@ -71,8 +72,8 @@ static Status rename_old_file(const Order *order, const char *path, int64_t *ren
     return OK;
 }
 
-/* Renames the files of earlier starts at this step or later, since this start makes their steps
- * again. */
+/* Renames this server's files of earlier starts that begin at this step or later, since this start
+ * makes their steps again. */
 static Status rename_replaced_files(const Order *order, int64_t *renamed)
 {
     const OrderPlan *plan = &order->plan;
@@ -98,15 +99,16 @@ static Status begin_file(Order *order, int64_t *renamed)
     OrderHead head = {.workers = plan->workers,
                       .servers = plan->servers,
                       .step = plan->step,
-                      .start = plan->start,
-                      .bytes = (int64_t)strlen(plan->run_text)};
+                      .params_hash = plan->params_hash,
+                      .text_bytes = (int64_t)strlen(plan->run_text)};
     memcpy(head.magic, ORDER_MAGIC, sizeof head.magic);
     if (mkdir(plan->folder, 0777) != 0 && errno != EEXIST)
         return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
     TRY(rename_replaced_files(order, renamed));
     order->file = fopen(order->path, "wbxe");
     bool good = order->file && fwrite(&head, sizeof head, 1, order->file) == 1 &&
-                fwrite(plan->run_text, 1, (size_t)head.bytes, order->file) == (size_t)head.bytes &&
+                fwrite(plan->run_text, 1, (size_t)head.text_bytes, order->file) ==
+                    (size_t)head.text_bytes &&
                 fflush(order->file) == 0;
     return good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
 }
@@ -117,11 +119,11 @@ static void read_next(Order *order)
 {
     uint16_t rank = 0;
     order->next = -1;
-    if (order->left > 0 && fread(&rank, (size_t)order->bytes, 1, order->file) == 1)
+    if (order->left > 0 && fread(&rank, (size_t)order->rank_bytes, 1, order->file) == 1)
         order->next = rank;
 }
 
-/* Fails if the file's header or text differ from those of this start. */
+/* Returns an error if the header or the text of the file does not fit this start. */
 static Status compare(const Order *order, const OrderHead *head, const char *text)
 {
     const OrderPlan *plan = &order->plan;
@@ -133,12 +135,12 @@ static Status compare(const Order *order, const OrderHead *head, const char *tex
     if (config_difference(text, plan->run_text, a, b, sizeof a))
         return fail(ERR_DATA, "%s: is of another run: it has `%s`, this run `%s`", order->path, a,
                     b);
-    if (head->step == plan->step && head->start == plan->start) return OK;
+    if (head->step == plan->step && head->params_hash == plan->params_hash) return OK;
     return fail(ERR_DATA,
                 "%s: begins at step %lld with parameters of hash %016llx, this run at step %lld "
                 "with %016llx: start from the checkpoint from which the recorded run started",
-                order->path, (long long)head->step, (unsigned long long)head->start,
-                (long long)plan->step, (unsigned long long)plan->start);
+                order->path, (long long)head->step, (unsigned long long)head->params_hash,
+                (long long)plan->step, (unsigned long long)plan->params_hash);
 }
 
 static Status open_replay(Order *order)
@@ -155,7 +157,8 @@ static Status open_replay(Order *order)
                     order->path);
     Status st = compare(order, &head, text);
     mem_free(&text);
-    order->left = ((int64_t)is.st_size - (int64_t)sizeof head - head.bytes) / order->bytes;
+    order->left =
+        ((int64_t)is.st_size - (int64_t)sizeof head - head.text_bytes) / order->rank_bytes;
     read_next(order);
     return st;
 }
@@ -164,7 +167,7 @@ static Status open_replay(Order *order)
 
 Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed)
 {
-    *order = (Order){.plan = *plan, .bytes = plan->workers > 255 ? 2 : 1, .next = -1};
+    *order = (Order){.plan = *plan, .rank_bytes = plan->workers > 255 ? 2 : 1, .next = -1};
     if (!plan->folder) return OK;
     order->path = path_of(plan, plan->step);
     Status st = plan->replay ? open_replay(order) : begin_file(order, renamed);
@@ -186,7 +189,7 @@ void order_add(Order *order, int rank)
                    "another run",
                    order->path);
         read_next(order);
-    } else if (fwrite(&value, (size_t)order->bytes, 1, order->file) != 1) {
+    } else if (fwrite(&value, (size_t)order->rank_bytes, 1, order->file) != 1) {
         die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
     }
 }
@@ -195,8 +198,8 @@ bool order_sync_point(Order *order, int64_t step, bool last)
 {
     if (!order->file) return false;
     if (!order->plan.replay) {
-        /* A killed run resumes from a checkpoint, which is saved at a sync point: the file must be
-         * complete up to there. */
+        /* A killed run resumes from a checkpoint, which is saved at a sync point. So the file must
+         * be complete up to each sync point. */
         if (fflush(order->file) != 0) die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
         return false;
     }

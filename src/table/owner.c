@@ -1,6 +1,6 @@
-/* The work of an owner in a step: finds rows, sums their gradients and updates the rows. The new
- * value of a row depends only on its old value, its id and its gradients with their ranks, so rows
- * are processed in any order. Only sums of squares over rows need an order, which is that of
+/* Does the work of an owner in a step: finds rows, sums their gradients and updates the rows. The
+ * new value of a row depends only on its old value, its id and its gradients with their ranks, so
+ * rows are processed in any order. Only sums of squares over rows need an order, which is that of
  * (shard, id). */
 #include "owner.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* number of ids that one call of row_store_find looks up */
+/* largest number of ids that owner_answer_request gives to one call of row_store_find */
 enum { IDS_TOGETHER = 256 };
 
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
@@ -40,11 +40,11 @@ void owner_fini(Owner *owner)
     if (owner->numbers.slot) id_numbers_fini(&owner->numbers);
 }
 
-/* Enlarges the arrays for `ids` ids and a quarter more. */
+/* Enlarges the arrays so that they have memory for `ids` ids and a quarter more. */
 static void grow(Owner *owner, int64_t ids)
 {
     size_t most = (size_t)(ids + ids / 4), width = (size_t)owner->bag->width;
-    owner->most = (int64_t)most;
+    owner->room = (int64_t)most;
     owner->id = mem_resize(owner->id, most * sizeof *owner->id);
     owner->value = mem_resize(owner->value, most * width * sizeof *owner->value);
     owner->grad =
@@ -67,7 +67,7 @@ void owner_place_requests(Owner *owner, const Lookup *look)
         for (int t = 0; t < owner->bag->tables; ++t) p->ids += p->count[t];
         all += p->ids;
     }
-    if (all > owner->most || !owner->most) grow(owner, all + 1);
+    if (all > owner->room || !owner->room) grow(owner, all + 1);
     for (int r = 0; r < owner->ranks; ++r) {
         OwnerRequest *p = &owner->request[r];
         bool mine = r == owner->this_rank;
@@ -89,7 +89,8 @@ static void initial_values(const Owner *owner, int table, uint64_t id, float *ou
                    out);
 }
 
-/* Answers ids first .. first + count - 1 of a request, all of table t. */
+/* Answers ids first .. first + count - 1 of a request, which are all of table t: finds their rows
+ * and writes the values. An id without a row gets the initial values of its row. */
 static void answer(const Owner *owner, int t, OwnerRequest *p, int64_t first, int64_t count)
 {
     int64_t width = owner->bag->width;
@@ -131,9 +132,9 @@ void owner_find(Owner *owner)
 
 /* ---- sums ---- */
 
-/* Returns the entry of id i of a request in owner->update, the list of rows to update. Adds an
- * entry if the id has none. With one rank every id is new, since the ids of a request are
- * distinct. */
+/* Returns the entry in owner->update, the list of rows to update, of the id with index i in a
+ * request. Adds an entry if the id has none. With one rank every id is new, since the ids of a
+ * request are distinct. */
 static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, int64_t i)
 {
     uint64_t id = p->id[i];
@@ -148,7 +149,7 @@ static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, 
     return &owner->update[n];
 }
 
-/* Appends each gradient to the list of its row. */
+/* Appends each gradient of all requests to the list of its row. */
 static void list_gradients(Owner *owner)
 {
     int32_t number = 0;
@@ -169,9 +170,10 @@ static void list_gradients(Owner *owner)
     }
 }
 
-/* Lists the gradients of one row in the order of the tree: leaf, and position in the tree. The
- * position is the number in the global batch of the first micro-batch of the gradient's run, or the
- * rank if each rank has one run. Returns the number of gradients. */
+/* Lists the gradients of one row in the order of the tree's leaves. Writes each gradient to `leaf`,
+ * and its leaf's number in the tree to `position`: the number in the global batch of the first
+ * micro-batch of the gradient's run or, if each rank has one run, the rank. Returns the number of
+ * gradients. */
 static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
 {
     const Bag *bag = owner->bag;
@@ -218,8 +220,8 @@ void store_add(TableStore *s, size_t limit_bytes, size_t rows_bytes, const uint6
                fail_message());
 }
 
-/* Creates rows for ids that had none when they were requested. In mode stale the update of another
- * step may have created them since. */
+/* Creates the rows of a table's ids that had none when they were requested. In mode stale the
+ * update of another step may have created such a row since; that row is then used. */
 static void make_rows(Owner *owner, int table)
 {
     TableStore *s = &owner->store[table];
@@ -284,7 +286,7 @@ void owner_update(Owner *owner, double lr, double grad_scale)
 
 /* ---- squares of gradients ---- */
 
-/* sum of squares of one row's gradient */
+/* sum of the squares of one row's gradient */
 typedef struct Square {
     int32_t table, shard;
     uint64_t id;

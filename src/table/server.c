@@ -1,20 +1,20 @@
-/* Servers: ranks that own rows and compute no layers. At the start rank 0 broadcasts the list of
- * tables. Then a server carries out the commands of rank 0 and of workers, and sleeps between
+/* Runs servers: ranks that own rows and compute no layers. At the start rank 0 broadcasts the list
+ * of tables. Then a server carries out the commands of rank 0 and of workers, and sleeps between
  * commands. */
 #include "order.h"
 #include "tables.h"
 
 #include "base/start.h"
 
-/* Message that describes a table to the servers; the name follows. */
+/* Message that describes a table to the servers; the message with the table's name follows. */
 typedef struct TableMessage {
-    /* the pointer `name` has no meaning on the server */
+    /* the table; its pointer `name` has no meaning on the server */
     SparseTable table;
-    /* number of its update rule, for optim_rule */
+    /* number of the table's update rule, for optim_rule */
     int rule;
 } TableMessage;
 
-/* Broadcasts to the servers, from rank 0, how micro-batches are dealt, all tables in the order of
+/* Broadcasts from rank 0 to the servers how micro-batches are dealt, all tables in the order of
  * stores, and the dense parameters. Collective. */
 static void send_tables(const Tables *t, const int *rule_number, const TableDense *dense,
                         int dense_count)
@@ -56,8 +56,8 @@ void tables_new(Tables **out, const TablesPlan *plan)
         send_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
 }
 
-/* On rank 0, receives the reports of stop signals that have arrived. all: waits until every server
- * has reported. */
+/* On rank 0, receives the reports of stop signals that have arrived. all: true waits until every
+ * server has reported. */
 static void receive_stop_reports(Tables *t, bool all)
 {
     bool requested;
@@ -121,12 +121,13 @@ static void receive_tables(Tables *t, const Config *config)
 
 /* ---- serving ---- */
 
-/* seconds for which a replay waits for the request of the next rank in the order, while requests of
- * other ranks have arrived */
+/* seconds for which a replay waits for the request of the rank that is next in the order, while
+ * requests of other ranks have arrived */
 static const double REPLAY_WAIT_S = 60;
 
 /* Receives the next command and returns its sender. The sender is rank 0 in modes sync and stale,
- * any rank in mode geo, and in mode async any rank or, in a replay, the next rank in the order. */
+ * and any rank in modes geo and async. In a replay of mode async it is the next rank in the
+ * order. */
 static int next_command(Tables *t, Order *order, Command *what)
 {
     const World *world = t->plan.world;
@@ -161,7 +162,7 @@ static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what
                             .servers = plan->servers,
                             .number = world->rank - t->first_owner,
                             .step = what->step,
-                            .start = what->start,
+                            .params_hash = what->params_hash,
                             .run_text = run_text};
     Status st = status_agree(world, order_open(order, &order_plan, &renamed));
     world_add(world, &renamed, 1);
@@ -173,7 +174,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *run_tex
 {
     const World *world = t->plan.world;
     int64_t renamed = 0;
-    command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .start = start});
+    command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .params_hash = start});
     char *text = world_bcast_text(world, world->rank == 0 ? mem_text(run_text) : NULL);
     mem_free(&text);
     Status st = status_agree(world, OK);
@@ -185,7 +186,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *run_tex
     return st;
 }
 
-/* Notifies rank 0 whether this server received a stop signal. */
+/* Notifies rank 0 whether this server has received a stop signal. */
 static void report_stop(Tables *t, bool requested)
 {
     ++t->stop_reports;

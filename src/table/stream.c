@@ -1,7 +1,7 @@
-/* The steps in flight, and their messages in modes sync and stale and in evaluations of all modes.
- * Workers and owners call the same functions in the same order, so all ranks begin the same
- * exchanges (swaps). A function waits for a swap when it needs the swap's data, or when a later
- * step needs the memory. */
+/* Handles the steps in flight, and their messages in modes sync and stale and in the evaluations of
+ * all modes. Workers and owners call the same functions in the same order, so all ranks begin the
+ * same exchanges (swaps). A function waits for a swap when it needs the swap's data, or when a
+ * later step needs the memory. */
 #include "tables.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
     *f = (Flight){0};
     if (t->is_worker) {
         f->batch = mem_new(micros * sizeof *f->batch);
-        f->run = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->run);
+        f->bag_input = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->bag_input);
         f->look = mem_new(bags * sizeof *f->look);
     }
     if (t->is_owner) f->owner = mem_new(bags * sizeof *f->owner);
@@ -25,7 +25,7 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
             lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
                         gradients);
         if (!t->is_owner) continue;
-        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->workers,
+        owner_init(&f->owner[b], bag, &t->store[t->first_store[b]], p->seed, t->workers,
                    t->is_worker ? p->world->rank : -1);
         f->owner[b].limit_bytes = p->limit_bytes;
         f->owner[b].rows_bytes = tables_bytes;
@@ -40,7 +40,7 @@ static void flight_fini(const Tables *t, Flight *f)
         if (f->owner) owner_fini(&f->owner[b]);
     }
     mem_free(&f->batch);
-    mem_free(&f->run);
+    mem_free(&f->bag_input);
     mem_free(&f->look);
     mem_free(&f->owner);
     mem_free(&f->error);
@@ -51,8 +51,8 @@ int table_steps_ahead(int staleness)
     return staleness > 0 ? 2 : 1;
 }
 
-/* The steps in memory are the current one, those whose ids are sent ahead, and those with deferred
- * updates. */
+/* The steps in memory are the current one, the steps whose ids are sent ahead, and the steps with
+ * deferred updates. */
 int table_flights(int staleness)
 {
     return 1 + table_steps_ahead(staleness) + staleness;
@@ -61,7 +61,7 @@ int table_flights(int staleness)
 void stream_init(Tables *t, TableStream *s, bool gradients)
 {
     const World *world = t->plan.world;
-    /* a server sleeps while it waits for messages; a worker polls */
+    /* A server sleeps while it waits for messages; a worker polls. */
     bool sleeps = !t->is_worker;
     size_t bags = (size_t)t->bags;
     *s = (TableStream){.tables = t,
@@ -107,16 +107,16 @@ static void swap_clear(TableStream *s)
     memset(s->from, 0, ranks * sizeof *s->from);
 }
 
-/* Returns owner o's range of an array that is indexed by place. id_bytes: bytes of the array for
- * each id. */
+/* Returns the part of an array, indexed by place, that belongs to owner o. id_bytes: bytes of the
+ * array for each id. */
 static WorldPart slice(const Lookup *look, int o, void *array, size_t id_bytes)
 {
     size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
     return (WorldPart){(char *)array + first * id_bytes, (end - first) * id_bytes};
 }
 
-/* Writes the message of ids for owner o: the counts of all tables of this rank's bags, then the ids
- * of each bag. Returns the end of the message. */
+/* Writes the message of ids for owner o to `to`: the numbers of ids of all tables of this rank's
+ * bags, then the ids of each bag. Returns the end of the message. */
 static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
 {
     for (int b = 0; b < t->bags; ++b) {
@@ -133,7 +133,8 @@ static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
     return to;
 }
 
-/* Fills s->to with a message of ids for each other rank that owns rows of the step. */
+/* Fills s->to with a message of ids for each owner, other than this rank, that has rows of the
+ * step. */
 static void pack_id_messages(TableStream *s, const Flight *f)
 {
     const Tables *t = s->tables;
@@ -155,7 +156,8 @@ static void pack_id_messages(TableStream *s, const Flight *f)
     }
 }
 
-/* Copies the counts of bag b from the messages of all workers to the owner's requests. */
+/* Copies the numbers of ids of bag b from the messages of all workers to the owner's requests.
+ * from: message of each rank, [ranks of world]. */
 static void copy_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
 {
     const Tables *t = s->tables;
@@ -165,13 +167,14 @@ static void copy_counts(const TableStream *s, const Flight *f, int b, const Worl
         if (t->is_worker && a == t->plan.world->rank)
             memcpy(count, f->look[b].count + (size_t)a * tables, bytes);
         else if (from[a].bytes > 0)
-            memcpy(count, (char *)from[a].at + (size_t)t->first[b] * sizeof *count, bytes);
+            memcpy(count, (char *)from[a].at + (size_t)t->first_store[b] * sizeof *count, bytes);
         else
             memset(count, 0, bytes);
     }
 }
 
-/* Waits for the exchange of ids in progress; owners store the ids in their requests. */
+/* Waits for the exchange of ids that is in progress. Owners then store the ids in their
+ * requests. */
 static void wait_for_ids(TableStream *s)
 {
     const Tables *t = s->tables;
@@ -201,7 +204,7 @@ void stream_wait_rows(TableStream *s)
     s->rows_of = NULL;
 }
 
-/* Waits for the exchange of gradients in progress; owners add the gradients. */
+/* Waits for the exchange of gradients that is in progress. Owners then add the gradients. */
 static void wait_for_gradients(TableStream *s)
 {
     Flight *f = s->gradients_of;
@@ -225,7 +228,7 @@ void stream_ids(TableStream *s, Flight *f)
     world_sparse_begin(s->ids, s->to);
 }
 
-/* Begins to send the rows of a step: owners write the values of the requested rows and send them to
+/* Begins to send the rows of a step. Owners write the values of the requested rows and send them to
  * the workers. */
 void stream_rows(TableStream *s, Flight *f)
 {
@@ -282,8 +285,8 @@ void stream_settle(TableStream *s)
     wait_for_gradients(s);
 }
 
-/* Sets out[store] to the sum of squares of the gradient. The owner of a shard computes the sum of
- * the shard; all ranks add the shards in order. */
+/* Sets out[i] to the sum of squares of the gradient of store i. The owner of a shard computes the
+ * sum of the shard; all ranks then add the sums of the shards in order. Collective. */
 void stream_squares(TableStream *s, Flight *f, double *out)
 {
     const Tables *t = s->tables;
@@ -291,7 +294,7 @@ void stream_squares(TableStream *s, Flight *f, double *out)
     if (s->gradients_of == f) wait_for_gradients(s);
     double *shard = mem_new((size_t)shards * sizeof *shard);
     for (int b = 0; b < t->bags && f->owner; ++b)
-        owner_squares(&f->owner[b], shard + (int64_t)t->first[b] * ROW_SHARDS);
+        owner_squares(&f->owner[b], shard + (int64_t)t->first_store[b] * ROW_SHARDS);
     world_merge(t->plan.world, shard, shards);
     for (int i = 0; i < t->stores; ++i) {
         out[i] = 0;

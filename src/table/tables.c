@@ -1,5 +1,5 @@
-/* Set-up of a rank's sparse tables, and a worker's part in one step, from its first micro-batch to
- * the update. In modes sync and stale (geo.c and async.c describe the other modes):
+/* Sets up a rank's sparse tables, and does a worker's part of one step, from the first micro-batch
+ * to the update. A step in modes sync and stale (geo.c and async.c describe the other modes):
  *
  *     first next    rows of the step's ids <── owners; the ids were sent in the step before
  *     last next     distinct ids of the next step's micro-batches ──> owners
@@ -11,8 +11,8 @@
  * rank waits for messages. During step t owners add the gradients of step t - 1, make the update of
  * step t - staleness, and answer the requests of step t + 1.
  *
- * Owners are either all ranks, or the servers, which carry out each line when rank 0 sends the
- * command for it. Messages are sent with MPI by the thread that computes. */
+ * Owners are either all ranks or the servers. Servers carry out each line above when rank 0 sends
+ * the command for it. The thread that computes also sends the messages, with MPI. */
 #include "tables.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *table, const
     if (t->is_owner) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
 }
 
-/* Makes a bag. Its tables are `table` and the following tables of the same node. count: number of
- * tables from `table` on. */
+/* Adds a bag. Its tables are `table` and the tables after it that belong to the same node. count:
+ * number of tables from `table` on. */
 static void bag_init(Tables *t, const SparseTable *table, int count)
 {
     Bag *bag = &t->bag[t->bags];
@@ -44,7 +44,7 @@ static void bag_init(Tables *t, const SparseTable *table, int count)
         bag->first_table = (int)(table - t->plan.graph->table);
     }
     bag->hash = mem_new((size_t)bag->tables * sizeof *bag->hash);
-    t->first[t->bags++] = t->stores;
+    t->first_store[t->bags++] = t->stores;
     for (int i = 0; i < bag->tables; ++i) {
         int rule = t->is_worker ? bag->first_table + i : t->stores;
         bag->hash[i] = hash_text(table[i].name);
@@ -72,9 +72,9 @@ void tables_init(Tables *t, const SparseTable *table, int count)
     t->begun_s = clock_s();
     t->bag = mem_new(room * sizeof *t->bag);
     t->store = mem_new(room * sizeof *t->store);
-    t->first = mem_new(room * sizeof *t->first);
+    t->first_store = mem_new(room * sizeof *t->first_store);
     t->shard_rows = mem_new(room * ROW_SHARDS * sizeof *t->shard_rows);
-    for (int s = 0; s < ROW_SHARDS; ++s) t->owner[s] = (int16_t)table_owner(s, t->owners);
+    for (int s = 0; s < ROW_SHARDS; ++s) t->shard_owner[s] = (int16_t)table_owner(s, t->owners);
     for (int i = 0; i < count; i += t->bag[t->bags - 1].tables) bag_init(t, table + i, count - i);
     stream_init(t, &t->training, true);
     geo_init(t);
@@ -92,14 +92,14 @@ void tables_fini(Tables *t)
     mem_free(&t->shard_rows);
     mem_free(&t->bag);
     mem_free(&t->store);
-    mem_free(&t->first);
+    mem_free(&t->first_store);
 }
 
 int tables_store(const Tables *t, int table)
 {
     for (int b = 0; t && b < t->bags; ++b) {
         int index = table - t->bag[b].first_table;
-        if (index >= 0 && index < t->bag[b].tables) return t->first[b] + index;
+        if (index >= 0 && index < t->bag[b].tables) return t->first_store[b] + index;
     }
     return -1;
 }
@@ -125,15 +125,15 @@ static Command command_for(const TableStream *s, CommandKind kind, const Flight 
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
-/* Returns true if a step of this stream needs no collective exchange with the owners. */
+/* Returns whether a step of this stream needs no collective exchange with the owners. */
 static bool is_local(const TableStream *s)
 {
     return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
 /* Fetches all micro-batches of a step from the source, finds their ids and begins to send the ids.
- * An error is stored in the flight, and begin_step returns it, so that the previous step ends as
- * usual; the messages then have no ids. */
+ * An error is stored in the flight, and begin_step returns it later, so that the previous step ends
+ * as usual; the step's messages then have no ids. */
 static void load_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
@@ -146,16 +146,16 @@ static void load_step(TableStream *s, Flight *f, double *wait_s)
         if (f->status == OK && !batch) f->status = fail(ERR_BUG, "the data ended inside a step");
         if (f->status != OK) break;
         f->batch[i] = *batch;
-        f->batch[i].bag = f->run + i * bags;
+        f->batch[i].bag = f->bag_input + i * bags;
     }
     if (f->status != OK) {
         f->error = mem_text(fail_message());
         memset(f->batch, 0, (size_t)micros * sizeof *f->batch);
     }
     for (int b = 0; b < t->bags; ++b) {
-        lookup_find_ids(&f->look[b], f->batch, (int)t->plan.fields, t->owner);
+        lookup_find_ids(&f->look[b], f->batch, (int)t->plan.fields, t->shard_owner);
         for (int i = 0; i < micros; ++i)
-            f->run[i * bags + t->bag[b].number] = lookup_bag_input(&f->look[b], i);
+            f->bag_input[i * bags + t->bag[b].number] = lookup_bag_input(&f->look[b], i);
     }
     if (is_local(s)) return;
     command_servers(t, command_for(s, COMMAND_IDS, f));
@@ -201,14 +201,14 @@ static void update_oldest(TableStream *s)
 /* Returns the flight of the step that is `steps` after the current one. */
 static Flight *flight_after(const TableStream *s, int steps)
 {
-    return &s->flight[(s->now + steps) % s->flights];
+    return &s->flight[(s->current + steps) % s->flights];
 }
 
 static Status begin_step(TableStream *s, double *wait_s)
 {
     Tables *t = s->tables;
-    s->now = (s->now + 1) % s->flights;
-    Flight *f = &s->flight[s->now];
+    s->current = (s->current + 1) % s->flights;
+    Flight *f = &s->flight[s->current];
     if (!f->loaded) load_step(s, f, wait_s);
     f->loaded = false;
     s->handed_out = 0;
@@ -217,9 +217,9 @@ static Status begin_step(TableStream *s, double *wait_s)
     f->requested = false;
     wait_rows(s, f);
     if (t->plan.staleness == 0 || s != &t->training || t->sync_point) return OK;
-    /* Mode stale, in step t: step t + 1 reads rows after the update of step t - staleness. Makes
-     * this update now, then requests the rows of step t + 1, which arrive while step t is
-     * computed. */
+    /* Mode stale, at the beginning of step t. Step t + 1 reads rows after the update of step t -
+     * staleness. So this update is made now, and then the rows of step t + 1 are requested, which
+     * arrive while step t is computed. */
     Flight *ahead = flight_after(s, 1);
     if (s->pending == t->plan.staleness) update_oldest(s);
     if (!ahead->loaded) load_step(s, ahead, wait_s);
@@ -231,7 +231,7 @@ static Status next(void *user, const Batch **batch, double *wait_s)
 {
     TableStream *s = user;
     if (s->handed_out == s->tables->plan.micros) TRY(begin_step(s, wait_s));
-    *batch = &s->flight[s->now].batch[s->handed_out++];
+    *batch = &s->flight[s->current].batch[s->handed_out++];
     bool last = s->handed_out == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->loaded) load_step(s, flight_after(s, i), wait_s);
@@ -259,7 +259,7 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
     return (BatchSource){.user = &t->training, .next = next, .release = release};
 }
 
-/* Waits for all messages in progress; every rank has sent its own. */
+/* Every rank has begun the same exchanges, so waiting for all messages in progress ends. */
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
@@ -288,7 +288,7 @@ BatchSource tables_evaluation(Tables *t, const BatchSource *inner)
 void tables_reduce(Tables *t)
 {
     TableStream *s = &t->training;
-    Flight *f = &s->flight[s->now];
+    Flight *f = &s->flight[s->current];
     if (is_local(s)) {
         for (int b = 0; b < t->bags; ++b) lookup_sum_gradients(&f->look[b]);
         return;
@@ -300,7 +300,7 @@ void tables_reduce(Tables *t)
 void tables_grad_squares(Tables *t, double *out)
 {
     TableStream *s = &t->training;
-    Flight *f = &s->flight[s->now];
+    Flight *f = &s->flight[s->current];
     double *square = mem_new((size_t)t->stores * sizeof *square);
     command_servers(t, command_for(s, COMMAND_SQUARES, f));
     stream_squares(s, f, square);
@@ -314,14 +314,14 @@ void tables_grad_squares(Tables *t, double *out)
 void tables_update(Tables *t, double lr, double grad_scale)
 {
     TableStream *s = &t->training;
-    Flight *f = &s->flight[s->now];
+    Flight *f = &s->flight[s->current];
     if (is_local(s)) {
         geo_update(t, f, lr, grad_scale);
         return;
     }
     f->lr = lr;
     f->grad_scale = grad_scale;
-    if (s->pending++ == 0) s->oldest = s->now;
+    if (s->pending++ == 0) s->oldest = s->current;
     if (t->plan.staleness == 0) update_oldest(s);
 }
 

@@ -1,9 +1,9 @@
-/* Counts the messages of one worker in a step and at a sync point, for `weft plan`, without sending
- * any. It must agree with the messages that stream.c, geo.c and async.c send. */
+/* Counts the messages of one worker in a step and at a sync point for `weft plan`, without sending
+ * any. The counts must agree with the messages that stream.c, geo.c and async.c send. */
 #include "tables.h"
 
 typedef struct Count {
-    /* the result, [count] */
+    /* kinds of messages so far, [count]; borrowed */
     TableMessages *out;
     int count;
     const TableTraffic *traffic;
@@ -22,7 +22,7 @@ static void add(Count *c, const char *what, bool sync_point, int64_t messages, d
             .what = what, .at_sync_point = sync_point, .messages = messages, .bytes = bytes};
 }
 
-/* Returns the bytes of one worker's rows of all bags, as far as other ranks own them. period: true
+/* Returns the bytes of those rows of one worker, of all bags, that other ranks own. period: true
  * for the rows between two sync points, false for the rows of a step. */
 static double row_bytes(const Count *c, bool period)
 {
@@ -47,8 +47,8 @@ static double count_bytes(const Count *c)
     return c->others * (double)c->tables * (double)sizeof(int32_t);
 }
 
-/* Modes sync and stale: exchanges between all workers and owners, and rank 0's commands to servers:
- * IDS, ROWS, GRADIENTS, SQUARES (only with optim.clip), UPDATE. */
+/* Adds the messages of modes sync and stale: the exchanges between workers and owners, and rank 0's
+ * commands to servers (IDS, ROWS, GRADIENTS, UPDATE, and with optim.clip SQUARES). */
 static void add_stream(Count *c)
 {
     int64_t others = (int64_t)c->others, swaps = others * c->traffic->bags;
@@ -61,8 +61,9 @@ static void add_stream(Count *c)
     add(c, "gradients of rows", false, swaps, c->traffic->runs * row_bytes(c, false));
 }
 
-/* Counts the messages of send_ids_command to all owners, for each bag: command, counts, ids.
- * more_bytes: bytes of all fourth messages together, or 0 if there are none. */
+/* Adds the messages of send_ids_command to all owners, for each bag: command, numbers of ids, ids.
+ * more_bytes: bytes of the messages that follow as a fourth, all together; 0: there is no fourth
+ * message. */
 static void add_ids_command(Count *c, const char *what, bool sync_point, double more_bytes)
 {
     int64_t each = (int64_t)c->others * c->traffic->bags;

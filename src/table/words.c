@@ -1,4 +1,4 @@
-/* The values of the configuration key grid.mode. */
+/* Lists the values of the configuration key grid.mode. */
 #include "table.h"
 
 const ConfigWords table_words[TABLE_WORDS] = {
