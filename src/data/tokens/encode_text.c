@@ -1,5 +1,6 @@
-/* Encodes a text file with a tokenizer, piece by piece, so that it may be larger than memory. Bytes
- * at the end of a piece whose tokens depend on the next piece are kept and encoded with it. */
+/* Encodes a text file with a tokenizer piece by piece, so that the file may be larger than memory.
+ * Bytes at the end of a piece whose tokens depend on the next piece are kept and encoded together
+ * with it. */
 #include "encode_text.h"
 
 #include "../data_private.h"
@@ -18,18 +19,19 @@ typedef struct Encoder {
     bool special;
     PackedFile in;
     FILE *out;
-    /* path of out, borrowed */
+    /* path of `out`; borrowed */
     const char *to;
-    /* owned: text that has not been encoded yet, its size and its capacity */
+    /* text that has not been encoded yet; owned */
     char *text;
+    /* number of bytes of `text`, and number of bytes allocated for it */
     size_t bytes, room;
-    /* tokens that have not been written yet, owned */
+    /* tokens that have not been written yet; owned */
     TokenList list;
     /* borrowed */
     Encoded *result;
 } Encoder;
 
-/* Appends a piece of the file to text. *end: the file has ended. */
+/* Appends a piece of the file to e->text. *end: true if the file has ended. */
 static Status read_piece(Encoder *e, bool *end)
 {
     if (e->bytes + PIECE_BYTES > e->room) {
@@ -48,7 +50,7 @@ static Status write_tokens(Encoder *e)
 {
     const size_t each = (size_t)e->result->bits / 8;
     uint8_t *bytes = (uint8_t *)e->list.token;
-    /* Works in place: 16 or 32 bits replace the 32 bits of a token. */
+    /* Converts in place: the 32 bits of a token in memory become 16 or 32 bits. */
     for (int64_t i = 0; i < e->list.count; ++i) {
         uint32_t token = (uint32_t)e->list.token[i];
         for (size_t b = 0; b < each; ++b) bytes[(size_t)i * each + b] = (uint8_t)(token >> 8 * b);

@@ -1,10 +1,11 @@
-/* Imports tokens: a text's bytes, a text that a tokenizer encodes, or an array of token ids that
- * another program wrote, with a known header (token_file.h) or without one, plain or .gz. The file
- * may be larger than memory: it is read twice in pieces, once to count tokens and find the largest,
- * once to copy. The last part of the tokens can go to a second data set (--test). Refuses files of
- * other kinds, ids that contradict the given format, ids outside the vocabulary, file sizes that
- * are no multiple of a token's size or differ from the header, and splits of fewer than 2 tokens. A
- * text for a tokenizer is first encoded to a temporary array, OUT.tokens.part. */
+/* Imports tokens: the bytes of a text, a text that a tokenizer encodes, or an array of token ids
+ * that another program wrote. An array may have a known header (token_file.h) or none; files may be
+ * plain or .gz. The file may be larger than memory: it is read twice in pieces, first to count
+ * tokens and find the largest, then to copy. The last part of the tokens can go to a second data
+ * set (--test). Refuses files of other kinds, ids that contradict the given format, ids outside the
+ * vocabulary, file sizes that are no multiple of a token's size or differ from the header, and
+ * splits of fewer than 2 tokens. A text for a tokenizer is first encoded to a temporary array,
+ * OUT.tokens.part. */
 #include "import_tokens.h"
 
 #include "../data_private.h"
@@ -29,22 +30,22 @@ typedef enum SourceKind {
 typedef struct Source {
     SourceKind kind;
     PackedFile in;
-    /* borrowed: path that the user gave */
+    /* path that the user gave, for messages; borrowed */
     const char *name;
-    /* bits of a token: of an array as the user gave them, 0: not given; of a text 8, or those of
-     * the encoded array */
+    /* bits of a token. SOURCE_ARRAY: as the user gave them; 0: not given. SOURCE_BYTES: 8.
+     * SOURCE_ENCODED: as the array was written */
     int bits;
     TokenFormat format;
-    /* owned: PIECE_BYTES */
+    /* [PIECE_BYTES]; owned */
     uint8_t *buffer;
     TokenEvidence evidence;
     /* number of tokens */
     int64_t count;
     /* size of the vocabulary; 0: not known before all tokens are read */
     int64_t vocab;
-    /* borrowed: path of the tokenizer; NULL: unknown */
+    /* path of the tokenizer, borrowed; NULL: unknown */
     const char *tokenizer;
-    /* borrowed: its identity; NULL: unknown */
+    /* identity of the tokenizer, borrowed; NULL: unknown */
     const char *tokenizer_hash;
 } Source;
 
@@ -53,11 +54,11 @@ typedef struct Split {
     PartFile file;
     /* number of tokens */
     int64_t count;
-    /* file offset of the data of /tokens */
+    /* offset of the array /tokens in the file */
     int64_t offset;
     /* bytes of a token: 1, 2 or 4 */
     int bytes;
-    /* borrowed: vocabulary and tokenizer */
+    /* the file that is imported, which has the vocabulary and the tokenizer; borrowed */
     const Source *source;
 } Split;
 
@@ -93,7 +94,8 @@ static void source_close(Source *s)
     token_evidence_fini(&s->evidence);
 }
 
-/* Reads up to count_max tokens into buffer; *count 0: the end. */
+/* Reads up to count_max tokens to s->buffer. *count: number of tokens read; 0: the file has
+ * ended. */
 static Status source_read(Source *s, int64_t count_max, int64_t *count)
 {
     const int bytes = s->format.bytes;
@@ -111,7 +113,7 @@ static Status source_read(Source *s, int64_t count_max, int64_t *count)
 
 static Status token_outside(const Source *s, int64_t position, int64_t token)
 {
-    /* token_value returns INT64_MAX for larger values, too */
+    /* token_value returns INT64_MAX for larger values, too. */
     const char *saturated = token == INT64_MAX ? "at least " : "";
     if (token < 0 || s->vocab == 0)
         return fail(ERR_DATA, "%s: token %lld is %s%lld, and tokens are 0 to %d: %s", s->in.path,
@@ -142,7 +144,7 @@ static Status source_end(Source *s)
                 s->in.path, (long long)s->format.count, s->format.name);
 }
 
-/* Counts the tokens and, unless it is given, finds the size of the vocabulary. A wrong --bits is
+/* Counts the tokens and finds the size of the vocabulary, unless it is given. A wrong --bits is
  * reported first, because it causes ids outside the vocabulary. */
 static Status source_scan(Source *s)
 {
@@ -151,7 +153,7 @@ static Status source_scan(Source *s)
     int64_t largest = 0, bad = -1, bad_token = 0, n = 0;
     do {
         TRY(source_read(s, s->format.count < 0 ? INT64_MAX : s->format.count - s->count, &n));
-        /* refuses a small .gz that unpacks to a huge file */
+        /* Refuses a small .gz that unpacks to a huge file. */
         TRY(packed_check_expansion(&s->in, s->format.offset + (s->count + n) * s->format.bytes));
         for (int64_t i = 0; i < n; ++i) {
             int64_t v = token_value(&s->format, s->buffer + i * s->format.bytes);
@@ -211,7 +213,8 @@ static Status split_copy(Source *s, const Split *p)
     return OK;
 }
 
-/* Sizes the splits: the first one gets 1 - test_share of the tokens, rounded down. */
+/* Sets the sizes of the splits. If there are two, the first one gets 1 - test_share of the tokens,
+ * rounded down. ERR_DATA: a split has too few tokens. */
 static Status splits_size(const Source *s, Split *split, int count, const TokenOutput *out)
 {
     split[0].count = count > 1 ? (int64_t)((double)s->count * (1.0 - out->test_share)) : s->count;
@@ -229,7 +232,7 @@ static Status splits_size(const Source *s, Split *split, int count, const TokenO
     return OK;
 }
 
-/* Reserves disk space for all splits before the first is written. */
+/* Writes all splits, after reserving disk space for all of them. */
 static Status splits_write(Source *s, Split *split, int count, const TokenOutput *out)
 {
     Status st = OK;
@@ -249,8 +252,8 @@ static Status splits_write(Source *s, Split *split, int count, const TokenOutput
     return st;
 }
 
-/* Checks the outputs before anything is read: they must not overwrite the tokenizer's files.
- * tokenizer: path; NULL: none. */
+/* Checks, before anything is read, that the outputs can be written and do not overwrite the
+ * tokenizer's files. tokenizer: its path; NULL: none. */
 static Status check_output(const TokenOutput *out, const char *tokenizer)
 {
     static const char *const name[] = {"vocab.json", "merges.txt"};

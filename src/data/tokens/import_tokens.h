@@ -1,5 +1,5 @@
-/* Imports of texts and of token ids, for the commands `weft data import text` and `tokens`. Errors
- * are those of data/import.h. */
+/* Declares the imports of texts and of token ids, for the commands `weft data import text` and
+ * `weft data import tokens`. They return the errors that data/import.h lists. */
 #ifndef WEFT_DATA_IMPORT_TOKENS_H
 #define WEFT_DATA_IMPORT_TOKENS_H
 
@@ -7,8 +7,8 @@
 
 /* The data sets to write. */
 typedef struct TokenOutput {
-    /* borrowed: paths of the data set, and of a second one for the last part of the tokens (NULL:
-     * none) */
+    /* path of the data set, and path of a second data set for the last part of the tokens (NULL:
+     * none); borrowed */
     const char *path[2];
     /* fraction of the tokens that go to the second data set */
     double test_share;
@@ -18,12 +18,12 @@ typedef struct TokenOutput {
 
 /* Description of an array of token ids. */
 typedef struct TokenArray {
-    /* bits of an id: 16, 32 or 64; 0: as in the header of the file (.npy, llm.c) */
+    /* bits of an id: 16, 32 or 64; 0: the header of the file gives them (.npy, llm.c) */
     int bits;
-    /* size of the vocabulary; 0: the tokenizer's, or 1 + the largest id */
+    /* size of the vocabulary; 0: that of the tokenizer or, if that is unknown, 1 + the largest
+     * id */
     int64_t vocab;
-    /* borrowed: path of the tokenizer, which identifies the tokens; the size of its vocabulary is
-     * used if vocab is 0. NULL: unknown */
+    /* path of the tokenizer that wrote the tokens, borrowed; NULL: unknown */
     const char *tokenizer;
 } TokenArray;
 

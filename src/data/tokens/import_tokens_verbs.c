@@ -1,4 +1,4 @@
-/* The verbs `weft data import text` and `weft data import tokens`. */
+/* Implements the verbs `weft data import text` and `weft data import tokens`. */
 #include "../data_private.h"
 #include "data/tokenizer.h"
 #include "import_tokens.h"
@@ -9,12 +9,12 @@ typedef struct TokenOptions {
     const char *out, *test;
     double test_share;
     bool force;
-    /* `data import tokens` only: index in token_bits */
+    /* `weft data import tokens` only: index in token_bits */
     int bits;
-    /* `data import tokens` only */
+    /* `weft data import tokens` only: size of the vocabulary; 0: not given */
     int64_t vocab;
     const char *tokenizer;
-    /* `data import text` only */
+    /* `weft data import text` only: true if --special is given */
     bool special;
 } TokenOptions;
 
@@ -37,7 +37,7 @@ static const Flag text_flags[] = {
      .help = "read <|endoftext|> in FILE as one token, not as ordinary text"},
     TEST_FLAGS,
 };
-/* widths in the order of the values of --bits; 0: as the header says */
+/* widths of a token in bits, in the order of the values of --bits; 0: the header gives the width */
 static const int token_bits[] = {0, 16, 32, 64};
 static const Flag token_flags[] = {
     FLAG_OUT(TokenOptions, out, "the data set to write"),

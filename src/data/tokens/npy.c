@@ -1,10 +1,11 @@
-/* Parses the header of a .npy file, whose elements may have either byte order: magic bytes,
- * version, length of the text, and the text, a Python literal padded with blanks:
+/* Parses the header of a .npy file. It is magic bytes, a version, the length of a text, and the
+ * text, a Python literal that is padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *
- * The three keys may have any order; nothing is evaluated. Refuses records (whose descr is a list)
- * and objects ('|O'), repeated and other keys, sizes that overflow, and text after the brace. */
+ * The three keys may have any order; nothing is evaluated. Elements may have either byte order.
+ * Refuses records (whose descr is a list) and objects ('|O'), repeated keys and keys other than the
+ * three, sizes that overflow, and text after the closing brace. */
 #include "npy.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ static void skip_blanks(Text *t)
     while (t->at < t->end && (*t->at == ' ' || *t->at == '\n')) ++t->at;
 }
 
-/* Skips blanks and then `word`; false: the text does not continue with it. */
+/* Skips blanks, and then `word`. Returns false if the text does not continue with it. */
 static bool skip_word(Text *t, const char *word)
 {
     size_t length = strlen(word);
@@ -43,7 +44,7 @@ static bool skip_word(Text *t, const char *word)
     return true;
 }
 
-/* Parses a whole number below 2^62 without leading zeros. */
+/* Parses a whole number below 2^62 without leading zeros. Returns false if there is none. */
 static bool parse_number(Text *t, int64_t *value)
 {
     const char *begin = t->at;
@@ -54,7 +55,7 @@ static bool parse_number(Text *t, int64_t *value)
     return t->at > begin && (*begin != '0' || t->at == begin + 1);
 }
 
-/* Parses a type: byte order, kind and bytes in quotes, such as '<u2'. */
+/* Parses a type, such as '<u2': in quotes the byte order, the kind and the number of bytes. */
 static Status parse_type(Text *t, NpyHeader *h)
 {
     static const char kinds_of_numbers[] = "uifcMmb";
@@ -67,7 +68,7 @@ static Status parse_type(Text *t, NpyHeader *h)
     h->kind = *t->at++;
     if (!parse_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_BYTES_MAX || !skip_word(t, "'"))
         return npy_fail(t->path, "has an unknown type");
-    /* numbers of several bytes need a byte order */
+    /* Numbers of several bytes need a byte order. */
     if (order == '|' && bytes > 1 && memchr(kinds_of_numbers, h->kind, sizeof kinds_of_numbers - 1))
         return npy_fail(t->path, "has an unknown type");
     h->bytes = (int)bytes;
@@ -90,17 +91,17 @@ static Status parse_shape(Text *t, NpyHeader *h)
         comma = skip_word(t, ",");
     }
     int64_t bytes;
-    /* in Python (5) is a number, and (5,) a tuple of one */
+    /* In Python (5) is a number, and (5,) is a tuple with one element. */
     bool tuple = h->ndim != 1 || comma;
     if (tuple && !__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &bytes)) return OK;
     return npy_fail(t->path, "has an invalid shape");
 }
 
-/* keys that have been parsed, as bits */
+/* bits of the keys that have been parsed */
 enum { TYPE = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
 
-/* Parses one key and its value. NpyHeader.bytes is 1 until the type was parsed; therefore
- * parse_header checks the size of the array again. */
+/* Parses one key and its value. NpyHeader.bytes is 1 until the type has been parsed; so
+ * parse_header checks the size of the array again at the end. */
 static Status parse_entry(Text *t, NpyHeader *h, int *seen)
 {
     int key = skip_word(t, "'descr'")           ? TYPE
@@ -140,7 +141,8 @@ static Status parse_header(Text *t, NpyHeader *h)
 
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes)
 {
-    /* bytes before the header's text, whose length has 2 bytes in version 1, and 4 in later ones */
+    /* number of bytes before the header's text; the text's length is stored in 2 bytes in version
+     * 1, and in 4 bytes in later versions */
     enum { SHORT_PREFIX = 10, LONG_PREFIX = 12 };
     *header = (NpyHeader){.bytes = 1};
     if (bytes < LONG_PREFIX || !npy_begins(head, bytes)) return npy_fail(path, "is truncated");

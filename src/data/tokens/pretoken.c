@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* CHAR_CUT: the character continues after the end of the text */
+/* Kinds of characters. CHAR_CUT: the character continues after the bytes that are available. */
 typedef enum CharKind { CHAR_OTHER, CHAR_SPACE, CHAR_LETTER, CHAR_NUMBER, CHAR_CUT } CharKind;
 #include "unicode_table.h"
 
-/* Returns the kind of a character above ASCII. */
+/* Returns the kind of the character with code point c, which is above ASCII. */
 static CharKind kind_of(uint32_t c)
 {
     size_t low = 0, high = sizeof unicode_ranges / sizeof *unicode_ranges;
@@ -26,9 +26,9 @@ static CharKind kind_of(uint32_t c)
     return found ? unicode_ranges[low].kind : CHAR_OTHER;
 }
 
-/* Returns the kind of the first character of n bytes of UTF-8 (RFC 3629), and its length in bytes.
- * An invalid byte is a character by itself. final: the text ends after these bytes, and the first
- * byte of a character that is cut off there is a character by itself, too. */
+/* Returns the kind of the first character of n bytes of UTF-8 (RFC 3629), and sets *bytes to its
+ * length. An invalid byte is a character by itself. final: true if the text ends after these bytes;
+ * the first byte of a character that is cut off there is then a character by itself, too. */
 static CharKind first_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
 {
     const unsigned char c = p[0];
@@ -40,7 +40,7 @@ static CharKind first_char(const unsigned char *p, size_t n, bool final, size_t 
         return c == ' ' || (c >= 9 && c <= 13) ? CHAR_SPACE : CHAR_OTHER;
     }
     const size_t length = c >= 0xf5 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
-    /* range of the second byte, which excludes overlong forms and surrogates */
+    /* range of the second byte; it excludes overlong forms and surrogates */
     const unsigned char min = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
     const unsigned char max = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
     uint32_t value = length ? c & (0xffu >> (length + 1)) : 0;
@@ -54,8 +54,8 @@ static CharKind first_char(const unsigned char *p, size_t n, bool final, size_t 
     return kind_of(value);
 }
 
-/* Returns the end of the run of characters of this kind that begins at byte `at`; 0: more text is
- * needed. *last: offset of the run's last character; unchanged if the run is empty. */
+/* Returns the offset after the consecutive characters of this kind that begin at byte `at`; 0: more
+ * text is needed. *last: offset of the last of them; unchanged if there are none. */
 static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kind, size_t at,
                       size_t *last)
 {
@@ -70,7 +70,8 @@ static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kin
     return final ? at : 0;
 }
 
-/* Returns the length of a contraction such as 's, the apostrophe included; 0: there is none. */
+/* Returns the length of a contraction such as 's, with the apostrophe, at the beginning of the
+ * text; 0: there is none. */
 static size_t contraction_length(const unsigned char *p, size_t n)
 {
     if (n > 1 && p[1] && strchr("stmd", p[1])) return 2;

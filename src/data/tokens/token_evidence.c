@@ -1,10 +1,10 @@
-/* Checks token ids without a header against the width and the byte order that they are read with.
- * Ids of 32 bits read as 16 have every second value near 0; ids of 16 bits read as 32 exceed any
- * vocabulary. In ids from 0 to V - 1 the low byte takes all values, and the high byte only V / 256
- * values; if instead the low byte takes fewer values than the high byte, the byte order is wrong.
- * Few ids may look like this by chance: if low bytes are uniform, the low bytes of all D different
- * ids are below p x 256 with probability p^D. Low bytes are evidence only if this probability is
- * below CHANCE. */
+/* Checks token ids without a header against the width and the byte order by which they are read.
+ * Ids of 32 bits that are read as 16 bits have every second value near 0; ids of 16 bits that are
+ * read as 32 bits exceed any vocabulary. In ids from 0 to V - 1 the low byte takes all values, and
+ * the high byte only V / 256 values. If instead the low byte takes fewer values than the high byte,
+ * the byte order is wrong. A few ids may look like this by chance: if low bytes are uniform, the
+ * low bytes of all D distinct ids are below p x 256 with probability p^D. So low bytes count as
+ * evidence only if this probability is below CHANCE. */
 #include "token_file.h"
 
 #include <math.h>
@@ -13,20 +13,21 @@
 enum {
     /* number of ids of 16 bits */
     IDS_16_BITS = 1 << 16,
-    /* smallest number of tokens for checks of zeros, and for checks of small values */
+    /* smallest number of tokens for checks of zeros */
     TOKENS_MIN_ZEROS = 16,
+    /* smallest number of tokens for checks of small values */
     TOKENS_MIN_SMALL = 128,
-    /* largest high half of an id in a vocabulary of up to 262,144 */
+    /* largest value of the high half of a 32-bit id in a vocabulary of up to 262,144 */
     HIGH_HALF_MAX = 3,
-    /* values look like 32 bits only if the largest low half is at least this, because in a small
-     * file all ids may be small */
+    /* Values look like 32 bits only if the largest low half is at least this, because in a small
+     * file all ids may be small. */
     LOW_HALF_MIN = 1024,
-    /* limit of ids without --vocab: published vocabularies have up to 262,144 */
+    /* ids without --vocab must be below this number; published vocabularies have up to 262,144 */
     ID_LIMIT = 1 << 20,
-    /* the high bytes of ids of a small vocabulary are below this number */
+    /* high bytes of ids are below this number if the vocabulary has at most 8,192 ids */
     HIGH_BYTE_MIN = 32
 };
-/* probability below which a pattern is not explained by chance */
+/* A pattern that is less probable than this is not explained by chance. */
 static const double CHANCE = 1e-6;
 
 static void add_bytes(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)
@@ -71,8 +72,8 @@ void token_evidence_fini(TokenEvidence *e)
     mem_free(&e->seen);
 }
 
-/* Fails with ERR_DATA. pattern: what the values have in common; advice: what they look like, and
- * what to do. */
+/* Returns ERR_DATA. pattern: property that the values share, for the message; advice: the format
+ * that they seem to have, and what the user can do. */
 static Status fail_format(const TokenFormat *format, const char *path, const char *pattern,
                           const char *advice)
 {
@@ -82,8 +83,8 @@ static Status fail_format(const TokenFormat *format, const char *path, const cha
                 path, 8 * format->bytes, pattern, advice);
 }
 
-/* Fails if the values look like numbers of twice or four times the width, each read as two or four
- * tokens. */
+/* Returns ERR_DATA if the values look like numbers of twice or four times the width, each read as
+ * two or four tokens. */
 static Status check_halves(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     static const char big_endian[] =
@@ -107,14 +108,15 @@ static Status check_halves(const TokenEvidence *e, const TokenFormat *format, co
     return OK;
 }
 
-/* Returns whether it may be chance that the low bytes of all distinct ids are at most `max`, if
- * they are uniform from 0 to `range`. */
+/* Returns whether it may be chance that the low bytes of all distinct ids are at most `max`, if low
+ * bytes are uniform from 0 to `range`. */
 static bool is_chance(const TokenEvidence *e, int max, int range)
 {
     return (double)e->distinct * log((max + 1.0) / (range + 1.0)) > log(CHANCE);
 }
 
-/* Fails if ids of 16 bits look as if read in the wrong byte order, or from bytes. */
+/* Returns ERR_DATA if ids of 16 bits look as if they were read in the wrong byte order, or were 8
+ * bits each. */
 static Status check_bytes(const TokenEvidence *e, const TokenFormat *format, const char *path,
                           bool has_vocab)
 {
@@ -132,7 +134,8 @@ static Status check_bytes(const TokenEvidence *e, const TokenFormat *format, con
                        "they look like 8 bits: if they have 16, give --vocab");
 }
 
-/* Fails if values are too large, as if read from narrower ids or in the wrong byte order. */
+/* Returns ERR_DATA if values are so large that they seem to be read from narrower ids or in the
+ * wrong byte order. */
 static Status check_size(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     uint64_t largest = e->largest[0] > e->largest[1] ? e->largest[0] : e->largest[1];
@@ -147,7 +150,7 @@ static Status check_size(const TokenEvidence *e, const TokenFormat *format, cons
     if (largest >= ID_LIMIT)
         return fail_format(format, path, pattern,
                            "no known vocabulary is as large: correct --bits, or give --vocab");
-    /* in a vocabulary of more than 65,536 ids the low halves take all values */
+    /* In a vocabulary of more than 65,536 ids the low halves take all values. */
     if (e->count >= TOKENS_MIN_ZEROS && low_half_max <= 4 * (int64_t)(largest / IDS_16_BITS + 1))
         return fail_format(format, path, "their low and high halves are alike",
                            "they look like 16 bits: --bits 16");

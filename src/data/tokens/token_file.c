@@ -1,18 +1,19 @@
-/* Recognises the format of a file of tokens by its first bytes. Reads two known headers: of llm.c's
- * shards, which modded-nanogpt also uses, and of NumPy's .npy files. Refuses other known kinds of
- * file with a message that names the kind. Every other file is taken for token ids without a
- * header; the caller must give the width of an id. */
+/* Recognises the format of a file of tokens by its first bytes. Reads two headers: that of llm.c's
+ * shards, which modded-nanogpt also writes, and that of NumPy's .npy files. Refuses files of other
+ * known kinds with a message that names the kind. Any other file is assumed to be token ids without
+ * a header; the user must then give the width of an id. */
 #include "token_file.h"
 
 #include "npy.h"
 
 #include <string.h>
 
-/* llm.c's header: 256 numbers of 32 bits; the first three are magic, version and count. */
+/* llm.c's header is 256 numbers of 32 bits. The first three are the magic number, the version and
+ * the number of tokens. */
 enum { SHARD_HEAD_BYTES = 1024 };
 static const struct Shard {
     uint32_t magic, version;
-    /* bytes of a token */
+    /* number of bytes of a token */
     int bytes;
     const char *name;
 } shards[] = {
@@ -23,13 +24,13 @@ static const struct Shard {
 /* kinds of file that have neither text nor tokens to import */
 static const struct OtherKind {
     const char *magic;
-    /* number of bytes of magic, and their offset in the file */
+    /* bytes: number of bytes of magic; offset: where they are in the file */
     size_t bytes, offset;
     const char *name, *advice;
 } other_kinds[] = {
     {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
      "name its array of tokens with `data.x` in a configuration, or import its text"},
-    /* one layer of gzip has been unpacked by the reader */
+    /* The reader has unpacked one layer of gzip. */
     {"\x1f\x8b\x08", 3, 0, "gzip data within gzip data", "unpack it once"},
     {"PK\3\4", 4, 0, "a zip archive", "unpack it"},
     {"PAR1", 4, 0, "a Parquet file", "write its column of tokens with numpy.save"},
@@ -52,16 +53,17 @@ static uint32_t read_u32(const uint8_t *p, bool big_endian)
     return v;
 }
 
-/* Returns whether the file begins like a pickle of protocols 2 to 5: with the opcode of the
- * protocol, then the opcode of a frame or of an object, such as an array or a dictionary. */
+/* Returns whether the file begins like a pickle of protocols 2 to 5. Such a file begins with the
+ * opcode of the protocol; the next opcode begins a frame, or an object such as an array or a
+ * dictionary. */
 static bool is_pickle(const uint8_t *head, size_t bytes)
 {
     if (bytes < 4 || head[0] != 0x80 || head[1] < 2 || head[1] > 5) return false;
     return head[1] >= 4 ? head[2] == 0x95 : memchr("c](}\x8a", head[2], 5) != NULL;
 }
 
-/* Returns whether the file begins like safetensors: with a length, stored in 8 bytes, below the
- * file's size, and a JSON object. */
+/* Returns whether the file begins like a safetensors file: with a length in 8 bytes, which is below
+ * the file's size, and a JSON object. */
 static bool is_safetensors(const uint8_t *head, size_t bytes, int64_t size)
 {
     return bytes > 10 && read_u32(head + 4, false) == 0 &&
@@ -135,7 +137,7 @@ static Status read_npy_header(TokenFormat *format, const char *path, const uint8
     return OK;
 }
 
-/* Refuses llm.c's files of other kinds, and its shards in big-endian byte order. */
+/* Refuses llm.c's files that are not shards of tokens, and shards in big-endian byte order. */
 static Status refuse_other_llmc_files(const char *path, const uint8_t *head, size_t bytes)
 {
     static const struct Other {

@@ -1,8 +1,8 @@
-/* A tokenizer's tables, and byte-pair encoding of a word: as long as neighbouring tokens can be
- * merged, the pair with the lowest rank is merged, the leftmost of several. Words of at most
- * CACHE_WORD_BYTES bytes are looked up in a cache first. In words of at most SHORT_WORD_MAX bytes
- * all pairs are searched after each merge; longer words use a heap, so that a megabyte of one
- * letter takes no longer than other text. */
+/* Keeps a tokenizer's tables, and encodes words by byte-pair encoding: as long as neighbouring
+ * tokens can be merged, the pair with the lowest rank is merged; if there are several such pairs,
+ * the leftmost. Words of at most CACHE_WORD_BYTES bytes are looked up in a cache first. In words of
+ * at most SHORT_WORD_MAX bytes all pairs are searched after each merge. Longer words use a heap, so
+ * that a megabyte of one letter takes no longer than other text. */
 #include "tokenizer_private.h"
 
 #include "pretoken.h"
@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 enum {
-    /* words with more bytes than this use the heap */
+    /* largest number of bytes of a word that is encoded without the heap */
     SHORT_WORD_MAX = 64,
     /* rank of a pair that is not merged */
     NO_RANK = INT32_MAX,
@@ -58,7 +58,8 @@ void tokenizer_new_pairs(Tokenizer *t, int64_t pairs)
     for (int64_t i = 0; i < t->pair_room; ++i) t->pair[i].left = -1;
 }
 
-/* Returns the pair's entry; if it is not in the table, the empty entry where it belongs. */
+/* Returns the entry of a pair or, if the pair is not in the table, the empty entry where it
+ * belongs. */
 static TokenPair *pair_entry(const Tokenizer *t, int32_t left, int32_t right)
 {
     uint64_t i = pair_hash(left, right), mask = (uint64_t)t->pair_room - 1;
@@ -74,7 +75,7 @@ void tokenizer_add_pair(Tokenizer *t, TokenPair pair)
     if (p->left < 0 || p->rank > pair.rank) *p = pair;
 }
 
-/* Returns NULL if the two tokens are not merged. */
+/* Returns the pair of two tokens; NULL: the two are not merged. */
 static const TokenPair *find_pair(const Tokenizer *t, int32_t left, int32_t right)
 {
     const TokenPair *p = pair_entry(t, left, right);
@@ -89,8 +90,8 @@ const char *tokenizer_bytes(const Tokenizer *t, int32_t token, size_t *bytes)
     return t->text + t->start[token];
 }
 
-/* Returns the slot of the token with these bytes; if there is none, the empty slot where it
- * belongs. */
+/* Returns the slot of the token with these bytes or, if there is no such token, the empty slot
+ * where it belongs. */
 static int32_t *find_slot(const Tokenizer *t, const char *bytes, size_t length)
 {
     uint64_t i = XXH3_64bits(bytes, length), mask = (uint64_t)t->slot_room - 1;
@@ -114,7 +115,7 @@ static int by_id(const void *a, const void *b)
     return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->position < y->position ? -1 : 1;
 }
 
-/* Copies the bytes of all tokens, which are sorted by id. */
+/* Copies the bytes of all tokens, which must be sorted by id, and sets text, start and count. */
 static void copy_bytes(Tokenizer *t, const FileToken *token, int64_t count)
 {
     int64_t bytes = 0, id = 0;
@@ -152,8 +153,8 @@ Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, Fi
     }
     for (int b = 0; b < 256; ++b) {
         const char byte = (char)b;
-        t->byte[b] = tokenizer_find(t, &byte, 1);
-        if (t->byte[b] < 0)
+        t->byte_token[b] = tokenizer_find(t, &byte, 1);
+        if (t->byte_token[b] < 0)
             return fail(ERR_DATA,
                         "%s: has no token for the single byte %d, so it is no byte-level tokenizer "
                         "such as GPT-2's",
@@ -171,8 +172,8 @@ static int32_t rank_of(const Tokenizer *t, int32_t left, int32_t right)
     return p ? p->rank : NO_RANK;
 }
 
-/* Merges n tokens in place. rank: scratch for n ranks; rank[i] is that of tokens i and i + 1.
- * Returns the number of tokens left. */
+/* Merges n tokens in place, and returns the number of tokens left. rank: scratch for n ranks;
+ * rank[i] is the rank of tokens i and i + 1. */
 static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
 {
     for (int i = 0; i + 1 < n; ++i) rank[i] = rank_of(t, token[i], token[i + 1]);
@@ -190,7 +191,7 @@ static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
     }
 }
 
-/* a pair in a long word with the tokens that it had when it was pushed on the heap */
+/* a pair in a long word, with the tokens that it had when it was pushed on the heap */
 typedef struct HeapPair {
     int32_t rank, left, right;
     /* index of the left token in the word */
@@ -198,15 +199,16 @@ typedef struct HeapPair {
 } HeapPair;
 /* a long word as a linked list of tokens */
 typedef struct LongWord {
-    /* bytes of the word; entries of token, next and previous */
+    /* number of bytes of the word */
     int64_t n;
-    /* owned: token at each byte; -1: it has become part of the token before it */
+    /* token that begins at each byte, [n]; owned. -1: the byte is inside a token that begins before
+     * it */
     int32_t *token;
-    /* owned: index of the next token; n: none */
+    /* for each token the index of the next one, [n]; owned. n: there is none */
     int64_t *next;
-    /* owned: index of the previous token; -1: none */
+    /* for each token the index of the previous one, [n]; owned. -1: there is none */
     int64_t *previous;
-    /* owned: binary heap of the pairs that can be merged */
+    /* binary heap of the pairs that can be merged; owned */
     HeapPair *heap;
     /* number of pairs in the heap */
     int64_t heap_count;
@@ -239,7 +241,8 @@ static HeapPair heap_pop(LongWord *w)
     return top;
 }
 
-/* Pushes the pair of the token at index `at` and the next one, if they can be merged. */
+/* Pushes the pair of the token at index `at` and the next token on the heap, if the two can be
+ * merged. */
 static void push_pair(const Tokenizer *t, LongWord *w, int64_t at)
 {
     if (at < 0 || w->next[at] >= w->n) return;
@@ -247,8 +250,9 @@ static void push_pair(const Tokenizer *t, LongWord *w, int64_t at)
     if (rank != NO_RANK) heap_push(w, (HeapPair){rank, left, right, at});
 }
 
-/* Encodes a long word. The heap has at most n pairs at first, and each of less than n merges pushes
- * at most two, so 3 n entries suffice. Pairs whose tokens have changed since are skipped. */
+/* Encodes a long word. The heap has fewer than n pairs at first, and each of fewer than n merges
+ * pushes at most two, so it needs at most 3 n entries. Pairs whose tokens have changed since they
+ * were pushed are skipped. */
 static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n, TokenList *out)
 {
     LongWord w = {.n = n};
@@ -257,7 +261,7 @@ static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n,
     w.previous = mem_new((size_t)n * sizeof *w.previous);
     w.heap = mem_new((size_t)(3 * n) * sizeof *w.heap);
     for (int64_t i = 0; i < n; ++i) {
-        w.token[i] = t->byte[text[i]];
+        w.token[i] = t->byte_token[text[i]];
         w.next[i] = i + 1;
         w.previous[i] = i - 1;
     }
@@ -291,16 +295,16 @@ static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, Token
     }
     if (n <= CACHE_WORD_BYTES) {
         cached = &t->cache[XXH3_64bits(text, n) % CACHE_ENTRIES];
-        if (cached->bytes == n && memcmp(cached->word, text, n) == 0) {
+        if (cached->length == n && memcmp(cached->word, text, n) == 0) {
             for (int i = 0; i < cached->count; ++i) add_token(out, cached->token[i]);
             return;
         }
     }
-    for (size_t i = 0; i < n; ++i) token[i] = t->byte[text[i]];
+    for (size_t i = 0; i < n; ++i) token[i] = t->byte_token[text[i]];
     int count = merge_short(t, token, rank, (int)n);
     for (int i = 0; i < count; ++i) add_token(out, token[i]);
     if (!cached || count > CACHE_TOKENS) return;
-    cached->bytes = (uint8_t)n;
+    cached->length = (uint8_t)n;
     cached->count = (uint8_t)count;
     memcpy(cached->word, text, n);
     memcpy(cached->token, token, (size_t)count * sizeof *token);
@@ -308,8 +312,8 @@ static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, Token
 
 /* ---- texts ---- */
 
-/* Encodes the whole words in n bytes of text. final: the text ends after them. Returns the number
- * of bytes encoded. */
+/* Encodes those words of n bytes of text that are complete. final: true if the text ends after
+ * these bytes. Returns the number of bytes encoded. */
 static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final, TokenList *out)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -321,10 +325,10 @@ static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final,
     return at;
 }
 
-/* Encodes n bytes of text. special: each <|endoftext|> becomes its token, and ends the text before
- * it. final: the text ends after these bytes; false: it goes on, and if special is set, the last
- * LENGTH bytes are left for the next call, since they may be the beginning of <|endoftext|>.
- * Returns the number of bytes encoded. */
+/* Encodes n bytes of text. special: true makes each <|endoftext|> its token, which also ends the
+ * text before it, if the tokenizer has that token. final: true if the text ends after these bytes.
+ * If it is false and special is true, the last LENGTH bytes are left for the next call, since they
+ * may be the beginning of <|endoftext|>. Returns the number of bytes encoded. */
 static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
                      TokenList *out)
 {

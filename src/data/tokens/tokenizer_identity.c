@@ -1,4 +1,4 @@
-/* Identifies tokenizers by a hash, and compares those of data sets and checkpoints: the same id
+/* Identifies tokenizers by a hash, and compares those of data sets and checkpoints, because one id
  * means different texts in two tokenizers. */
 #include "tokenizer_private.h"
 
@@ -46,10 +46,10 @@ TokenizerMatch tokenizer_match(const char *a, const char *b)
 {
     if (strcmp(a, b) == 0) return TOKENIZERS_SAME;
     if (!*a || !*b) return TOKENIZERS_UNKNOWN;
-    /* the bytes of a text are not the ids of any tokenizer that is read from files */
+    /* The bytes of a text are not the ids of any tokenizer that is read from files. */
     if (strcmp(a, TOKENIZER_OF_BYTES) == 0 || strcmp(b, TOKENIZER_OF_BYTES) == 0)
         return TOKENIZERS_DIFFER;
-    /* a hash of a file and a hash of tokens may be of one tokenizer */
+    /* The hash of a file and the hash of tokens may be of one tokenizer. */
     if (is_file_hash(a) != is_file_hash(b)) return TOKENIZERS_UNKNOWN;
     return TOKENIZERS_DIFFER;
 }

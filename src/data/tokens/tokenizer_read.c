@@ -1,8 +1,8 @@
-/* Reads tokenizers: vocab.json ("token": id) with merges.txt (one pair per line; pairs of earlier
- * lines are merged first), or a tiktoken file (lines of a token in base64 and its id, which is also
- * its rank). Ids may have gaps; an id in a gap has no token. Refuses vocabularies that have no
- * token for one of the 256 single bytes, repeated ids or tokens, and merges whose parts or result
- * are not tokens. */
+/* Reads a tokenizer from one of two kinds of files. One is vocab.json ("token": id) with merges.txt
+ * (one pair per line; pairs of earlier lines are merged first). The other is a tiktoken file (one
+ * token per line, in base64, with its id, which is also its rank). Ids may have gaps; an id in a
+ * gap has no token. Refuses vocabularies that lack a token for one of the 256 single bytes,
+ * repeated ids or tokens, and merges whose parts or result are not tokens. */
 #include "tokenizer_private.h"
 
 #include "config.h"
@@ -12,8 +12,9 @@
 
 /* the tokens of a file */
 typedef struct FileTokens {
+    /* number of tokens, and of entries for which `token` has memory */
     int64_t count, room;
-    /* owned */
+    /* [count]; owned */
     FileToken *token;
 } FileTokens;
 
@@ -37,7 +38,7 @@ static void tokens_add(FileTokens *list, const char *bytes, int length, int64_t 
         (FileToken){.id = id, .bytes = copy, .length = length, .position = position};
 }
 
-/* Returns the text without UTF-8's byte order mark. */
+/* Returns the text after UTF-8's byte order mark, if it begins with one. */
 static char *skip_byte_order_mark(char *text)
 {
     return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
@@ -45,9 +46,9 @@ static char *skip_byte_order_mark(char *text)
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* Returns the byte that a character represents. GPT-2's files represent visible bytes of Latin-1 by
- * themselves, and the others (0 to 32, 127 to 160 and 173), in order, by U+0100 and the characters
- * that follow. -1: the character represents no byte. */
+/* Returns the byte that a character of GPT-2's files represents; -1: it represents no byte. Visible
+ * bytes of Latin-1 are represented by themselves. All other bytes (0 to 32, 127 to 160 and 173) are
+ * represented, in order, by U+0100 and the characters after it. */
 static int byte_of_char(int c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return c;
@@ -56,9 +57,9 @@ static int byte_of_char(int c)
     return i < 33 ? i : i < 67 ? 127 + i - 33 : 173;
 }
 
-/* Converts UTF-8 text to the bytes that its characters represent; returns the number of bytes; -1:
- * the text is invalid, or a character represents no byte. bytes: room for `length` bytes; may be
- * text. */
+/* Converts UTF-8 text to the bytes that its characters represent, and returns the number of bytes.
+ * Returns -1 if the text is invalid, or if a character represents no byte. bytes: memory for
+ * `length` bytes; may be `text`. */
 static int decode_chars(const char *text, size_t length, char *bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -76,7 +77,7 @@ static int decode_chars(const char *text, size_t length, char *bytes)
     return n;
 }
 
-/* Reads one entry "token": id. The token's position is the number of the entry. */
+/* Reads one entry, "token": id. The token's position is the number of the entry. */
 static Status read_entry(JsonScan *s, FileTokens *tokens)
 {
     char *key = NULL;
@@ -120,7 +121,8 @@ static Status read_vocab(Tokenizer *t, const char *path)
     return st;
 }
 
-/* Returns the next line of a text, with a zero at its end; NULL: there is none. */
+/* Returns the next line of a text, with a zero at its end, and moves *at behind the line. NULL:
+ * there is no line. */
 static char *next_line(char **at, char *end)
 {
     char *line = *at;
@@ -133,7 +135,7 @@ static char *next_line(char **at, char *end)
     return line;
 }
 
-/* Adds the pair of line `number` of merges.txt. */
+/* Adds the pair in line `number` of merges.txt. Modifies the line. */
 static Status read_merge(Tokenizer *t, const char *path, int64_t number, int32_t rank, char *line)
 {
     char *space = strchr(line, ' '), merged[2 * TOKEN_BYTES_MAX];
@@ -183,9 +185,9 @@ static Status read_merges(Tokenizer *t, const char *path)
     return st;
 }
 
-/* Returns whether a token can be a part of a word of GPT-2's pattern. Tokens with other characters
- * than ASCII are not judged, and neither are those that begin with an apostrophe, such as 'r of the
- * word 're. */
+/* Returns whether a token can be a part of a word of GPT-2's pattern. Also returns true for tokens
+ * that are not examined: those with characters other than ASCII, and those that begin with an
+ * apostrophe, such as 'r, a part of the word 're. */
 static bool is_part_of_word(const char *token, size_t bytes)
 {
     const unsigned char *text = (const unsigned char *)token;
@@ -195,8 +197,8 @@ static bool is_part_of_word(const char *token, size_t bytes)
     return first_word_bytes(text, bytes, true) == bytes;
 }
 
-/* Warns if a token consists of several words of GPT-2's pattern, as `.get` in cl100k_base: merges
- * never cross words, so the tokenizer splits texts by another pattern. */
+/* Warns if a token consists of several words of GPT-2's pattern, as `.get` in cl100k_base. Merges
+ * never cross words, so such a tokenizer splits texts by another pattern. */
 static void warn_of_pattern(const Tokenizer *t, const char *path)
 {
     int32_t first = -1;
@@ -234,7 +236,8 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes n characters in place; returns the number of bytes; -1: the text is not base64. */
+/* Decodes n characters of base64 in place. Returns the number of bytes; -1: the text is not
+ * base64. */
 static int decode_base64(char *text, size_t n)
 {
     int bytes = 0;
@@ -275,8 +278,8 @@ static Status read_token_line(const char *path, int64_t number, char *line, File
     return OK;
 }
 
-/* Adds every pair of tokens that together are a third token, whose id is the pair's rank. Counts
- * the pairs first, to allocate the table. */
+/* Adds every pair of tokens that together are a third token; the id of the third token is the
+ * pair's rank. Counts the pairs first, to allocate the table. */
 static void add_pairs(Tokenizer *t)
 {
     int64_t pairs = 0;
@@ -298,8 +301,8 @@ static void add_pairs(Tokenizer *t)
     }
 }
 
-/* Adds <|endoftext|> with the first free id, because tiktoken's files lack it. For r50k_base and
- * p50k_base this id is 50256, as in tiktoken. The log names the id. Does nothing if the file has
+/* Adds <|endoftext|> with the first free id, because tiktoken's files lack it, and logs the id. For
+ * r50k_base and p50k_base this id is 50256, as in tiktoken. Does nothing if the file has
  * <|endoftext|>. */
 static void add_end_of_text(FileTokens *tokens, const char *path)
 {
