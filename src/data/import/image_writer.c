@@ -1,6 +1,6 @@
-/* Writes a weft data set of uint8 images, as OUT.part. While images are written, the sums for mean
- * and deviation per channel are computed exactly, in integers; mean, deviation and labels are
- * written at the end. */
+/* Writes a weft data set of uint8 images as OUT.part. While images are written, the sums for the
+ * mean and the deviation of each channel are computed, exactly, in integers. Mean, deviation and
+ * labels are written at the end. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -9,13 +9,15 @@
 struct ImageWriter {
     ImageLayout layout;
     PartFile part;
-    /* offsets of the two arrays in the file */
+    /* offsets of the arrays /x and /y in the file */
     int64_t x_offset, y_offset;
-    /* number of samples written so far; bytes of a sample */
-    int64_t written, image_bytes;
-    /* owned: all labels, written at the end */
+    /* number of images written so far */
+    int64_t written;
+    /* number of bytes of an image */
+    int64_t image_bytes;
+    /* labels of all images, [samples], written at the end; owned */
     int32_t *labels;
-    /* owned: sums of pixels and of their squares, per channel */
+    /* sums of the pixels and of their squares, for each channel, [channels]; owned */
     uint64_t *sum, *squares;
 };
 
@@ -66,7 +68,7 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
 
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares)
 {
-    /* The sum of the squares of this number of bytes fits in 32 bits. */
+    /* The sum of the squares of this number of pixels fits into 32 bits. */
     enum { BLOCK_PIXELS = 65536 };
     for (int64_t at = 0; at < pixels;) {
         int64_t end = pixels - at < BLOCK_PIXELS ? pixels : at + BLOCK_PIXELS;
@@ -88,7 +90,7 @@ void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, fl
     *mean = *std = 0;
     if (pixels == 0) return;
     double n = (double)pixels;
-    /* n^2 times the variance, exact in 128 bits; 0 only for a constant channel */
+    /* n^2 times the variance, exact in 128 bits; it is 0 only if the channel is constant. */
     Wide n2_variance = (Wide)pixels * squares - (Wide)sum * sum;
     *mean = (float)((double)sum / n / 255.0);
     *std = n2_variance > 0 ? (float)(sqrt((double)n2_variance) / n / 255.0) : 1.0f;
@@ -110,7 +112,7 @@ Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_
     return OK;
 }
 
-/* Overwrites an attribute of floats. */
+/* Overwrites the values of an attribute of floats. */
 static herr_t change_numbers(hid_t file, const char *name, const float *value)
 {
     hid_t attr = H5Aopen(file, name, H5P_DEFAULT);

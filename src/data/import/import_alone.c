@@ -1,4 +1,5 @@
-/* An import in one process: nothing to agree on or to broadcast, and no progress. */
+/* Has the ImportRanks of an import in one process: there is nothing to agree on or to broadcast,
+ * and progress is ignored. */
 #include "data/import.h"
 
 static Status agree(void *user, Status mine)

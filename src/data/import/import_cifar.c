@@ -1,7 +1,7 @@
-/* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte
- * (CIFAR-100: two, the coarse and the fine label; the fine one is imported) and 3 x 32 x 32 bytes,
- * the red, green and blue plane. The samples have the order of the files. Refuses files that are
- * not whole records, and labels out of range. */
+/* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009). A record has one label byte
+ * and 3 x 32 x 32 bytes, the red, the green and the blue plane. In CIFAR-100 it has two label
+ * bytes, the coarse and the fine label, of which the fine one is imported. The samples have the
+ * order of the files. Refuses files that are not complete records, and labels out of range. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* PIXEL_BYTES: bytes of an image; BLOCK: number of records that are read at once */
+/* PIXEL_BYTES: number of bytes of an image; BLOCK: number of records that are read together */
 enum { PIXEL_BYTES = 3 * 32 * 32, BLOCK = 256 };
 
 static const char *const names_of_10[] = {"airplane", "automobile", "bird",  "cat",  "deer",
@@ -36,11 +36,12 @@ static const char *const names_of_100[] = {
 
 typedef struct Format {
     int classes;
-    /* number of label bytes before the pixels; the last one is the label */
+    /* number of label bytes before the pixels; the last of them is imported */
     int label_bytes;
 } Format;
 
-/* Computes the number of records from the file's size. */
+/* Computes the number of records from the file's size. ERR_DATA: the file is not complete
+ * records. */
 static Status count_records(const char *path, Format f, int64_t *records)
 {
     struct stat st;
@@ -71,7 +72,8 @@ static Status read_whole(int fd, const char *path, uint8_t *to, size_t bytes)
     return OK;
 }
 
-/* Splits `count` records into labels and pixels. */
+/* Splits `count` records at `raw` into labels and pixels. first: number of the first record, for
+ * messages. */
 static Status split_records(const char *path, Format f, const uint8_t *raw, int64_t first,
                             int64_t count, uint8_t *images, int32_t *labels)
 {

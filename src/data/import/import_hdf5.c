@@ -1,11 +1,11 @@
-/* Imports an untrusted HDF5 file, whose arrays may be chunked, compressed, or in the other byte
- * order, so that only HDF5 can read them. This process lays out OUT.part; a separate process with
- * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
- * decompresses untrusted bytes. Shapes, types, the kind of weft's own sets and how pictures were
- * turned and resized, the size of the vocabulary, the tokenizer, the classes, and mean and
- * deviation are kept; arrays get the names that weft looks for, and other attributes are lost, such
- * as the names of columns. Refuses arrays that readers could not read (set/facts.c), and sets of
- * boxes, encoded pictures and tables with ids. */
+/* Imports an untrusted HDF5 file. Its arrays may be chunked, compressed, or in the other byte
+ * order, so only HDF5 can read them. This process lays out OUT.part. A separate process with limits
+ * reads the file through HDF5 and writes the plain values to OUT.part, so no rank decompresses
+ * untrusted bytes. Kept are shapes and types, the kind of weft's own sets, how their pictures were
+ * rotated and resized, the size of the vocabulary, the tokenizer, the classes, and mean and
+ * deviation. Arrays get the names that weft looks for. All other attributes are lost, such as the
+ * names of columns. Refuses arrays that readers could not read (set/facts.c), and sets of boxes,
+ * encoded pictures and tables with ids. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -23,12 +23,15 @@ typedef struct Copy {
     DataArray x, y;
     /* true: there is no y, as in data sets of tokens */
     bool only_x;
-    /* descriptor of OUT.part, and offsets of the two arrays in it */
+    /* descriptor of OUT.part, which the process inherits */
     int out_fd;
+    /* offsets of the arrays x and y in OUT.part */
     int64_t x_offset, y_offset;
-    /* drops true: samples with label drop_label are left out, and rows_kept remain; false: all
-     * samples are copied, and the other two are not used */
+    /* true: the samples with label drop_label are left out; false: all samples are copied, and the
+     * two fields below are not used */
     bool drops;
+    /* drop_label: label of the samples that are left out; rows_kept: number of samples that
+     * remain */
     int64_t drop_label, rows_kept;
 } Copy;
 
@@ -53,8 +56,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the rows that are not left out together, and returns their number. left_out NULL: all n
- * rows remain. */
+/* Moves the rows that are not left out together, and returns their number. rows: n rows of `bytes`
+ * bytes; left_out NULL: all rows remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;
@@ -83,8 +86,8 @@ static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, in
     return st;
 }
 
-/* Creates a reader of an array's rows. The array is presented as the x of a table, because the
- * reader does not interpret such rows. */
+/* Creates a reader of an array's rows. The array is presented as x of a table, because a reader
+ * does not interpret such rows. */
 static Status new_row_reader(Reader **reader, const Copy *copy, const DataArray *a)
 {
     DataSet *set = mem_new(sizeof *set);
@@ -104,8 +107,8 @@ static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset, c
     return st;
 }
 
-/* Sets left_out[i] if sample i has the label to be dropped, and *rows_kept to the number of the
- * other samples. */
+/* Sets left_out[i] to whether sample i has the label to be dropped, and *rows_kept to the number of
+ * the samples that remain. */
 static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows_kept)
 {
     enum { PIECE_ROWS = 1 << 16 };
@@ -130,8 +133,8 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows_kept)
     return st;
 }
 
-/* Work of the separate process: answers with the number of samples that remain, or with '-' and a
- * message. */
+/* Work of a separate process: answers with the number of samples that remain or, if this fails,
+ * with '-' and a message. */
 static void answer_rows_kept(const void *input, size_t input_bytes, FILE *answer)
 {
     const Copy *copy = input;
@@ -144,8 +147,8 @@ static void answer_rows_kept(const void *input, size_t input_bytes, FILE *answer
         fprintf(answer, "-%s", fail_message());
 }
 
-/* Work of the separate process: copies the arrays to OUT.part. Answers with a message if this
- * fails, or else with nothing. */
+/* Work of a separate process: copies the arrays to OUT.part. Answers with a message if this fails,
+ * else with nothing. */
 static void copy_arrays(const void *input, size_t input_bytes, FILE *answer)
 {
     const Copy *copy = input;
@@ -217,7 +220,7 @@ static int64_t array_bytes(const DataArray *a)
     return a->dim[0] * a->sample_bytes;
 }
 
-/* Runs copy_arrays in a separate process. bytes: size of the two arrays, before samples are left
+/* Runs copy_arrays in a separate process. bytes: size of both arrays before samples are left
  * out. */
 static Status copy_in_child(const Copy *copy, int64_t bytes)
 {
@@ -236,8 +239,8 @@ static Status copy_in_child(const Copy *copy, int64_t bytes)
     return status;
 }
 
-/* Counts the samples that remain. Runs answer_rows_kept in a separate process, since the labels may
- * be compressed. */
+/* Counts the samples that remain, if some are to be left out. Runs answer_rows_kept in a separate
+ * process, since the labels may be compressed. */
 static Status count_rows_kept(Copy *copy)
 {
     const DataArray *y = &copy->y;

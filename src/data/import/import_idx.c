@@ -1,15 +1,15 @@
-/* Imports IDX files, the format of MNIST and similar data sets (LeCun): the bytes 0, 0, element
- * type, number of dimensions; each dimension as a big-endian 32-bit number; the elements. Reads
- * images (N,H,W) and labels (N), both uint8, plain or .gz. Refuses other element types and numbers
- * of dimensions, files shorter or longer than their header says, and different numbers of images
- * and labels. */
+/* Imports IDX files, the format of MNIST and similar data sets (LeCun). A file has the bytes 0, 0,
+ * element type and number of dimensions; each dimension as a big-endian 32-bit number; and the
+ * elements. Reads images (N,H,W) and labels (N), both uint8, plain or .gz. Refuses other element
+ * types and numbers of dimensions, files shorter or longer than their header says, and different
+ * numbers of images and labels. */
 #include "../data_private.h"
 
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
 
 typedef struct IdxFile {
     PackedFile in;
-    /* (N,H,W), or (N) for labels */
+    /* N, H and W of images; N of labels */
     int64_t dim[3];
 } IdxFile;
 
@@ -29,7 +29,8 @@ static Status idx_read(IdxFile *f, void *to, int64_t bytes)
     return OK;
 }
 
-/* Checks the header's size against the file's before memory is allocated for it. */
+/* Compares the size that the header gives with the file's size, before memory is allocated for it.
+ * ndim: number of dimensions. */
 static Status idx_check_size(const IdxFile *f, int ndim)
 {
     int64_t bytes, sample_bytes = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
@@ -66,7 +67,8 @@ static Status idx_open(IdxFile *f, const char *path, int ndim)
     return idx_header(f, ndim);
 }
 
-/* Checks that no bytes follow; this read also makes zlib verify the checksum at the end. */
+/* Checks that no bytes follow. This read also makes zlib verify the checksum at the end of a .gz
+ * file. */
 static Status idx_check_end(IdxFile *f)
 {
     uint8_t one;
@@ -75,7 +77,7 @@ static Status idx_check_end(IdxFile *f)
     return n == 0 ? OK : idx_fail(f, "is longer than its header says");
 }
 
-/* Reads all labels, which the caller then owns. *label_end: 1 + the largest. */
+/* Reads all labels, [N], which the caller owns. *label_end: 1 + the largest label. */
 static Status read_labels(IdxFile *f, int32_t **labels, int64_t *label_end)
 {
     int64_t n = f->dim[0];
@@ -110,7 +112,8 @@ static Status copy_images(IdxFile *f, ImageWriter *writer, const int32_t *labels
     return st == OK ? idx_check_end(f) : st;
 }
 
-/* Writes the data set. labels are below label_end; classes: number of names, 0: none are given. */
+/* Writes the data set. labels: all are below label_end; classes: number of `names`; 0: no names are
+ * given. */
 static Status convert(IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t label_end,
                       const char *const *names, int classes, const char *out, bool force)
 {

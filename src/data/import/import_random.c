@@ -2,7 +2,7 @@
  * content of a data set. */
 #include "../data_private.h"
 
-/* number of images that are written at a time */
+/* number of images that are made and written together */
 enum { BLOCK = 16 };
 
 static Status write_all(ImageWriter *writer, ImageLayout l, uint64_t seed)

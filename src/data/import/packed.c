@@ -1,8 +1,8 @@
 /* Reads files to import, plain or gzip. A gzip file is one or more members, possibly followed by
  * zeros that pad it to the blocks of a tape. A damaged or truncated member, and other bytes after
  * the last member, are refused with their offset, since data would be missing. A kilobyte of
- * deflate can expand to a megabyte of zeros: a file that unpacks to more than EXPANSION_MAX times
- * its size and to more than SMALL_BYTES is refused; a user who trusts it can unpack it. */
+ * deflate can expand to a megabyte of zeros. So a file is refused if it unpacks to more than
+ * EXPANSION_MAX times its size and to more than SMALL_BYTES; a user who trusts it can unpack it. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -11,14 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* GZIP_ONLY: zlib's windowBits for the largest window and gzip's format */
+/* IN_BYTES: size of the buffer; GZIP_ONLY: zlib's windowBits for the largest window and for gzip's
+ * format alone */
 enum { SMALL_BYTES = 64 << 20, EXPANSION_MAX = 100, IN_BYTES = 128 << 10, GZIP_ONLY = 15 + 16 };
 
-/* other compressed formats: bytes by which they are recognised, and the command that unpacks
+/* other compressed formats: the bytes by which they are recognised, and the command that unpacks
  * them */
 static const struct Packer {
     const char *name, *magic;
-    /* number of bytes of magic, and their offset in the file */
+    /* bytes: number of bytes of magic; offset: where they are in the file */
     size_t bytes, offset;
     const char *command;
 } packers[] = {
@@ -51,7 +52,7 @@ static int64_t unused_offset(const PackedFile *file)
     return file->read_to - (int64_t)file->stream.avail_in;
 }
 
-/* Returns whether the unused bytes begin a gzip member. Reads its two magic bytes from the file,
+/* Returns whether the unused bytes begin a gzip member. Reads the two magic bytes from the file,
  * since the buffer may have only one of them. */
 static bool begins_member(const PackedFile *file)
 {
@@ -60,8 +61,8 @@ static bool begins_member(const PackedFile *file)
            magic[1] == 0x8b;
 }
 
-/* Returns whether the file begins like the files of torch.save: with a zip archive whose first
- * member is NAME/data.pkl. */
+/* Returns whether the file begins as torch.save's files do: with a zip archive whose first member
+ * is NAME/data.pkl. head: the first bytes of the file. */
 static bool is_torch_file(const uint8_t *head, size_t bytes)
 {
     const char member[] = "/data.pkl";
@@ -70,7 +71,8 @@ static bool is_torch_file(const uint8_t *head, size_t bytes)
            memcmp(head + end + 1 - sizeof member, member, sizeof member - 1) == 0;
 }
 
-/* Refuses files of torch.save, of other compressed formats, and plain files called .gz. */
+/* Refuses files of torch.save, files of other compressed formats, and plain files whose name ends
+ * in .gz. */
 static Status refuse_other_formats(const PackedFile *file)
 {
     size_t length = strlen(file->path);
@@ -142,7 +144,8 @@ Status packed_rewind(PackedFile *file)
     return OK;
 }
 
-/* Begins the next member. Sets `ended` if the file ends here, or if only zeros follow. */
+/* Begins the next member, or sets file->ended if the file ends here or if only zeros follow.
+ * ERR_DATA: other bytes follow. */
 static Status begin_member(PackedFile *file)
 {
     TRY(refill(file));
@@ -169,8 +172,8 @@ static Status begin_member(PackedFile *file)
     return OK;
 }
 
-/* Unpacks from the current member until the output is full, the buffered input is used up, or the
- * member ends. */
+/* Unpacks bytes of the current member until the output is full, the buffer is empty, or the member
+ * ends. */
 static Status read_member(PackedFile *file)
 {
     TRY(refill(file));

@@ -1,9 +1,12 @@
 /* Writes a data set as OUT.part. First HDF5 lays out the file: contiguous arrays, aligned to 4 KiB,
  * with all space reserved, so that a full disk is noticed before anything is converted. Then
- * samples are written by pwrite at the arrays' file offsets. At the end: fsync, rename to OUT,
- * fsync of the folder. An existing OUT is kept until the rename; a failure or a signal
- * (part_signal.c) removes OUT.part. An import of a folder differs: part_open creates its OUT.part,
- * which may be resumed, and part_lay_out lays it out after the samples are written. */
+ * samples are written by pwrite at the arrays' file offsets. At the end the file is synced and
+ * renamed to OUT, and its folder is synced. An existing OUT is kept until the rename; a failure or
+ * a signal (part_signal.c) removes OUT.part.
+ *
+ * An import of a folder differs. part_open creates or opens its OUT.part, which stays after a
+ * failure or a signal, so that the import can be resumed; part_lay_out lays it out after the
+ * samples are written. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -13,16 +16,16 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* SLACK_BYTES: reserved for HDF5's metadata */
+/* ALIGN_BYTES: alignment of arrays in the file; SLACK_BYTES: space reserved for HDF5's metadata */
 enum { ALIGN_BYTES = 4096, SLACK_BYTES = 1 << 16 };
 
-herr_t h5_put_text(hid_t file, const char *name, const char *value)
+herr_t h5_put_text(hid_t object, const char *name, const char *value)
 {
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, strlen(value) + 1);
     for (const char *c = value; *c; ++c)
         if ((unsigned char)*c >= 0x80) H5Tset_cset(type, H5T_CSET_UTF8);
-    hid_t attr = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t attr = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     herr_t rc = H5Awrite(attr, type, value);
     H5Aclose(attr);
     H5Sclose(space);
@@ -30,11 +33,11 @@ herr_t h5_put_text(hid_t file, const char *name, const char *value)
     return rc;
 }
 
-herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, const void *value,
+herr_t h5_put_numbers(hid_t object, const char *name, hid_t stored, hid_t type, const void *value,
                       hsize_t n)
 {
     hid_t space = n ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
-    hid_t attr = H5Acreate2(file, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t attr = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
     herr_t rc = H5Awrite(attr, type, value);
     H5Aclose(attr);
     H5Sclose(space);
@@ -47,7 +50,7 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
     hid_t create = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(ndim, dim, NULL);
     H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(create, H5D_FILL_TIME_NEVER);
-    /* without times the same import writes the same bytes */
+    /* Without times, the same import always writes the same bytes. */
     H5Pset_obj_track_times(create, false);
     hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
     haddr_t at = dataset < 0 ? HADDR_UNDEF : H5Dget_offset(dataset);
@@ -62,7 +65,7 @@ herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from)
 {
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     herr_t rc = dataset < 0 ? -1 : H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, from);
-    /* HDF5 keeps small arrays in memory and writes them here. */
+    /* HDF5 keeps small arrays in memory, and writes them when the data set is closed. */
     if (dataset >= 0 && H5Dclose(dataset) < 0) rc = -1;
     return rc;
 }
@@ -77,7 +80,7 @@ Status part_reserve(const PartFile *p, int64_t bytes)
 {
     struct statvfs fs;
     struct stat st;
-    /* st_blocks has units of 512 bytes */
+    /* st_blocks counts units of 512 bytes. */
     double allocated = fstat(p->fd, &st) == 0 ? 512.0 * (double)st.st_blocks : 0;
     if (fstatvfs(p->fd, &fs) == 0 &&
         (double)fs.f_bavail * (double)fs.f_frsize + allocated < (double)bytes)
@@ -89,8 +92,8 @@ Status part_reserve(const PartFile *p, int64_t bytes)
     return OK;
 }
 
-/* Creates the file and reserves its space before HDF5 writes a byte, because HDF5 can neither close
- * a file nor exit cleanly if it cannot flush its buffers. */
+/* Creates the file and reserves its space. This happens before HDF5 writes a byte, because HDF5 can
+ * neither close a file nor exit cleanly if it cannot flush its buffers. */
 static Status part_create(PartFile *p, int64_t bytes)
 {
     p->fd = file_create_new(p->part, O_RDWR);
@@ -109,7 +112,7 @@ static hid_t access_new(void)
     return access;
 }
 
-/* Calls put for an open HDF5 file and closes it. Called under hdf5_lock. */
+/* Calls `put` for an open HDF5 file and closes the file. Called under hdf5_lock. */
 static Status put_and_close(const PartFile *p, hid_t file, PartPut *put, void *user)
 {
     bool good = file >= 0 && put(user, file) >= 0;
@@ -117,8 +120,8 @@ static Status put_and_close(const PartFile *p, hid_t file, PartPut *put, void *u
     return good ? OK : part_fail(p, h5_error_text());
 }
 
-/* Creates an HDF5 file at path, in place of the file there, with the contents that put writes.
- * ordered: its root keeps the order in which arrays and attributes are created. */
+/* Creates an HDF5 file at `path`, with the contents that `put` writes; it replaces a file that is
+ * there. ordered: true if the root keeps the order in which arrays and attributes are created. */
 static Status create_hdf5(const PartFile *p, const char *path, bool ordered, PartPut *put,
                           void *user)
 {
@@ -154,8 +157,8 @@ Status part_update(const PartFile *p, PartPut *put, void *user)
     return st;
 }
 
-/* Reserves the space again, since HDF5 has truncated the file. Fails if the path, by which HDF5
- * opened the file, is now that of another file. */
+/* Reserves the space again, since HDF5 has truncated the file. HDF5 opened the file by its path, so
+ * this fails if the path leads to another file now. */
 static Status reserve_again(const PartFile *p)
 {
     struct stat st, named;
@@ -265,7 +268,7 @@ Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
     return st;
 }
 
-/* Copies the file `layout`, except `bytes` bytes at offset `hole`, to OUT.part. */
+/* Copies the file `layout` to OUT.part, except for its hole: the `bytes` bytes at offset `hole`. */
 static Status copy_layout(const PartFile *p, const char *layout, int64_t hole, int64_t bytes)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 /* Removes OUT.part when a signal (SIGINT, SIGTERM, SIGHUP) ends an import, unless the signal is
- * ignored or has another handler. Only the process that created the file removes it; a process
- * forked for HDF5 does not. */
+ * ignored or has another handler. Only the process that created the file removes it; a process that
+ * was forked for HDF5 does not. */
 #include "../data_private.h"
 
 #include <pthread.h>
@@ -8,22 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* largest number of registered files: a training set and a test set, or a file of each thread;
- * further files are not registered */
+/* largest number of registered files: enough for a training set and a test set, or a file of each
+ * thread; further files are not registered */
 enum { PARTS = 32 };
-/* paths of registered files; 8: for ".part" and a zero byte */
+/* paths of registered files; the 8 bytes are for ".part" and a zero byte */
 static char path[PARTS][DATA_PATH + 8];
-/* used[i]: path[i] is registered; installed: the handlers are installed */
+/* used[i]: true if path[i] is registered; installed: true if the handlers are installed */
 static volatile sig_atomic_t used[PARTS], installed;
 /* held while an entry of path changes */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* process that removes the files */
+/* process that created the files, which alone removes them */
 static volatile pid_t owner;
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Signal handler. Raises the signal again, which is blocked until the handler returns. The signal
- * then ends the process, since SA_RESETHAND has restored the default. */
+/* Signal handler: removes the registered files, and raises the signal again. The signal is blocked
+ * until the handler returns; then it ends the process, since SA_RESETHAND has restored the
+ * default. */
 static void remove_all(int signal)
 {
     for (int i = 0; i < PARTS && getpid() == owner; ++i)
