@@ -1,4 +1,4 @@
-/* Lists the verbs of src/data that import or make data sets, in the order of the help; other such
+/* Lists the verbs of src/data that import or make data sets, in the order of the help. Other such
  * verbs are in src/cli/data. A new verb is a file with its Verb, and one line here. */
 #include "data/import.h"
 

@@ -1,5 +1,5 @@
-/* The table of kinds of data set, the functions that look a kind up, and data_words: the words that
- * are allowed as values of keys such as data.layout. */
+/* Has the table of kinds of data set, the functions that look a kind up, and data_words: the words
+ * that are allowed as values of keys such as data.layout. */
 #include "data.h"
 
 #include <string.h>
