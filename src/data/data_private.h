@@ -110,7 +110,7 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
 Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
 
 /* ---- boxes ---- */
-/* Number of rows of an array of boxes. */
+/* Number of rows that an array of boxes has. */
 typedef enum BoxRows {
     /* a row for each picture */
     BOX_PER_SAMPLE,
@@ -122,7 +122,7 @@ typedef enum BoxRows {
     /* a row for each class */
     BOX_PER_CLASS
 } BoxRows;
-/* One of the arrays of a set of boxes. */
+/* An array that sets of boxes have. */
 typedef struct BoxArrayInfo {
     const char *name;
     ElementType type;
@@ -139,7 +139,7 @@ const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples
 /* Reads all boxes and checks them; logs the first 100 problems. ERR_DATA: there are problems.
  * Release `boxes` with data_boxes_free if OK is returned. */
 Status boxes_check(const DataSet *set, DataBoxes *boxes);
-/* Counts of the labels of a set of boxes. All of them include the boxes around groups. */
+/* Counts of the labels in a set of boxes. All counts include the boxes around groups. */
 typedef struct BoxCounts {
     /* number of boxes of each class; owned */
     int64_t *of_class;
@@ -217,7 +217,7 @@ ImageBox letterbox(int width, int height, int side);
 /* Returns a rectangle to erase from an input, chosen with probability data.erasing; height 0:
  * none. */
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
-/* Writes the input of a sample of a set of boxes to out, float (C,H,W): composes its scene
+/* Writes a sample's input in a set of boxes to out, float (C,H,W): composes its scene
  * (picture/scene.h), changes colours, mirrors, normalises. ERR_DATA names file and sample. */
 Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
                              bool training, int64_t epoch, int64_t sample, float *out);

@@ -51,7 +51,7 @@ typedef struct RowRequest {
     WorldSend *sending;
 } RowRequest;
 
-/* Makes empty stores of local rows, in place of those of the last period. */
+/* Replaces the stores of local rows by empty ones for a new period. */
 static void begin_period(Tables *t)
 {
     for (int i = 0; i < t->stores; ++i) {

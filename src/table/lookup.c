@@ -178,7 +178,7 @@ static void sort_gradients(Lookup *look)
     }
 }
 
-/* Writes the sum of the gradients of one row in one run of micro-batches to `sum`. at: index in
+/* Adds one row's gradients in one run of micro-batches, and writes the sum to `sum`. at: index in
  * look->leaf of the row's first gradient in this run or a later one; end: index after the row's
  * last gradient. If the run has no gradient, the sum is -0, since adding -0 changes no bits.
  * Returns the index of the first gradient after the run. */

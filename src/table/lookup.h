@@ -7,7 +7,7 @@
 #include "id_numbers.h"
 #include "table.h"
 
-/* A bag: the fields of the data that it reads, and its tables. Constant during a run. */
+/* A bag: the fields of the data that it reads, and its tables. Does not change during training. */
 typedef struct Bag {
     /* OpSpec.bag */
     int number;
@@ -18,8 +18,8 @@ typedef struct Bag {
     int first_table, tables;
     /* floats of a row */
     int width;
-    /* how the micro-batches of a step are dealt to the workers. A row has one sum of gradients for
-     * each run of consecutive micro-batches that results (MicroRun) */
+    /* how the micro-batches of a step are dealt to the workers, which also divides each worker's
+     * micro-batches into runs (MicroRun). A row has one sum of gradients for each run */
     Deal deal;
     /* number of micro-batches of each worker in a step */
     int micros;
@@ -29,7 +29,7 @@ typedef struct Bag {
     uint64_t *hash;
 } Bag;
 
-/* Returns the number of runs of consecutive micro-batches (MicroRun) of a worker in a step. */
+/* Returns how many runs of consecutive micro-batches (MicroRun) a worker has in a step. */
 static inline int bag_runs(const Bag *bag)
 {
     return deal_runs(bag->deal, bag->micros);
@@ -76,7 +76,7 @@ typedef struct Lookup {
     int32_t *begin;
     /* row at each place, [ids][width], from mem_pages_new; owned */
     float *value;
-    /* sums of the gradients of the row at each place over each run of micro-batches,
+    /* for each place, the row's gradients summed over each run of micro-batches,
      * [ids][runs][width], from mem_pages_new; owned; NULL in evaluation */
     float *sum;
     /* mode geo: the worker's local row for each place; the array is owned */

@@ -32,7 +32,7 @@ typedef struct OwnerRequest {
     uint64_t *id;
     /* values that answer the request, [ids][width] */
     float *value;
-    /* sums of the gradients of each id over each run of micro-batches, [ids][runs][width] */
+    /* for each id, its gradients summed over each run of micro-batches, [ids][runs][width] */
     float *grad;
     /* row of each id, [ids]; an entry is NULL if the row does not exist yet */
     float **row;
@@ -126,8 +126,9 @@ void owner_update(Owner *owner, double lr, double grad_scale);
  * not exist, except in frozen tables. Ends the job with ERR_MEMORY if there is no memory for a new
  * row. */
 void owner_add(Owner *owner, float factor);
-/* Adds the squares of the summed gradients of the rows of table t in shard s to shard[ROW_SHARDS *
- * t + s], in the order of ids. */
+/* For each row that the step updates, adds the sum of squares of its summed gradient to
+ * shard[ROW_SHARDS * t + s], where t is the row's table and s its shard. Rows are added in the
+ * order of ids. */
 void owner_squares(const Owner *owner, double *shard);
 
 #endif

@@ -115,8 +115,8 @@ static WorldPart slice(const Lookup *look, int o, void *array, size_t id_bytes)
     return (WorldPart){(char *)array + first * id_bytes, (end - first) * id_bytes};
 }
 
-/* Writes the message of ids for owner o to `to`: the numbers of ids of all tables of this rank's
- * bags, then the ids of each bag. Returns the end of the message. */
+/* Writes the message of ids for owner o to `to`: the numbers of ids for all tables, bag by bag,
+ * then the ids, bag by bag. Returns the end of the message. */
 static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
 {
     for (int b = 0; b < t->bags; ++b) {

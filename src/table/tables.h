@@ -49,7 +49,8 @@ typedef struct TableStream {
     int pending, oldest;
     /* exchange of the ids of all bags together; owned */
     WorldSparse *ids;
-    /* exchanges of the rows, and of the gradients, of each bag, [bags]; owned */
+    /* rows: exchange of rows for each bag; gradients: exchange of gradients for each bag; [bags],
+     * owned */
     WorldSwap **rows, **gradients;
     /* ids_of: flight whose ids are being exchanged; rows_of: whose rows are; gradients_of: whose
      * gradients are. NULL: there is no such exchange in progress */
@@ -137,8 +138,8 @@ struct Tables {
     int pushed_by;
 };
 
-/* Returns the index of the store of table number `table` of the graph; -1: this rank does not have
- * the table. */
+/* Returns the index of the store that has the graph's table number `table`; -1: this rank does not
+ * have the table. */
 int tables_store(const Tables *tables, int table);
 
 /* Commands to servers. Rank 0 sends a command to all servers; then all workers and servers carry it

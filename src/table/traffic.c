@@ -22,8 +22,8 @@ static void add(Count *c, const char *what, bool sync_point, int64_t messages, d
             .what = what, .at_sync_point = sync_point, .messages = messages, .bytes = bytes};
 }
 
-/* Returns the bytes of those rows of one worker, of all bags, that other ranks own. period: true
- * for the rows between two sync points, false for the rows of a step. */
+/* Returns the bytes of one worker's rows, over all bags, that other ranks own. period: true for the
+ * rows between two sync points, false for the rows of a step. */
 static double row_bytes(const Count *c, bool period)
 {
     double floats = 0;

@@ -185,7 +185,7 @@ static herr_t put_floats(hid_t file, const char *name, const float *value, int c
 static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *names)
 {
     bool good = true;
-    if (facts->weft)
+    if (facts->by_weft)
         good = h5_put_text(file, "format", "weft-data") >= 0 &&
                h5_put_text(file, "kind", data_kind_info(facts->kind)->name) >= 0 &&
                put_integer(file, "version", 1) >= 0;
@@ -208,7 +208,7 @@ static herr_t lay_out(void *user, hid_t file)
 {
     const Layout *layout = user;
     Copy *copy = layout->copy;
-    const char *x = layout->facts->weft ? data_kind_info(layout->facts->kind)->array : "/x";
+    const char *x = layout->facts->by_weft ? data_kind_info(layout->facts->kind)->array : "/x";
     bool good = put_attributes(file, layout->facts, layout->names) &&
                 put_array(file, x, &copy->x, copy, &copy->x_offset) >= 0 &&
                 (copy->only_x || put_array(file, "/y", &copy->y, copy, &copy->y_offset) >= 0);

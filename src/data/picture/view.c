@@ -270,7 +270,8 @@ Status view_choose_training(PictureView *view, const DataSet *set, const Config 
 
 ImageBox choose_erasing(const DataSet *set, const Config *c, RngKey key)
 {
-    /* torchvision's defaults: bounds of the fraction of the area, and of the ratio of the sides */
+    /* torchvision's defaults: smallest and largest fraction of the area, and ratio of height to
+     * width */
     const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
     int64_t height = set->height, width = set->width;
     double area = (double)height * (double)width;

@@ -306,8 +306,7 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
 
 /* ---- the files of a set ---- */
 
-/* Returns copies of the names of the classes of a label field; release them with
- * class_names_free. */
+/* Returns copies of a label field's class names; release them with class_names_free. */
 static ClassNames field_names(const FieldClasses *classes)
 {
     const char *name[FIELD_CLASSES];

@@ -115,9 +115,10 @@ static Status filters_check(const char *path, const char *name, hid_t create)
     return OK;
 }
 
-/* Checks that the size of a chunk, which HDF5 allocates completely, and the size of the array, in
- * which HDF5 fills in chunks that are not stored, are in proportion to the number of bytes that are
- * stored. stored: this number. */
+/* Checks two sizes against the number of bytes that are stored: the size of a chunk, which HDF5
+ * allocates completely, and the size of the array, in which HDF5 fills in chunks that are not
+ * stored. ERR_DATA: one of them is too large for the bytes. stored: number of bytes that are
+ * stored. */
 static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
@@ -224,10 +225,10 @@ static Status read_format(const Reading *r)
     SetFacts *facts = r->facts;
     int64_t version = 0;
     TRY(h5_attr_text(r->in.file, path, "format", text, sizeof text));
-    facts->weft = strcmp(text, "weft-data") == 0;
+    facts->by_weft = strcmp(text, "weft-data") == 0;
     if (strcmp(text, "weft-checkpoint") == 0)
         return fail(ERR_DATA, "%s: is a checkpoint, not a data set; name a data set", path);
-    if (!facts->weft) return OK;
+    if (!facts->by_weft) return OK;
     if (!h5_attr_integer(r->in.file, "version", &version) || version != 1)
         return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
                     path, (long long)version);
@@ -326,7 +327,7 @@ static void read_columns(const Reading *r)
     bool fields_named = h5_names_hash(r->in.file, "fields", pieces, columns->lines);
     uint64_t names = hash_end(&pieces), scaling[2];
     if (columns_named || fields_named) columns->names = names;
-    if (!r->facts->weft) return;
+    if (!r->facts->by_weft) return;
     columns->scaling = csv_stored_scaling(r->in.file, r->request->path);
     if (columns->scaling) return;
     scaling[0] = hash_small_array(r, "/dense_mean", H5T_FLOAT);
@@ -354,22 +355,22 @@ static Status read_ids(const Reading *r)
 static Status read_x(const Reading *r)
 {
     const DataKindInfo *kind = data_kind_info(r->facts->kind);
-    bool is_default_x = r->facts->weft && strcmp(r->request->x, "/x") == 0;
+    bool is_default_x = r->facts->by_weft && strcmp(r->request->x, "/x") == 0;
     char store[16] = "";
-    if (r->facts->weft) TRY(read_tokenizer(r));
+    if (r->facts->by_weft) TRY(read_tokenizer(r));
     h5_attr_integer(r->in.file, "vocab", &r->facts->vocab);
     if (is_default_x && kind->is_image) {
         TRY(read_treatment(r));
         TRY(h5_attr_text(r->in.file, r->request->path, "store", store, sizeof store));
     }
     if (strcmp(store, "encoded") == 0) return read_encoded(r);
-    if (r->facts->weft) TRY(read_ids(r));
+    if (r->facts->by_weft) TRY(read_ids(r));
     read_columns(r);
     return is_default_x ? facts_read_array(&r->in, &r->facts->x, kind->array, NULL)
                         : facts_read_array(&r->in, &r->facts->x, r->request->x, "data.x");
 }
 
-/* Reads the metadata of the labels of a set of boxes. */
+/* Reads the metadata of all arrays that hold the labels of boxes. */
 static Status read_boxes(const Reading *r)
 {
     SetFacts *facts = r->facts;
@@ -392,7 +393,7 @@ static Status read_y(const Reading *r)
     if (data_kind_info(r->facts->kind)->has_boxes) return read_boxes(r);
     /* A vector of integers holds tokens, which have no y. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
-    if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
+    if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->by_weft &&
         !h5_has(r->in.file, r->request->y))
         return fail(ERR_DATA,
                     "%s: %s has rows of integers, and there are no labels %s for them: name the "

@@ -39,7 +39,7 @@ typedef struct SetFacts {
     char why[4096];
     /* true: weft wrote the file; false: another program did, and `kind` is not read from the
      * file */
-    bool weft;
+    bool by_weft;
     DataKind kind;
     bool encoded, oriented, turned, bicubic;
     /* ndim 0: the file has no such array, or it was not read */

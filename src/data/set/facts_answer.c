@@ -84,7 +84,7 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
                  (facts->status != OK || facts->parts == FACTS_PARTS) &&
                  (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
                  facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
-    const bool *flag[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
+    const bool *flag[] = {&facts->by_weft, &facts->encoded, &facts->oriented, &facts->turned,
                           &facts->bicubic};
     for (size_t i = 0; i < sizeof flag / sizeof *flag; ++i) valid = valid && isolated_bool(flag[i]);
     bool has_x = facts->parts > FACTS_X, has_y = facts->parts > FACTS_Y && facts->y.ndim != 0;

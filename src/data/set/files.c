@@ -65,9 +65,9 @@ static double field_bytes(const FieldSet *f, int file)
     return bytes;
 }
 
-/* Returns which fraction of the bytes of a set of fields an epoch reads. It is the fraction of
- * frames that are selected. If patches are cut at random places, it is multiplied by the largest
- * fraction of the area that the patches of a sample's frames can cover. */
+/* Returns how much of a set of fields an epoch reads, as a fraction of its bytes. It is the
+ * fraction of frames that are selected. If patches are cut at random places, it is multiplied by
+ * the largest fraction of the area that the patches of a sample's frames can cover. */
 static double fields_read(const FieldSet *f)
 {
     double frames = 0, selected = 0, area = 1;

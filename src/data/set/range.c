@@ -15,7 +15,7 @@ enum {
     /* largest number of values that the measured samples have together. Each sample is read
      * completely, because its beginning may be empty, such as the edge of a picture. */
     VALUES_MAX = 1 << 25,
-    /* largest number of samples of a set of fields that are measured: such samples have many
+    /* largest number of samples that are measured in a set of fields, where samples have many
      * values and resemble each other */
     FIELDS_MAX = 64,
     /* number of values of a sample that are converted together */
@@ -36,8 +36,8 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* count: number of samples that are measured; all: number of values, or of targets, of a
-     * sample */
+    /* count: number of samples that are measured; all: number of values, or for RANGE_TARGETS of
+     * targets, in a sample */
     int64_t count, all;
     /* converted values of a sample, [BUFFER_VALUES] or fewer; owned */
     float *buffer;

@@ -97,22 +97,22 @@ static Status derive_x_shape(Opening *o)
     if (data_kind(set)->next_token && !has_tokens)
         return fail(ERR_DATA, "%s: %s must be one row of integers, it is %s of %s", set->path,
                     x->name, dims_text(x, dims), element_name(x->type));
-    if (has_tokens && !o->facts->weft) set->kind = DATA_TOKENS;
+    if (has_tokens && !o->facts->by_weft) set->kind = DATA_TOKENS;
     if (data_kind(set)->next_token) return OK;
-    if (x->ndim < 2 || (o->facts->weft && data_kind(set)->is_image != (x->ndim > 2)))
+    if (x->ndim < 2 || (o->facts->by_weft && data_kind(set)->is_image != (x->ndim > 2)))
         return fail(
             ERR_DATA,
             "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
             "vectors (N,D), tokens integers (N); name another with data.x, or variables that "
             "are fields with data.variables",
             set->path, x->name, element_name(x->type), dims_text(x, dims));
-    if (!o->facts->weft) set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
-    if (nhwc && o->facts->weft && x->ndim == 4)
+    if (!o->facts->by_weft) set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
+    if (nhwc && o->facts->by_weft && x->ndim == 4)
         return config_fail_key(o->config, "data.layout",
                                "%s is a weft data set, which is always nchw; remove data.layout",
                                set->path);
     set->channels_last = nhwc && x->ndim == 4;
-    if (x->ndim == 4 && !o->facts->weft) TRY(check_layout(o));
+    if (x->ndim == 4 && !o->facts->by_weft) TRY(check_layout(o));
     if (x->ndim != 3) set->channels = x->dim[set->channels_last ? 3 : 1];
     if (x->ndim == 2) return OK;
     set->height = x->dim[x->ndim == 3 || set->channels_last ? 1 : 2];

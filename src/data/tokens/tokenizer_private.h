@@ -7,8 +7,8 @@
 enum {
     /* 1 + the largest possible id */
     TOKENIZER_IDS_MAX = 1 << 22,
-    /* largest number of bytes of a part of a pair in merges.txt, and of a token in a tiktoken
-     * file */
+    /* largest number of bytes of a token in a tiktoken file, and of either part of a pair in
+     * merges.txt */
     TOKEN_BYTES_MAX = 1024,
     /* largest size of a tokenizer's file in bytes */
     TOKENIZER_FILE_MAX = 1 << 26,
