@@ -8,9 +8,9 @@
  * all its rows have been taken, the next micro-batch is planned, as soon as planned - released <
  * slots. `filled` is the number of the first micro-batch that is not complete. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
- * sleep on condition variables. Waking a thread takes longer than filling a small micro-batch. So a
- * thread that waits for a slot is woken in two cases only: at least as many slots are unused as
- * micro-batches are ready or being filled, or the training waits.
+ * sleep on condition variables. Waking a thread takes longer than filling a small micro-batch. So
+ * threads that wait for a slot are not woken for each released slot, but when at least as many
+ * slots are unused as micro-batches are ready or being filled, or when the training waits.
  *
  * Errors: an error is reported after the complete micro-batches before it. It is the error of the
  * first bad row, because rows are taken in order, and all rows that have been taken are filled.
