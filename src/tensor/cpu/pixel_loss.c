@@ -130,7 +130,7 @@ static void losses_body(const void *task, int64_t begin, int64_t end)
                 if (has) weight += a.weight ? a.weight[a.label[i]] : 1.0f;
                 y[0] = has ? loss_of(t, &a, &s, i) : 0;
                 y[1] = has ? s.label_rank[i] : -1;
-                y[2] = s.best[i];
+                y[2] = s.argmax[i];
             }
         }
         ((float *)run->workspace)[item] = weight;

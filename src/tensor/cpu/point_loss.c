@@ -11,8 +11,8 @@
 
 typedef struct PointTask {
     LossTask loss;
-    /* delta or eps of the loss */
-    float size;
+    /* PointArgs.parameter */
+    float parameter;
     /* pieces of a sample */
     int64_t pieces;
 } PointTask;
@@ -35,7 +35,7 @@ static Status point_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static PointTask task_of(Op *op, const OpRun *run)
 {
     return (PointTask){.loss = loss_task(op, run),
-                       .size = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
+                       .parameter = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
                        .pieces = pieces_of(op->impl)};
 }
 
@@ -66,7 +66,7 @@ static PointArgs args_of(const PointTask *t, Piece p)
     const int64_t width = loss->l->width, from = p.number * POINT_PIECE;
     const int64_t at = p.row * run->weights_step + from;
     return (PointArgs){.loss = loss->op->spec.point,
-                       .size = t->size,
+                       .parameter = t->parameter,
                        .x = element_at(run->x[0], p.at, loss->l->type),
                        .target = run->targets + p.at,
                        .weight = run->target_weights ? run->target_weights + at : NULL,

@@ -37,8 +37,10 @@ static void plane_fill(Pool *p, const OpSpec *s)
 {
     Shape x = s->x[0].shape, y = s->y.shape;
     PoolPlane *plane = &p->plane;
-    *plane =
-        (PoolPlane){.h = (int)x.dim[2], .w = (int)x.dim[3], .p = (int)y.dim[2], .q = (int)y.dim[3]};
+    *plane = (PoolPlane){.h = (int)x.dim[2],
+                         .w = (int)x.dim[3],
+                         .out_rows = (int)y.dim[2],
+                         .out_columns = (int)y.dim[3]};
     plane->lanes = p->x.block;
     plane->relu = s->act == ACT_RELU;
     for (int d = 0; d < 2; ++d) {
@@ -47,11 +49,11 @@ static void plane_fill(Pool *p, const OpSpec *s)
         plane->pad[d] = s->pad[d];
     }
     int *next = p->windows = mem_new(sizeof *next * (size_t)(2 * (plane->h + plane->w)));
-    find_windows(next, next + plane->h, plane->h, plane->p, s, 0);
+    find_windows(next, next + plane->h, plane->h, plane->out_rows, s, 0);
     plane->row_low = next;
     plane->row_high = next += plane->h;
     next += plane->h;
-    find_windows(next, next + plane->w, plane->w, plane->q, s, 1);
+    find_windows(next, next + plane->w, plane->w, plane->out_columns, s, 1);
     plane->col_low = next;
     plane->col_high = next + plane->w;
 }
@@ -61,7 +63,7 @@ static void plane_fill(Pool *p, const OpSpec *s)
 static const SimdTable *faster_table(const Pool *p)
 {
     enum { WIDE = 16 };
-    bool narrow = p->x.block == 1 ? p->plane.q <= WIDE : p->x.block < WIDE;
+    bool narrow = p->x.block == 1 ? p->plane.out_columns <= WIDE : p->x.block < WIDE;
     return narrow ? simd_table_narrow(p->type) : simd_table(p->type);
 }
 

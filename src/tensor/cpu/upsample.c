@@ -116,8 +116,8 @@ static void plan_taps(Upsample *u, const OpSpec *s)
     u->weights = mem_new((size_t)(4 * out) * sizeof *u->weights);
     TapArrays room = {u->numbers, u->weights};
     const int lanes = s->x[0].block, from = (int)w, to = from * s->scale;
-    u->forward = (ResamplePlane){.from = from, .to = to, .lanes = lanes};
-    u->backward = (ResamplePlane){.from = to, .to = from, .lanes = lanes};
+    u->forward = (ResamplePlane){.source_columns = from, .result_columns = to, .lanes = lanes};
+    u->backward = (ResamplePlane){.source_columns = to, .result_columns = from, .lanes = lanes};
     u->forward.rows = taps_forward(s, h, &room);
     u->forward.columns = taps_forward(s, w, &room);
     u->backward.rows = taps_backward(s, h, &u->forward.rows, &room);

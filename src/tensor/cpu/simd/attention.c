@@ -1,22 +1,23 @@
 /* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile is ATTENTION_TILE
- * neighbouring queries or keys. A tile of queries visits, with a running maximum and sum, the tiles
- * of keys that its queries attend to: those up to its own position (with a window, only the last of
- * them), or all. Scores are stored transposed, [key][query]: a vector holds neighbouring queries,
- * so maxima and sums need no operation across lanes, and keys and values are not transposed. Both
- * the sums over keys and those over queries run in the order of tiles in every entry point, so the
- * bits do not depend on how the work is divided. dk and dv are summed in place if they are fp32,
- * else in scratch, and rounded once. */
+ * neighbouring queries or keys. For a tile of queries, tiles of keys are read one after the other,
+ * with a running maximum and sum: all tiles that have a key to which one of the queries attends.
+ * Scores are stored transposed, [key][query]: a vector holds neighbouring queries, so maxima and
+ * sums need no operation across the elements of a vector, and keys and values are not transposed.
+ * Sums over keys and sums over queries are added in the order of tiles in all functions of this
+ * file, so the bits do not depend on how the work is divided. dk and dv are summed in place if they
+ * are fp32; else they are summed in scratch, and rounded once. */
 #include "attention_tile.h"
 
-/* A value below every score, with a finite difference to any score. */
+/* a number below every score, whose difference from any score is finite */
 static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks the keys that a query does not attend to. On the diagonal: keys after the query's own, as
- * far as they are in its group of GROUP keys; scores of later keys are never computed. With a
- * window: keys before it. With `full`: padding rows after the last key; without it, only a pair on
- * the diagonal can have them, and there they come after every query's own key. */
+/* Sets the scores of keys that a query does not attend to to -infinity. In a pair of tiles on the
+ * diagonal these are keys after the query's own; only those in the query's group of GROUP positions
+ * are masked, because scores of later groups are never computed. With a window, these are also keys
+ * before the window. With `full`, these are padding rows after the last key. (Without `full`, only
+ * a pair on the diagonal can have padding rows, and these come after every query's own key.) */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -36,19 +37,20 @@ SIMD_INLINE int64_t last_tile(const AttentionHead *h)
     return (h->length + TILE - 1) / TILE - 1;
 }
 
-/* The first and the last tile of keys that a tile of queries attends to, and the last tile of
- * queries that attends to a tile of keys. */
+/* Returns the first tile of keys that a tile of queries attends to. */
 SIMD_INLINE int64_t first_keys(const AttentionHead *h, int64_t tile)
 {
     const int64_t key = tile * TILE - h->window + 1;
     return h->window > 0 && key > 0 ? key / TILE : 0;
 }
 
+/* Returns the last tile of keys that a tile of queries attends to. */
 SIMD_INLINE int64_t last_keys(const AttentionHead *h, int64_t tile)
 {
     return h->full ? last_tile(h) : tile;
 }
 
+/* Returns the last tile of queries that attends to a tile of keys. */
 SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
 {
     const int64_t last = last_tile(h);
@@ -56,8 +58,8 @@ SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
     return h->window > 0 && reached < last ? reached : last;
 }
 
-/* Turns the scores in p into exponentials relative to the new maximum, and updates top, total and
- * shrink. */
+/* Raises `top` to the maximum of the scores in p, replaces the scores by their exponentials
+ * relative to that maximum, and updates `total` and `shrink`. */
 static void exponentials(const Work *w)
 {
     const int64_t m = padded(w->keys), n = padded(w->queries);
@@ -92,7 +94,7 @@ static void scale_rows(const Work *w, float *rows, const float *by)
         for (int64_t i = 0; i < w->wide; ++i) rows[q * w->wide + i] *= by[q];
 }
 
-/* Starts a tile of queries: loads q, rotated and scaled, and its transpose. */
+/* Loads a tile of queries, rotated and scaled, and its transpose. */
 static void start_queries(const AttentionHead *h, Work *w, int64_t tile)
 {
     w->queries = rows_of(h, tile);
@@ -100,17 +102,19 @@ static void start_queries(const AttentionHead *h, Work *w, int64_t tile)
     transpose(w->q, padded(w->queries), w->wide / CELL, w->q_t);
 }
 
-/* Selects a pair: tile number `keys` of keys and tile number `queries` of queries. */
+/* Sets the fields of *w that describe the pair of tile number `keys` of keys and tile number
+ * `queries` of queries. */
 static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
     w->keys = rows_of(h, keys);
     w->diagonal = keys == queries && !h->full;
-    w->first = queries == (h->full ? 0 : keys);
+    w->is_first = queries == (h->full ? 0 : keys);
     w->ahead = (queries - keys) * TILE;
 }
 
-/* Prefetches the tiles that forward reads next. A head's last tile of queries is computed first, so
- * its call is the one that prefetches the head's keys and values. */
+/* Prefetches the tiles that forward reads after tile j of keys. A head's last tile of queries is
+ * computed first, so its call prefetches the head's keys and values. The call for the first tile
+ * prefetches those of the next head. */
 SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 {
     const int64_t tiles = (h->length + TILE - 1) / TILE;
@@ -132,7 +136,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     Work w = work_of(h, scratch);
     start_queries(h, &w, tile);
     for (int64_t q = 0; q < TILE; ++q) {
-        /* a windowed query may attend to no key of a tile, and the maximum must stay finite */
+        /* with a window, a query may attend to no key of a tile, and the maximum must stay
+         * finite */
         w.top[q] = w.window > 0 ? LOWEST : -INFINITY;
         w.total[q] = 0.0f;
     }
@@ -160,8 +165,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 
 /* ---- backward ---- */
 
-/* Starts a tile of queries for the gradient: loads q and dy with their transposes, sets top to lse,
- * and computes delta, each query's sum of dy * y. */
+/* Prepares a tile of queries for the gradient: loads q and dy with their transposes, sets `top` to
+ * lse, and sets `delta` to each query's sum of dy * y. */
 static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
     start_queries(h, w, tile);
@@ -171,7 +176,7 @@ static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
         int64_t at = tile * TILE + q;
         float sum = 0.0f;
         w->delta[q] = 0.0f;
-        /* makes every probability of a query beyond the end 0 */
+        /* makes all probabilities of a query beyond the end 0 */
         w->top[q] = INFINITY;
         if (q >= w->queries) continue;
         const Elem *y = (const Elem *)h->y + at * h->y_stride;
@@ -183,8 +188,8 @@ static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
     }
 }
 
-/* Computes the pair's probabilities (p) and the gradients of its scores (ds) from what forward
- * saved. */
+/* Computes the probabilities of a pair of tiles (p) and the gradients of its scores (ds), from the
+ * lse and delta of its queries. */
 static void probabilities(const Work *w, Rows k, Rows v)
 {
     const int64_t m = padded(w->keys), n = padded(w->queries);
@@ -203,11 +208,13 @@ static void probabilities(const Work *w, Rows k, Rows v)
     }
 }
 
-/* Computes p times `rows`, summed over queries, and adds the result to the tile's rows of `to`, or
- * writes it if it is their first contribution. Full tiles with full rows need no copy. */
+/* For each key, sums p times `rows` over the pair's queries. Adds the sums to rows of `to`, those
+ * of tile number `tile`, or writes them if nothing has been added to these rows before. Complete
+ * tiles whose rows need no padding are summed in place; other tiles are summed in scratch and then
+ * copied. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
-    const bool add = !w->first || w->later;
+    const bool add = !w->is_first || w->is_later_head;
     to += tile * TILE * w->key_row;
     if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
         sum_queries(w, p, rows, to, w->key_row, add);
@@ -222,7 +229,7 @@ static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *ro
     }
 }
 
-/* Adds this tile of queries' contribution to dk and dv of tile j. */
+/* Adds the contribution of the tile of queries to dk and dv of tile j of keys. */
 static void grad_keys(const Work *w, int64_t j)
 {
     const int64_t n = padded(w->queries);
@@ -230,6 +237,7 @@ static void grad_keys(const Work *w, int64_t j)
     put_keys(w, j, w->ds, braid(loaded(w, w->q), n, w->wide, w->q_braid), w->dk);
 }
 
+/* Rotates dk of a tile of keys back; in bf16, also rounds its dk and dv to the tensors. */
 static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
 {
     for (int64_t r = tile * TILE; r < tile * TILE + rows_of(h, tile); ++r) {
@@ -241,6 +249,7 @@ static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
     }
 }
 
+/* Rotates dq of a tile of queries back, scales it and writes it. */
 static void finish_queries(const AttentionHead *h, const Work *w, int64_t tile)
 {
     for (int64_t r = 0; r < w->queries; ++r) {
@@ -260,23 +269,24 @@ SIMD_INLINE void fetch_backward(const AttentionHead *h, int64_t tile)
     for (int i = 0; i < 2; ++i) fetch_tile(h, narrow[i], h->y_stride, tile);
 }
 
-/* Computes dq of one tile of queries, and with `all` its contribution to dk and dv. */
-static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
+/* Computes dq of one tile of queries. with_keys: also adds the tile's contribution to dk and dv of
+ * all tiles of keys. */
+static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool with_keys)
 {
     start_gradient(h, w, tile);
-    if (all) fetch_backward(h, tile + 1);
+    if (with_keys) fetch_backward(h, tile + 1);
     const int64_t first = first_keys(h, tile), last = last_keys(h, tile);
     for (int64_t j = first; j <= last; ++j) {
         set_pair(h, w, j, tile);
         const Rows k = rows_to_braid(h, w, h->k, j, h->cosine, w->k);
         probabilities(w, k, rows_at(h, w, h->v, j, false, w->v));
         sum_keys(w, w->ds, braid(k, padded(w->keys), w->wide, w->k_braid), w->sum, j > first);
-        if (all) grad_keys(w, j);
+        if (with_keys) grad_keys(w, j);
     }
     finish_queries(h, w, tile);
 }
 
-/* Query head i of those that share h's keys and values. */
+/* Returns query head i of the heads that share the keys and values of h. */
 static AttentionHead head_of(const AttentionHead *h, int64_t i)
 {
     AttentionHead head = *h;
@@ -294,7 +304,7 @@ void SIMD_NAME(attention_grad)(const AttentionHead *h, float *scratch)
     const int64_t tiles = (h->length + TILE - 1) / TILE;
     for (int64_t g = 0; g < h->group; ++g) {
         const AttentionHead head = head_of(h, g);
-        w.later = g > 0;
+        w.is_later_head = g > 0;
         for (int64_t i = 0; i < tiles; ++i) grad_tile(&head, &w, i, true);
     }
     for (int64_t j = 0; j < tiles; ++j) finish_keys(h, &w, j);
@@ -315,7 +325,7 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
     const Rows v = rows_at(h, &w, h->v, tile, false, w.v);
     for (int64_t g = 0; g < h->group; ++g) {
         const AttentionHead head = head_of(h, g);
-        w.later = g > 0;
+        w.is_later_head = g > 0;
         for (int64_t i = h->full ? 0 : tile; i <= last; ++i) {
             start_gradient(&head, &w, i);
             set_pair(h, &w, tile, i);

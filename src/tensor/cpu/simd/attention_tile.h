@@ -1,9 +1,13 @@
-/* Tiles of one attention head, and the three kinds of product of a pair of tiles; for attention.c
- * only. Scores, sums and results of products are fp32 for any type of tensors. Factors have the
- * tensors' type, so bf16 probabilities and gradients of scores are rounded once for their products.
- * A product reads cells (product.h), so rows that are summed over are braided: in bf16, cell i of
- * braid r has element i of row 2r and of row 2r + 1. The rows and the columns of a tile are padded
- * with zeros to multiples of 16. */
+/* Tiles of one attention head, and the three kinds of product of a pair of tiles: a tile of queries
+ * and a tile of keys. Only attention.c includes this file. Scores, sums and results of products are
+ * fp32 for any type of tensors. Factors of products have the tensors' type, so in bf16
+ * probabilities and gradients of scores are rounded once before their products.
+ *
+ * A product reads cells (product.h): a cell is one float, or two bf16 that are neighbours along the
+ * sum. If the sum is over the elements of a row, cells are parts of rows. If the sum is over rows,
+ * the rows are first braided: in bf16, cell i of braid r has element i of row 2r and of row 2r + 1.
+ * In fp32, the braids are the rows themselves. The rows and columns of a tile are padded with zeros
+ * to multiples of 16. */
 #ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 
@@ -11,52 +15,74 @@
 
 enum {
     TILE = ATTENTION_TILE,
-    /* rows per step along the diagonal */
+    /* In a pair of tiles on the diagonal, keys and queries are processed in groups of this number:
+     * queries before the group of a key are skipped. */
     GROUP = SIMD_LANES,
 };
 
-/* The scratch of one thread, divided into its parts. Tiles of rows are [TILE][wide], braided ones
- * [TILE / CELL][wide], transposed ones (_t) cells [wide / CELL][TILE]; p and ds are [key][query];
- * top, total, shrink and delta have one number per query: the running maximum (in backward lse),
- * the sum of exponentials, the factor on earlier sums, and the sum of dy * y. sum has y or dq of
- * the tile's queries; rows is room for one tile of results or of converted rows. For fp32 tensors a
- * cell is one float: braids are the rows themselves, and p and ds are used as factors without
- * conversion. */
+/* The scratch of one call, divided into arrays. Arrays of rows are [TILE][wide], braided rows
+ * (_braid) are cells [TILE / CELL][wide], and transposed rows (_t) are cells [wide /
+ * CELL][TILE]. */
 typedef struct Work {
     Elem *q, *dy, *k, *v;
-    /* k_braid: used for values, too */
-    Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid;
-    /* p or ds as factors, with cells along queries and along keys */
-    Cell *by_query, *by_key;
-    float *sum, *rows, *p, *ds, *top, *total, *shrink, *delta;
-    /* sums for all keys of the head: the tensors themselves (fp32), or scratch */
+    Cell *q_t, *dy_t;
+    /* unused in fp32 */
+    Cell *q_braid, *dy_braid;
+    /* for keys and for values; unused in fp32 */
+    Cell *k_braid;
+    /* p or ds, rounded, with cells along queries, [key][TILE / CELL]; NULL in fp32, where p and ds
+     * themselves are used as factors */
+    Cell *by_query;
+    /* the same with cells along keys, [key / CELL][TILE] */
+    Cell *by_key;
+    /* y, or in backward dq, of the tile's queries, [TILE][wide] */
+    float *sum;
+    /* room for one tile of results or of converted rows, [TILE][wide] */
+    float *rows;
+    /* scores, then their exponentials, [key][query] */
+    float *p;
+    /* gradients of the scores, [key][query] */
+    float *ds;
+    /* for each query: the running maximum of its scores, in backward its lse */
+    float *top;
+    /* for each query: the running sum of exponentials */
+    float *total;
+    /* for each query: the factor on earlier sums, since the maximum has risen */
+    float *shrink;
+    /* for each query: the sum of dy * y */
+    float *delta;
+    /* sums for all keys of the head: in fp32 the tensors themselves, else scratch */
     float *dk, *dv;
     /* floats from one row of dk and dv to the next */
     int64_t key_row;
-    /* width of a head; padded to 16 */
-    int64_t width, wide;
-    /* real rows of this pair of tiles */
+    /* elements of a head's row */
+    int64_t width;
+    /* width, rounded up to a multiple of 16 */
+    int64_t wide;
+    /* rows of this pair of tiles that are not padding */
     int64_t queries, keys;
-    /* the pair is on the diagonal: scores of keys after a query's group of GROUP are not computed;
-     * never set if `full` */
+    /* true: the pair is on the diagonal (both tiles have the same positions), so scores of keys
+     * after a query's group of GROUP are not computed; never set if `full` is */
     bool diagonal;
-    /* every query attends to every key */
+    /* true: every query attends to every key */
     bool full;
-    /* no earlier tile of queries adds to these keys */
-    bool first;
-    /* distance in positions from a key of this pair to the query with the same index in its tile; a
-     * query does not attend to keys at a distance of `window` or more; window 0: no limit */
-    int64_t ahead, window;
-    /* the query head is not the first one of its key head, so it adds to dk and dv */
-    bool later;
+    /* true: these are the first contributions of the query head to dk and dv of the pair's keys */
+    bool is_first;
+    /* position of a query minus the position of the key with the same index in its tile */
+    int64_t ahead;
+    /* a query does not attend to keys that are `window` or more positions before it; 0: no limit */
+    int64_t window;
+    /* true: the query head is not the first of its key head, so it adds to dk and dv */
+    bool is_later_head;
 } Work;
 
+/* Returns n rounded up to a multiple of GROUP. */
 SIMD_INLINE int64_t padded(int64_t n)
 {
     return (n + GROUP - 1) / GROUP * GROUP;
 }
 
-/* Takes the next `count` floats of the scratch. */
+/* Returns the next `count` floats of the scratch, and advances *scratch. */
 SIMD_INLINE void *take(float **scratch, int64_t count)
 {
     float *piece = *scratch;
@@ -64,7 +90,7 @@ SIMD_INLINE void *take(float **scratch, int64_t count)
     return piece;
 }
 
-/* Divides the scratch of a thread, attention_scratch floats, into the arrays of a Work. */
+/* Divides `scratch`, attention_scratch floats, into the arrays of a Work. */
 static Work work_of(const AttentionHead *h, float *scratch)
 {
     Work w = {.width = h->width, .wide = padded(h->width), .window = h->window, .full = h->full};
@@ -88,14 +114,15 @@ static Work work_of(const AttentionHead *h, float *scratch)
     return w;
 }
 
-/* Returns the number of real rows of a tile of queries or keys. */
+/* Returns the number of rows of a tile of queries or keys that are not padding. */
 SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
 {
     int64_t left = h->length - tile * TILE;
     return left < TILE ? left : TILE;
 }
 
-/* Rotates one row by its position's angles, in pairs (i, i + width / 2). sign -1 rotates back. */
+/* Rotates one row by the angles of position `at`, in pairs of elements (i, i + width / 2). sign: 1,
+ * or -1 to rotate back. */
 SIMD_INLINE void rotate_row(const AttentionHead *h, float *row, int64_t at, float sign)
 {
     const int64_t half = h->width / 2;
@@ -109,10 +136,10 @@ SIMD_INLINE void rotate_row(const AttentionHead *h, float *row, int64_t at, floa
     }
 }
 
-/* Prefetches the next tile's rows while a tile is computed: the rows of one head are short and far
- * apart, so the hardware does not prefetch them. After a head's last tile, the next tile is the
- * first one of the next head, whose rows begin `width` elements further on. After the last head,
- * the prefetch addresses memory that is not used, which a prefetch may do. */
+/* Prefetches the rows of tile number `tile`. The rows of one head are short and far apart, so the
+ * hardware does not prefetch them. If `tile` is beyond the head's last tile, the first tile of the
+ * next head is prefetched, whose rows begin `width` elements further on. After the last head these
+ * addresses may be outside of the tensor, which a prefetch may access. */
 SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
                             int64_t tile)
 {
@@ -132,8 +159,8 @@ SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
     if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
 }
 
-/* Copies a tile of rows, which are `stride` elements apart, scaled and, with `rotated`, rotated.
- * Rows beyond the real ones are zero. */
+/* Copies a tile of rows, which are `stride` elements apart, to `to`. Multiplies them by `scale`,
+ * and rotates them if `rotated` is true. Padding rows become zero. */
 static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
                  int64_t tile, bool rotated, float scale, Elem *to)
 {
@@ -155,19 +182,20 @@ static void load(const AttentionHead *h, const Work *w, const void *tensor, int6
     }
 }
 
-/* Rows in memory; stride: cells from one row to the next. */
+/* Rows in memory. stride: cells from one row to the next. */
 typedef struct Rows {
     const Cell *at;
     int64_t stride;
 } Rows;
 
-/* The rows of a loaded tile. */
+/* Returns the rows of a tile that `load` has copied. */
 SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
 {
     return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
 }
 
-/* A tile of rows that is read once, row by row: in place if possible, else loaded into `copy`. */
+/* Returns a tile of rows that is read once, row by row: in place if it needs neither rotation nor
+ * padding; else it is loaded into `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                     bool rotated, Elem *copy)
 {
@@ -179,8 +207,8 @@ static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int
     return loaded(w, copy);
 }
 
-/* Like rows_at, for a tile of rows that is read and also braided. For fp32 the rows are always
- * copied: they are their own braids and should be close together. */
+/* Returns a tile of rows that is read row by row and is also braided. In fp32 the rows are always
+ * loaded into `copy`: they are their own braids, and should be close together in memory. */
 static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                           bool rotated, Elem *copy)
 {
@@ -198,7 +226,8 @@ SIMD_INLINE Vu halves_of(Vf v)
     return __builtin_convertvector(half, Vu);
 }
 
-/* Braids `count` rows of `wide` elements, both multiples of 16: cells of neighbouring rows. */
+/* Braids `count` rows of `wide` elements, both multiples of 16: each cell of `to` has one element
+ * of two neighbouring rows. Returns `to`. */
 static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 {
     const Elem *rows = (const Elem *)(const void *)from.at;
@@ -222,7 +251,7 @@ static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 }
 #endif
 
-/* Transposes elems, [rows][wide] in cells, into cells[wide][TILE], four by four. */
+/* Transposes `rows` rows of `wide` cells into cells[wide][TILE], in blocks of 4 x 4. */
 static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells)
 {
     const Cell *from = (const Cell *)(const void *)elems;
@@ -246,9 +275,9 @@ static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells
         }
 }
 
-/* ---- the three kinds of product of a pair of tiles, or on the diagonal of a part of it ---- */
+/* ---- the three kinds of product of a pair of tiles; on the diagonal, of a part of it ---- */
 
-/* out[key][query] = sum over the width of rows[key] columns[][query]. */
+/* Computes out[key][query] = sum over the cells i of a row of rows[key][i] columns[i][query]. */
 static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
 {
     const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
@@ -267,15 +296,15 @@ static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
     }
 }
 
-/* Returns the first query that row `key` of p contains; on the diagonal, earlier groups of queries
- * are never computed. */
+/* Returns the first query that row `key` of p contains. On the diagonal, scores of earlier groups
+ * of queries are not computed. */
 SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
 {
     return w->diagonal ? key / GROUP * GROUP : 0;
 }
 
 #ifdef SIMD_BF16
-/* p rounded, as cells [key][TILE / CELL] along queries. */
+/* Returns p rounded, as cells [key][TILE / CELL] along queries. */
 static const Cell *along_queries(const Work *w, const float *p)
 {
     Elem *to = (Elem *)w->by_query;
@@ -290,7 +319,7 @@ static const Cell *along_queries(const Work *w, const float *p)
     return w->by_query;
 }
 
-/* p rounded, as cells [key / CELL][TILE] along keys. */
+/* Returns p rounded, as cells [key / CELL][TILE] along keys. */
 static const Cell *along_keys(const Work *w, const float *p)
 {
     for (int64_t key = 0; key < padded(w->keys); key += CELL) {
@@ -319,8 +348,8 @@ static const Cell *along_keys(const Work *w, const float *p)
 }
 #endif
 
-/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row floats
- * apart, `rows` are braided. */
+/* Computes, for each key, out[key][] = sum over queries of p[key][query] rows[query][]; adds it to
+ * out if `add` is true. Rows of out are out_row floats apart; `rows` are braided. */
 static void sum_queries(const Work *w, const float *p, const Cell *rows, float *out,
                         int64_t out_row, bool add)
 {
@@ -342,7 +371,8 @@ static void sum_queries(const Work *w, const float *p, const Cell *rows, float *
     }
 }
 
-/* out[query][] (+)= sum over keys of p[key][query] rows[key][]; `rows` are braided. */
+/* Computes, for each query, out[query][] = sum over keys of p[key][query] rows[key][]; adds it to
+ * out if `add` is true. `rows` are braided. */
 static void sum_keys(const Work *w, const float *p, const Cell *rows, float *out, bool add)
 {
     const int64_t m = padded(w->queries), n = padded(w->keys), step = w->diagonal ? GROUP : m;

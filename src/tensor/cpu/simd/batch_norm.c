@@ -1,19 +1,19 @@
-/* Batch normalisation by lane. Sums run in registers over short runs of rows, then in double; the
- * other passes touch every element once. Rows of 16 lanes are the fast case; wider rows are
- * processed 16 lanes at a time, and the remaining lanes one by one. */
+/* Batch normalisation with coefficients and sums for each lane. Sums are computed in registers over
+ * CHUNK rows, then added in double. The other passes read every element once. Rows of 16 lanes are
+ * the fast case; wider rows are processed 16 lanes at a time, and then their remaining lanes one by
+ * one. */
 #include "vector.h"
 
 enum {
-    /* rows per float sum, few enough to keep the rounding errors of the sum and of the shift
-     * small */
+    /* rows per float sum; few, so that the rounding errors of the sum and of the shift are small */
     CHUNK = 128,
-    /* independent sums, which hide the latency of an addition */
+    /* number of independent sums, which hide the latency of an addition */
     DEPTH = 4 / PARTS,
 };
 
-/* Converts s1 and s2, sums over `rows` rows of the differences from `shift` and of their squares,
- * to sums of the values and of the squares of the values, and adds the results to `sum` and
- * `square`. */
+/* s1 and s2 are sums over `rows` rows of the differences from `shift` and of the squares of the
+ * differences. Converts them to sums of the values and of their squares, and adds these to `sum`
+ * and `square`. */
 SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
                             int lanes, double *sum, double *square)
 {
@@ -25,7 +25,8 @@ SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2
     }
 }
 
-/* Adds the sums over `rows` rows, at most CHUNK, of 16 lanes; rows are `stride` elements apart. */
+/* Adds the sums of 16 lanes over `rows` rows, at most CHUNK, to `sum` and `square`. Rows are
+ * `stride` elements apart. */
 static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, double *square)
 {
     Vf shift[PARTS], s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
@@ -56,7 +57,7 @@ static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, d
     join_stats(m, a, b, rows, SIMD_LANES, sum, square);
 }
 
-/* stats_16 for fewer lanes. */
+/* Computes what stats_16 computes, for fewer than 16 lanes. */
 static void stats_few(const Elem *x, int64_t rows, int64_t stride, int lanes, double *sum,
                       double *square)
 {
@@ -85,13 +86,13 @@ void SIMD_NAME(batch_norm_stats)(const void *values, int64_t rows, int lanes, do
     }
 }
 
-/* Words of keep per row. */
+/* Returns the number of words of `keep` per row. */
 SIMD_INLINE int words_of(int lanes)
 {
     return (lanes + SIMD_LANES - 1) / SIMD_LANES;
 }
 
-/* 16 lanes */
+/* a vector of 16 lanes */
 typedef struct Parts {
     Vf p[PARTS];
 } Parts;
@@ -103,7 +104,7 @@ SIMD_INLINE Parts parts_load(const float *from)
     return v;
 }
 
-/* silu and its derivative, lane by lane; compilers turn the loops into vector code. */
+/* silu and its derivative of each element; compilers turn the loops into vector code. */
 SIMD_INLINE Vf silu_vector(Vf v)
 {
     float lane[VECTOR];
@@ -179,8 +180,8 @@ SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_
     if (a->keep) a->keep[word] = (uint16_t)bits;
 }
 
-/* The loop of batch_norm_apply, compiled for a constant act and for constant presence of residual
- * and keep. */
+/* The loop of batch_norm_apply. act, residual and keep are compile-time constants; the latter two
+ * say whether args has such an array. */
 SIMD_INLINE void apply(const BatchNormApply *args, Act act, bool residual, bool keep)
 {
     BatchNormApply a = *args;

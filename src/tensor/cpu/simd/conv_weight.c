@@ -1,10 +1,10 @@
-/* The weight's gradient of a convolution on channel blocks of a vector's width: products of pixels
- * of x and dy, with the sums of half a block of input channels in registers. */
+/* The gradient of a convolution's weight, for channel blocks that are a vector wide: sums over
+ * pixels of products of x and dy. The sums of half a block of input channels stay in registers. */
 #include "vector.h"
 
 #ifdef __AVX2__
-/* Rows of a register block. Its sums take 12 of 16 registers, or 24 of 32 with AVX-512, which
- * leaves registers for a pixel of dy. */
+/* ROWS: rows of a register block, which are input channels. With 3 vectors, the sums take 12 of 16
+ * registers, or with AVX-512 24 of 32, which leaves registers for a pixel of dy. */
 enum { LANES = VECTOR, ROWS = LANES / 2 };
 
 SIMD_INLINE void half_block(const ConvWeight *p, int half, const int vectors)

@@ -1,24 +1,27 @@
-/* Products of dense layers: blocks of a and b are copied to memory that is read sequentially (Goto
- * and van de Geijn 2008, section 4), or read in place, and multiplied with sums in registers: 14 x
- * 2 vectors with AVX-512, else 6 x 2. A copy consists of panels: TILE_COLUMNS columns of b, or
- * TILE_ROWS rows of a (if rows are not contiguous), with the elements of one term side by side.
- * With slices, each level of the tree has a block of partial sums, small enough for a core's cache,
- * and the sum of a slice is joined with them while it is in registers. */
+/* Products of dense layers (Goto and van de Geijn 2008, section 4). Blocks of a and b are copied to
+ * memory that is read sequentially, or are read in place. They are multiplied with sums in
+ * registers: 14 x 2 vectors with AVX-512, else 6 x 2. A copy consists of panels. A panel is
+ * TILE_COLUMNS columns of b, or TILE_ROWS rows of a (if terms are not contiguous in a), with the
+ * elements of one term side by side. With slices, there is a block of partial sums for each level
+ * of the tree that joins slices, small enough for a core's cache. The sum of a slice is joined with
+ * these while it is in registers. */
 #include "dense_tile.h"
 
 enum {
-    /* floats from one row to the next in a block's copy of a */
+    /* floats from one row to the next in the copy of a block of a whose terms are contiguous */
     ROW_DISTANCE = DENSE_DEPTH + 16,
     BLOCK_COLUMNS = VECTOR == 16 ? DENSE_BLOCK_COLUMNS : DENSE_BLOCK_COLUMNS / 2,
-    /* Vectors are read in place if they are at most IN_PLACE floats apart, and if that distance is
-     * at least a vector from a multiple of CACHE_PERIOD floats. */
+    /* Vectors that follow one another are read in place if they begin at most IN_PLACE floats
+     * apart, and if that distance is at least a vector away from any multiple of CACHE_PERIOD
+     * floats. */
     IN_PLACE = 1024,
     CACHE_PERIOD = 512,
-    /* rows that are prefetched ahead into the first-level cache while others are copied */
+    /* rows ahead that are prefetched into the first-level cache while a row is copied */
     ROWS_AHEAD = 16,
 };
 
-/* Transposes 8 x 8 floats: to[k][j] = from[j][k]. */
+/* Transposes 8 x 8 floats: to[k][j] = from[j][k]. from_row, to_row: floats from one row to the
+ * next. */
 typedef float Eight __attribute__((vector_size(32)));
 typedef int32_t EightPlaces __attribute__((vector_size(32)));
 #define EIGHT_LANES(a, b, ...) VECTOR_SHUFFLE(EightPlaces, a, b, __VA_ARGS__)
@@ -45,7 +48,8 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
     }
 }
 
-/* Fills columns first .. end - 1 of a panel: panel[k][j] = from[k * row + j * column]. */
+/* Fills columns `first` to `end` - 1 of a panel with `depth` terms: panel[k][j] = from[k * row + j
+ * * column]. width: number of columns of the panel. */
 SIMD_INLINE void pack_columns(const float *from, int64_t row, int64_t column, int64_t depth,
                               int first, int end, const int width, float *panel)
 {
@@ -53,7 +57,8 @@ SIMD_INLINE void pack_columns(const float *from, int64_t row, int64_t column, in
         for (int j = first; j < end; ++j) panel[k * width + j] = from[k * row + j * column];
 }
 
-/* Fills a panel from contiguous rows, of which `used` floats are copied; the others become 0. */
+/* Fills a panel with `depth` terms from contiguous rows, which begin `row` floats apart. Copies
+ * `used` floats of each row; the rest of the panel's columns become 0. */
 SIMD_INLINE void pack_rows(const float *from, int64_t row, int64_t depth, int used, const int width,
                            float *panel)
 {
@@ -65,9 +70,9 @@ SIMD_INLINE void pack_rows(const float *from, int64_t row, int64_t depth, int us
         }
 }
 
-/* Fills a panel: panel[k][j] = from[k * row + j * column], with zeros from column `count` on.
- * Blocks of 8 x 8 are transposed; the last block of a row or a column overlaps the one before
- * it. */
+/* Fills a panel with `depth` terms: panel[k][j] = from[k * row + j * column], with zeros from
+ * column `count` on. If possible, blocks of 8 x 8 are transposed; the last block in either
+ * direction overlaps the one before it. */
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
 {
@@ -90,13 +95,13 @@ SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t de
     pack_columns(from, row, column, depth, (int)min_of(j, used), used, width, panel);
 }
 
-/* Some terms of all sums: terms first .. first + depth - 1. */
+/* The terms `first` to `first` + `depth` - 1 of all sums. */
 typedef struct Terms {
     int64_t first, depth;
 } Terms;
 
-/* True if vectors that begin `distance` floats apart are read in place: few of them share a set of
- * a core's caches, and few are on a page. */
+/* Returns whether vectors that begin `distance` floats apart are read in place: if only few of them
+ * share a set of a core's caches, and they are on few pages. */
 static bool reads_in_place(int64_t distance)
 {
     const int64_t beyond = distance % CACHE_PERIOD;
@@ -108,14 +113,15 @@ static bool a_in_place(const DenseProduct *p)
     return p->a_col == 1 ? reads_in_place(p->a_row) : p->a_row == 1 && reads_in_place(p->a_col);
 }
 
-/* True if whole panels of b are read in place. */
+/* Returns whether panels of b that have all TILE_COLUMNS columns are read in place. */
 static bool b_in_place(const DenseProduct *p)
 {
     return p->b_col == 1 && reads_in_place(p->b_row);
 }
 
-/* Sets the rows of a of a block's tiles: in place, or copied to `room`, as rows if they are
- * contiguous, else as panels of TILE_ROWS rows. */
+/* Sets a, a_step, a_row and panels of *tile for rows `row` to `end` - 1 of a: reads them in place,
+ * or copies them to `room`, as rows if their terms are contiguous, else as panels of TILE_ROWS
+ * rows. */
 static void place_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room,
                     Tile *tile)
 {
@@ -138,7 +144,8 @@ static void place_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms
              room + r * terms.depth);
 }
 
-/* Copies the panels of b that are not read in place; each panel has its room. */
+/* Copies the panels of columns `column` to `end` - 1 of b, except those that are read in place.
+ * Each panel has its room in `panels`, whether it is copied or not. */
 static void pack_b(const DenseProduct *p, int64_t column, int64_t end, Terms terms, float *panels)
 {
     const int64_t whole = b_in_place(p) ? (end - column) / TILE_COLUMNS * TILE_COLUMNS : 0;
@@ -149,16 +156,16 @@ static void pack_b(const DenseProduct *p, int64_t column, int64_t end, Terms ter
              end - column, TILE_COLUMNS, panels);
 }
 
-/* Multiplies a block of rows by a block of columns. like: a tile with all fields except b, b_step
- * and columns; its a, out and level are those of the block's first element, its biases begin at
- * column 0. */
+/* Multiplies a block of rows by a block of columns, for the terms from `first` on. model: a tile
+ * with all fields except b, b_step and columns. Its a, out and level are those of the block's first
+ * element; its biases begin at column 0 of out. */
 static void multiply_block(const DenseProduct *p, const DensePart *block, int64_t first,
-                           const float *b_panels, const Tile *like)
+                           const float *b_panels, const Tile *model)
 {
     const bool in_place = b_in_place(p);
     for (int64_t c = block->column; c < block->column_end; c += TILE_COLUMNS) {
         const int64_t x = c - block->column;
-        Tile t = *like;
+        Tile t = *model;
         t.columns = min_of(block->column_end - c, TILE_COLUMNS);
         const bool whole = t.columns == TILE_COLUMNS;
         t.b = in_place && whole ? p->b + first * p->b_row + c : b_panels + x * t.depth;
@@ -204,7 +211,7 @@ static void chain_columns(const DenseProduct *p, const DensePart *part, float *r
 
 /* ---- slices ---- */
 
-/* Copies all terms of the part's columns of b, in the order of the slices. */
+/* Copies all terms of b in the part's columns, in the order of the slices. */
 static void pack_slices(const DenseProduct *p, const DensePart *part, float *panels)
 {
     const int64_t width =
@@ -217,7 +224,8 @@ static void pack_slices(const DenseProduct *p, const DensePart *part, float *pan
         }
 }
 
-/* Returns how many sums of earlier slices are joined with slice i, when its sum is complete. */
+/* Returns how many sums of earlier slices are joined with the sum of slice i when it is
+ * complete. */
 static int joins_of(int i)
 {
     int joins = 0;
@@ -225,8 +233,9 @@ static int joins_of(int i)
     return joins;
 }
 
-/* Computes a block of rows. Slice i's sum is joined with the sums of levels 0 .. joins - 1 and
- * becomes the sum of level `joins`; the sum of the last slice is the result. */
+/* Computes a block of rows. The sum of slice i is joined with the sums of levels 0 .. joins - 1 and
+ * becomes the sum of level `joins`. The sum of the last slice is the result. levels: the partial
+ * sums of each level, DENSE_LEVEL floats apart. */
 static void slices_rows(const DenseProduct *p, const DensePart *block, const float *panels,
                         float *levels, float *a_room)
 {

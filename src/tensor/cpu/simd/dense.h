@@ -1,31 +1,31 @@
-/* Arguments of the kernels for dense layers' products (dense_product.c). */
+/* Arguments of the kernels for the products of dense layers (cpu/dense_product.c). */
 #ifndef WEFT_TENSOR_CPU_SIMD_DENSE_H
 #define WEFT_TENSOR_CPU_SIMD_DENSE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* rows of out that registers hold at once, with vectors of this number of floats */
+/* number of rows of out whose sums registers hold at once; lanes: floats of a vector */
 #define DENSE_TILE_ROWS(lanes) ((lanes) == 16 ? 14 : 6)
 enum {
-    /* columns of out that registers hold at once, at most */
+    /* maximum number of columns of out whose sums registers hold at once */
     DENSE_COLUMNS = 32,
-    /* maximum number of rows of out, or of terms of a sum, for which dense_few.c is used */
+    /* dense_few is used for products with at most this number of rows of out or of terms */
     DENSE_FEW = 8,
-    /* sizes of the blocks of a and b that a core's caches hold: terms of the sums, rows of a,
-     * columns of b (without AVX-512 half of them); rows and columns are multiples of those that
-     * registers hold */
+    /* sizes of the blocks of a and b that a core's caches hold: number of terms */
     DENSE_DEPTH = 256,
+    /* number of rows of a, a multiple of DENSE_TILE_ROWS */
     DENSE_BLOCK_ROWS = 84,
+    /* number of columns of b, a multiple of DENSE_COLUMNS; half of it without AVX-512 */
     DENSE_BLOCK_COLUMNS = 384,
     /* floats for the copy of a block of rows of a */
     DENSE_ROWS_ROOM = (DENSE_DEPTH + 16) * DENSE_BLOCK_ROWS,
-    /* floats of scratch of a product without slices: copies of a block of b and a block of a */
+    /* floats of scratch of a product without slices: copies of a block of b and of a block of a */
     DENSE_SCRATCH = DENSE_DEPTH * DENSE_BLOCK_COLUMNS + DENSE_ROWS_ROOM,
-    /* floats for the partial sums of one level of the tree of slices */
+    /* floats of the partial sums of one level of the tree that joins slices */
     DENSE_LEVEL = DENSE_BLOCK_ROWS * DENSE_BLOCK_COLUMNS,
-    /* maximum number of floats of b that a product with slices copies at once; DENSE_COLUMNS
-     * columns are copied even if they have more floats */
+    /* Maximum number of floats of b that a product with slices copies at once. DENSE_COLUMNS
+     * columns are copied even if they have more floats. */
     DENSE_PANELS = 1 << 20,
 };
 
@@ -38,35 +38,42 @@ static inline int64_t dense_slice_columns(int64_t k)
     return fit < DENSE_BLOCK_COLUMNS ? fit : DENSE_BLOCK_COLUMNS;
 }
 
-/* terms first .. end - 1 of a sum */
+/* the terms `first` to `end` - 1 of a sum */
 typedef struct DenseRange {
     int64_t first, end;
 } DenseRange;
 
-/* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu. a(m,k) is a[m * a_row + k *
- * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each
- * element is a chain of fused multiply-adds along k, which is cut at multiples of DENSE_DEPTH: each
- * piece begins at 0, and its result is added to that of the earlier pieces. So the bits do not
- * depend on how out is cut into parts. In dense_few.c, an element is one chain that is not cut, or
- * one chain per lane of a vector. */
+/* A product: out[i][j] = sum over terms t of a(i,t) b(t,j), then + bias[j], then relu. a(i,t) is
+ * a[i * a_row + t * a_col], and b(t,j) is b[t * b_row + j * b_col]. out has m rows, out_row floats
+ * apart, and n columns; each sum has k terms. An element is a chain of fused multiply-adds along
+ * the terms. The chain is cut at multiples of DENSE_DEPTH: each piece begins at 0, and its result
+ * is added to that of the earlier pieces. So the bits do not depend on how out is cut into parts.
+ * In dense_few.c, an element is one chain that is not cut, or one chain for each element of a
+ * vector. */
 typedef struct DenseProduct {
     float *out;
-    const float *a, *b, *bias;
+    const float *a, *b;
+    /* NULL: no bias */
+    const float *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
-    /* used by dense_product if slices is 0: the bias is added after all terms; false: it is added
-     * after the first DENSE_DEPTH terms. dense_few adds it after all terms. */
+    /* true: the bias is added after all terms; false: after the first DENSE_DEPTH terms. Read by
+     * dense_product if slices is 0. In all other cases the bias is added after all terms. */
     bool bias_last;
-    /* slices: number of slices of each sum, a power of two; 0 if the sum is one chain. ranges:
-     * number of ranges of terms in each slice; range[i * ranges] is slice i's first range. A slice
-     * is a chain over its ranges, cut at multiples of DENSE_DEPTH within each. The slices are
-     * joined by the binary tree of neighbours, then bias and relu follow. */
-    int slices, ranges;
+    /* Number of slices of each sum, a power of two. Each slice is summed on its own, the slices are
+     * joined by the binary tree of neighbours, then bias and relu follow. 0: the sum is one
+     * chain. */
+    int slices;
+    /* Number of ranges of terms in each slice. The slice is a chain over its ranges, cut at
+     * multiples of DENSE_DEPTH within each range. */
+    int ranges;
+    /* ranges of slice i: range[i * ranges] and following; borrowed */
     const DenseRange *range;
 } DenseProduct;
 
-/* The part of out that one call computes. For weft's kernels its bounds are multiples of
- * DENSE_TILE_ROWS and DENSE_COLUMNS, or the bounds of out. */
+/* The part of out that one call computes: rows `row` to row_end - 1 and columns `column` to
+ * column_end - 1. For weft's kernels the bounds are multiples of DENSE_TILE_ROWS and DENSE_COLUMNS,
+ * or the bounds of out. */
 typedef struct DensePart {
     int64_t row, row_end, column, column_end;
 } DensePart;

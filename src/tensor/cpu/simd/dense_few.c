@@ -1,26 +1,27 @@
 /* Products of dense layers with few rows, as in small micro-batches and in generating text. The
- * weight is read, or its gradient written, once and in place, while the operands of the few rows
- * stay in registers. Packing a panel, as dense.c does, would cost more than the products. Also
- * dense_columns, the sums of columns for the gradient of a bias, for any number of rows. */
+ * weight is read in place, or its gradient written in place, once, while the operands of the few
+ * rows stay in registers. Packing a panel, as dense.c does, would cost more than the products. This
+ * file also has dense_columns, which sums columns for the gradient of a bias, for any number of
+ * rows. */
 #include "vector.h"
 
-/* vectors per register block, at most */
+/* maximum number of vectors in a row of a register block */
 enum { WIDE = VECTOR == 16 ? 3 : 2 };
 
-/* Rows of b that are prefetched ahead by a loop that reads one cache line of each row, which
- * processors do not prefetch by themselves. This makes the loop 1.25 times as fast on AVX2. With
- * AVX-512, where a block has several lines of each row, prefetching was not measured and is not
- * used. */
+/* Rows of b ahead that are prefetched by a loop that reads one cache line of each row; processors
+ * do not prefetch such rows by themselves. Prefetching makes the loop 1.25 times as fast on AVX2.
+ * With AVX-512, where a block has several lines of each row, prefetching was not measured and is
+ * not used. */
 enum { AHEAD = 16 };
 
-/* Returns the width in vectors with which the sums stay in registers; AVX2 has half as many
- * registers as AVX-512. */
+/* Returns the width, in vectors, of a register block whose sums stay in registers; AVX2 has half as
+ * many registers as AVX-512. */
 static inline int block_width(int rows)
 {
     return VECTOR == 16 || rows <= 5 ? WIDE : 1;
 }
 
-/* Calls f with `rows` as a compile-time constant. */
+/* Calls f with `rows`, 1 to DENSE_FEW, as a compile-time constant. */
 #define CALL_WITH_ROWS(rows, f, ...)                                                               \
     switch (rows) {                                                                                \
     case 1:                                                                                        \
@@ -48,7 +49,7 @@ static inline int block_width(int rows)
         f(__VA_ARGS__, DENSE_FEW);                                                                 \
     }
 
-/* Computes a part whose rows, or whose sums, are shorter than a vector. */
+/* Computes a part whose rows, or whose dot products, are shorter than a vector. */
 static void scalars(const DenseProduct *p, const DensePart *part)
 {
     for (int64_t r = part->row; r < part->row_end; ++r)
@@ -88,8 +89,8 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
             VECTOR_STORE(p->out + (row + r) * p->out_row + column + v * VECTOR, sum[r][v]);
 }
 
-/* Returns the column at which the next vector begins. The last vector overlaps the one before it,
- * and gives the common columns the same bits. */
+/* Returns the column at which the vector for `column` begins. The last vector overlaps the one
+ * before it, and gives the common columns the same bits. */
 SIMD_INLINE int64_t vector_at(int64_t column, int64_t end)
 {
     return column + VECTOR <= end ? column : end - VECTOR;
@@ -120,7 +121,7 @@ static float lanes_sum(Vf v)
 #endif
 }
 
-/* Keeps the last `count` lanes of a vector; the others become 0. */
+/* Returns v with all but its last `count` lanes set to 0. */
 SIMD_INLINE Vf keep_last(Vf v, int64_t count)
 {
     Vi lane;
@@ -129,7 +130,7 @@ SIMD_INLINE Vf keep_last(Vf v, int64_t count)
 }
 
 /* Adds to sum[r][c] the products of VECTOR terms of row r of a and column c of b. left_over: only
- * the last left_over terms count; 0: all. */
+ * the last left_over terms count; 0: all count. */
 SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b, int64_t left_over,
                           Vf sum[DENSE_FEW][WIDE], const int columns, const int rows)
 {
@@ -149,7 +150,7 @@ SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b,
     }
 }
 
-/* Computes dot products of at least VECTOR terms. Terms that do not fill a vector are in the last
+/* Computes dot products of at least VECTOR terms. Terms that do not fill a vector are the last
  * lanes of one more vector, which overlaps the one before it. */
 SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, const int columns,
                             const int rows)
@@ -176,8 +177,9 @@ SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const i
 
 /* ---- sums have few terms: the gradient of the weight ---- */
 
-/* Uses vector_fused because the first two terms are a sum of two products: the compiler might round
- * either product before adding, and give other bits than `scalars`. */
+/* Computes a vector of each of up to two rows of out. Uses vector_fused because the first two terms
+ * are a sum of two products: the compiler might round either product before adding, and give other
+ * bits than `scalars`. */
 SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
                            float left[2][DENSE_FEW], const int rows, const int terms)
 {
@@ -193,7 +195,7 @@ SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
     for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->out_row + column, sum[r]);
 }
 
-/* Computes up to two rows of out at a time, so that b is read once for both. */
+/* Computes one or two rows of out; b is read once for both. */
 SIMD_INLINE void terms_rows(const DenseProduct *p, int64_t row, const DensePart *part,
                             const int rows, const int terms)
 {
@@ -225,17 +227,18 @@ static void add_bias(const DenseProduct *p, const DensePart *part)
     }
 }
 
-/* Works on local copies, which stay in registers because stores cannot change them. */
+/* Works on local copies of the arguments, which stay in registers because no store can change
+ * them. */
 void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
 {
     const DenseProduct copy = *product, *p = &copy;
     const DensePart part_copy = *given, *part = &part_copy;
     const int64_t rows = part->row_end - part->row;
-    const bool terms = p->m > DENSE_FEW, dots = !terms && p->b_row == 1 && p->a_col == 1;
+    const bool few_terms = p->m > DENSE_FEW, dots = !few_terms && p->b_row == 1 && p->a_col == 1;
     if (rows == 0) return;
     if ((dots ? p->k : part->column_end - part->column) < VECTOR) {
         scalars(product, given);
-    } else if (terms) {
+    } else if (few_terms) {
         CALL_WITH_ROWS(p->k, terms_part, p, part)
     } else if (dots) {
         CALL_WITH_ROWS(rows, dots_part, p, part)
@@ -245,7 +248,7 @@ void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *gi
     add_bias(product, given);
 }
 
-/* Adds DENSE_DEPTH rows at a time, then adds their sum to the sum of the earlier rows. */
+/* Sums DENSE_DEPTH rows at a time, then adds each such sum to the sum of the earlier rows. */
 void SIMD_FLOAT_NAME(dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column,
                                     int64_t end, float *sum)
 {

@@ -1,16 +1,16 @@
 /* One register block of a product of dense layers (dense.c): multiplies rows of a by a panel of b
- * with sums in registers, joins the sums with those of earlier slices, and stores them. */
+ * with sums in registers, joins the sums with the sums of earlier slices, and stores them. */
 #ifndef WEFT_TENSOR_CPU_SIMD_DENSE_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_DENSE_TILE_H
 
 #include "vector.h"
 
 enum {
-    /* vectors in a row of a register block */
+    /* number of vectors in a row of a register block */
     WIDE = 2,
     TILE_COLUMNS = WIDE * VECTOR,
     TILE_ROWS = DENSE_TILE_ROWS(VECTOR),
-    /* terms of b that are prefetched ahead into the first-level cache, which is smaller than a
+    /* terms of b ahead that are prefetched into the first-level cache, which is smaller than a
      * panel */
     AHEAD = 12,
 };
@@ -18,28 +18,35 @@ enum {
 /* One register block: up to TILE_ROWS rows of a, and one panel of b. */
 typedef struct Tile {
     const float *a, *b;
-    int64_t depth, columns;
-    /* the rows of a are side by side, and a_step is the distance in floats from one term to the
-     * next; false: terms are side by side, and a_step is the distance from one row to the next */
+    /* number of terms */
+    int64_t depth;
+    /* number of columns of the panel that are used, at most TILE_COLUMNS */
+    int64_t columns;
+    /* true: the rows of a are side by side, and a_step is the distance in floats from one term to
+     * the next; false: terms are side by side, and a_step is the distance from one row to the
+     * next */
     bool panels;
     int64_t a_step;
-    /* floats from one row of a to the next; used between tiles */
+    /* floats from the a of one tile to that of the next tile, divided by TILE_ROWS */
     int64_t a_row;
     /* floats from one term of b to the next */
     int64_t b_step;
     float *out;
+    /* floats from one row of out to the next */
     int64_t out_row;
-    /* out has room for whole vectors in each row; false: only for `columns` floats */
+    /* true: each row of out has room for TILE_COLUMNS floats; false: only for `columns` floats */
     bool out_whole;
-    /* sums of earlier slices, which begin DENSE_LEVEL floats apart, and the number of those that
-     * are added to this sum */
+    /* sums of earlier slices, one block for each level; blocks begin DENSE_LEVEL floats apart */
     const float *level;
+    /* number of levels, from level 0 on, whose sums are added to this sum */
     int joins;
-    /* biases that are added to the sum of the first terms, and to the whole sum; NULL: none */
-    const float *bias_first, *bias_last;
-    /* out has the sum of earlier terms */
+    /* biases that are added to the sum of the first terms; NULL: none */
+    const float *bias_first;
+    /* biases that are added to the complete sum; NULL: none */
+    const float *bias_last;
+    /* true: out already has the sum of earlier terms, to which this sum is added */
     bool adds;
-    /* negative sums, and NaN, become 0 */
+    /* true: negative sums, and NaN, become 0 */
     bool relu;
 } Tile;
 
@@ -48,7 +55,7 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Loads and stores the first `count` floats of a vector; the others are loaded as 0. */
+/* Load and store the first `count` floats of a vector; the other elements are loaded as 0. */
 #if defined(__AVX512F__)
 SIMD_INLINE Vf some_load(const float *from, int64_t count)
 {
@@ -90,8 +97,8 @@ SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
 }
 #endif
 
-/* Completes the vector of sums at row r and column c of a tile at its right edge, of which `count`
- * lanes are used. */
+/* Completes and stores the vector of sums at row r and column c of a tile at the right edge of out.
+ * Only `count` elements of the vector are used. */
 SIMD_INLINE void finish_some(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
 {
     float *out = t->out + r * t->out_row + c;
@@ -106,8 +113,8 @@ SIMD_INLINE void finish_some(const Tile *t, Vf sum, int r, int64_t c, int64_t co
     some_store(out, sum, count);
 }
 
-/* Adds to each vector of sums a vector in memory, whose rows begin `row` floats apart; 0: all rows
- * are the same. */
+/* Adds to each vector of sums the vector of `from` at the same row and column. row: floats from one
+ * row of `from` to the next; 0: one row is added to all rows. */
 SIMD_INLINE void add_rows(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t row, const int rows,
                           const int wide)
 {
@@ -121,7 +128,8 @@ SIMD_INLINE void add_rows(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t ro
         }
 }
 
-/* Completes all sums of a tile. Conditions are tested once, since a slice may have few terms. */
+/* Completes and stores all sums of `rows` rows of a tile. Each condition is tested once for all
+ * sums, because a slice may have few terms. */
 SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const int rows,
                         const int wide)
 {
@@ -149,7 +157,8 @@ SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const i
 SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int wide,
                                const bool panels)
 {
-    /* Every third row has a pointer, so that an address is a pointer and 0 to 2 distances. */
+    /* every third row has a pointer of its own; the address of another row is such a pointer plus
+     * one or two distances */
     const int thirds = panels ? 1 : (rows + 2) / 3;
     Vf sum[TILE_ROWS][WIDE] = {{{0}}};
     const int64_t depth = t->depth, b_step = t->b_step;
@@ -176,7 +185,7 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
         finish(t, sum, row, rows, wide);
         return;
     }
-    /* in memory, so that `sum` itself stays in registers */
+    /* a copy in memory, so that `sum` itself stays in registers */
     Vf some[TILE_ROWS][WIDE];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
@@ -189,8 +198,8 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
             finish_some(t, some[r][c / VECTOR], row + r, c, min_of(t->columns - c, VECTOR));
 }
 
-/* Calls multiply_rows with constant sizes, and with one vector per row if the tile has no more
- * columns than that. */
+/* Defines a function that calls multiply_rows with compile-time constants; it uses one vector per
+ * row if the tile has no more columns than a vector. */
 #define MULTIPLY(name, rows)                                                                       \
     static __attribute__((noinline)) void name(const Tile *t, int row)                             \
     {                                                                                              \

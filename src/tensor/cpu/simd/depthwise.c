@@ -1,11 +1,12 @@
-/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. A window that
- * extends beyond the image above or below reads a row of zeros there. A window that extends beyond
- * its left or right side uses only the columns of the kernel that are inside. */
+/* Depthwise 3x3 convolutions of planes whose channels are one vector. Where a window extends beyond
+ * the upper or lower edge of the image, a row of zeros is read in place of the missing row. Where
+ * it extends beyond the left or right edge, only the columns of the kernel that are inside are
+ * used. */
 #include "vector.h"
 
 #ifdef __AVX2__
 enum { KERNEL = DEPTHWISE_KERNEL, TAPS = DEPTHWISE_TAPS, PIXELS = 4, PAD = 1 };
-/* approximate number of pixels per partial sum of dw, which bounds its rounding error */
+/* approximate number of pixels in a partial sum of dw; bounds its rounding error */
 enum { CHAIN = 256 };
 
 SIMD_INLINE Vf load(const float *p)
@@ -15,8 +16,8 @@ SIMD_INLINE Vf load(const float *p)
     return v;
 }
 
-/* Sets row[] to the input rows of output row p. A row begins with the column before the image,
- * which is not read. */
+/* Sets row[] to the rows of x that row p of y reads. Each pointer is to the pixel before the
+ * image's first column, which is not read. */
 SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, const int stride,
                          const float *row[KERNEL])
 {
@@ -27,14 +28,15 @@ SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, con
     }
 }
 
-/* Returns the first output of a row whose window extends beyond the right side. */
+/* Returns the number of windows of a row up to the first one that extends beyond the right edge. */
 SIMD_INLINE int64_t inner_end(const DepthwisePlane *a, const int stride)
 {
     return a->w < KERNEL - PAD ? 0 : (a->w - (KERNEL - PAD)) / stride + 1;
 }
 
 /* ---- forward, and the data's gradient with stride 1 ---- */
-/* Computes `pixels` neighbouring outputs from q on, with columns from .. to - 1 of the kernel. */
+/* Computes `pixels` neighbouring pixels of a row of y, from column q on, with columns `from` to
+ * `to` - 1 of the kernel. start: the bias, or 0. */
 SIMD_INLINE void forward_pixels(const float *const row[KERNEL], const Vf w[TAPS], Vf start,
                                 bool relu, int64_t q, float *y, const int stride, const int pixels,
                                 const int from, const int to)
@@ -89,13 +91,14 @@ void SIMD_FLOAT_NAME(depthwise_forward)(const DepthwisePlane *a, const float *x,
 }
 
 /* ---- the data's gradient with stride 2 ---- */
-/* Computes dx's 2x2 pixels from (2 i, 2 j) on. Even rows and columns use the middle tap only, odd
- * ones the two outer taps. edge: the square may extend beyond the image or beyond dy. */
+/* Computes the 2x2 pixels of dx from (2 i, 2 j) on. Pixels of even rows are read by the kernel's
+ * middle row only, those of odd rows by its two outer rows; the same holds for columns. at_edge:
+ * the square may extend beyond the image, or its windows beyond dy. */
 SIMD_INLINE void data_square(const DepthwisePlane *a, const float *dy, const Vf w[TAPS], int64_t i,
-                             int64_t j, float *dx, const bool edge)
+                             int64_t j, float *dx, const bool at_edge)
 {
     const Vf zero = {0};
-    const bool below = !edge || i + 1 < a->p, right = !edge || j + 1 < a->q;
+    const bool below = !at_edge || i + 1 < a->p, right = !at_edge || j + 1 < a->q;
     const float *from = dy + (i * a->q + j) * VECTOR;
     float *to = dx + (2 * i * a->w + 2 * j) * VECTOR;
     const Vf d00 = load(from), d01 = right ? load(from + VECTOR) : zero;
@@ -103,7 +106,7 @@ SIMD_INLINE void data_square(const DepthwisePlane *a, const float *dy, const Vf 
     const Vf d11 = below && right ? load(from + (a->q + 1) * VECTOR) : zero;
     const Vf y00 = d00 * w[4], y01 = d01 * w[3] + d00 * w[5], y10 = d10 * w[1] + d00 * w[7];
     const Vf y11 = d11 * w[0] + d10 * w[2] + (d01 * w[6] + d00 * w[8]);
-    const bool odd_row = !edge || 2 * i + 1 < a->h, odd_column = !edge || 2 * j + 1 < a->w;
+    const bool odd_row = !at_edge || 2 * i + 1 < a->h, odd_column = !at_edge || 2 * j + 1 < a->w;
     VECTOR_STORE(to, y00);
     if (odd_column) VECTOR_STORE(to + VECTOR, y01);
     if (odd_row) VECTOR_STORE(to + a->w * VECTOR, y10);
@@ -140,7 +143,7 @@ SIMD_INLINE void weight_pixel(const float *const row[KERNEL], Vf d, int64_t colu
             sum[r * KERNEL + t] += d * load(row[r] + (column + t) * VECTOR);
 }
 
-/* Adds the contributions of rows from .. to - 1 of dy. */
+/* Adds the contributions of rows `from` to `to` - 1 of dy to dw and db. */
 SIMD_INLINE void weight_rows(const DepthwisePlane *a, const float *x, const float *dy, int64_t from,
                              int64_t to, Vf dw[TAPS], Vf *db, const int stride)
 {

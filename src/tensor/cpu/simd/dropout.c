@@ -1,15 +1,16 @@
-/* The multipliers of dropout, which are floats for activations of any type. */
+/* The factors of dropout, 0 or 1 / (1 - p). They are floats for activations of any type. */
 #include "vector.h"
 
-/* The random numbers are those of rng_u32, Philox4x32-10 (a test compares them), computed for
- * VECTOR counters at once. Each 32-bit word is the low half of a 64-bit lane. The high halves
- * contain remains of products, which no product reads. */
+/* The random numbers are those of rng_u32, Philox4x32-10 (a test compares both), computed for
+ * VECTOR counters at once. A 32-bit word of Philox is the low half of a 64-bit lane. The high half
+ * contains the rest of a product, which later products do not read. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
 typedef int64_t Vm __attribute__((vector_size(VECTOR * 4)));
-/* random numbers per batch: a block of four for each counter */
+/* random numbers that one call of `draw` makes: four for each of VECTOR counters */
 enum { BATCH = 4 * VECTOR };
 
-/* Interleaves the 64-bit lanes of two vectors: the first half of the result, and the second. */
+/* Lists of 64-bit lanes for VECTOR_SHUFFLE: the first and the second half of a0, b0, a1, b1,
+ * .... */
 #if defined(__AVX512F__)
 #define HALVES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
 #define HALVES_SECOND 4, 12, 5, 13, 6, 14, 7, 15
@@ -34,9 +35,11 @@ SIMD_INLINE Vl low_product(Vl a, Vl b)
 #endif
 }
 
+/* numbers of the counters within one call */
 static const uint64_t places[SIMD_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* Computes the four words of VECTOR consecutive blocks, in order of blocks. */
+/* Computes the random numbers of VECTOR consecutive counters, four for each, in the order of
+ * counters. */
 SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
 {
     const Vl none = {0}, low = none + 0xffffffffu, by0 = none + 0xD2511F53u,
@@ -71,7 +74,7 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
     }
 }
 
-/* Draws the multipliers of BATCH elements, from the first element of a block on. */
+/* Writes the factors of BATCH elements, from element 4 * counter on. */
 SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t threshold, float scale, float *out)
 {
     Vi words[4];
@@ -79,7 +82,7 @@ SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t threshold, float sc
     philox(key, counter, words);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-        /* 24 bits fit a signed integer */
+        /* 24 bits, which fit a signed integer */
         Vi number = words[k] >> 8 & 0xffffff;
         Vf drawn = VECTOR_KEEP(kept, number >= (int32_t)threshold);
         VECTOR_STORE(out + k * VECTOR, drawn);

@@ -1,10 +1,9 @@
-/* Elementwise kernels: activations and their gradients, sums, products and conversions. Where an
- * activation does not map zero to zero (ACT_MOVES_ZERO), callers clear padded channels. */
+/* Elementwise kernels: activations and their gradients, sums, products and conversions. If an
+ * activation does not map 0 to 0 (ACT_MOVES_ZERO), the caller clears padded channels afterwards. */
 #include "vector.h"
 
-/* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel
- * 2016). */
-/* 2 sqrt(2/pi) */
+/* The tanh form of gelu is x * sigmoid(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks &
+ * Gimpel 2016). GELU_U is 2 sqrt(2/pi). */
 static const float GELU_U = 1.5957691216057308f;
 static const float GELU_CUBE = 0.044715f;
 
@@ -20,9 +19,9 @@ SIMD_INLINE float gelu_slope(float x)
     return fused(x * s * (1.0f - s), slope, s);
 }
 
-/* tanh to about 2^-22 of its value; NaN stays NaN. Computes x times a quotient of polynomials in
- * x^2 that was fitted to |x| <= 9.02, with coefficients that lose little when rounded. Beyond 9.02
- * tanh is 1 in fp32. */
+/* Returns tanh(x) with a relative error of about 2^-22; NaN stays NaN. Computes x times a quotient
+ * of polynomials in x^2, fitted to |x| <= 9.02, with coefficients that lose little when rounded.
+ * Beyond 9.02, tanh is 1 in fp32. */
 SIMD_INLINE float tanh_of(float x)
 {
     float c = x > 9.02f ? 9.02f : x;
@@ -40,15 +39,15 @@ SIMD_INLINE float tanh_of(float x)
     return y > 1.0f ? 1.0f : y < -1.0f ? -1.0f : y;
 }
 
-/* e^x - 1, accurate near 0, too. */
+/* Returns e^x - 1, which is accurate near 0, too. */
 SIMD_INLINE float exp_less_1(float x)
 {
     float scale, part = exp_parts(x, &scale);
     return fused(scale, part, scale - 1.0f);
 }
 
-/* log(1 + e^x) (Dugas et al. 2001) as max(x, 0) + log(1 + t), t = e^-|x|. The logarithm is 2
- * artanh(s), s = t / (2 + t), with a polynomial in s^2 fitted to s <= 1/3. */
+/* Returns log(1 + e^x) (Dugas et al. 2001) as max(x, 0) + log(1 + t), t = e^-|x|. The logarithm is
+ * 2 artanh(s), s = t / (2 + t), computed with a polynomial in s^2 fitted to s <= 1/3. */
 SIMD_INLINE float softplus_of(float x)
 {
     const float t = exp_near(x > 0.0f ? -x : x), s = t / (2.0f + t), z = s * s;
@@ -58,8 +57,8 @@ SIMD_INLINE float softplus_of(float x)
     return relu_of(x) + 2.0f * fused(p * z, s, s);
 }
 
-/* mish (Misra 2019): x tanh(softplus(x)) = x w / (w + 2) with w = e (e + 2), e = e^x. From x = 20
- * on the quotient is 1, and e^20 is used, whose square is finite. */
+/* Returns mish (Misra 2019): x tanh(softplus(x)) = x w / (w + 2) with w = e (e + 2), e = e^x. From
+ * x = 20 on the quotient is 1 in fp32, and e^20, whose square is finite, is used as e. */
 SIMD_INLINE float mish_of(float x)
 {
     const float e = exp_near(x > 20.0f ? 20.0f : x), w = e * (e + 2.0f);
@@ -73,7 +72,7 @@ SIMD_INLINE float mish_slope(float x)
     return fused(4.0f * c * by, fused(e, e, e) * by, w * by);
 }
 
-/* hardswish (Howard et al. 2019): x relu6(x + 3) / 6. */
+/* Returns hardswish (Howard et al. 2019): x relu6(x + 3) / 6. */
 SIMD_INLINE float hardswish_of(float x)
 {
     const float inner = x + 3.0f, y = x * ((inner > 6.0f ? 6.0f : inner) * (1.0f / 6.0f));
@@ -116,7 +115,7 @@ SIMD_INLINE float act_value(Act act, float factor, float x)
     return x;
 }
 
-/* The derivative; `at` is y with ACT_FROM_Y, else x. */
+/* Returns the derivative of an activation. at: y if the activation has ACT_FROM_Y, else x. */
 SIMD_INLINE float act_slope(Act act, float factor, float at)
 {
     switch (act) {
@@ -161,8 +160,9 @@ void SIMD_NAME(act)(Act act, float factor, void *to, const void *from, int64_t n
     }
 }
 
-/* Where an activation is constant, the gradient is +0 for any dy. The product dy * 0 could be a
- * zero of either sign, and the sign could differ between vectors and the scalar tail. */
+/* Returns the gradient of an activation's input. Where the activation is constant, the gradient is
+ * +0 for any dy: the product dy * 0 could be a zero of either sign, and the sign could differ
+ * between vectors and the scalar loop for the rest. */
 SIMD_INLINE float act_gradient(Act act, float factor, float dy, float at)
 {
     const float slope = act_slope(act, factor, at);
@@ -184,16 +184,16 @@ void SIMD_NAME(act_grad)(Act act, float factor, void *to, const void *from, cons
     }
 }
 
-/* The input is n elements of the gate, then n of the value. */
+/* The input has n elements of the gate, then n elements of the value. */
 void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
 {
     Elem *restrict y = to;
-    const Elem *restrict gate = from, *restrict through = gate + n;
-    EACH(y, silu_of(value_of(gate[i])) * value_of(through[i]))
+    const Elem *restrict gate = from, *restrict value = gate + n;
+    EACH(y, silu_of(value_of(gate[i])) * value_of(value[i]))
 }
 
 /* Prefetches n elements that are AHEAD elements after `from`. swiglu_grad accesses five arrays at
- * once, more streams than a processor prefetches by itself. */
+ * once, more than a processor prefetches by itself. write: the elements will be written. */
 SIMD_INLINE void fetch_ahead(const Elem *from, int64_t n, bool write)
 {
     enum { AHEAD = 512 };
@@ -207,24 +207,24 @@ SIMD_INLINE void fetch_ahead(const Elem *from, int64_t n, bool write)
 void SIMD_NAME(swiglu_grad)(void *restrict to, const void *restrict from,
                             const void *restrict values, int64_t n)
 {
-    Elem *restrict dgate = to, *restrict dthrough = dgate + n;
-    const Elem *restrict dy = from, *restrict gate = values, *restrict through = gate + n;
+    Elem *restrict dgate = to, *restrict dvalue = dgate + n;
+    const Elem *restrict dy = from, *restrict gate = values, *restrict value = gate + n;
     for (int64_t part = 0; part < n; part += EACH_PART) {
         const int64_t count = n - part < EACH_PART ? n - part : EACH_PART;
         float a[EACH_PART], b[EACH_PART];
         fetch_ahead(dy + part, count, false);
         fetch_ahead(gate + part, count, false);
-        fetch_ahead(through + part, count, false);
+        fetch_ahead(value + part, count, false);
         fetch_ahead(dgate + part, count, true);
-        fetch_ahead(dthrough + part, count, true);
+        fetch_ahead(dvalue + part, count, true);
 #pragma omp simd
         for (int64_t i = 0; i < count; ++i) {
             float x = value_of(gate[part + i]), g = value_of(dy[part + i]), s = sigmoid_of(x);
-            a[i] = g * value_of(through[part + i]) * (s * fused(x, 1.0f - s, 1.0f));
+            a[i] = g * value_of(value[part + i]) * (s * fused(x, 1.0f - s, 1.0f));
             b[i] = g * (x * s);
         }
         elems_from(dgate + part, a, count);
-        elems_from(dthrough + part, b, count);
+        elems_from(dvalue + part, b, count);
     }
 }
 

@@ -1,6 +1,6 @@
-/* Direct convolutions whose input has too few channels for a block. A vector has 8 output channels.
- * Up to 12 sums (3 pixels, or 3 taps of dw, by 4 blocks) take 12 of AVX2's 16 registers; the others
- * hold factors. */
+/* Direct convolutions whose input has too few channels to fill a block. A vector has 8 output
+ * channels, on every instruction set. Up to 12 vectors of sums (3 pixels, or 3 taps of dw, by 4
+ * blocks) take 12 of AVX2's 16 registers; the other registers hold factors. */
 #include "vector.h"
 
 #ifdef __AVX2__
@@ -49,7 +49,8 @@ SIMD_INLINE void forward_pixels(const FirstConv *f, const float *x, const float 
         }
 }
 
-/* The last pixels of a row overlap those before them. */
+/* Computes FIRST_PIXELS pixels at a time; the last group of pixels of a row overlaps the one before
+ * it. */
 SIMD_INLINE void forward_blocks(const FirstConv *f, const float *w, const float *bias, bool relu,
                                 float *y, const int blocks)
 {

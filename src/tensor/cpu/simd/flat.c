@@ -1,13 +1,13 @@
-/* Optimizer updates, copies and sums of squares on flat ranges. For an update, a range may be cut
- * anywhere: an element gets the same bits from a vector and from the scalar tail. A sum of squares
- * is over one chunk. */
+/* Optimizer updates, copies and sums of squares on flat ranges. A range may be cut anywhere for an
+ * update: an element gets the same bits in a vector as in the scalar loop for the rest. A sum of
+ * squares is over one chunk. */
 #include "vector.h"
 
 typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));
 
 void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
-    /* beta 0: y is not read, because it may be uninitialised */
+    /* y may be uninitialised, so it is not read */
     if (beta == 0.0f) {
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
@@ -17,8 +17,8 @@ void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float bet
     for (int64_t i = 0; i < n; ++i) y[i] = fused(alpha, x[i], beta * y[i]);
 }
 
-/* Computes sixteen partial sums, by index modulo 16 on every instruction set, and adds them in a
- * fixed order. The square of a float is exact in double. */
+/* Computes sixteen partial sums, one for each index modulo 16, on every instruction set, and adds
+ * them in a fixed order. The square of a float is exact in double. */
 double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
 {
     double lane[SIMD_LANES] = {0};
@@ -39,12 +39,12 @@ static inline uint64_t bits_of(double value)
     return bits;
 }
 
-/* Splits squares into multiples of three units. Adding 1.5 * 2^52 units to a square rounds it to a
- * multiple of the unit. The bits of this sum, as an integer, are the bits of 1.5 * 2^52 units plus
- * the number of units in the square. So the loop adds the bits of all terms as integers, and the
- * end subtracts the bits of 1.5 * 2^52 units once for each term. Subtracting 1.5 * 2^52 units from
- * the sum as doubles is exact and gives the part of the square that the unit has counted; the rest
- * is left to the smaller units. */
+/* Splits each square into multiples of three units (SquareSum). Adding 1.5 * 2^52 units to a square
+ * rounds the square to a multiple of the unit. The bits of the result, read as an integer, are the
+ * bits of 1.5 * 2^52 units plus the number of units in the square. So the loop adds up these
+ * integers, and the end subtracts the bits of 1.5 * 2^52 units once for each term. If 1.5 * 2^52
+ * units are subtracted from the result as doubles, the difference is exactly the part of the square
+ * that this unit counts; the rest of the square is counted in the smaller units. */
 SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
 {
     uint32_t top = 0;
@@ -79,8 +79,8 @@ SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
                        scale + SQUARES_SCALE_0};
 }
 
-/* In infinity and NaN all bits of the exponent are set, so that adding 1 to the exponent carries
- * into the sign bit. */
+/* Infinity and NaN have all bits of the exponent set, so adding 1 to the exponent carries into the
+ * sign bit. */
 bool SIMD_FLOAT_NAME(not_finite)(const float *x, int64_t n)
 {
     uint32_t any = 0;
@@ -93,7 +93,8 @@ bool SIMD_FLOAT_NAME(not_finite)(const float *x, int64_t n)
     return any >> 31;
 }
 
-/* A non-temporal store; `to` is aligned to a vector. */
+/* Stores a vector without reading its cache line first (a non-temporal store). `to` is aligned to a
+ * vector. */
 SIMD_INLINE void store_past(float *to, Vf v)
 {
 #if defined(__AVX512F__)
@@ -107,8 +108,8 @@ SIMD_INLINE void store_past(float *to, Vf v)
 #endif
 }
 
-/* Copies a range in one pass, so that its stores are fenced once. Prefetches a page ahead, because
- * the processor prefetches only up to the end of a page. */
+/* The whole range is copied in one loop, so that one fence is enough for its stores. Prefetches a
+ * page ahead, because the processor prefetches only up to the end of a page. */
 bool SIMD_FLOAT_NAME(copy)(float *to, const float *x, int64_t n)
 {
     enum { PAGE = 4096, AHEAD = PAGE / sizeof *x };
@@ -144,7 +145,7 @@ SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, floa
     }
 }
 
-/* Without momentum, m is not used and may be NULL. */
+/* If momentum is 0, m is not used and may be NULL. */
 void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     if (a->momentum == 0.0f) {

@@ -1,5 +1,5 @@
-/* Layer normalisation of one row, which stays in the L1 cache between three passes: the mean, the
- * squares of differences from the mean, the result. */
+/* Layer normalisation of one row. The row stays in the L1 cache between three passes: for the mean,
+ * for the squares of differences from the mean, and for the result. */
 #include "vector.h"
 
 void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
@@ -15,7 +15,7 @@ void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
 #pragma omp simd reduction(+ : square, rest)
     for (int64_t i = 0; i < n; ++i) {
         float d = value_of(x[i]) - mean;
-        /* corrects the rounding error of the mean */
+        /* sum of the differences, which corrects the rounding error of the mean */
         rest += d;
         square += d * d;
     }

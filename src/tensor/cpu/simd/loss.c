@@ -1,11 +1,11 @@
-/* Softmax of one row of logits, and the gradient of its loss. The softmax processes a row in pieces
- * that fit the L1 cache, with a running maximum (Milakov & Gimelshein 2018), so that even a row as
- * wide as a vocabulary is read from memory once. */
+/* Softmax of one row of logits, and the gradient of its loss. The row is processed in pieces that
+ * fit the L1 cache, with a running maximum (Milakov & Gimelshein 2018), so that even a row as wide
+ * as a vocabulary is read from memory only once. */
 #include "vector.h"
 
 enum { PIECE = 2048 };
 
-/* Returns the first index of `value` in x, or n if x does not have it. */
+/* Returns the first index of `value` in x, or n if x does not contain it. */
 static int64_t place_of(const float *x, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; ++i)
@@ -14,7 +14,7 @@ static int64_t place_of(const float *x, int64_t n, float value)
 }
 
 /* Loops over one piece are separate functions: if they were inlined, GCC would split the loop over
- * pieces and not vectorise the inner loops of its second half. */
+ * pieces in two, and not vectorise the inner loops of the second half. */
 #define NOT_INLINED static __attribute__((noinline))
 
 /* Returns the sum of x; raises *top to its maximum. */
@@ -30,9 +30,9 @@ NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
     return sum;
 }
 
-/* Returns the number of logits above the label's in x, a piece that begins at index `first` of the
- * row: those that are larger, and those that are equal and have a lower index. `label` is an index
- * of the row. If the label's logit is NaN, all other logits count. */
+/* Returns the number of logits in x that rank above the label's: larger ones, and equal ones of a
+ * lower index. x is a piece of a row and begins at the row's index `first`; `label` is an index of
+ * the row. If the label's logit is NaN, all other logits count. */
 NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label,
                               float label_logit)
 {
@@ -69,7 +69,7 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             row.argmax = (int)(at + place_of(piece, count, high));
         }
         row.label_rank += label_rank_in(piece, count, at, label, row.label_logit);
-        /* all logits up to here are -inf, and this piece has no NaN */
+        /* all logits up to the end of this piece are -infinity, and the piece has no NaN */
         const bool masked = top == -INFINITY && plain == plain;
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;

@@ -1,11 +1,11 @@
-/* One tile of a product of fp32 matrices. Each element is a chain of fused multiply-adds along k,
- * which is cut at multiples of DEPTH (as in dense.h), so that its bits do not depend on the
- * tile. */
+/* One tile of a product of fp32 matrices. Each element is a chain of fused multiply-adds along k.
+ * The chain is cut at multiples of DEPTH, as in dense.h, so that the element's bits do not depend
+ * on the tile. */
 #include "product.h"
 
 enum { DEPTH = 256 };
 
-/* Copies rows first .. first + depth - 1 of b, in the tile's columns, to panel[k][column]. */
+/* Copies rows `first` to `first` + `depth` - 1 of b, in the tile's columns, to panel[k][column]. */
 static void pack(const MatrixProduct *p, const MatrixTile *t, int64_t first, int64_t depth,
                  float *panel)
 {

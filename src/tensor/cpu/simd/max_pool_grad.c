@@ -1,9 +1,9 @@
-/* The gradient of max pooling of one plane, from the positions that max_pool stored. In blocks of
- * channels a vector is the lanes of a pixel; in a plain plane a vector is neighbouring windows, or
- * pairs of pixels, of one row. */
+/* The gradient of max pooling of one plane, from the positions that max_pool stored. If each pixel
+ * has several lanes, a vector holds lanes of one pixel. In a plain plane, a vector holds
+ * neighbouring windows of one row, or pairs of pixels of one row. */
 #include "window.h"
 
-/* A vector of windows: dy, and the position of each maximum in the kernel. */
+/* For a vector of windows: dy, and the position of each maximum in its window. */
 typedef struct Maxima {
     Vf dy;
     Vi place;
@@ -14,14 +14,15 @@ SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
     return (Maxima){elems_load(dy + at), bytes_load(index + at)};
 }
 
-/* gather_lanes for one lane. w: the windows, counted from the first. */
+/* Computes what gather_lanes computes, for one lane. w: the windows, in rows and columns counted
+ * from the first window. */
 SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
                             const uint8_t *index, Elem *dx)
 {
     float sum = 0.0f;
     for (int i = 0; i < w.row1 - w.row0; ++i)
         for (int j = 0; j < w.col1 - w.col0; ++j) {
-            int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+            int64_t at = ((int64_t)i * p->out_columns + j) * p->lanes;
             int mine = first - i * p->stride[0] * p->kernel[1] - j * p->stride[1];
             sum += index[at] == mine ? value_of(dy[at]) : 0.0f;
         }
@@ -29,12 +30,12 @@ SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem 
 }
 
 /* Computes dx of one input pixel: the sum of dy over those of its rows x cols windows whose maximum
- * is this pixel. dy and index point to the first window, and `first` is the pixel's position in
- * it. */
+ * is this pixel. dy and index point to the first window of the rectangle, and `first` is the
+ * pixel's position in that window. */
 SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
-    const int64_t next = (int64_t)p->q * p->lanes;
+    const int64_t next = (int64_t)p->out_columns * p->lanes;
     /* decrease of the pixel's position in the kernel from one window to the next */
     const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
     int l = 0;
@@ -59,17 +60,18 @@ SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *
     Window w = windows_of(p, row, col);
     int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
     int first = place_in(p, w.row0, w.col0, row, col);
-    int64_t at = ((int64_t)w.row0 * p->q + w.col0) * p->lanes;
+    int64_t at = ((int64_t)w.row0 * p->out_columns + w.col0) * p->lanes;
     Elem *to = dx + ((int64_t)row * p->w + col) * p->lanes;
     gather_lanes(p, rows, cols, first, dy + at, index + at, to);
 }
 
-/* Windows of 3 x 3 with stride 2: a quad of 2 x 2 pixels lies in window (i, j), and some of its
- * pixels also in the windows to the right, below, and diagonally. The first quad begins at pixel 1
- * - pad. */
+/* Returns whether the gradient is computed in quads: for windows of 3 x 3 with stride 2. A quad is
+ * 2 x 2 pixels in window (i, j), the first of which is the window's middle pixel. Some pixels of a
+ * quad are also in the windows to the right, below, or diagonally below. The first quad begins at
+ * row 1 - pad[0] and column 1 - pad[1]. */
 static bool has_quads(const PoolPlane *p)
 {
-    bool row = p->lanes == 1 && p->q >= VECTOR;
+    bool row = p->lanes == 1 && p->out_columns >= VECTOR;
     return (by_lanes(p) || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
 }
 
@@ -83,21 +85,21 @@ SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima acros
              keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
 }
 
-/* Computes `count` quads of a row of windows. more: there is a row of windows below. dx: the first
- * quad. */
-SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
+/* Computes `count` quads of a row of windows, in a plane whose lanes fill vectors. has_below: there
+ * is a row of windows below. dx: the first pixel of the first quad. */
+SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool has_below, const Elem *dy,
                                 const uint8_t *index, Elem *dx)
 {
-    const int64_t next = (int64_t)p->q * p->lanes, down = (int64_t)p->w * p->lanes;
+    const int64_t next = (int64_t)p->out_columns * p->lanes, down = (int64_t)p->w * p->lanes;
     const Maxima none = {{0}, {0}};
     for (int l = 0; l < p->lanes; l += VECTOR) {
         Maxima here = maxima_at(dy, index, l), right, across = none;
-        Maxima below = more ? maxima_at(dy, index, next + l) : none;
+        Maxima below = has_below ? maxima_at(dy, index, next + l) : none;
         for (int j = 0; j < count; ++j, here = right, below = across) {
             int64_t at = (int64_t)(j + 1) * p->lanes + l;
-            bool last = j + 1 == p->q;
+            bool last = j + 1 == p->out_columns;
             right = last ? none : maxima_at(dy, index, at);
-            if (more) across = last ? none : maxima_at(dy, index, next + at);
+            if (has_below) across = last ? none : maxima_at(dy, index, next + at);
             Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
             Vf sum[4];
             pixels_fetch(to + 2 * down, down, p->lanes, l, true);
@@ -111,30 +113,30 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
 }
 
 /* Returns the right neighbours of the last VECTOR windows of a row in a plain plane; the neighbour
- * beyond the row is 0. */
+ * beyond the row has dy 0. */
 SIMD_INLINE Maxima maxima_right(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
-    const Maxima last = maxima_at(dy, index, p->q - VECTOR);
+    const Maxima last = maxima_at(dy, index, p->out_columns - VECTOR);
     return (Maxima){VECTOR_LANES(last.dy, (Vf){0}, LANES_NEXT),
                     VECTOR_LANES(last.place, (Vi){0}, LANES_NEXT)};
 }
 
-/* quads_of_lanes for a plain plane, a vector of quads at a time; the last may overlap the one
- * before. */
-SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const Elem *dy,
+/* Computes what quads_of_lanes computes, in a plain plane, a vector of quads at a time. The last
+ * vector may overlap the one before it. */
+SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool has_below, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
-    const Elem *dy_below = dy + p->q;
-    const uint8_t *index_below = index + p->q;
+    const Elem *dy_below = dy + p->out_columns;
+    const uint8_t *index_below = index + p->out_columns;
     for (int j = 0; j < count; j += VECTOR) {
         int at = j + VECTOR <= count ? j : count - VECTOR;
-        bool last = at + VECTOR == p->q;
+        bool last = at + VECTOR == p->out_columns;
         Elem *to = dx + (int64_t)at * 2;
         Vf sum[4];
         pixels_fetch(to + 2 * p->w, p->w, 1, 0, true);
         Maxima right, below = {{0}, {0}}, across = below;
         right = last ? maxima_right(p, dy, index) : maxima_at(dy, index, at + 1);
-        if (more) {
+        if (has_below) {
             below = maxima_at(dy_below, index_below, at);
             across = last ? maxima_right(p, dy_below, index_below)
                           : maxima_at(dy_below, index_below, at + 1);
@@ -159,19 +161,19 @@ SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t 
 {
     int top = 1 - p->pad[0], left = 1 - p->pad[1];
     int rows = (p->h - top) / 2, cols = (p->w - left) / 2;
-    if (rows > p->p) rows = p->p;
-    if (cols > p->q) cols = p->q;
+    if (rows > p->out_rows) rows = p->out_rows;
+    if (cols > p->out_columns) cols = p->out_columns;
     if (p->lanes == 1 && cols < VECTOR) rows = 0;
     gather_rows(p, 0, top, dy, index, dx);
     for (int i = 0; i < rows; ++i) {
         int row = top + 2 * i;
-        int64_t at = (int64_t)i * p->q * p->lanes;
+        int64_t at = (int64_t)i * p->out_columns * p->lanes;
         Elem *first = dx + ((int64_t)row * p->w + left) * p->lanes;
-        bool more = i + 1 < p->p;
+        bool has_below = i + 1 < p->out_rows;
         if (p->lanes == 1)
-            quads_of_row(p, cols, more, dy + at, index + at, first);
+            quads_of_row(p, cols, has_below, dy + at, index + at, first);
         else
-            quads_of_lanes(p, cols, more, dy + at, index + at, first);
+            quads_of_lanes(p, cols, has_below, dy + at, index + at, first);
         for (int r = row; r < row + 2; ++r) {
             for (int col = 0; col < left; ++col) gather_pixel(p, r, col, dy, index, dx);
             for (int col = left + 2 * cols; col < p->w; ++col)
@@ -206,7 +208,7 @@ SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
     Window w = window_at(p, i, j);
     int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
     int place = place_in(p, i, j, w.row0, w.col0);
-    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+    int64_t at = ((int64_t)i * p->out_columns + j) * p->lanes;
     Elem *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
     if (rows == 2 && cols == 2)
         spread_lanes(p, 2, 2, place, dy + at, index + at, to);
@@ -214,7 +216,8 @@ SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
         spread_lanes(p, rows, cols, place, dy + at, index + at, to);
 }
 
-/* spread_window for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
+/* Computes what spread_window computes, for VECTOR neighbouring windows of 2 x 2 in one row of a
+ * plain plane. */
 SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     Maxima from = maxima_at(dy, index, 0);
@@ -231,13 +234,13 @@ SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t 
     int by_pairs = windows_by_pairs(p);
     if (!windows_tile_plane(p))
         memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
-    for (int i = 0; i < p->p; ++i) {
+    for (int i = 0; i < p->out_rows; ++i) {
         for (int j = 0; j < by_pairs; j += VECTOR) {
             int first = j + VECTOR <= by_pairs ? j : by_pairs - VECTOR;
-            int64_t at = (int64_t)i * p->q + first;
+            int64_t at = (int64_t)i * p->out_columns + first;
             spread_pairs(p, dy + at, index + at, dx + (int64_t)i * 2 * p->w + 2 * first);
         }
-        for (int j = by_pairs; j < p->q; ++j) spread_window(p, i, j, dy, index, dx);
+        for (int j = by_pairs; j < p->out_columns; ++j) spread_window(p, i, j, dy, index, dx);
     }
 }
 

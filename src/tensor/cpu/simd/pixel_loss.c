@@ -1,6 +1,6 @@
-/* Losses of images of classes: each pixel has a logit for each class, `stride` elements from one
- * class to the next. Loops run over neighbouring pixels, class by class. A pixel with label -1 has
- * no label. */
+/* Losses of images with a class for each pixel. A pixel has a logit for each class; the logits of
+ * neighbouring classes are `stride` elements apart. Loops run over neighbouring pixels, class by
+ * class. Label -1 means that a pixel has no label. */
 #include "vector.h"
 
 void SIMD_NAME(pixel_softmax)(const PixelArgs *a, PixelStats *s)
@@ -10,14 +10,14 @@ void SIMD_NAME(pixel_softmax)(const PixelArgs *a, PixelStats *s)
     float total[PIXEL_PIECE];
     for (int64_t i = 0; i < n; ++i) {
         s->lse[i] = -INFINITY;
-        s->label_logit[i] = s->sum[i] = s->label_rank[i] = s->best[i] = total[i] = 0;
+        s->label_logit[i] = s->sum[i] = s->label_rank[i] = s->argmax[i] = total[i] = 0;
     }
     for (int c = 0; c < a->classes; ++c, x += a->stride) {
         const float w = a->weight ? a->weight[c] : 1.0f;
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) {
             const float v = value_of(x[i]);
-            s->best[i] = v > s->lse[i] ? (float)c : s->best[i];
+            s->argmax[i] = v > s->lse[i] ? (float)c : s->argmax[i];
             s->lse[i] = v > s->lse[i] ? v : s->lse[i];
             s->label_logit[i] = a->label[i] == c ? v : s->label_logit[i];
             s->sum[i] += w * v;

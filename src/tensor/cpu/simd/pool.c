@@ -1,13 +1,15 @@
-/* Average pooling of one plane, and means of rows. One thread computes a plane's windows in the
- * order of the output, so that sums have a fixed order. */
+/* Average pooling of one plane, and means of rows. A plane's windows are computed in the order of
+ * the output, so that sums have a fixed order. */
 #include "window.h"
 
+/* Returns 1 divided by the number of pixels in a clipped window. */
 SIMD_INLINE float share_of(Window w)
 {
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-/* The mean of rows x cols pixels from x on, for each lane. step, before: as in load_step. */
+/* Returns, for each lane of a vector, the mean of rows x cols pixels from x on. step, before: as in
+ * load_step. */
 SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool before, const Elem *x)
 {
     Vf sum = {0};
@@ -22,7 +24,7 @@ SIMD_INLINE void avg_window(const PoolPlane *p, int i, int j, const Elem *x, Ele
     Window w = window_at(p, i, j);
     int rows = w.row1 - w.row0, cols = w.col1 - w.col0, l = 0;
     const Elem *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
-    y += ((int64_t)i * p->q + j) * p->lanes;
+    y += ((int64_t)i * p->out_columns + j) * p->lanes;
     for (; l + VECTOR <= p->lanes; l += VECTOR)
         elems_store(y + l, mean_of(p, rows, cols, 1, false, from + l));
     for (; l < p->lanes; ++l) {
@@ -34,8 +36,8 @@ SIMD_INLINE void avg_window(const PoolPlane *p, int i, int j, const Elem *x, Ele
     }
 }
 
-/* Whole windows from .. to - 1 of a row of a plain plane, in vectors; the last vector may overlap
- * the one before. */
+/* Computes the whole windows `from` to `to` - 1 of row i of windows in a plain plane, in vectors;
+ * the last vector may overlap the one before it. step: the stride along the row, 1 or 2. */
 SIMD_INLINE void avg_row(const PoolPlane *p, int i, int from, int to, int step, const Elem *x,
                          Elem *y)
 {
@@ -45,7 +47,7 @@ SIMD_INLINE void avg_row(const PoolPlane *p, int i, int from, int to, int step, 
         int first = j + VECTOR <= to ? j : to - VECTOR;
         const Elem *at = row + (int64_t)first * step;
         Vf mean = mean_of(p, w.row1 - w.row0, p->kernel[1], step, at > x, at);
-        elems_store(y + (int64_t)i * p->q + first, mean);
+        elems_store(y + (int64_t)i * p->out_columns + first, mean);
     }
 }
 
@@ -54,23 +56,24 @@ void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
     /* a local copy, so that the compiler knows that no store changes it */
     const PoolPlane local = *plane, *p = &local;
     int from, to, step = p->stride[1];
-    whole_windows(p, 1, p->w, p->q, &from, &to);
-    bool row = p->lanes == 1 && step <= 2 && to - from >= VECTOR && p->w >= 2 * VECTOR;
-    if (!row) from = to = p->q;
-    for (int i = 0; i < p->p; ++i) {
+    whole_windows(p, 1, p->w, p->out_columns, &from, &to);
+    bool in_vectors = p->lanes == 1 && step <= 2 && to - from >= VECTOR && p->w >= 2 * VECTOR;
+    if (!in_vectors) from = to = p->out_columns;
+    for (int i = 0; i < p->out_rows; ++i) {
         for (int j = 0; j < from; ++j) avg_window(p, i, j, in, out);
-        if (row && step == 1) avg_row(p, i, from, to, 1, in, out);
-        if (row && step == 2) avg_row(p, i, from, to, 2, in, out);
-        for (int j = to; j < p->q; ++j) avg_window(p, i, j, in, out);
+        if (in_vectors && step == 1) avg_row(p, i, from, to, 1, in, out);
+        if (in_vectors && step == 2) avg_row(p, i, from, to, 2, in, out);
+        for (int j = to; j < p->out_columns; ++j) avg_window(p, i, j, in, out);
     }
 }
 
-/* Writes one window's share of dy to its pixels, which no other window contains. */
+/* Writes a window's dy, divided by its number of pixels, to each of its pixels, which no other
+ * window contains. */
 SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, Elem *dx)
 {
     Window w = window_at(p, i, j);
     const float share = share_of(w);
-    dy += ((int64_t)i * p->q + j) * p->lanes;
+    dy += ((int64_t)i * p->out_columns + j) * p->lanes;
     for (int r = w.row0; r < w.row1; ++r)
         for (int c = w.col0; c < w.col1; ++c) {
             Elem *to = dx + ((int64_t)r * p->w + c) * p->lanes;
@@ -81,10 +84,11 @@ SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, El
         }
 }
 
-/* avg_spread for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
+/* Computes what avg_spread computes, for VECTOR neighbouring windows of 2 x 2 in row i of a plain
+ * plane, from window `first` on. */
 SIMD_INLINE void avg_spread_pairs(const PoolPlane *p, int i, int first, const Elem *dy, Elem *dx)
 {
-    Vf each = elems_load(dy + (int64_t)i * p->q + first) * 0.25f;
+    Vf each = elems_load(dy + (int64_t)i * p->out_columns + first) * 0.25f;
     Elem *to = dx + (int64_t)i * 2 * p->w + 2 * first;
     for (int r = 0; r < 2; ++r) {
         elems_store(to + (int64_t)r * p->w, VECTOR_FIRST(each, each));
@@ -103,7 +107,7 @@ SIMD_INLINE void avg_gather(const PoolPlane *p, int row, int col, const Elem *dy
         for (int i = w.row0; i < w.row1; ++i)
             for (int j = w.col0; j < w.col1; ++j) {
                 const float share = share_of(window_at(p, i, j));
-                const Elem *from = dy + ((int64_t)i * p->q + j) * p->lanes + lane;
+                const Elem *from = dy + ((int64_t)i * p->out_columns + j) * p->lanes + lane;
 #pragma omp simd
                 for (int l = 0; l < lanes; ++l) sum[l] = fused(value_of(from[l]), share, sum[l]);
             }
@@ -125,16 +129,16 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     }
     if (!windows_tile_plane(p))
         memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
-    for (int i = 0; i < p->p; ++i) {
+    for (int i = 0; i < p->out_rows; ++i) {
         for (int j = 0; j < by_pairs; j += VECTOR)
             avg_spread_pairs(p, i, j + VECTOR <= by_pairs ? j : by_pairs - VECTOR, from, dx);
-        for (int j = by_pairs; j < p->q; ++j) avg_spread(p, i, j, from, dx);
+        for (int j = by_pairs; j < p->out_columns; ++j) avg_spread(p, i, j, from, dx);
     }
 }
 
-/* Writes the sums of `parts` vectors over `rows` rows to total[]. Partial sums over few rows keep
- * the sums of large planes accurate, and `chains` independent sums hide the latency of
- * additions. */
+/* Writes the sums of `parts` vectors over `rows` rows to total[]. Each partial sum is over about
+ * RUN rows at most, which keeps the sums of large planes accurate. The `chains` independent partial
+ * sums hide the latency of additions. */
 SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int parts, int chains,
                             Vf *total)
 {
@@ -152,7 +156,7 @@ SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int par
     }
 }
 
-/* The mean of a plain plane: vectors of pixels, and the rest in scalars. */
+/* Returns the mean of a plain plane of n pixels. */
 static float mean_plain(const Elem *x, int64_t n)
 {
     Vf sum;

@@ -1,19 +1,20 @@
-/* Products of small matrices that fit a cache, with one register-blocked kernel: out[m][n] (+)= sum
- * over k of a(m,k) b[k][n]. The unit of reading is a cell: a float, or two bf16 that are neighbours
- * along the sum. Sums are fp32. Compiled once per instruction set and type, like vector.h. */
+/* Products of small matrices that fit a cache, by one register-blocked kernel: out[m][n] = sum over
+ * k of a(m,k) b[k][n]. Factors are read in cells: a cell is one float, or two bf16 that are
+ * neighbours along the sum. Sums are fp32. Like vector.h, this file is compiled once for each
+ * instruction set and type. */
 #ifndef WEFT_TENSOR_CPU_SIMD_PRODUCT_H
 #define WEFT_TENSOR_CPU_SIMD_PRODUCT_H
 
 #include "vector.h"
 
-/* rows and vectors of the register block */
+/* size of the register block: number of rows, and maximum number of vectors in a row */
 enum { ROWS = 4, WIDE = VECTOR == 16 ? 4 : 2 };
 
 #ifdef SIMD_BF16
 typedef uint32_t Cell __attribute__((may_alias, aligned(2)));
 typedef Vu Vcell;
 
-/* sum + the cell a times each of the cells b. */
+/* Returns sum + the product of cell a with each of the cells b. */
 SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
 {
     const Vcell left = (Vcell){0} + a;
@@ -35,14 +36,20 @@ SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
 #endif
 enum { CELL = sizeof(Cell) / sizeof(Elem) };
 
-/* out[m][n] = sum over k of a(m,k) b[k][n], added to out if `add` is true; a(m,k) = a[m * a_row + k
- * * a_col]. m is a multiple of ROWS, n of 16. k and the distances in a and b are counted in
- * cells. */
+/* Arguments of `multiply`: out[i][j] = sum over t of a(i,t) b[t][j], where a(i,t) = a[i * a_row + t
+ * * a_col]. m is a multiple of ROWS, n of 16. */
 typedef struct Product {
     float *out;
     const Cell *a, *b;
-    int64_t out_row, a_row, a_col, b_row;
-    int64_t m, n, k;
+    /* floats from one row of out to the next */
+    int64_t out_row;
+    /* distances in cells */
+    int64_t a_row, a_col, b_row;
+    /* rows and columns of out */
+    int64_t m, n;
+    /* terms of each sum, in cells */
+    int64_t k;
+    /* true: the sums are added to out; false: out is overwritten */
     bool add;
 } Product;
 

@@ -1,22 +1,25 @@
-/* Weighted sums of pixels: first over rows, into a buffer of floats, then over columns. */
+/* Weighted sums of pixels: first over rows of the source, into a buffer of floats, then over
+ * columns. */
 #include "vector.h"
 
-/* sum += weight * x, for n elements. */
+/* Adds weight * x to `sum`, for n elements. */
 SIMD_INLINE void add_weighted(float *restrict sum, float weight, const Elem *restrict x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) sum[i] = fused(weight, value_of(x[i]), sum[i]);
 }
 
-/* Computes the weighted sum of the source's rows for row `row` of the result: `lanes` elements from
- * `lane` on of each of the pixels low .. low + pixels - 1. */
+/* Computes the weighted sum of the source's rows for row `row` of the result, for pixels `low` to
+ * low + pixels - 1 of the source's rows, and for `lanes` lanes of each pixel, from `lane` on. sum:
+ * the buffer, [pixels][lanes]. */
 SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, int low, int pixels,
                           int lane, int lanes, float *sum)
 {
     const ResampleTaps *taps = &p->rows;
     memset(sum, 0, sizeof *sum * (size_t)pixels * (size_t)lanes);
     for (int k = taps->first[row]; k < taps->first[row + 1]; ++k) {
-        const Elem *x = plane + ((int64_t)taps->place[k] * p->from + low) * p->lanes + lane;
+        const Elem *x =
+            plane + ((int64_t)taps->place[k] * p->source_columns + low) * p->lanes + lane;
         if (lanes == p->lanes) {
             add_weighted(sum, taps->weight[k], x, (int64_t)pixels * lanes);
             continue;
@@ -27,9 +30,9 @@ SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, in
     }
 }
 
-/* Computes pixel j of the result: the weighted sum of pixels of the buffer, which begins with pixel
- * `low`. If `lanes` is 1, SIMD_LANES / 2 or SIMD_LANES, it is a compile-time constant, so that sums
- * stay in registers. */
+/* Computes pixel j of a row of the result: the weighted sum of pixels in the buffer `sum`, which
+ * begins with pixel `low` of the source. If `lanes` is 1, SIMD_LANES / 2 or SIMD_LANES, it is a
+ * compile-time constant, so that sums stay in registers. */
 SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, const float *sum,
                              Elem *to)
 {
@@ -53,7 +56,7 @@ SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, 
     }
 }
 
-/* Computes pixels j .. end - 1 of the result from the buffer. */
+/* Computes pixels j to end - 1 of a row of the result from the buffer. */
 static void sum_pixels(const ResamplePlane *p, int j, int end, int low, int lanes, const float *sum,
                        Elem *to)
 {
@@ -76,10 +79,10 @@ void SIMD_NAME(resample_row)(const ResamplePlane *p, int row, const void *plane,
     float sum[RESAMPLE_FLOATS];
     for (int lane = 0; lane < p->lanes; lane += SIMD_LANES) {
         const int lanes = p->lanes - lane < SIMD_LANES ? p->lanes - lane : SIMD_LANES;
-        for (int j = 0, end; j < p->to; j = end) {
+        for (int j = 0, end; j < p->result_columns; j = end) {
             const int low = taps->place[taps->first[j]];
             int pixels = 0;
-            for (end = j; end < p->to; ++end) {
+            for (end = j; end < p->result_columns; ++end) {
                 const int needed = taps->place[taps->first[end + 1] - 1] + 1 - low;
                 if (needed * lanes > RESAMPLE_FLOATS) break;
                 pixels = needed;

@@ -1,5 +1,5 @@
-/* Root mean square normalisation of one row (Zhang & Sennrich 2019), which stays in the L1 cache
- * between its passes: y = x / sqrt(mean(x^2) + eps) * scale. */
+/* Root mean square normalisation of one row (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps)
+ * * scale. The row stays in the L1 cache between the passes. */
 #include "vector.h"
 
 void SIMD_NAME(rms_norm_forward)(LayerNormRow *a)
@@ -20,7 +20,7 @@ void SIMD_NAME(rms_norm_forward)(LayerNormRow *a)
     a->inverse = inverse;
 }
 
-/* dx = inverse (g - xhat mean(g xhat)), g = dy scale, xhat = x inverse. */
+/* Computes dx = inverse (g - xhat mean(g xhat)) with g = dy scale and xhat = x inverse. */
 void SIMD_NAME(rms_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;

@@ -1,5 +1,6 @@
-/* The table of this instruction set for one type of activations. The base build for fp32 also
- * chooses the tables in use: those of the set cpu_used(), or of the set that simd_use names. */
+/* Defines the table of this instruction set for one type of activations. The base build for fp32
+ * also has the functions that choose the tables in use: those of the set cpu_used(), or of the set
+ * that simd_use names. */
 #include "vector.h"
 
 extern const SimdTable SIMD_NAME(kernels);
@@ -30,8 +31,8 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(dense_few),
     SLOT_FLOAT(dense_columns),
     SLOT_FLOAT(dense_product),
-/* weft does not support bf16 on CPUs with AVX2 only. On CPUs with AVX-512, pools of narrow planes
- * use the avx2 build for bf16, so of the kernels on bf16 it has only those above. */
+/* The avx2 build for bf16 has, of the kernels on bf16, only those above: it is used by pools of
+ * narrow planes, on CPUs with AVX-512. weft does not support bf16 on CPUs that have only AVX2. */
 #if !(defined(SIMD_avx2) && defined(SIMD_BF16))
     SLOT(batch_norm_stats),
     SLOT(batch_norm_apply),
@@ -88,59 +89,61 @@ const SimdTable SIMD_NAME(kernels) = {
 #if defined(SIMD_base) && !defined(SIMD_BF16)
 #include <stdatomic.h>
 
-/* Tables that are used together. */
-typedef struct Pair {
+/* The tables that are in use together. */
+typedef struct Tables {
     CpuSet set;
-    /* bf16: NULL if this set has no tables for bf16, or the CPU lacks AVX512_BF16 */
-    const SimdTable *floats, *bf16;
-    /* tables with vectors of at most 8 floats */
+    const SimdTable *floats;
+    /* NULL: this set has no tables for bf16, or the CPU lacks AVX512_BF16 */
+    const SimdTable *bf16;
+    /* tables with vectors of at most 8 floats; narrow_bf16 is NULL if bf16 is */
     const SimdTable *narrow_floats, *narrow_bf16;
-} Pair;
+} Tables;
 
 #if defined(__x86_64__)
 extern const SimdTable simd_kernels_avx2, simd_kernels_avx512;
 extern const SimdTable simd_bf16_kernels_avx2, simd_bf16_kernels_avx512;
-static bool runs(const Pair *pair)
+static bool runs(const Tables *tables)
 {
-    if (pair->bf16 == &simd_bf16_kernels_avx512 && !__builtin_cpu_supports("avx512bf16"))
+    if (tables->bf16 == &simd_bf16_kernels_avx512 && !__builtin_cpu_supports("avx512bf16"))
         return false;
-    return pair->set <= cpu_best();
+    return tables->set <= cpu_best();
 }
-static const Pair built[] = {{CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512,
-                              &simd_kernels_avx2, &simd_bf16_kernels_avx2},
-                             {CPU_AVX512, &simd_kernels_avx512, NULL, &simd_kernels_avx2, NULL},
-                             {CPU_AVX2, &simd_kernels_avx2, NULL, &simd_kernels_avx2, NULL},
-                             {CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
+static const Tables built[] = {{CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512,
+                                &simd_kernels_avx2, &simd_bf16_kernels_avx2},
+                               {CPU_AVX512, &simd_kernels_avx512, NULL, &simd_kernels_avx2, NULL},
+                               {CPU_AVX2, &simd_kernels_avx2, NULL, &simd_kernels_avx2, NULL},
+                               {CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
 #else
-static bool runs(const Pair *pair)
+static bool runs(const Tables *tables)
 {
-    (void)pair;
+    (void)tables;
     return true;
 }
-static const Pair built[] = {{CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
+static const Tables built[] = {{CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
 #endif
 
-static _Atomic(const Pair *) in_use;
+static _Atomic(const Tables *) in_use;
 
-/* Two threads that race here store the same pointer. */
-static const Pair *pair_in_use(void)
+/* Returns the tables in use; the first call chooses them. If two threads make it at the same time,
+ * both store the same pointer. */
+static const Tables *tables_in_use(void)
 {
-    const Pair *pair = atomic_load_explicit(&in_use, memory_order_relaxed);
-    if (!pair) {
+    const Tables *tables = atomic_load_explicit(&in_use, memory_order_relaxed);
+    if (!tables) {
         simd_use(cpu_name(cpu_used()));
-        pair = atomic_load_explicit(&in_use, memory_order_relaxed);
+        tables = atomic_load_explicit(&in_use, memory_order_relaxed);
     }
-    return pair;
+    return tables;
 }
 
 const SimdTable *simd_table(DType type)
 {
-    return type == DTYPE_BF16 ? pair_in_use()->bf16 : pair_in_use()->floats;
+    return type == DTYPE_BF16 ? tables_in_use()->bf16 : tables_in_use()->floats;
 }
 
 const SimdTable *simd_table_narrow(DType type)
 {
-    return type == DTYPE_BF16 ? pair_in_use()->narrow_bf16 : pair_in_use()->narrow_floats;
+    return type == DTYPE_BF16 ? tables_in_use()->narrow_bf16 : tables_in_use()->narrow_floats;
 }
 
 bool simd_use(const char *name)

@@ -1,8 +1,7 @@
-/* Shared by the kernels: names of this instruction set's functions, its vector types, the type of
- * activations, and exp. Only files of this folder include it. Vectors use the compilers' vector
- * extension, so that sums stay in registers; other loops are plain loops under `omp simd`. Products
- * and sums that a compiler could contract in two ways are written with fused(), so that vectors and
- * the scalar tail give the same bits. */
+/* The shared code of the kernels: names of this instruction set's functions, vector types, the type
+ * of activations, and exp. Only files of this folder include it. Vectors use the compilers' vector
+ * extension, so that sums stay in registers; other loops are plain C under `omp simd`. fused() is
+ * used where a compiler could fuse a product and a sum in vectors only, which would change bits. */
 #ifndef WEFT_TENSOR_VECTOR_H
 #define WEFT_TENSOR_VECTOR_H
 
@@ -43,7 +42,7 @@ enum { VECTOR = 8 };
 #else
 enum { VECTOR = 4 };
 #endif
-/* vectors per 16 lanes */
+/* number of vectors in SIMD_LANES elements */
 enum { PARTS = SIMD_LANES / VECTOR };
 typedef float Vf __attribute__((vector_size(VECTOR * 4)));
 typedef int32_t Vi __attribute__((vector_size(VECTOR * 4)));
@@ -53,7 +52,7 @@ typedef uint8_t Vb __attribute__((vector_size(VECTOR)));
 #define VECTOR_STORE(p, v) memcpy((p), &(v), sizeof(v))
 #define VECTOR_KEEP(v, m)  ((Vf)((Vi)(v) & (m))) /* v where mask m is set, else 0 */
 
-/* Conversions between an element and a float, with rounding. */
+/* Conversions between elements and floats. elem_of and elems_store round as bf16_of does. */
 #ifdef SIMD_BF16
 typedef uint32_t Vu __attribute__((vector_size(VECTOR * 4)));
 typedef uint16_t Vh __attribute__((vector_size(VECTOR * 2)));
@@ -75,7 +74,7 @@ SIMD_INLINE Vf elems_load(const Elem *p)
     return (Vf)(__builtin_convertvector(half, Vu) << 16);
 }
 
-/* Rounds as bf16_of does. The processor's instruction treats denormals as zero, so denormals are
+/* The processor's instruction for rounding treats denormals as zero, so vectors with denormals are
  * rounded in software. */
 SIMD_INLINE void elems_store(Elem *p, Vf v)
 {
@@ -116,8 +115,9 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
-/* Lanes of two vectors a, b, for VECTOR_LANES: the even lanes; the odd lanes; the first and the
- * second half of a0, b0, a1, b1, ...; lanes 1 of a to 0 of b. */
+/* Lists for VECTOR_LANES, which counts the lanes of vector a, then those of b: even lanes; odd
+ * lanes; first and second half of a0, b0, a1, b1, ...; lanes 1 and following of a, then lane 0 of
+ * b. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -137,8 +137,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_SECOND 2, 6, 3, 7
 #define LANES_NEXT   1, 2, 3, 4
 #endif
-/* Selects lanes of two vectors by number. Places: type of a vector of integers with the same number
- * of lanes. gcc has clang's name for this function only since version 12. */
+/* Selects lanes of two vectors by number. Places: type of a vector of integers with as many lanes.
+ * The function with clang's name is in gcc only since version 12. */
 #ifdef __clang__
 #define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -148,8 +148,7 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define VECTOR_FIRST(a, b)      VECTOR_LANES(a, b, LANES_FIRST)
 #define VECTOR_SECOND(a, b)     VECTOR_LANES(a, b, LANES_SECOND)
 
-/* The even or the odd lanes of two vectors. Intrinsics, because gcc uses three instructions, two of
- * them slow. */
+/* Returns the even or the odd lanes of two vectors. gcc itself generates two slow instructions. */
 SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -161,15 +160,15 @@ SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 #endif
 }
 
-/* Loads VECTOR elements p[0], p[2], p[4], .... Also reads the elements between them, and one more:
- * the one after the last or, if `before` is true, the one before p. */
+/* Loads p[0], p[2], p[4], ..., VECTOR elements. Also reads the elements between them, and the one
+ * before p if `before` is true, else the one after the last. */
 SIMD_INLINE Vf elems_load_even(const Elem *p, bool before)
 {
     if (before) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);
     return alternate(elems_load(p), elems_load(p + VECTOR), false);
 }
 
-/* Returns the larger element in each lane, that of `first` if they are equal; neither is NaN. */
+/* Returns the larger element in each lane, `first` if both are equal. Neither may be NaN. */
 SIMD_INLINE Vf larger_of(Vf first, Vf second)
 {
 #if defined(__AVX512F__)
@@ -184,7 +183,7 @@ SIMD_INLINE Vf larger_of(Vf first, Vf second)
 #endif
 }
 
-/* yes in lanes where a equals b, else no. */
+/* Returns `yes` in lanes where a equals b, and `no` in the others. */
 SIMD_INLINE Vi where_equal(Vf a, Vf b, Vi yes, Vi no)
 {
 #if defined(__AVX512F__)
@@ -199,7 +198,7 @@ SIMD_INLINE Vi where_equal(Vf a, Vf b, Vi yes, Vi no)
 #endif
 }
 
-/* v in lanes where `at` equals number, else 0. */
+/* Returns v in lanes where `at` equals `number`, and 0 in the others. */
 SIMD_INLINE Vf keep_at(Vf v, Vi at, int number)
 {
 #if defined(__AVX512F__)
@@ -224,7 +223,7 @@ SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
 #endif
 }
 
-/* Loads bytes as numbers of 0 to 255. Intrinsics, because gcc 12 loads them one by one. */
+/* Loads bytes as numbers of 0 to 255. Code that gcc 12 generates loads them one by one. */
 SIMD_INLINE Vi bytes_load(const uint8_t *from)
 {
 #if defined(__AVX512F__)
@@ -250,8 +249,8 @@ SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
     for (; i < n; ++i) to[i] = elem_of(from[i]);
 }
 
-/* The loop `out[i] = expression` over i < n. For bf16 the results go through a small float buffer,
- * so that the compiler vectorises the expression and elems_store rounds. */
+/* The loop `out[i] = expression` for i < n. For bf16 the results, which are floats, go through a
+ * small buffer, so that the compiler vectorises the expression and elems_store rounds. */
 enum { EACH_PART = 64 };
 #define EACH(out, expression)                                                                      \
     if (ELEM_IS_FLOAT) {                                                                           \
@@ -271,7 +270,7 @@ enum { EACH_PART = 64 };
         }                                                                                          \
     }
 
-/* Elements as floats: x itself if they are floats, else converted in `room`. */
+/* Returns n elements as floats: x itself if they are floats, else their values in `room`. */
 SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
 {
     if (ELEM_IS_FLOAT) return (const float *)(const void *)x;
@@ -280,7 +279,7 @@ SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
     return room;
 }
 
-/* Convert a lane mask to one bit per lane, and back. */
+/* Convert a mask, whose lanes are all ones or 0, to one bit per lane, and back. */
 SIMD_INLINE uint32_t mask_bits(Vi mask)
 {
 #if defined(__AVX512DQ__)
@@ -307,6 +306,7 @@ SIMD_INLINE Vi bits_mask(uint32_t bits)
 #endif
 }
 
+/* Returns a * b + c, rounded once if there is FMA. */
 SIMD_INLINE float fused(float a, float b, float c)
 {
 #ifdef __FMA__
@@ -327,14 +327,13 @@ SIMD_INLINE Vf vector_fused(Vf a, Vf b, Vf c)
 #endif
 }
 
-/* e^x = 2^n e^r for x clamped to [-87.33, 88.37]: returns e^r - 1 and sets *scale to 2^n. Cody and
- * Waite's reduction, and the polynomial of Cephes (Moshier 1989). */
+/* Writes e^x as 2^n e^r, with x clamped to [-87.33, 88.37]: returns e^r - 1 and sets *scale to 2^n.
+ * Uses Cody and Waite's reduction and the polynomial of Cephes (Moshier 1989). */
 SIMD_INLINE float exp_parts(float x, float *scale)
 {
     float c = x > 88.37f ? 88.37f : x;
     c = c < -87.33f ? -87.33f : c;
-    const float magic =
-        12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+    const float magic = 12582912.0f; /* 1.5 * 2^23; adding it rounds to an integer */
     float t = fused(c, 1.44269504088896341f, magic);
     int32_t bits;
     memcpy(&bits, &t, 4);
@@ -351,16 +350,17 @@ SIMD_INLINE float exp_parts(float x, float *scale)
     return fused(p * r, r, r);
 }
 
-/* e^x to about 1 ulp for x in [-87.3, 88.3]; larger x are clamped, smaller ones give 0; NaN stays
- * NaN. */
+/* Returns e^x, to about 1 ulp for x in [-87.3, 88.3]. Larger x are clamped, smaller x give 0, and
+ * NaN stays NaN. */
 SIMD_INLINE float exp_fast(float x)
 {
     float scale, p = exp_parts(x, &scale) + 1.0f;
     return x < -87.33f ? 0.0f : p * scale;
 }
 
-/* e^x with the precision of an element: exp_fast for floats; for bf16 to 2^-18, 0 below -87, NaN
- * stays NaN. Computes 2^n times a minimax polynomial of the fraction of x / ln 2. */
+/* Returns e^x with the precision of an element: exp_fast in fp32. In bf16 the relative error is at
+ * most 2^-18, the result is 0 below -87, and NaN stays NaN. Computes 2^n times a minimax polynomial
+ * of the fraction of x / ln 2. */
 SIMD_INLINE float exp_near(float x)
 {
     if (ELEM_IS_FLOAT) return exp_fast(x);
@@ -398,10 +398,10 @@ SIMD_INLINE float silu_slope(float x)
     return s * fused(x, 1.0f - s, 1.0f);
 }
 
-SIMD_INLINE float relu_of(float x)
+SIMD_INLINE float relu_of(float x) /* NaN stays NaN */
 {
     return x < 0.0f ? 0.0f : x;
-} /* NaN stays NaN */
+}
 
 SIMD_INLINE float clip_of(Act act, float x)
 {

@@ -1,15 +1,15 @@
-/* Winograd's F(4x4, 3x3) on channel blocks of a vector's width: the transforms of tiles and
+/* Winograd's F(4x4, 3x3) on channel blocks that are a vector wide: the transforms of tiles and
  * kernels, and the products between them. The interpolation points are 0, +-3/4, +-3/2 and
- * infinity. With them, the coefficients of the transforms of patches and tiles are exact in binary,
- * and with 64 channels the largest error of y was a quarter of that with Lavin's points 0, +-1, +-2
- * (docs/decisions/0048-winograd-of-our-own.md). */
+ * infinity. With these points, the coefficients of the transforms of patches and tiles are exact in
+ * binary. With 64 channels, the largest error of y was a quarter of the error with Lavin's points
+ * 0, +-1, +-2 (docs/decisions/0048-winograd-of-our-own.md). */
 #include "vector.h"
 
 #ifdef __AVX2__
 enum { LANES = VECTOR, TILE = 4, PATCH = 6, TAPS = 3 };
 
-/* Points A and B with their squares. AT_0, AT_A, AT_B: for the points 0, A and B, the product of
- * the point's differences from the other four finite points. */
+/* The points A and B, and their squares A2 and B2. AT_0, AT_A and AT_B belong to the points 0, A
+ * and B: the product of the point's differences from the other four finite points. */
 static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
@@ -72,8 +72,9 @@ SIMD_INLINE void taps_3(const Vf d[PATCH], Vf out[TAPS])
 }
 
 /* ---- tiles ---- */
-/* Position of a tile: its image, and its row and column of tiles. */
+/* Position of a tile. */
 typedef struct Place {
+    /* number of its image, its row and its column among the image's tiles */
     int64_t image, down, across;
 } Place;
 
@@ -97,7 +98,8 @@ static int64_t within(int64_t value, int64_t max)
     return value < 0 ? 0 : value < max ? value : max;
 }
 
-/* Prefetches pixels for the tiles below. */
+/* Prefetches pixels for the row of tiles below: 4 rows of pixels that follow the size x size pixels
+ * at row y, column x. */
 SIMD_INLINE void fetch_below(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
                              const int size)
 {
@@ -107,8 +109,8 @@ SIMD_INLINE void fetch_below(const WinogradImage *im, const float *plane, int64_
             __builtin_prefetch(plane + ((y + size + i) * im->w + x + j) * LANES);
 }
 
-/* `size` x `size` pixels from row y, column x on: in place, or copied to `room` with zeros outside
- * the plane. *row: floats from one row to the next. */
+/* Returns size x size pixels from row y, column x on: in place, or copied to `room` with zeros
+ * outside the plane. *row: floats from one row to the next. */
 SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
                                 const int size, float *room, int64_t *row)
 {
@@ -128,7 +130,8 @@ SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int
 }
 
 /* Transforms the columns, then the rows, of size x size pixels at `from`, whose rows are `row`
- * floats apart. Writes the 36 results to `out`, `slice` floats apart. */
+ * floats apart. Writes the 36 results to `out`, `slice` floats apart. transform: the transform of
+ * one dimension. */
 #define TRANSFORM_TILE(from, row, out, slice, size, transform)                                     \
     {                                                                                              \
         Vf half[PATCH][size], in[size], line[PATCH];                                               \
@@ -227,8 +230,8 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
 }
 
 /* ---- kernels ---- */
-/* Transposes in place: interleaves the elements of the first half of the rows with those of the
- * second half, log2(LANES) times. */
+/* Transposes LANES x LANES floats in place. Interleaves the elements of the first half of the rows
+ * with those of the second half, log2(LANES) times. */
 SIMD_INLINE void transpose(Vf r[LANES])
 {
     for (int size = 1; size < LANES; size *= 2) {
@@ -242,7 +245,8 @@ SIMD_INLINE void transpose(Vf r[LANES])
     }
 }
 
-/* Transforms one row of a block's kernels; taps are LANES * LANES floats apart. */
+/* Transforms the kernels of one row of a block, which is one channel. w: the row's first tap; the
+ * taps are LANES * LANES floats apart. */
 static void kernel_transform(const float *w, float *u, int64_t slice)
 {
     Vf half[PATCH][TAPS], in[TAPS], line[PATCH];
@@ -304,11 +308,12 @@ void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, 
 }
 
 /* ---- products ---- */
-/* Rows of a register block. Its sums take 12 of 16 registers, or 24 of 32 with AVX-512, which
- * leaves registers for a row of b. */
+/* ROWS: rows of a register block. With 3 vectors, its sums take 12 of 16 registers, or with AVX-512
+ * 24 of 32, which leaves registers for a row of b. */
 enum { ROWS = LANES / 2 };
 
-/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector), k in groups of LANES. */
+/* Computes out[r][v] = sum over k of a(r, k) b(k, v) for ROWS rows and `vectors` vectors; adds it
+ * to out if p->add is true. k runs in groups of LANES. */
 SIMD_INLINE void product(const WinogradProduct *p, const float *a, const float *b, float *out,
                          const int64_t a_row, const int64_t a_col, const int64_t b_row,
                          const int64_t b_vector, const int64_t out_row, const int64_t out_vector,
