@@ -1,5 +1,6 @@
-/* activation: y = act(x). With ACT_FROM_Y backward reads y, which may share x's memory; else it
- * reads x. With ACT_MOVES_ZERO the padded channels of blocks are cleared afterwards. */
+/* activation: y = act(x). If the activation has ACT_FROM_Y, backward reads y, and y may share the
+ * memory of x; else backward reads x. If it has ACT_MOVES_ZERO, forward clears the padded channels
+ * of blocks afterwards. */
 #include "view.h"
 
 typedef struct ActTask {
@@ -10,7 +11,7 @@ typedef struct ActTask {
     void *out;
     /* x, or dy in backward */
     const void *a;
-    /* backward: x or y, from which the derivative is computed */
+    /* backward: the tensor from which the derivative is computed, x or y */
     const void *b;
     int64_t n;
     View v;
@@ -46,8 +47,8 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
                                   to - from);
 }
 
-/* Clears the padded channels of samples begin .. end - 1. They are in the last group of channels
- * (View). */
+/* Clears the padded channels of samples `begin` to `end` - 1. They are lanes of the last group of
+ * channels (View). */
 static void padding_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;

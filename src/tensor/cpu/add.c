@@ -1,4 +1,5 @@
-/* add: y = act(x0 + x1 + ...), with fused relu or relu6; every dx is dy. */
+/* add: y = act(x0 + x1 + ...), where act is relu, relu6 or none. The gradient of each input is dy
+ * itself. */
 #include "mask.h"
 #include "view.h"
 
@@ -22,8 +23,8 @@ static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Adds elements from .. from + n - 1, at most ITEM_ELEMENTS, in fp32, so that a bf16 sum of any
- * number of inputs is rounded once. */
+/* Adds the elements `from` to `from` + n - 1 of all inputs in fp32, so that a bf16 sum of any
+ * number of inputs is rounded once. n is at most ITEM_ELEMENTS. */
 static void add_rounded_once(const AddTask *t, int64_t from, int64_t n)
 {
     const OpSpec *s = &t->op->spec;

@@ -1,11 +1,11 @@
-/* Attention, causal or full. Forward saves one log-sum-exp per query; backward computes the
- * probabilities again, tile by tile. The work is divided into items, each for one thread. In
- * forward, an item is a tile of one head's queries. In backward, an item is a whole key head, with
- * the query heads that share it, if whole heads give all threads about the same work; else it is a
- * tile of queries or of keys. With every kind of item, dk and dv are summed in the same order, over
- * the query heads that share a key head one after the other, so that any number of threads gives
- * the same bits. If OpSpec.slices cuts these sums, each slice of query heads is summed on its own,
- * and slices are joined by the binary tree of neighbours. */
+/* Attention, causal or full. Forward saves the log-sum-exp of each query's scores; backward
+ * computes the probabilities again, tile by tile. The work is divided into items, and a thread
+ * computes an item. In forward, an item is a tile of one head's queries. In backward, an item is a
+ * key head with all query heads that share it, if such items give all threads about the same work;
+ * else items are tiles of queries, then tiles of keys. With every kind of item, dk and dv are
+ * summed in the same order, over the query heads that share a key head one after the other. So any
+ * number of threads gives the same bits. If OpSpec.slices cuts these sums, each slice of query
+ * heads is summed on its own, and the slices are joined by the binary tree of neighbours. */
 #include "../sliced.h"
 #include "view.h"
 
@@ -13,47 +13,57 @@
 #include <omp.h>
 #include <string.h>
 
-/* with this many key heads per thread, whole heads balance the threads well enough in backward */
+/* with at least this number of key heads per thread, items that are whole key heads balance the
+ * threads well enough */
 enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
-    /* samples, tokens of a sequence, elements of a head, tiles of a sequence */
-    int64_t samples, length, width, tiles;
-    /* heads of queries */
+    int64_t samples;
+    /* tokens of a sequence */
+    int64_t length;
+    /* elements of a head in one token */
+    int64_t width;
+    /* tiles of a sequence */
+    int64_t tiles;
+    /* number of query heads */
     int64_t heads;
-    /* heads of keys and of values */
+    /* number of key heads, which is also that of value heads */
     int64_t kv_heads;
-    /* heads of queries per head of keys */
+    /* query heads per key head */
     int64_t group;
-    /* OpSpec.slices, which cuts the query heads; number of slices per head of keys, 1 if the sums
-     * are not cut */
+    /* OpSpec.slices, which cuts the query heads */
     SumSlices cut;
+    /* number of slices per key head; 1 if the sums are not cut */
     int64_t slices;
-    /* number of keys that a query attends to, up to its own; 0: no limit */
+    /* number of keys that a query attends to: its own and those before it; 0: no limit */
     int64_t window;
-    /* a query attends to all keys */
+    /* true: a query attends to all keys */
     bool full;
-    /* elements per row of x and of y */
-    int64_t x_width, y_width;
-    /* floats of scratch per thread: kernel_scratch for the kernels; scratch also has dk and dv of
-     * the slices of a key head that wait to be joined */
-    int64_t kernel_scratch, scratch;
+    /* elements of a token in x */
+    int64_t x_width;
+    /* elements of a token in y */
+    int64_t y_width;
+    /* floats of a thread's scratch for the kernels */
+    int64_t kernel_scratch;
+    /* floats of a thread's scratch in all: the kernels', and dk and dv of the slices of a key head
+     * that wait to be joined */
+    int64_t scratch;
     DType type;
     int threads;
-    /* cosines and sines of each token's angles, times the factor that rotary_speeds returns,
-     * float[length][width / 2], owned; NULL: not rotary */
+    /* cosines and sines of the rotary angles of each position, times the factor that rotary_speeds
+     * returns, float[length][width / 2], owned; NULL: no rotation */
     float *cosine, *sine;
 } Attention;
 
 typedef struct AttentionTask {
     const Attention *a;
     const OpRun *run;
-    /* computes one item; scratch: Attention.scratch floats of the calling thread */
+    /* computes one item; scratch: of the calling thread, Attention.scratch floats */
     void (*body)(const struct AttentionTask *t, int64_t item, float *scratch);
     int64_t items;
 } AttentionTask;
 
-/* Computes the cosines and sines of the rotary angles, with their factor. */
+/* Makes Attention.cosine and Attention.sine. */
 static void angles_new(Attention *a, const OpSpec *spec)
 {
     int64_t half = a->width / 2;
@@ -79,7 +89,8 @@ static void plan_sizes(Op *op, const Attention *a)
     op->flops_backward = 2.5 * op->flops_forward;
 }
 
-/* Sets the slices of query heads and the scratch. */
+/* Sets the fields of *a for slices and scratch. ERR_BUG if the slices are not slices of key heads,
+ * or the type is not fp32. */
 static Status plan_slices(Attention *a, const OpSpec *s)
 {
     a->cut = s->slices;
@@ -160,7 +171,7 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 
-/* Runs all items. They are assigned to threads dynamically, which does not change the result. */
+/* Runs all items. Threads take items dynamically, which does not change the result. */
 static void attention_run(const AttentionTask *t)
 {
 #pragma omp parallel for schedule(dynamic) num_threads(t->a->threads) if (t->a->threads > 1)
@@ -193,14 +204,14 @@ static void attention_forward(Op *op, const OpRun *run)
     zero_samples(a, run, run->y, a->y_width);
 }
 
-/* Gradients of a head's keys and values; rows are `stride` elements apart. */
+/* Gradients of the keys and values of a key head. stride: elements from one row to the next. */
 typedef struct KeySums {
     void *dk, *dv;
     int64_t stride;
 } KeySums;
 
-/* Returns the memory of a sum that waits to be joined, on the given level of the tree: level 0 is
- * h->dk and h->dv, in dx; the others are in scratch. */
+/* Returns the memory of the sum that waits to be joined on a level of the tree. Level 0 is h->dk
+ * and h->dv, which are in dx; the other levels are in scratch. */
 static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t level, float *scratch)
 {
     if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};
@@ -209,7 +220,7 @@ static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t le
     return (KeySums){sums, sums + size, a->width};
 }
 
-/* Adds rows first .. end - 1 of `from` to those of `to`. */
+/* Adds rows `first` to `end` - 1 of `from` to the same rows of `to`. */
 static void join_sums(const Attention *a, KeySums to, KeySums from, int64_t first, int64_t end)
 {
     for (int64_t r = first; r < end; ++r) {
@@ -221,15 +232,16 @@ static void join_sums(const Attention *a, KeySums to, KeySums from, int64_t firs
     }
 }
 
-/* Returns slice i of the query heads that share a key head, as heads of this rank. */
+/* Returns slice i of the query heads that share a key head, as a range of this rank's query
+ * heads. */
 static SumRange slice_heads(const Attention *a, int64_t key_head, int64_t i)
 {
     if (a->slices == 1) return (SumRange){key_head * a->group, (key_head + 1) * a->group};
     return sum_range(&a->cut, a->heads, (int)(key_head * a->slices + i), 0);
 }
 
-/* Computes dk and dv of tile number `tile` of a key head of a sample or, with ALL_TILES, of the
- * whole head, and then dq, too. */
+/* Computes dk and dv of tile number `tile` of a key head. With ALL_TILES, computes dk and dv of the
+ * whole key head, and dq of its query heads, too. */
 enum { ALL_TILES = -1 };
 static void key_head_grad(const AttentionTask *t, int64_t sample, int64_t key_head, int64_t tile,
                           float *scratch)
@@ -278,8 +290,8 @@ static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
     key_head_grad(t, head / a->kv_heads, head % a->kv_heads, item % a->tiles, scratch);
 }
 
-/* An item is a whole key head if that balances the threads. Otherwise dq is computed by tiles of
- * queries and dk, dv by tiles of keys, so the scores are computed twice. */
+/* The items are whole key heads if that balances the threads. Otherwise dq is computed by tiles of
+ * queries, and dk and dv by tiles of keys, so the scores are computed twice. */
 static void attention_backward_data(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;

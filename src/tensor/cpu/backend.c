@@ -1,6 +1,6 @@
-/* The CPU backend: memory from the operating system, one stream whose calls run at once, operations
- * by oneDNN and by weft's own kernels. OpenMP's number of threads belongs to the calling thread, so
- * operations must run on the thread that opened the backend. */
+/* The CPU backend: memory from the operating system, one stream whose calls are executed at once,
+ * operations by oneDNN and by weft's own kernels. OpenMP's number of threads belongs to the calling
+ * thread, so operations must be called on the thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
 #include "simd/simd.h"
@@ -13,7 +13,7 @@ struct Stream {
     int threads;
 };
 struct Event {
-    /* clock_s when it was recorded */
+    /* value of clock_s when the event was recorded */
     double at_s;
 };
 typedef struct CpuBackend {

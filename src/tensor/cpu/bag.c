@@ -1,14 +1,14 @@
-/* bag: adds, averages or concatenates the table rows of a sample's ids, field by field or, with
- * bag_together, of all fields. The first id that refers to a row writes the row's gradient, and
- * later ids add to it in order. Each row's gradient is computed by one thread, so that any number
- * of threads gives the same bits. */
+/* bag: adds, averages or concatenates the table rows of a sample's ids, of each field or, with
+ * bag_together, of all fields. In backward, the first id that refers to a row writes the row's
+ * gradient, and later ids add to it in order. One thread computes the gradient of a row, so any
+ * number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
-/* Reads OpRun.bag; x (N,...) is the data, of which only N is used. A row of y has, for each bag (a
- * field, or all fields together), the sum or the mean of its ids' table rows or, with BAG_CONCAT,
- * bag_ids table rows side by side. */
+/* Reads OpRun.bag. x (N,...) is the data, of which only N is used. A row of y has one part for each
+ * bag (a field, or all fields together): the sum or the mean of the table rows of the bag's ids or,
+ * with BAG_CONCAT, bag_ids table rows side by side. */
 const OpInfo info_bag = {
     .name = "bag",
     .split = SPLIT_NEVER,
@@ -21,16 +21,16 @@ const OpInfo info_bag = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* columns that are summed at a time */
+/* number of columns that are summed at a time */
 enum { COLUMNS = 128 };
-/* items of backward: item i computes the gradients of rows r with r % PARTS == i */
+/* number of items in backward; item i computes the gradients of rows r with r % PARTS == i */
 enum { PARTS = 64 };
 
 typedef struct Bag {
     int64_t samples;
-    /* bags per sample: one per field, or one for all fields */
+    /* bags of a sample: one for each field, or one for all fields */
     int64_t bags;
-    /* elements of y per bag */
+    /* elements of y for one bag */
     int64_t width;
     DType type;
 } Bag;
@@ -81,13 +81,13 @@ static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_
                (long long)n, *to - *from, (long long)(t->spec->bag_first + b), t->spec->bag_ids);
 }
 
-/* Returns the table row of id number `id`. */
+/* Returns the values of the table row to which id number `id` of the micro-batch refers. */
 static const float *row_values(const BagTask *t, int32_t id)
 {
     return t->ids->value + (int64_t)t->ids->at[t->ids->row[id]] * t->spec->row_width;
 }
 
-/* y = the rows of ids from .. to - 1 one after the other, then zeros. */
+/* Writes to y the table rows of ids number `from` to `to` - 1, one after the other, then zeros. */
 static void concatenate_rows(const BagTask *t, char *y, int32_t from, int32_t to)
 {
     const int64_t width = t->spec->row_width;
@@ -99,7 +99,7 @@ static void concatenate_rows(const BagTask *t, char *y, int32_t from, int32_t to
                   t->bag->width - (to - from) * width, t->bag->type);
 }
 
-/* y = the sum or mean of the rows of ids from .. to - 1. */
+/* Writes to y the sum or the mean of the table rows of ids number `from` to `to` - 1. */
 static void add_rows(const BagTask *t, char *y, int32_t from, int32_t to)
 {
     if (to - from < 2) {
@@ -157,8 +157,8 @@ static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first
     }
 }
 
-/* Rows are numbered in the order of their first ids: if `seen` rows have occurred so far, an id
- * with row number `seen` is the first id of its row. */
+/* Rows are numbered in the order in which ids first refer to them. So if `seen` rows have occurred,
+ * an id whose row has the number `seen` is the first id of that row. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const BagTask *t = task;

@@ -1,8 +1,9 @@
 /* batch_norm with fused residual and relu or relu6, or with silu. Forward reads x in two passes
- * (sums for the statistics, result), and so does backward (sums, dx). The samples are divided into
- * parts by shape alone, and the parts' sums are added in order, so that any number of threads gives
- * the same bits. In forward, if there are enough blocks of channels, a thread runs one block
- * through both passes, the second in reverse order, while the block is in the thread's cache.
+ * (sums for the statistics, then the result), and so does backward (sums, then dx). The samples are
+ * divided into parts by shape alone, and the sums of the parts are added in order, so any number of
+ * threads gives the same bits. In forward, if there are enough blocks of channels, a thread
+ * processes one block in both passes, the second in reverse order, while the block is in the
+ * thread's cache.
  *
  * backward_begin computes the sums and stores them in `saved`; dw and dx are computed from these
  * sums. It masks dy in place only if dy is also the residual's gradient. `saved` has one bit per
@@ -24,36 +25,39 @@
 #include <omp.h>
 #include <string.h>
 
-/* approximate number of items (parts x blocks) in a pass */
+/* approximate number of items (parts x blocks of channels) in a pass */
 enum { ITEMS = 32 };
 /* Rows of `saved`, one float per channel. SAVED_REST: the mean minus the mean rounded to float.
  * SAVED_INVERSE: 1 / sqrt(variance + eps). SAVED_VARIANCE: the unbiased variance, or 0 if a channel
- * has a single number. SAVED_DY, SAVED_DY_X: this micro-batch's sums of dy and of dy * xhat, xhat =
- * (x - mean) * inverse. */
+ * has a single number. SAVED_DY, SAVED_DY_X: sums of dy and of dy * xhat over this micro-batch,
+ * where xhat = (x - mean) * inverse. SAVED: number of the rows above. */
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
-/* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and the number
- * of values per channel in these means. */
+/* Further rows of `saved` if synced. SAVED_MEAN_DY, SAVED_MEAN_DY_X: means of dy and of dy * xhat
+ * over all replicas. SAVED_NUMBERS: number of values per channel in these means. SAVED_SYNCED:
+ * number of rows if synced. */
 enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
-/* Further rows of `saved` with silu, behind the others: the coefficients of y. */
-enum { ACT_SCALE, ACT_SHIFT, ACT_ROWS };
+/* Further rows of `saved` with silu, behind the other rows: the coefficients of silu's input (x -
+ * mean) * scale + shift. */
+enum { SILU_SCALE, SILU_SHIFT, SILU_ROWS };
 
-/* Number of rows of `saved` before those of silu. */
+/* Returns the number of rows of `saved` before those of silu. */
 static int64_t saved_rows(const Op *op)
 {
     return op->spec.synced ? SAVED_SYNCED : SAVED;
 }
 
-/* Number of floats in `saved` before NormTask.keep. */
+/* Returns the number of floats in `saved` before NormTask.keep. */
 static int64_t saved_floats(const Op *op)
 {
     const NormPlan *plan = op->impl;
     if (op->spec.fixed_stats) return 0;
-    return (saved_rows(op) + (op->spec.act == ACT_SILU ? ACT_ROWS : 0)) * plan->padded;
+    return (saved_rows(op) + (op->spec.act == ACT_SILU ? SILU_ROWS : 0)) * plan->padded;
 }
 
-/* Returns row ACT_SCALE or ACT_SHIFT of `saved`, one coefficient per channel; NULL without silu. */
-static float *act_row(const NormTask *t, int row)
+/* Returns row SILU_SCALE or SILU_SHIFT of `saved`, one coefficient per channel; NULL without
+ * silu. */
+static float *silu_row(const NormTask *t, int row)
 {
     if (t->op->spec.act != ACT_SILU) return NULL;
     return (float *)t->run->saved + (saved_rows(t->op) + row) * t->plan->padded;
@@ -74,7 +78,7 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     bool back = !s->fixed_stats || s->need_dx[0] || (s->residual && s->need_dx[1]);
     op->saved_bytes = (size_t)saved_floats(op) * sizeof(float);
     if (s->act != ACT_NONE && s->act != ACT_SILU && back) op->saved_bytes += norm_keep_bytes(plan);
-    /* two sums per channel, and the count of numbers */
+    /* two sums per channel, and one number of values */
     if (s->synced) op->synced_sums = 2 * plan->padded + 1;
     op->workspace_bytes = norm_workspace_bytes(plan, 1) + (size_t)op->synced_sums * sizeof(double);
     op->needs_x[0] = !s->fixed_stats;
@@ -88,26 +92,26 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Returns how many numbers per channel this micro-batch has. */
-static double channel_numbers(const NormTask *t)
+/* Returns the number of values per channel in this micro-batch. */
+static double channel_values(const NormTask *t)
 {
     return (double)t->run->rows * (double)t->plan->v.hw;
 }
 
-/* Saves a channel's coefficients of y for silu's slope. */
-static void save_act(const NormTask *t, int64_t c)
+/* Saves a channel's coefficients of silu's input, for silu's slope in backward. */
+static void save_silu(const NormTask *t, int64_t c)
 {
     if (t->op->spec.act != ACT_SILU) return;
-    act_row(t, ACT_SCALE)[c] = t->coef[COEF_X * t->plan->padded + c];
-    act_row(t, ACT_SHIFT)[c] = t->coef[COEF_SHIFT * t->plan->padded + c];
+    silu_row(t, SILU_SCALE)[c] = t->coef[COEF_X * t->plan->padded + c];
+    silu_row(t, SILU_SHIFT)[c] = t->coef[COEF_SHIFT * t->plan->padded + c];
 }
 
-/* Computes mean and variance of block g from the sums, and the coefficients of y. */
+/* Computes the statistics of block g of channels from the sums, and the coefficients of y. */
 static void stats_finish(const NormTask *t, int64_t g)
 {
     const NormPlan *plan = t->plan;
     float *saved = t->run->saved;
-    double n = t->total ? t->total[2 * plan->padded] : channel_numbers(t);
+    double n = t->total ? t->total[2 * plan->padded] : channel_values(t);
     for (int64_t c = g * plan->v.block; c < (g + 1) * plan->v.block; ++c) {
         double mean = n > 0.0 ? norm_total(t, c, 0) / n : 0.0;
         double variance = n > 0.0 ? norm_total(t, c, 1) / n - mean * mean : 0.0;
@@ -119,11 +123,11 @@ static void stats_finish(const NormTask *t, int64_t g)
         if (t->total) saved[SAVED_NUMBERS * plan->padded + c] = (float)n;
         if (c >= plan->v.channels) {
             norm_coef_set(t, 0, c, (double[COEFS]){0.0});
-            save_act(t, c);
+            save_silu(t, c);
             continue;
         }
         norm_forward_coef(t, 0, c, mean, inverse);
-        save_act(t, c);
+        save_silu(t, c);
         saved[SAVED_VARIANCE * plan->padded + c] =
             (float)(n > 1.0 ? variance * (n / (n - 1.0)) : 0.0);
     }
@@ -169,9 +173,9 @@ static void means_finish(const NormTask *t, int64_t g)
     }
 }
 
-/* Coefficients of dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest)
- * inverse, scale = w0 inverse, rewritten as linear in dy and x. If synced, the saved means over all
- * replicas are used in place of sum / n. */
+/* Sets the coefficients of dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), where xhat = (x -
+ * mean - rest) inverse and scale = w0 inverse, rewritten as linear in dy and x. If synced, the
+ * saved means over all replicas are used in place of sum / n. */
 static void grad_coef(const NormTask *t, int64_t g)
 {
     const NormPlan *plan = t->plan;
@@ -179,7 +183,7 @@ static void grad_coef(const NormTask *t, int64_t g)
     const bool synced = t->op->spec.synced;
     const float *sum = saved + (synced ? SAVED_MEAN_DY : SAVED_DY) * plan->padded;
     const float *sum_x = saved + (synced ? SAVED_MEAN_DY_X : SAVED_DY_X) * plan->padded;
-    double n = synced ? 1.0 : channel_numbers(t);
+    double n = synced ? 1.0 : channel_values(t);
     for (int64_t c = g * plan->v.block; c < (g + 1) * plan->v.block; ++c) {
         if (c >= plan->v.channels || n == 0.0) {
             norm_coef_set(t, 0, c, (double[COEFS]){0.0});
@@ -199,7 +203,7 @@ static void zero_coef(const NormTask *t, int64_t g)
         norm_coef_set(t, 0, c, (double[COEFS]){0.0});
 }
 
-/* Coefficients of dx = scale dy, with running statistics. */
+/* Sets the coefficients of dx = scale dy, with running statistics. */
 static void fixed_coef(const NormTask *t, int64_t g)
 {
     const float *const *w = t->run->w;
@@ -210,7 +214,7 @@ static void fixed_coef(const NormTask *t, int64_t g)
     }
 }
 
-/* Runs the passes of the task, one or both, over a range of blocks. */
+/* Runs the passes of the task, which may be one or both, over blocks `begin` to `end` - 1. */
 static void groups_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
@@ -241,7 +245,7 @@ static void batch_norm_run(const NormTask *t)
 
 /* ---- synced: over all replicas ---- */
 
-/* Computes this micro-batch's sums over all parts, in the last bytes of the workspace. */
+/* Computes the sums of this micro-batch over all parts, at the end of the workspace. */
 static void sums_this_replica(NormTask *t)
 {
     const NormPlan *plan = t->plan;
@@ -250,7 +254,7 @@ static void sums_this_replica(NormTask *t)
     for (int64_t c = 0; c < plan->padded; ++c)
         for (int which = 0; which < 2; ++which)
             total[which * plan->padded + c] = norm_total(t, c, which);
-    total[2 * plan->padded] = channel_numbers(t);
+    total[2 * plan->padded] = channel_values(t);
     t->total = total;
 }
 
@@ -311,8 +315,8 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
     const int64_t padded = t.plan->padded;
     t.sum = norm_grad_sums;
     t.finish = grad_finish;
-    t.act_scale = act_row(&t, ACT_SCALE);
-    t.act_shift = act_row(&t, ACT_SHIFT);
+    t.silu_scale = silu_row(&t, SILU_SCALE);
+    t.silu_shift = silu_row(&t, SILU_SHIFT);
     memcpy(t.coef + COEF_MEAN * padded, (float *)run->saved + SAVED_MEAN * padded,
            (size_t)padded * sizeof(float));
     if (!op->spec.synced) {
@@ -325,9 +329,9 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
     each_group(&t, means_finish);
 }
 
-/* Copies dw of the scale and shift, and this micro-batch's mean and variance for the running
- * statistics. A single number per channel has no variance: then both are 0, and the executor leaves
- * the micro-batch out of the running statistics. */
+/* Copies dw of scale and shift, and the mean and variance for the running statistics. If a channel
+ * has a single value, it has no variance: both are then 0, and the executor leaves the micro-batch
+ * out of the running statistics. */
 static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormPlan *plan = op->impl;

@@ -51,7 +51,7 @@ typedef struct Source {
     float factor;
 } Source;
 
-/* Writes shift plus the sum of `count` planes, each times its factor, in their order. */
+/* Writes to `to` shift plus the sum of `count` planes, each times its factor, in their order. */
 static void sum_planes(DType type, float shift, const Source *source, int count, void *to,
                        int64_t pixels)
 {
@@ -77,7 +77,7 @@ typedef struct SumTask {
     int64_t pixels;
 } SumTask;
 
-/* Items are planes of y. */
+/* An item is a plane of y. */
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const SumTask *t = task;
@@ -97,7 +97,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Items are planes of dx[input]. */
+/* An item is a plane of dx[input]. */
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const SumTask *t = task;

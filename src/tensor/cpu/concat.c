@@ -1,7 +1,8 @@
-/* concat along the channels. The output consists of `outer` groups, and each group has one
- * contiguous segment of each input. If channels are the slowest dimension (plain layout, or blocks
- * that all inputs but the last fill), a segment is an input's whole sample. If channels are the
- * fastest dimension (channels-last), a segment is an input's channels of one pixel. */
+/* concat along the channels. In memory, the output consists of `outer` groups, and each group has
+ * one contiguous segment of each input. If channels are the slowest dimension of a sample (plain
+ * layout, or blocks that all inputs but the last fill completely), a segment is an input's sample.
+ * If channels are the fastest dimension (channels-last), a segment is an input's channels of one
+ * pixel. */
 #include "view.h"
 
 #include <string.h>
@@ -9,8 +10,10 @@
 typedef struct Concat {
     /* number of groups of segments */
     int64_t outer;
-    /* elements of a segment of each input, and their sum */
-    int64_t segment[SPEC_INPUTS], total;
+    /* elements of a segment of each input */
+    int64_t segment[SPEC_INPUTS];
+    /* elements of a group */
+    int64_t total;
 } Concat;
 
 static bool all_blocked(const OpSpec *s)
@@ -58,7 +61,7 @@ static void impl_free(Op *op)
 typedef struct ConcatTask {
     const Op *op;
     const OpRun *run;
-    /* backward: dy is cut into the dx */
+    /* true: backward, in which dy is cut into the inputs' gradients */
     bool back;
 } ConcatTask;
 

@@ -1,6 +1,6 @@
 /* conv2d by oneDNN and by weft's own kernels. conv_choose chooses the layouts of x and y and the
- * algorithm from shape, type and processor, by rules from measurements; nothing is timed in a
- * run. */
+ * algorithm from shape, type and processor, by rules that were found by measurements. Nothing is
+ * measured in a run. */
 #include "conv2d.h"
 #include "depthwise.h"
 #include "first_conv.h"
@@ -13,7 +13,7 @@
 typedef struct ConvShape {
     /* x is (N,C,H,W), y is (N,O,P,Q) */
     int64_t n, c, h, w, o, p, q;
-    /* groups */
+    /* number of groups of channels */
     int64_t g;
 } ConvShape;
 
@@ -30,22 +30,28 @@ static ConvShape conv_shape(const OpSpec *s)
                        .g = s->groups > 1 ? s->groups : 1};
 }
 
-/* layouts and algorithm for a shape */
+/* the layouts and the algorithms for a shape */
 typedef struct ConvChoice {
-    /* Desc.block of x and y */
+    /* Desc.block of x and of y */
     int x_block, y_block;
+    /* true: all directions use weft's Winograd kernels */
     bool winograd;
-    /* directions that use weft's own direct kernels */
+    /* true: the direction uses one of weft's own direct kernels */
     bool direct[LINEAR_DIRECTIONS];
 } ConvChoice;
 
-/* The formats of one conv2d, owned, named as in LinearSpec: x, y, bias b (NULL: none); w_any and
- * dw_any, weight and gradient in an order that oneDNN chooses; w_plain, weight in plain order. */
+/* The formats of one conv2d, named as in LinearSpec; owned. */
 typedef struct ConvFormats {
-    Format *x, *y, *b, *w_any, *dw_any, *w_plain;
+    Format *x, *y;
+    /* bias; NULL: none */
+    Format *b;
+    /* weight and its gradient in orders that oneDNN chooses */
+    Format *w_any, *dw_any;
+    /* weight in plain order */
+    Format *w_plain;
 } ConvFormats;
 
-/* Makes the formats: x, y and w_any have `type`, the others are fp32. */
+/* Makes the formats. x, y and w_any have the element type `type`; the others are fp32. */
 static ConvFormats formats_new(const OpSpec *s, DType type, const ConvChoice *choice)
 {
     const ConvShape v = conv_shape(s);
@@ -68,8 +74,8 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* For processors that the rules do not cover: sets the blocks that oneDNN chooses, or 8 if Desc
- * cannot express oneDNN's choice. */
+/* Sets the blocks of x and y that oneDNN chooses, or 8 where Desc cannot express oneDNN's choice;
+ * for processors that the rules do not cover. */
 static Status query_blocks(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
@@ -94,7 +100,8 @@ static Status query_blocks(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* True if the image is so small that a row or column of the kernel always lies on padding. */
+/* Returns whether the image is so small that some row or column of the kernel never lies on a
+ * pixel, but always on padding. */
 static bool dead_taps(const OpSpec *s)
 {
     const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
@@ -110,8 +117,8 @@ static bool dead_taps(const OpSpec *s)
     return false;
 }
 
-/* Returns the number of 4x4 output tiles if Winograd's F(4x4, 3x3) can compute this convolution
- * with full channel blocks; else 0. */
+/* Returns the number of 4x4 tiles of y if Winograd's F(4x4, 3x3) can compute this convolution with
+ * channel blocks that are full; else 0. */
 static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE = 4 };
@@ -122,10 +129,10 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* True if Winograd's algorithm is faster. It takes 0.25 to 0.8 of the direct algorithm's time in
- * all three directions if there are at least as many tiles as floats in a vector, and the output
- * fills at least half of the tiles' pixels. It is not used if a tap always reads padding, because
- * that tap's gradient would not be exactly 0. */
+/* Returns whether Winograd's algorithm is used. It takes 0.25 to 0.8 of the direct algorithm's time
+ * in all three directions if there are at least as many tiles as floats in a vector, and the output
+ * fills at least half of the tiles' pixels. It is not used if a row or column of the kernel always
+ * lies on padding, because the gradient of those weights would not be exactly 0. */
 static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE_PIXELS = 16, FILL_MIN = 2 };
@@ -133,13 +140,13 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
     return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
-/* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
- * and one group, and whose dx is not needed. They are used on AVX2, if the number of output
- * channels is a multiple of a vector's floats, a row of y has at least FIRST_PIXELS pixels, and an
- * output channel has at least 9 weights. With one or two channels, oneDNN has only matrix products,
- * which copy the image once per tap; weft's kernels take 0.25 to 0.9 of their time. With three
- * channels, oneDNN's `jit:avx2` is as fast in forward and mostly as fast for dw, so weft's kernels
- * are used only with CPU_PORTABLE. */
+/* Chooses weft's direct kernels for a model's first convolution, which has at most three input
+ * channels and one group, and whose dx is not needed. They are used on AVX2, if the number of
+ * output channels is a multiple of a vector's floats, a row of y has at least FIRST_PIXELS pixels,
+ * and an output channel has at least 9 weights. With one or two channels, oneDNN has only matrix
+ * products, which copy the image once for each position in the kernel; weft's kernels take 0.25 to
+ * 0.9 of their time. With three channels, oneDNN's `jit:avx2` is as fast in forward and mostly as
+ * fast for dw, so weft's kernels are used only with CPU_PORTABLE. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { TAPS_MIN = 9, LANES_AVX2 = 8 };
@@ -149,16 +156,15 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* Chooses weft's direct kernels for a depthwise convolution. Compared with weft's, oneDNN's forward
- * takes 1.1 to 2.2 times as long (with stride 2 on AVX2 about as long), and its dx 1.02 to 6 times.
- * Its dw takes 0.5 to 1.8 times as long while x and dy are in caches; if they are not, 1.4 to 2
- * times. */
+/* Chooses weft's direct kernels for a depthwise convolution. Times of oneDNN's kernels divided by
+ * those of weft's: 1.1 to 2.2 in forward (about 1 with stride 2 on AVX2), 1.02 to 6 for dx, and for
+ * dw 0.5 to 1.8 while x and dy are in caches, else 1.4 to 2. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
     const bool portable = cpu_portable();
-    /* With CPU_PORTABLE, channels of a convolution with groups are not in blocks, unless weft has a
-     * depthwise kernel for the shape. */
+    /* With CPU_PORTABLE, a convolution with groups has plain images, unless weft has a depthwise
+     * kernel for the shape. */
     if (portable) choice->x_block = choice->y_block = 1;
     if (v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
@@ -171,11 +177,12 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
     choice->direct[LINEAR_WEIGHT] = portable || elements * (int64_t)sizeof(float) >= CACHED_BYTES;
 }
 
-/* Chooses channel blocks of a vector's width, and then the algorithms. Measured on one and two
- * threads at every convolution of lenet, resnet18, resnet50 and mobilenet_v2 (bench/ops_bench.c):
+/* Chooses channel blocks of a vector's width, and then the algorithms. Every convolution of lenet,
+ * resnet18, resnet50 and mobilenet_v2 was measured on one and two threads (bench/ops_bench.c):
  * direct kernels on such blocks reach 90 % of the machine's rate, and channels-last is nowhere
- * clearly faster. Input data of few channels stays plain, because it would not fill a block, unless
- * the weight is shared: then its stored order must not depend on need_dx. */
+ * clearly faster. Input data of few channels stays plain, because it would not fill a block. If the
+ * weight is shared, this is not done, because the weight's stored order must not depend on
+ * need_dx. */
 static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
@@ -183,17 +190,18 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
     int lanes = cpu_portable() ? own_lanes() : dnnl_vector_floats();
     if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
-    const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0] && !s->shared_weight;
-    if (first) choice->x_block = 1;
+    const bool is_first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0] && !s->shared_weight;
+    if (is_first) choice->x_block = 1;
     if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_lanes() == 0) return OK;
-    if (first) first_choose(s, &v, lanes, choice);
+    if (is_first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
     /* oneDNN's kernels divide the sums of dw among threads, so that their bits depend on the number
-     * of threads. If runs may differ in this number (same_threads is false), weft's kernel is
-     * used. */
-    const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
-    if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
+     * of threads. If starts of a run may differ in this number (same_threads is false), weft's
+     * kernel is used. */
+    const bool undivided_sums = cpu_portable() || !op->backend->options.same_threads;
+    if (v.g == 1 && choice->x_block == lanes && undivided_sums)
+        choice->direct[LINEAR_WEIGHT] = true;
     return OK;
 }
 
@@ -219,8 +227,8 @@ static Status plan_chosen(Op *op, const OpSpec *s, const ConvChoice *choice)
     return status;
 }
 
-/* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images no
- * smaller than the kernel), plans again with plain images, for which oneDNN uses matrix
+/* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images at
+ * least as large as the kernel), plans again with plain images, for which oneDNN uses matrix
  * products. */
 Status conv_plan_linear(Op *op, const OpSpec *s, ConvBlocks *blocks)
 {

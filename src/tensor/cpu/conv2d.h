@@ -5,15 +5,15 @@
 
 #include "cpu.h"
 
-/* Desc.block of x and y of a convolution. */
+/* Desc.block of a convolution's x and y. */
 typedef struct ConvBlocks {
     int x, y;
 } ConvBlocks;
 
-/* Plans the kernels of convolution `conv` as op->impl (linear.h) and sets the sizes of op. conv has
- * the shapes, kernel, stride, pad and groups, need_dx[0] if the data kernel is needed, and w_count
- * 2 if the kernels have the bias; its weight is that of op. Sets *blocks to the chosen layouts of x
- * and y. */
+/* Plans the kernels of the convolution `conv` as op->impl (linear.h) and sets the sizes in op.
+ * `conv` has the shapes, kernel, stride, pad and groups. Its need_dx[0] is true if the kernel for
+ * the gradient of x is needed; its w_count is 2 if the kernels apply the bias. The weight is that
+ * of op. Sets *blocks to the chosen layouts of x and y. */
 Status conv_plan_linear(Op *op, const OpSpec *conv, ConvBlocks *blocks);
 
 #endif

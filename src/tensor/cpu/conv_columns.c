@@ -1,14 +1,15 @@
 /* Convolutions as matrix products (conv_columns.h). A block is a range of consecutive pixels of y.
- * Its columns are a matrix with a row for each pixel: the elements of x that the kernel reads
- * there, in the order of the weight, with zeros for the padding.
+ * Two matrices belong to a block; both have a row for each pixel. A row of `columns` has the
+ * elements of x that the kernel reads for the pixel, in the order of the weight, with zeros for the
+ * padding. A row of `pixels` has the pixel's channels of y.
  *
  *   forward   x -> columns;           columns W^T -> pixels;     pixels -> y
  *   data      dy -> pixels;           pixels W -> columns;       columns are added to dx
  *   weight    x -> columns, dy -> pixels;   pixels^T columns is added to dw
  *
- * An item is one block in forward, and the blocks of one or several images, in order, in the other
- * directions. For dw, an item is called a slice, and the sums of the slices are joined by a binary
- * tree. The division into items depends on the shape alone. */
+ * In forward, an item is one block. In the other directions, an item is all blocks of one or
+ * several images, in order. For dw, an item is called a slice, and the sums of the slices are
+ * joined by a binary tree. The division into items depends on the shape alone. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "simd/simd.h"
@@ -19,45 +20,61 @@
 #include <string.h>
 
 enum {
-    /* floats of a block's columns, so that they fit a core's L2 cache */
+    /* maximum number of floats in a block's columns, unless it has PIXELS_MIN pixels; they then fit
+     * a core's L2 cache */
     COLUMNS = 96 << 10,
-    /* minimum and maximum number of pixels of a block; small blocks are slow, because each block's
-     * product copies the weight */
+    /* minimum number of pixels of a block; small blocks are slow, because the product of each block
+     * copies the weight */
     PIXELS_MIN = 48,
+    /* maximum number of pixels of a block */
     PIXELS_MAX = 192,
-    /* rows of a product that AVX2's registers hold at once */
+    /* number of rows of a product that AVX2's registers hold at once */
     TILE_ROWS = DENSE_TILE_ROWS(8),
     /* maximum number of slices, and so of threads that compute dw */
     SLICES = 16,
-    /* floats to which parts of the scratch are aligned */
+    /* parts of the scratch begin at multiples of this number of floats */
     ALIGN = 16,
 };
 
 struct ConvColumnsRun {
     ConvColumnsSpec spec;
-    /* pixels of an image of y, and of all images */
-    int64_t pixels, all;
-    /* blocks of input channels in a group; elements of x that a pixel reads; output channels in a
-     * group */
-    int64_t in_blocks, depth, out;
-    /* maximum number of pixels of a block; pixels of an item; number of items */
-    int64_t rows, each, items;
-    /* floats of dw, if it is computed */
+    /* pixels of one image of y */
+    int64_t pixels;
+    /* pixels of all images of y */
+    int64_t all;
+    /* blocks of input channels in a group */
+    int64_t in_blocks;
+    /* elements of x that the kernel reads for one pixel */
+    int64_t depth;
+    /* output channels in a group */
+    int64_t out;
+    /* maximum number of pixels of a block */
+    int64_t rows;
+    /* pixels of an item */
+    int64_t each;
+    /* number of items */
+    int64_t items;
+    /* floats of dw; 0 if it is not computed */
     int64_t dw_floats;
-    /* floats of a thread's columns, pixels and sum of dw */
-    int64_t columns, values, sum;
+    /* floats of a thread's columns */
+    int64_t columns;
+    /* floats of a thread's pixels */
+    int64_t values;
+    /* floats of a thread's sum of dw over one block */
+    int64_t sum;
 };
 
-/* One run. others: dw of all slices except the first. */
+/* The tensors of one call; a backward direction has the gradients of some of them. */
 typedef struct ColumnsTask {
     const ConvColumnsRun *r;
     float *x, *weight, *y;
     const float *bias;
+    /* dw of all slices except the first, in the scratch */
     float *others;
 } ColumnsTask;
 
-/* A block: pixels first .. first + count - 1 of all images of y, in group number `group` of the
- * channels. */
+/* A block: pixels `first` to first + count - 1 of all images of y, and the channels of group number
+ * `group`. */
 typedef struct ColumnsBlock {
     int64_t first, count, group;
 } ColumnsBlock;
@@ -111,9 +128,9 @@ size_t conv_columns_scratch_bytes(const ConvColumnsRun *r)
 
 /* ---- x and columns ---- */
 
-/* Copies to `columns` the elements that one row of the kernel reads if it begins at column `x` of
- * an image's row. row: the first element of the image's row; NULL: padding. add: adds `columns` to
- * those elements instead. */
+/* Copies to `columns` the elements that one row of the kernel reads if it begins at column `x` of a
+ * row of an image. row: the first element of the image's row; NULL: the row is padding. add: adds
+ * `columns` to these elements instead. */
 static void row_move(const ConvColumnsSpec *s, float *row, int64_t x, float *columns, bool add)
 {
     const int64_t block = s->x_block, taps = s->kernel[1];
@@ -130,7 +147,7 @@ static void row_move(const ConvColumnsSpec *s, float *row, int64_t x, float *col
     for (int64_t i = end * block; i < taps * block; ++i) columns[i] = 0;
 }
 
-/* Copies x to a block's columns; add: adds the columns to dx instead. */
+/* Copies x to a block's columns. add: adds the columns to dx instead. */
 static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *columns, bool add)
 {
     const ConvColumnsRun *r = t->r;
@@ -151,7 +168,7 @@ static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *col
 
 /* ---- y and pixels ---- */
 
-/* Copies a block of y to values[pixel][channel of the group]; to_y: copies the values to y
+/* Copies a block of y to values[pixel][channel of the group]. to_y: copies the values to y
  * instead. */
 static void pixels_move(const ColumnsTask *t, const ColumnsBlock *b, float *values, bool to_y)
 {
@@ -175,7 +192,7 @@ static void pixels_move(const ColumnsTask *t, const ColumnsBlock *b, float *valu
 
 /* ---- the products ---- */
 
-/* Computes a product whose rows of out are contiguous. */
+/* Computes a product whose out is contiguous. */
 static void multiply(DenseProduct *p, float *scratch)
 {
     const DensePart whole = {.row_end = p->m, .column_end = p->n};
@@ -183,8 +200,9 @@ static void multiply(DenseProduct *p, float *scratch)
     simd_table(DTYPE_F32)->dense_product(p, &whole, scratch);
 }
 
-/* Computes a block. dw: the gradient of the item's slice. first: the block is the item's first. */
-static void block_run(const ColumnsTask *t, const ColumnsBlock *b, float *dw, bool first,
+/* Computes a block. dw: the weight's gradient of the item's slice. is_first: the block is the first
+ * of its item, so its product is written to dw; else it is added. */
+static void block_run(const ColumnsTask *t, const ColumnsBlock *b, float *dw, bool is_first,
                       float *scratch)
 {
     const ConvColumnsRun *r = t->r;
@@ -211,11 +229,11 @@ static void block_run(const ColumnsTask *t, const ColumnsBlock *b, float *dw, bo
         columns_move(t, b, columns, true);
     } else {
         float *group_dw = dw + b->group * r->out * r->depth;
-        p.out = first ? group_dw : sum, p.m = r->out, p.n = r->depth, p.k = b->count;
+        p.out = is_first ? group_dw : sum, p.m = r->out, p.n = r->depth, p.k = b->count;
         p.a = values, p.a_row = 1, p.a_col = r->out;
         p.b = columns, p.b_row = r->depth;
         multiply(&p, panels);
-        if (!first) simd_table(DTYPE_F32)->add_into(group_dw, sum, r->out * r->depth);
+        if (!is_first) simd_table(DTYPE_F32)->add_into(group_dw, sum, r->out * r->depth);
     }
 }
 

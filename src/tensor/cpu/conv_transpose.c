@@ -1,9 +1,9 @@
 /* conv_transpose2d runs the kernels of a convolution that has y as its input and x as its output.
- * Forward runs that convolution's kernel for the gradient of data, the gradient of x runs its
- * forward kernel, and the gradient of the weight runs its kernel for the gradient of the weight.
+ * Forward runs that convolution's kernel for the gradient of its input; the gradient of x runs its
+ * forward kernel; and the gradient of the weight runs its kernel for the gradient of the weight.
  * The bias is added to y by a pass of norm_pass.h (in bf16, y is rounded before and after that
- * pass). The bias's gradient is the sum of dy over the pixels of each plane, then over the samples
- * in their order. */
+ * pass). The gradient of the bias is the sum of dy over the pixels of each plane, then over the
+ * samples in their order. */
 #include "conv2d.h"
 #include "linear.h"
 #include "norm_pass.h"
@@ -96,7 +96,7 @@ static void add_bias(const Op *op, const OpRun *run)
     work_run(norm_map_body, &t, plan.v.n * plan.v.groups, plan.v.n * plan.v.sample);
 }
 
-/* Sets the bias's gradient to the sums of dy. */
+/* Sets the gradient of the bias to the sums of dy. */
 static void sum_bias(const Op *op, const OpRun *run)
 {
     const NormPlan plan = bias_plan(op);

@@ -1,8 +1,8 @@
-/* The weight's gradient of a convolution (conv_weight.h). The rows of all images of dy are divided
- * into chunks that fit a core's cache; consecutive chunks form slices. Output channels are divided
- * into panels; consecutive panels form groups. The division depends on the shape alone. An item is
- * one slice and one group: a thread adds the group's dw over the slice's chunks in order. The
- * slices' sums are joined by a binary tree. */
+/* The gradient of a convolution's weight (conv_weight.h). The rows of all images of dy are divided
+ * into chunks that fit a core's cache; several consecutive chunks are a slice. Output channels are
+ * divided into panels; several consecutive panels are a group. The division depends on the shape
+ * alone. An item is one slice and one group: a thread computes the group's dw, chunk by chunk over
+ * the slice. The sums of the slices are joined by a binary tree. */
 #include "conv_weight.h"
 #include "simd/simd.h"
 #include "sizes.h"
@@ -11,24 +11,34 @@
 #include <string.h>
 
 enum {
-    /* approximate pixels of a chunk of dy */
+    /* approximate number of pixels in a chunk of dy */
     CHUNK_PIXELS = 512,
     /* minimum number of pixels of a slice, so that joining its sums takes a small part of the
      * time */
     SLICE_PIXELS = 1024,
-    /* approximate number of items, and so the maximum number of threads that share the work */
+    /* approximate number of items, which is the maximum number of threads that share the work */
     ITEMS = 16,
     LANES_MAX = 16,
 };
 
 struct ConvWeightRun {
     ConvWeightSpec spec;
+    /* channels of a block */
     int lanes;
-    /* rows and columns of y; blocks of input and output channels; taps of the kernel */
-    int64_t p, q, in_blocks, out_blocks, taps;
-    /* rows of y per chunk; chunks of one image and of all */
-    int64_t rows, image_chunks, chunks;
-    /* panels of output blocks, groups of panels, slices of chunks */
+    /* rows and columns of y */
+    int64_t p, q;
+    /* number of blocks of input channels */
+    int64_t in_blocks;
+    /* number of blocks of output channels */
+    int64_t out_blocks;
+    /* positions in the kernel */
+    int64_t taps;
+    /* rows of y in a chunk */
+    int64_t rows;
+    /* number of chunks of one image */
+    int64_t image_chunks;
+    /* number of chunks of all images */
+    int64_t chunks;
     int64_t panels, groups, slices;
     /* floats of dw */
     int64_t dw_floats;
@@ -37,8 +47,10 @@ struct ConvWeightRun {
 typedef struct ConvWeightTask {
     const ConvWeightRun *r;
     const float *x, *dy;
-    /* dw of slice 0, which becomes the sum of all; dw of the other slices, in the scratch */
-    float *dw, *others;
+    /* dw of slice 0, to which the other slices are added at the end */
+    float *dw;
+    /* dw of the other slices, in the scratch */
+    float *others;
 } ConvWeightTask;
 
 static int64_t clamp(int64_t value, int64_t most)
@@ -77,24 +89,25 @@ size_t conv_weight_scratch_bytes(const ConvWeightRun *r)
     return (size_t)((r->slices - 1) * r->dw_floats) * sizeof(float);
 }
 
-/* Returns the first output, `from` or later, whose tap `tap` reads a pixel, not the padding before
- * the first pixel. */
+/* Returns the first row (or column) of y, `from` or later, for which `tap` reads a pixel and not
+ * the padding before the first pixel. tap: row (or column) of the kernel. */
 static int64_t reach_begin(int64_t tap, int64_t pad, int64_t stride, int64_t from)
 {
     const int64_t first = pad > tap ? ceil_div(pad - tap, stride) : 0;
     return first > from ? first : from;
 }
 
-/* Returns the end, at most `to`, of the outputs whose tap `tap` reads one of `size` pixels, not the
- * padding behind the last pixel. */
+/* Returns the end, at most `to`, of the rows (or columns) of y for which `tap` reads one of `size`
+ * pixels and not the padding behind the last pixel. */
 static int64_t reach_end(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t to)
 {
     const int64_t last = size + pad - tap > 0 ? ceil_div(size + pad - tap, stride) : 0;
     return last < to ? last : to;
 }
 
-/* Computes dw of one tap, one panel and one input block over a chunk. The panel is the output
- * blocks `block` to block + vectors - 1. add: adds to dw; else writes it. */
+/* Computes dw of one tap, one panel and one block of input channels over a chunk. The panel is the
+ * blocks `block` to block + vectors - 1 of output channels. in: the input block. add: adds to dw;
+ * else writes it. */
 static void tap_run(const ConvWeightTask *t, int64_t chunk, int64_t block, int vectors, int64_t in,
                     int64_t tap, float *dw, bool add)
 {
@@ -163,7 +176,7 @@ void conv_bias_gradient(const float *dy, int64_t n, int64_t blocks, int64_t pixe
     for (int l = 0; l < lanes; ++l) db[l] = (float)sum[l];
 }
 
-/* Arguments of conv_bias_gradients, and the number of blocks. */
+/* Arguments of conv_bias_gradients. blocks: number of blocks of channels. */
 typedef struct BiasTask {
     const float *dy;
     int64_t n, o, pixels, blocks;
@@ -171,7 +184,7 @@ typedef struct BiasTask {
     float *db;
 } BiasTask;
 
-/* The bias has no padding, so its last block may be shorter than a vector. */
+/* An item is a block. The bias has no padding, so its last block may be shorter than a vector. */
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
     const BiasTask *t = task;

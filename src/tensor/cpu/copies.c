@@ -4,31 +4,33 @@
 
 #include <string.h>
 
-/* The copies in one dimension. A place is a row, or a column. */
+/* The copies in one dimension. A place is a row or a column. */
 typedef struct CopyMap {
-    /* sizes of x and y */
-    int64_t x, y;
+    /* number of places of x */
+    int64_t x;
+    /* number of places of y */
+    int64_t y;
     /* for each place of y, the place of x that it copies; -1: none */
     int64_t *source;
-    /* for each place of y, the number of places, from there on, whose sources are consecutive
-     * places of x, or which all have no source */
+    /* for each place i of y, the number of places from i on whose sources are consecutive places of
+     * x, or all of which have no source */
     int64_t *follow;
-    /* the places of y that copy place i of x, ascending: copy[first[i]] .. copy[first[i + 1] -
-     * 1] */
+    /* the places of y that copy place i of x, in ascending order, are copy[first[i]] to
+     * copy[first[i + 1] - 1] */
     int64_t *first, *copy;
-    /* for each place of x, the number of places, from there on, of which each but the first has its
-     * copies directly after those of the place before (copies_follow) */
+    /* for each place i of x, the number of places from i on for which copies_follow holds from each
+     * place to the next */
     int64_t *run;
 } CopyMap;
 
-/* map[0]: rows, map[1]: columns. memory: the arrays of both maps; owned */
+/* map[0]: rows; map[1]: columns. memory: the arrays of both; owned */
 struct Copies {
     CopyMap map[2];
     int64_t *memory;
 };
 
-/* True if places i and i + 1 of x have the same number of copies, and copy k of place i + 1 comes
- * directly after copy k of place i, for every k. */
+/* Returns whether places i and i + 1 of x have the same number of copies, and copy k of place i + 1
+ * comes directly after copy k of place i, for every k. */
 static bool copies_follow(const CopyMap *m, int64_t i)
 {
     const int64_t count = m->first[i + 1] - m->first[i];
@@ -38,7 +40,8 @@ static bool copies_follow(const CopyMap *m, int64_t i)
     return true;
 }
 
-/* Fills the map of dimension d in `memory`; returns the memory after it. */
+/* Fills *m for dimension d, with its arrays in `memory`. Returns the memory after them. source: see
+ * CopySource. */
 static int64_t *map_fill(CopyMap *m, const OpSpec *s, CopySource source, int d, int64_t *memory)
 {
     m->x = s->x[0].shape.dim[2 + d];
@@ -88,8 +91,9 @@ typedef struct CopyTask {
     DType type;
     /* elements of a pixel */
     int64_t block;
-    /* x and y, or in backward dy and dx */
+    /* x, or in backward dy */
     const void *from;
+    /* y, or in backward dx */
     void *to;
 } CopyTask;
 
@@ -107,8 +111,8 @@ static void copy_row(const CopyTask *t, const char *x, char *y)
     }
 }
 
-/* Items are rows of y. If a row has the same source as the row above, it is copied from the row
- * above. */
+/* An item is a row of y. If a row has the same source as the row above it, it is copied from that
+ * row. */
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const CopyTask *t = task;
@@ -128,8 +132,9 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Writes n elements of dx, from pixel (i, j) on: the sum of dy over all copies of each pixel, whose
- * row and column copies are in `rows` and `columns`. dy: the plane that has the copies. */
+/* Writes n elements of dx, from pixel (i, j) on: for each pixel, the sum of dy over all its copies.
+ * The pixels must be consecutive in the sense of copies_follow. dy: the plane that has the
+ * copies. */
 static void sum_copies(const CopyTask *t, const void *dy, int64_t i, int64_t j, void *dx, int64_t n)
 {
     enum { LANES = 256 };
@@ -156,7 +161,7 @@ static void sum_copies(const CopyTask *t, const void *dy, int64_t i, int64_t j, 
     }
 }
 
-/* Items are rows of x. */
+/* An item is a row of dx. */
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const CopyTask *t = task;

@@ -10,7 +10,7 @@
  * there. */
 typedef int64_t (*CopySource)(const OpSpec *spec, int d, int64_t at);
 
-/* The copies in both dimensions. */
+/* which pixels of y copy which pixels of x */
 typedef struct Copies Copies;
 
 /* Owner: the caller; released by copies_free. */
@@ -18,8 +18,8 @@ Copies *copies_new(const OpSpec *spec, CopySource source);
 void copies_free(Copies **copies);
 /* Writes y from x. */
 void copies_forward(const Copies *c, const Op *op, const OpRun *run);
-/* Writes dx from dy, if dx is wanted. The gradient of a pixel is the sum over its copies, row by
- * row, from left to right. */
+/* Writes dx from dy, unless dx is NULL. The gradient of a pixel is the sum of dy over its copies,
+ * row by row, from left to right. */
 void copies_backward(const Copies *c, const Op *op, const OpRun *run);
 
 #endif

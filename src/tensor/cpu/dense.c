@@ -1,25 +1,26 @@
-/* dense by oneDNN's inner product, by matrix products (dense_product.h) or, in bf16 with sums in
+/* dense: by oneDNN's inner product, by matrix products (dense_product.h) or, in bf16 with sums in
  * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is N*T rows. A flattened
  * image in blocked layout is read in that layout: the inner product is then 4-d, with a weight of
  * (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain order if
- * another operation shares it, or if there are many rows: products on plain order are then faster
- * in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw
- * 107 GFLOP/s against 53 in a blocked order, dx 106 against 88), and forward needs no copy. */
+ * another operation shares it, or if there are many rows. With many rows, products on plain order
+ * are faster in both backward directions, and forward needs no copy. (1536 to 384 features, 1024
+ * rows, fp32, one thread of an EPYC with AVX-512: dw 107 GFLOP/s against 53 in a blocked order, dx
+ * 106 against 88.) */
 #include "cpu.h"
 #include "dense_product.h"
 #include "dense_slices.h"
 #include "linear.h"
 #include "token_sums.h"
 
-/* from this many rows on, the weight is stored in plain order */
+/* from this number of rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
-/* With fewer rows, oneDNN's inner product for dx would be a single part (dnnl_parts.c); matrix
+/* With fewer rows, oneDNN's inner product for dx would be a single part (dnnl_parts.c). Matrix
  * products are then faster, because they can be divided by columns, too. */
 enum { FEW_ROWS = 64 };
-/* True if the products of dense_product.h are at least as fast as oneDNN's inner product in parts
- * of rows (dnnl_parts.c): with a plain weight, with few rows, or with a number of rows for which
- * weft's kernels are faster than oneDNN. With CPU_PORTABLE, they are used for every layer that they
- * can compute. */
+/* Returns whether the layer uses the products of dense_product.h. They are at least as fast as
+ * oneDNN's inner product in parts of rows (dnnl_parts.c) with a plain weight, with few rows, or
+ * with a number of rows for which weft's kernels are faster than oneDNN. With CPU_PORTABLE, they
+ * are used for every layer that they can compute. as_plain: the weight is stored in plain order. */
 static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
     const bool blocked = s->x[0].flat && s->x[0].block > 1;
@@ -28,8 +29,8 @@ static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as
            (!blocked && dense_product_own(rows));
 }
 
-/* Writes the dimensions of x or y for oneDNN: the rows, then the inner dimensions. Returns their
- * number. */
+/* Writes the dimensions of x or y for oneDNN to dim: the number of rows, then the inner dimensions.
+ * Returns how many dimensions there are. */
 static int onednn_side_dims(Desc d, int64_t dim[FORMAT_DIMS])
 {
     if (d.flat) {
@@ -54,8 +55,8 @@ static Status dense_check(const OpSpec *spec)
                 shape_text(w, a), shape_text(x, b));
 }
 
-/* Returns the plan of the bias's gradient as a sum over slices of the sequence. It is used if the
- * layer is on one rank; if several ranks divide the layer, an exchange has the bias. */
+/* Returns the plan of the bias's gradient as a sum over slices of the sequence. The plan is used if
+ * one rank has the whole layer; if several ranks divide it, an exchange has the bias. */
 static TokenSums bias_sums(const OpSpec *s)
 {
     return token_sums_plan(&s->tokens, s->y.shape, 1);
@@ -65,8 +66,8 @@ static TokenSums bias_sums(const OpSpec *s)
 static Status plan_linear(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    /* Every layout of x is accepted. With slices, only the plain layout is: it is the layout of x
-     * on ranks that divide the layer, where x comes from an exchange. */
+    /* Every layout of x is accepted; but with slices only the plain one, which x also has on ranks
+     * that divide the layer, where x comes from an exchange. */
     const bool sliced = s->slices.total > 0;
     preferred[0] = in_precision(op, sliced ? layout_plain(s->x[0]) : s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;

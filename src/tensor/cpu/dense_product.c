@@ -1,7 +1,7 @@
-/* Maps each direction of a dense layer to a matrix product, and divides the product's result into
- * parts for threads (dense_product.h). The bits of weft's kernels do not depend on the parts, so
- * there is one part for each thread. The bits of oneDNN's product depend on the parts, so these
- * depend on the shape alone, and each part is computed by one thread. */
+/* Expresses each direction of a dense layer as a matrix product, and divides the product's result
+ * into parts for threads (dense_product.h). The bits of weft's kernels do not depend on the parts,
+ * so there is one part for each thread. The bits of oneDNN's product depend on the parts, so the
+ * parts depend on the shape alone; one thread computes a part. */
 #include "dense_product.h"
 #include "../sliced.h"
 #include "simd/simd.h"
@@ -10,20 +10,21 @@
 #include <omp.h>
 
 /* Without slices, weft's AVX2 kernel (simd/dense.c) computes products of OWN_ROWS to OWN_ROWS_END -
- * 1 rows. With fewer rows, half of its registers would be empty; with more, oneDNN is faster in a
- * whole step (gpt: by a seventh on two threads). */
+ * 1 rows. With fewer rows, half of its registers would be unused; with more rows, oneDNN makes a
+ * whole step faster (of gpt: by a seventh, on two threads). */
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
-/* Division of a product that oneDNN computes. PARTS: the most parts. PART_UNIT: parts begin at rows
- * and columns that are multiples of it. PART_LEAST: the fewest rows or columns of a part if there
- * are several. In a layer from 384 to 1536 features with 2048 rows, 16 parts take 2 % more time
- * than one. */
+/* Division of a product that oneDNN computes. PARTS: maximum number of parts. PART_UNIT: parts
+ * begin at rows and columns that are multiples of this number. PART_LEAST: minimum number of rows
+ * and of columns of a part, if there are several in that direction. In a layer from 384 to 1536
+ * features with 2048 rows, 16 parts take 2 % more time than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
-/* With slices, oneDNN is used on AVX-512 if a layer has at least these sizes, but not for forward
- * if its sums are cut. ONEDNN_LEAST: inputs or outputs, whichever are not divided among ranks; with
- * fewer, oneDNN has kernels that add in another order. ONEDNN_ROWS: rows. ONEDNN_TERMS: terms of a
- * slice. With fewer rows or terms, weft's kernel, which joins slices in registers, is faster (a
- * step of mlp with 64 rows by 5 %, of lenet with 16 terms by 4 %). BLOCK_ROWS and BLOCK_COLUMNS:
- * size of a block of the result, whose partial sums fit a core's cache. */
+/* With slices, oneDNN is used on AVX-512 if a layer has at least these sizes, but not in forward if
+ * the sums of forward are cut. ONEDNN_LEAST: size of the dimension, inputs or outputs, that is not
+ * divided among ranks; with fewer, oneDNN has kernels that add in another order. ONEDNN_ROWS: rows.
+ * ONEDNN_TERMS: terms of a slice. With fewer rows or terms, weft's kernel, which joins slices in
+ * registers, is faster (a step of mlp with 64 rows by 5 %, of lenet with 16 terms by 4 %).
+ * BLOCK_ROWS, BLOCK_COLUMNS: size of a block of the result, whose partial sums fit a core's
+ * cache. */
 enum {
     ONEDNN_LEAST = 16,
     ONEDNN_ROWS = 128,
@@ -34,17 +35,18 @@ enum {
 
 struct DenseRun {
     DenseSpec spec;
-    /* oneDNN computes the product; false: weft's kernels do */
+    /* true: oneDNN computes the product; false: weft's kernels do */
     bool onednn;
-    /* The fields of the same names of DenseProduct. slices is 0 if the sums of this direction are
-     * not cut. range is owned. */
+    /* DenseProduct's fields with the same names. slices is 0 if the sums of this direction are not
+     * cut. range is owned. */
     int slices, ranges;
     DenseRange *range;
-    /* number of parts into which the result is divided along its rows and along its columns */
+    /* number of parts of the result along its rows, and along its columns */
     int64_t row_parts, column_parts;
 };
 
-/* Returns the product's sizes: rows (m) and columns (n) of the result, terms of each sum (k). */
+/* Returns a product with only the sizes set: rows (m) and columns (n) of the result, terms of each
+ * sum (k). */
 static DenseProduct shape_of_product(const DenseSpec *s)
 {
     switch (s->kind) {
@@ -58,21 +60,22 @@ static DenseProduct shape_of_product(const DenseSpec *s)
 }
 
 /* Returns the first element of part number `part` if `size` elements are divided into `parts` parts
- * of whole units. There are `units` units of `unit` elements each; the last unit may be shorter. */
+ * of complete units. There are `units` units of `unit` elements each; the last unit may be
+ * shorter. */
 static int64_t part_begin(int64_t units, int64_t part, int64_t parts, int64_t unit, int64_t size)
 {
     int64_t begin = units * part / parts * unit;
     return begin < size ? begin : size;
 }
 
-/* Rows that weft's kernel computes at once. */
+/* Returns the number of rows that weft's kernel computes at once. */
 static int64_t own_rows(void)
 {
     return DENSE_TILE_ROWS(own_lanes());
 }
 
-/* Chooses the division that gives the busiest thread the least work. The work is its multiply-adds,
- * and the elements of a and b that it copies, each of which counts as DENSE_COLUMNS
+/* Chooses the division that gives the busiest thread the least work. The work is the thread's
+ * multiply-adds plus the elements of a and b that it copies, each counted as DENSE_COLUMNS
  * multiply-adds. */
 static void divide(DenseRun *d, const DenseProduct *p)
 {
@@ -91,8 +94,8 @@ static void divide(DenseRun *d, const DenseProduct *p)
     }
 }
 
-/* Divides the result into as many parts as possible, up to PARTS. Of all such divisions, takes the
- * one that copies the fewest elements: each part copies its rows of a and its columns of b. */
+/* Divides the result into as many parts as possible, up to PARTS. If there are several ways, takes
+ * the one that copies the fewest elements: each part copies its rows of a and its columns of b. */
 static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 {
     int64_t best = 0;
@@ -121,7 +124,7 @@ static bool is_sliced(const DenseRun *d)
     return d->spec.slices.total > 0;
 }
 
-/* True if the sums of this direction are cut into slices. */
+/* Returns whether the sums of this direction are cut into slices. */
 static bool cuts_sums(const DenseSpec *s)
 {
     return s->slices.total > 0 &&
@@ -138,9 +141,9 @@ DenseRange *dense_ranges(const SumSlices *s, int64_t k)
     return range;
 }
 
-/* True if oneDNN computes this product of a layer with slices. The choice depends on the size of
- * the layer's smallest slice, not on the number of slices of this rank, so it is the same on any
- * number of ranks. */
+/* Returns whether oneDNN computes this product of a layer with slices. The choice depends on the
+ * size of the layer's smallest slice, not on the number of slices of this rank, so it is the same
+ * on any number of ranks. */
 static bool onednn_is_faster(const DenseSpec *s)
 {
     const int64_t divided = s->slices_inputs ? s->in : s->out,
@@ -177,7 +180,7 @@ void dense_product_free(DenseRun **run)
     mem_free(run);
 }
 
-/* Returns the floats of scratch that each thread needs. */
+/* Returns the floats of scratch of each thread. */
 static int64_t scratch_floats(const DenseRun *d)
 {
     const int64_t k = shape_of_product(&d->spec).k;
@@ -225,8 +228,8 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
-/* Computes a part of the result from the terms of a range, DENSE_DEPTH terms at a time. adds: the
- * sum is added to what p->out already has. */
+/* Computes a part of the result from a range of terms, DENSE_DEPTH terms at a time. adds: the sum
+ * is added to p->out, which has the sum of earlier terms. */
 static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRange range, bool adds)
 {
     for (; range.first < range.end; range.first += DENSE_DEPTH, adds = true) {
@@ -238,7 +241,7 @@ static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRang
     }
 }
 
-/* Computes a block of a product whose sums are cut into slices. Level l of `levels` has the sum of
+/* Computes a block of a product whose sums are cut into slices. Level l of `levels` has a sum of
  * 2^l slices that waits to be joined. The sum of slice i is joined with the sums of levels 0, 1,
  * ..., one for each trailing 1 bit of i. */
 static void onednn_slices(const DenseProduct *p, const DensePart *block, float *levels)
@@ -319,8 +322,8 @@ static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float 
         simd->dense_few(p, &part);
 }
 
-/* Computes part i of the bias's gradient, the sums of dy's columns. They are divided into row_parts
- * parts, as the rows of dw are. */
+/* Computes part i of the bias's gradient, which is the sums of dy's columns. The columns are
+ * divided into row_parts parts, as the rows of dw are. */
 static void bias_part(const DenseRun *d, const float *dy, int64_t i, float *db)
 {
     const int64_t units = ceil_div(d->spec.out, PART_UNIT), parts = d->row_parts;

@@ -1,5 +1,5 @@
 /* Depthwise convolutions (depthwise.h). An item is one plane: one channel block of one sample. The
- * weight's gradient is summed per plane, then over the samples in order. */
+ * gradient of the weight is summed over each plane, then over the samples in order. */
 #include "depthwise.h"
 #include "simd/simd.h"
 
@@ -10,8 +10,10 @@ struct Depthwise {
     DepthwiseSpec spec;
     /* sizes of a plane, for the kernels */
     DepthwisePlane plane;
-    /* channel blocks, and planes of all samples */
-    int64_t blocks, items;
+    /* number of channel blocks */
+    int64_t blocks;
+    /* number of planes of all samples */
+    int64_t items;
 };
 
 Depthwise *depthwise_new(const DepthwiseSpec *spec)
@@ -33,22 +35,23 @@ void depthwise_free(Depthwise **depthwise)
     mem_free(depthwise);
 }
 
-/* Floats of a plane's sums: dw, then db. */
-static int64_t plane_sums(const Depthwise *d)
+/* Returns the number of floats of a plane's sums: dw, then db. */
+static int64_t plane_sum_floats(const Depthwise *d)
 {
     return (DEPTHWISE_TAPS + 1) * d->spec.lanes;
 }
 
-/* Floats of a row of zeros, which the kernels read in place of padding rows. */
-static int64_t zero_row(const Depthwise *d)
+/* Returns the number of floats in a row of zeros, which the kernels read in place of padding
+ * rows. */
+static int64_t zero_row_floats(const Depthwise *d)
 {
     return d->spec.w * d->spec.lanes;
 }
 
 size_t depthwise_scratch_bytes(const Depthwise *d)
 {
-    const int64_t sums = d->spec.kind == KERNEL_CONV_WEIGHT ? d->items * plane_sums(d) : 0;
-    return (size_t)(zero_row(d) + sums) * sizeof(float);
+    const int64_t sums = d->spec.kind == KERNEL_CONV_WEIGHT ? d->items * plane_sum_floats(d) : 0;
+    return (size_t)(zero_row_floats(d) + sums) * sizeof(float);
 }
 
 static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const data[ROLES],
@@ -60,7 +63,7 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
     float *y = (float *)data[ROLE_Y] + item * a->p * a->q * lanes;
     const float *w = (const float *)data[ROLE_W] + block * DEPTHWISE_TAPS * lanes;
     const float *bias = data[ROLE_B];
-    float *dw = sums + item * plane_sums(d);
+    float *dw = sums + item * plane_sum_floats(d);
     if (d->spec.kind == KERNEL_CONV_FORWARD)
         simd->depthwise_forward(a, x, w, bias ? bias + block * lanes : NULL, d->spec.relu, y);
     else if (d->spec.kind == KERNEL_CONV_DATA)
@@ -69,22 +72,22 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
         simd->depthwise_weight(a, x, y, dw, dw + DEPTHWISE_TAPS * lanes);
 }
 
-/* For each channel block, adds n floats of its planes' sums, from offset `from` on, over the
- * samples. */
+/* For each channel block, adds up n floats of the sums of its planes, from offset `from` on, over
+ * the samples, and writes the result to `out`. */
 static void add_samples(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
 {
     memset(out, 0, (size_t)(d->blocks * n) * sizeof *out);
     for (int64_t i = 0; i < d->items; ++i)
-        simd_table(DTYPE_F32)->add_into(out + i % d->blocks * n, sums + i * plane_sums(d) + from,
-                                        n);
+        simd_table(DTYPE_F32)->add_into(out + i % d->blocks * n,
+                                        sums + i * plane_sum_floats(d) + from, n);
 }
 
 void depthwise_run(const Depthwise *d, void *const data[ROLES], void *scratch)
 {
     const int64_t lanes = d->spec.lanes;
-    float *sums = (float *)scratch + zero_row(d);
+    float *sums = (float *)scratch + zero_row_floats(d);
     DepthwisePlane plane = d->plane;
-    plane.zeros = memset(scratch, 0, (size_t)zero_row(d) * sizeof *sums);
+    plane.zeros = memset(scratch, 0, (size_t)zero_row_floats(d) * sizeof *sums);
 #pragma omp parallel num_threads(d->spec.threads) if (d->spec.threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();

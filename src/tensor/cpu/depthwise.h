@@ -1,6 +1,6 @@
 /* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1. Images are in channel blocks of L
- * floats, one vector (`lanes`: 8 or 16), and the weight is [C/L][3][3][L]; all tensors are fp32.
- * The result does not depend on the number of threads. */
+ * floats, the floats of a vector (`lanes`: 8 or 16), and the weight is [C/L][3][3][L]. All tensors
+ * are fp32. The result does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DEPTHWISE_H
 #define WEFT_TENSOR_CPU_DEPTHWISE_H
 
@@ -17,7 +17,7 @@ typedef struct DepthwiseSpec {
     int lanes;
     /* 1 or 2 */
     int stride;
-    /* forward: y = max(y, 0) */
+    /* true: forward applies relu to y */
     bool relu;
     int threads;
 } DepthwiseSpec;
@@ -26,9 +26,9 @@ typedef struct DepthwiseSpec {
 Depthwise *depthwise_new(const DepthwiseSpec *spec);
 void depthwise_free(Depthwise **depthwise);
 size_t depthwise_scratch_bytes(const Depthwise *depthwise);
-/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
- * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not
- * NULL. */
+/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_DATA writes X (dx) from Y
+ * (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
+ * depthwise_scratch_bytes. */
 void depthwise_run(const Depthwise *depthwise, void *const data[ROLES], void *scratch);
 
 #endif

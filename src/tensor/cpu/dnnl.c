@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit once, before its first
- * kernel. With CPU_PORTABLE, no limit is needed, because oneDNN then only copies memory. */
+/* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit only once, before its
+ * first kernel. With CPU_PORTABLE no limit is set, because oneDNN then only copies memory. */
 static Status limit_isa(void)
 {
 #if defined(__x86_64__)

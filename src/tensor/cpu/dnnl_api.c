@@ -1,5 +1,6 @@
-/* Functions for the calls in which the C APIs of oneDNN 2.x (Debian 12) and 3.x differ: formats,
- * and descriptions of primitives. Each such function is written twice, once per API. */
+/* Functions for the calls that differ between the C APIs of oneDNN 2.x (Debian 12) and 3.x:
+ * formats, and descriptions of primitives. Nearly each function is written twice, once for each
+ * API. */
 #include "dnnl_api.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static dnnl_data_type_t data_type(DType type)
     return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-/* Returns the description of the forward primitive, or NULL. */
+/* Returns the description of the primitive of spec->hint; NULL without a hint. */
 static dnnl_primitive_desc_t hint_desc(const KernelSpec *spec)
 {
     if (!spec->hint) return NULL;

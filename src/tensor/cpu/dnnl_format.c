@@ -56,8 +56,8 @@ int format_block(const Format *format, Shape shape)
     return 0;
 }
 
-/* A task that unpacks a tensor. The offset of an element is the sum of at[d][index of the element
- * in dimension d] over its dimensions d. */
+/* A task that unpacks a tensor. The offset of an element in `stored` is the sum over the dimensions
+ * d of at[d][index of the element in dimension d]. */
 typedef struct Unpack {
     const float *stored;
     float *plain;

@@ -1,17 +1,19 @@
-/* Kernels: plans, builds and runs oneDNN's primitives, or hands the work to weft's own kernels
- * (dnnl_own.c) or to oneDNN's kernels in parts (dnnl_parts.c). The caller provides scratch memory.
- * Also dnnl_product, oneDNN's matrix product of plain fp32 matrices. */
+/* Plans, builds and runs kernels: oneDNN's primitives are handled here; weft's own kernels
+ * (dnnl_own.c) and oneDNN's kernels in parts (dnnl_parts.c) are called by their tables. The caller
+ * provides scratch memory. Also dnnl_product, oneDNN's matrix product of plain fp32 matrices. */
 #include "dnnl_api.h"
 
 #include <string.h>
 
-/* oneDNN's names of a tensor: the query and its index that return the format, and the argument of
- * an execution. */
+/* oneDNN's numbers for a tensor of a primitive */
 typedef struct RoleName {
+    /* the query that returns the tensor's format, and the query's index */
     dnnl_query_t query;
-    int index, arg;
+    int index;
+    /* the argument of an execution */
+    int arg;
 } RoleName;
-/* names of the tensor of each role, by the kernel's kind */
+/* for each kind of kernel and each role */
 static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #define FORWARD                                                                                    \
     {                                                                                              \
@@ -51,8 +53,8 @@ static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #undef WEIGHT
 };
 
-/* Makes a primitive's attributes: the caller provides scratch memory; relu is applied to the
- * result. */
+/* Makes a primitive's attributes: the caller provides scratch memory, and relu is applied to the
+ * result if spec->relu is set. */
 static dnnl_primitive_attr_t attr_new(const KernelSpec *spec)
 {
     dnnl_primitive_attr_t attr;
@@ -166,7 +168,8 @@ void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds)
 {
     const bool a_transposed = p->a_col != 1, b_transposed = p->b_col != 1;
     const int64_t rows = part->row_end - part->row, columns = part->column_end - part->column;
-    /* oneDNN requires that a row's stride is at least its length, even if there is only one row */
+    /* oneDNN requires that the distance from one row to the next is at least a row's length, even
+     * if there is only one row */
     const int64_t a_row = p->a_row > p->k ? p->a_row : p->k;
     const int64_t b_row = p->b_row > columns ? p->b_row : columns;
     onednn_must(dnnl_sgemm(a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', rows, columns, p->k,
@@ -184,7 +187,8 @@ Status kernel_build(Kernel *kernel)
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
                     onednn_text(status));
-    /* such kernels run oneDNN's matrix product, whose code they would generate in the first step */
+    /* such kernels run oneDNN's matrix product; without this call, they would generate its code in
+     * the first step */
     if (format_type(kernel->role[ROLE_X]) == DTYPE_F32 && strstr(kernel_name(kernel), "gemm:jit"))
         dnnl_product_prepare();
     for (int r = 0; r < ROLES; ++r)
@@ -202,7 +206,7 @@ void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
     }
     for (int i = 0; i < kernel->arg_count; ++i) {
         void *p = kernel->arg_role[i] == ROLES ? scratch : data[kernel->arg_role[i]];
-        /* oneDNN 2.x writes the padding's zeros again each time the address is set */
+        /* each time an address is set, oneDNN 2.x writes the zeros of the padding again */
         if (p == kernel->data[i]) continue;
         onednn_must(dnnl_memory_set_data_handle(kernel->arg[i].memory, p),
                     "dnnl_memory_set_data_handle");

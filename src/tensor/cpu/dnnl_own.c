@@ -1,5 +1,5 @@
-/* Weft's own kernels as Kernels of dnnl.h: for cases in which oneDNN is slower or would divide sums
- * among threads, and for all dense layers and convolutions with CPU_PORTABLE. */
+/* Makes weft's own kernels available as Kernels of dnnl.h. They are used where oneDNN is slower or
+ * would divide sums among threads, and for all dense layers and convolutions with CPU_PORTABLE. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "dense_product.h"
@@ -11,8 +11,8 @@
 
 #include <omp.h>
 
-/* Makes a Kernel with the formats of spec, except that the weight has the format of the tag
- * `weight`. */
+/* Makes a Kernel with the formats of spec, except that the weight has the format with the tag
+ * `weight`. Owner of the Kernel: the caller; owner of impl: the Kernel. */
 static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table, void *impl,
                        dnnl_format_tag_t weight)
 {
@@ -29,8 +29,8 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     return k;
 }
 
-/* Defines module_table, an OwnTable with the functions of a file; its impl is a Type. word: the
- * kernel's name after "own:". */
+/* Defines module_table, an OwnTable with the functions module_scratch_bytes, module_run and
+ * module_free. Its impl is a Type. word: the kernel's name after "own:". */
 #define OWN_TABLE(module, Type, word)                                                              \
     static size_t module##_bytes(const void *impl)                                                 \
     {                                                                                              \
@@ -57,7 +57,7 @@ int own_lanes(void)
     return cpu_portable() || lanes == dnnl_vector_floats() ? lanes : 0;
 }
 
-/* True if a format has no blocks of channels. */
+/* Returns whether a format has no blocks. */
 static bool is_plain(const Format *format)
 {
     int64_t stride[FORMAT_DIMS], length[FORMAT_DIMS], dim[FORMAT_DIMS];
@@ -67,7 +67,7 @@ static bool is_plain(const Format *format)
 /* ---- Winograd ---- */
 OWN_TABLE(winograd, Winograd, "winograd")
 
-/* Plans a Winograd kernel. x and y are in channel blocks of a vector's width; the weight has the
+/* Makes a Winograd kernel. x and y are in channel blocks of a vector's width; the weight has the
  * same order in all three directions. */
 static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
 {

@@ -1,20 +1,18 @@
-/* Kernels of oneDNN in parts, for directions in which oneDNN would divide sums among threads, or
- * choose the order of a sum by the number of threads. The parts depend on the shape alone, and one
- * thread computes a part with kernels that are planned for one thread:
+/* Kernels of oneDNN in parts. They are used for directions in which oneDNN would divide sums among
+ * threads, or choose the order of a sum by the number of threads. The parts depend on the shape
+ * alone. One thread computes a part, with a kernel that is planned for one thread:
  *
- *   dense, forward             with more output channels than rows, blocks of output channels,
- *                              whose y is copied afterwards: a thread then reads only its part of
- *                              the weight, which may be in its core's cache after the update;
- *                              else rows of x and y
- *   dense, data                rows of x and y
- *   convolution, forward, data samples, if oneDNN's kernel is a matrix product, or is another one
- *                              for a single thread; its other kernels add in the same order with
- *                              any number of threads
- *   weight                     blocks of output channels, whose dy is copied first; or, in a
- *                              convolution with many pixels, samples, whose sums are joined by a
- *                              binary tree
+ *   dense, forward    with more output channels than rows: blocks of output channels, whose y is
+ *                     copied afterwards; a thread then reads only its part of the weight, which
+ *                     may be in its core's cache after the update. Otherwise: rows of x and y.
+ *   dense, data       rows of x and y
+ *   convolution,      samples, if oneDNN's kernel is a matrix product, or if oneDNN has another
+ *   forward and data  kernel for one thread than for several; its other kernels add in the same
+ *                     order with any number of threads
+ *   weight            blocks of output channels, whose dy is copied first; or, in a convolution
+ *                     with many pixels, samples, whose sums are joined by a binary tree
  *
- * If oneDNN cannot compute such parts with the kernel that it has for the whole, there is one
+ * If oneDNN's kernel for such a part is another one than for the whole tensors, there is one
  * part. */
 #include "dnnl_api.h"
 #include "sizes.h"
@@ -26,45 +24,61 @@
 enum {
     /* maximum number of parts */
     PARTS = 16,
-    /* minimum number of rows of a part, and of output channels, if there are several parts */
+    /* minimum number of rows of a part, if there are several parts */
     PART_ROWS = 32,
+    /* minimum number of output channels of a part, if there are several parts */
     PART_OUTPUTS = 128,
-    /* minimum number of pixels of a part of samples, so that joining the sums takes a small part of
-     * the time */
+    /* minimum number of pixels of a part that consists of samples, so that joining the sums takes a
+     * small part of the time */
     PART_PIXELS = 1024,
-    /* with fewer parts of samples, output channels are divided instead, unless that gives even
-     * fewer parts */
+    /* If dividing samples gives fewer parts than this, output channels are divided instead, unless
+     * that gives still fewer parts. */
     SAMPLE_PARTS = 8,
 };
 
-/* The parts of a kernel are rows of x and y (samples in a convolution), samples whose dw are
- * summed, or output channels. */
+/* The ways to divide a kernel into parts. CUT_ROWS: a part is rows of x and y, which in a
+ * convolution are samples. CUT_SAMPLES: a part is samples, and the parts' dw are added.
+ * CUT_OUTPUTS: a part is output channels. */
 typedef enum Cut { CUT_ROWS, CUT_SAMPLES, CUT_OUTPUTS } Cut;
 
 typedef struct Parts {
     Cut cut;
     int threads;
-    /* rows, samples or output channels of all parts; of each part except the last; number of
-     * parts */
-    int64_t size, each, count;
-    /* Kernels, owned. whole: for all parts together, run if there is only one part. last: for the
-     * last part. regular: for the other parts, one for each thread, because a kernel stores the
-     * addresses of its tensors. */
-    Kernel *whole, *last, **regular;
-    /* bytes from one part to the next, by role; 0: all parts use the same tensor, or a copy */
+    /* number of rows, samples or output channels in all parts */
+    int64_t size;
+    /* the number in each part except the last */
+    int64_t each;
+    /* number of parts */
+    int64_t count;
+    /* kernel for the whole tensors, which is run if there is only one part; owned */
+    Kernel *whole;
+    /* kernel for the last part; owned; NULL if there is only one part */
+    Kernel *last;
+    /* kernels for the other parts, [threads], one for each thread, because a kernel stores the
+     * addresses of its tensors; owned */
+    Kernel **regular;
+    /* for each role, bytes from one part to the next; 0: all parts use the same tensor, or a
+     * copy */
     size_t step[ROLES];
-    /* CUT_OUTPUTS: the kernels write y; false: they read y, which is dy */
+    /* CUT_OUTPUTS: true: the kernels write y; false: they read dy */
     bool forward;
-    /* CUT_OUTPUTS: rows of y; bytes of a row; bytes of a row in each part except the last */
+    /* CUT_OUTPUTS: number of rows of y */
     int64_t rows;
-    size_t row, row_part;
-    /* bytes of a thread's scratch, and of its copy of a part of y */
-    size_t scratch, copy;
-    /* CUT_SAMPLES: elements of dw and of db */
-    int64_t dw, db;
+    /* CUT_OUTPUTS: bytes of a row of y */
+    size_t row;
+    /* CUT_OUTPUTS: bytes of a row of y in each part except the last */
+    size_t row_part;
+    /* bytes of a thread's scratch for its kernels */
+    size_t scratch;
+    /* CUT_OUTPUTS: bytes of a thread's copy of a part of y; else 0 */
+    size_t copy;
+    /* CUT_SAMPLES: elements of dw; else 0 */
+    int64_t dw;
+    /* CUT_SAMPLES: elements of db, if there is a bias; else 0 */
+    int64_t db;
 } Parts;
 
-/* Returns how many threads compute parts. */
+/* Returns the number of threads that compute parts. */
 static int workers(const Parts *p)
 {
     return (int)least(p->threads, p->count);
@@ -72,8 +86,8 @@ static int workers(const Parts *p)
 
 /* ---- planning ---- */
 
-/* Returns the number of output channels per block of the weight; 0 if the weight's first dimension
- * is not its outermost in memory. */
+/* Returns the number of output channels in a block of the weight; 0 if the output channels are not
+ * the weight's outermost dimension in memory. */
 static int64_t output_block(const Format *w)
 {
     int64_t stride[FORMAT_DIMS], length[DNNL_MAX_NDIMS], dim[DNNL_MAX_NDIMS], size[FORMAT_DIMS];
@@ -87,8 +101,8 @@ static int64_t output_block(const Format *w)
     return block;
 }
 
-/* Returns the format of `count` output channels of y, or NULL if y is an image that is not in
- * channel blocks of 8 or 16. */
+/* Returns the format of `count` output channels of y; NULL if y is an image that is not in channel
+ * blocks of 8 or 16. Owner: the caller. */
 static Format *outputs_format(const Format *y, int64_t count)
 {
     int64_t dim[FORMAT_DIMS];
@@ -100,7 +114,7 @@ static Format *outputs_format(const Format *y, int64_t count)
     return format_image(shape_of(4, dim[0], count, dim[2], dim[3]), block, false, format_type(y));
 }
 
-/* Divides the samples or rows into about `parts` parts. */
+/* Divides the `rows` rows or samples into about `parts` parts. */
 static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts)
 {
     p->cut = cut;
@@ -110,8 +124,8 @@ static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts)
     p->count = (rows + p->each - 1) / p->each;
 }
 
-/* Divides the output channels in multiples of the blocks of dw and dy; one part if that cannot be
- * done. */
+/* Divides the output channels into parts that are multiples of the blocks of dw and dy, or into one
+ * part if that cannot be done. */
 static void divide_outputs(Parts *p, const Format *w, const Format *y)
 {
     int64_t dim[FORMAT_DIMS];
@@ -130,7 +144,7 @@ static void divide_outputs(Parts *p, const Format *w, const Format *y)
     p->count = (out + p->each - 1) / p->each;
 }
 
-/* Chooses the division of a kernel whose weight has the format w. */
+/* Divides a kernel whose weight has the format w. */
 static void divide(Parts *p, const KernelSpec *spec, const Format *w)
 {
     int64_t x[FORMAT_DIMS], y[FORMAT_DIMS];
@@ -154,7 +168,7 @@ static void divide(Parts *p, const KernelSpec *spec, const Format *w)
     if (samples >= SAMPLE_PARTS || samples > p->count) divide_rows(p, CUT_SAMPLES, x[0], samples);
 }
 
-/* Plans the kernel of a part of `size` rows or output channels. */
+/* Plans the kernel of a part with `size` rows, samples or output channels. */
 static Status part_plan(Kernel **kernel, Dnnl *dnnl, const Parts *p, const KernelSpec *spec,
                         int64_t size)
 {
@@ -183,8 +197,8 @@ static bool same_kernel(const Parts *p, const Kernel *part)
     return strcmp(kernel_name(part), kernel_name(p->whole)) == 0;
 }
 
-/* Plans the kernels of all parts. If oneDNN has another implementation for a part than for the
- * whole, there is one part. */
+/* Plans the kernels of all parts. If oneDNN has none, or another implementation for a part than for
+ * the whole, there is one part. */
 static void plan_kernels(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
 {
     if (p->count == 1) return;
@@ -253,7 +267,7 @@ static Status parts_build(void *impl)
     return status;
 }
 
-/* Copies the output channels of part i between y and the thread's copy `part`: to y if the kernel
+/* Copies the output channels of part i between y and `part`, the thread's copy: to y if the kernel
  * has computed them, else from y. */
 static void outputs_copy(const Parts *p, char *y, int64_t i, char *part)
 {
@@ -265,12 +279,13 @@ static void outputs_copy(const Parts *p, char *y, int64_t i, char *part)
     }
 }
 
-/* One run: its tensors, its scratch, and dw and db of all parts of samples except the first, which
- * are in the scratch. */
+/* One call of parts_run. */
 typedef struct PartsRun {
     const Parts *p;
+    /* tensor of each role, [ROLES] */
     void *const *data;
     char *scratch;
+    /* dw and db of all parts except the first, in the scratch, if the parts are CUT_SAMPLES */
     float *dw, *db;
 } PartsRun;
 
@@ -339,8 +354,8 @@ static bool is_convolution(const KernelSpec *spec)
     return spec->kind == KERNEL_CONV_FORWARD || spec->kind == KERNEL_CONV_DATA;
 }
 
-/* Plans a kernel of a convolution that adds in the same order with any number of threads; leaves
- * *kernel NULL if oneDNN has none. */
+/* Plans *kernel as oneDNN's kernel of a convolution if this kernel adds in the same order with any
+ * number of threads; else leaves *kernel NULL. */
 static Status plan_undivided(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec, const Parts *p)
 {
     TRY(kernel_plan_onednn(kernel, dnnl, spec));
@@ -349,7 +364,7 @@ static Status plan_undivided(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec
     return OK;
 }
 
-/* Makes the kernel that computes the parts of p. */
+/* Makes the kernel that computes the parts of p, and owns p. */
 static Kernel *parts_kernel(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
 {
     Kernel *k = mem_new(sizeof *k);

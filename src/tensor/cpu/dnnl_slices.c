@@ -1,12 +1,14 @@
-/* Slices of dense layers in bf16 (dense_slices.h). Rows are cut into blocks, whose size depends on
- * the shape alone. One thread computes a block, or a slice of the weight's gradient.
+/* Dense layers in bf16 whose sums are cut into slices (dense_slices.h). Rows are cut into blocks,
+ * whose size depends on the shape alone. One thread computes a block, or a slice of the weight's
+ * gradient.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
  *
- * The columns of a slice may be several ranges of the matrix (queries, keys, values). They are
- * copied side by side before a kernel reads them, and copied back to their ranges after a kernel
- * has written them. */
+ * One of x and y, and its gradient, is divided into slices; the other is undivided. The columns of
+ * a slice may be several ranges of the divided matrix (queries, keys, values). They are copied side
+ * by side before a kernel reads them, and copied back to their ranges after a kernel has written
+ * them. */
 #include "dense_slices.h"
 #include "dnnl_slices.h"
 #include "linear.h"
@@ -19,23 +21,28 @@
 
 /* ---- one run ---- */
 
-/* Memory of a thread in the workspace. */
+/* The parts of a thread's memory in the workspace. */
 typedef struct Memory {
+    /* for kernels */
     void *scratch;
-    /* block: rows of the undivided tensor; columns: columns of one slice; both in bf16. sums: fp32,
-     * for partial sums by level of the tree, or a slice's bias, weight or dw */
-    void *block, *columns;
+    /* rows of the undivided tensor, in bf16 */
+    void *block;
+    /* columns of one slice, in bf16 */
+    void *columns;
+    /* partial sums of each level of the tree; or a slice's bias, weight or dw */
     float *sums;
 } Memory;
 
-/* Tensors of a run. side: the tensor whose columns are divided into slices, x or y or its gradient.
- * other: the undivided tensor. */
+/* One call of forward or backward_data. */
 typedef struct Task {
     const Op *op;
     const SlicedDense *l;
     const OpRun *run;
-    void *side, *other;
-    /* the run computes the gradient of x, not forward */
+    /* the tensor whose columns are divided into slices: x or y, or its gradient */
+    void *side;
+    /* the undivided tensor */
+    void *other;
+    /* true: the gradient of x is computed; false: forward */
     bool backward;
 } Task;
 
@@ -49,10 +56,10 @@ static Memory memory_of(const SlicedDense *l, void *workspace, int thread)
                     .sums = (float *)(void *)(at + l->scratch + l->block + l->columns)};
 }
 
-/* Copies a slice's columns from a matrix of `rows` rows to `columns`, side by side, or back. The
- * elements have `bytes` bytes, a row of the matrix has `stride` elements. If the outputs are
- * divided, a slice of the weight consists of rows: the weight is then passed as a matrix of one
- * row, whose elements are the weight's rows. */
+/* Copies a slice's columns from a matrix of `rows` rows to `columns`, side by side; back: copies
+ * them from `columns` to the matrix. An element has `bytes` bytes, and a row of the matrix has
+ * `stride` elements. If the outputs are divided, a slice of the weight consists of rows. The weight
+ * is then passed as a matrix of one row, whose elements are the weight's rows. */
 static void move_columns(const SlicedDense *l, int slice, void *matrix, int64_t stride,
                          int64_t rows, void *columns, size_t bytes, bool back)
 {
@@ -67,8 +74,8 @@ static void move_columns(const SlicedDense *l, int slice, void *matrix, int64_t 
         }
 }
 
-/* Returns a slice's copy of the weight. data: the copy that the kernel for the gradient of x
- * reads. */
+/* Returns a slice's copy of the weight in the cache. data: the copy that the kernel for the
+ * gradient of x reads. */
 static char *weight_at(const SlicedDense *l, void *cache, int slice, bool data)
 {
     char *at = cache;
@@ -78,8 +85,8 @@ static char *weight_at(const SlicedDense *l, void *cache, int slice, bool data)
                                                     : at;
 }
 
-/* Copies a slice's elements of the bias side by side to `room` and returns `room`, or returns NULL
- * if the kernel adds no bias. */
+/* Copies a slice's elements of the bias side by side to `room` and returns `room`. Returns NULL if
+ * the kernel adds no bias. */
 static float *slice_bias(const Task *t, int slice, float *room)
 {
     const SlicedDense *l = t->l;
@@ -89,18 +96,19 @@ static float *slice_bias(const Task *t, int slice, float *room)
     return room;
 }
 
-/* Runs a slice's kernel on one block of rows. last: the block is the last one, which may have fewer
- * rows. side: the slice's columns; other: the block's rows of the undivided tensor. */
-static void run_kernel(const Task *t, int slice, bool last, int thread, void *side, void *other,
+/* Runs a slice's kernel on one block of rows. is_last: the block is the last one, which may have
+ * fewer rows. side: the slice's columns of the block. other: the block's rows of the undivided
+ * tensor. */
+static void run_kernel(const Task *t, int slice, bool is_last, int thread, void *side, void *other,
                        float *bias, void *scratch)
 {
     const DenseSlice *s = dense_slice(t->l, slice);
     void *x = t->l->inputs ? side : other, *y = t->l->inputs ? other : side;
     void *const data[ROLES] = {x, weight_at(t->l, t->run->cache, slice, t->backward), bias, y};
-    kernel_run((t->backward ? s->data : s->forward)[last][thread], data, scratch);
+    kernel_run((t->backward ? s->data : s->forward)[is_last][thread], data, scratch);
 }
 
-/* Rounds a block's sums to bf16, after the bias and relu of forward. */
+/* Rounds a block's sums to bf16. In forward, first adds the bias and applies relu. */
 static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
 {
     const SlicedDense *l = t->l;
@@ -114,10 +122,11 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
         ->from_floats(element_out(t->other, first * n, DTYPE_BF16), sum, rows * n);
 }
 
-/* Computes a block of a sum over slices. Level l of Memory.sums has the sum of 2^l slices that
- * waits to be joined. The partial sum of slice i is joined with the sums of levels 0, 1, ..., one
- * for each trailing 1 bit of i. */
-static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int thread, Memory m)
+/* Computes a block of a sum over slices. Level l of Memory.sums has a sum of 2^l slices that waits
+ * to be joined. The partial sum of slice i is joined with the sums of levels 0, 1, ..., one for
+ * each trailing 1 bit of i. */
+static void sum_block(const Task *t, int64_t first, int64_t rows, bool is_last, int thread,
+                      Memory m)
 {
     const SlicedDense *l = t->l;
     const int64_t n = dense_undivided(l), stride = l->inputs ? l->in : l->out, level = l->each * n;
@@ -129,7 +138,7 @@ static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int
         if (l->wide && i == l->slices - 1) sum = (float *)t->other + first * n;
         move_columns(l, i, element_out(t->side, first * stride, DTYPE_BF16), stride, rows,
                      m.columns, sizeof(Bf16), false);
-        run_kernel(t, i, last, thread, m.columns, sum, NULL, m.scratch);
+        run_kernel(t, i, is_last, thread, m.columns, sum, NULL, m.scratch);
         for (int k = 0; k < joins; ++k)
             simd_table(DTYPE_F32)->add_into(sum, m.sums + k * level, rows * n);
     }
@@ -137,7 +146,8 @@ static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int
 }
 
 /* Computes a block of the divided tensor, slice by slice. */
-static void side_block(const Task *t, int64_t first, int64_t rows, bool last, int thread, Memory m)
+static void side_block(const Task *t, int64_t first, int64_t rows, bool is_last, int thread,
+                       Memory m)
 {
     const SlicedDense *l = t->l;
     const int64_t n = dense_undivided(l), stride = l->inputs ? l->in : l->out;
@@ -147,7 +157,7 @@ static void side_block(const Task *t, int64_t first, int64_t rows, bool last, in
     else
         other = element_out(t->other, first * n, DTYPE_BF16);
     for (int i = 0; i < l->slices; ++i) {
-        run_kernel(t, i, last, thread, m.columns, other, slice_bias(t, i, m.sums), m.scratch);
+        run_kernel(t, i, is_last, thread, m.columns, other, slice_bias(t, i, m.sums), m.scratch);
         move_columns(l, i, element_out(t->side, first * stride, DTYPE_BF16), stride, rows,
                      m.columns, sizeof(Bf16), true);
     }
@@ -162,14 +172,14 @@ static void run_blocks(const Task *t)
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
         const Memory m = memory_of(l, t->run->workspace, thread);
         for (int64_t i = thread; i < l->blocks; i += threads) {
-            const bool last = i == l->blocks - 1;
-            const int64_t first = i * l->each, rows = last ? l->rows - first : l->each;
-            (sums ? sum_block : side_block)(t, first, rows, last, thread, m);
+            const bool is_last = i == l->blocks - 1;
+            const int64_t first = i * l->each, rows = is_last ? l->rows - first : l->each;
+            (sums ? sum_block : side_block)(t, first, rows, is_last, thread, m);
         }
     }
 }
 
-/* Casts const away: oneDNN's pointers are all writable, but it only reads x and w. */
+/* Casts const away: oneDNN takes only pointers to writable memory, but does not write x and w. */
 static void *writable(const void *p)
 {
     return (void *)(uintptr_t)p;
@@ -198,7 +208,7 @@ static void backward_data(Op *op, const OpRun *run)
                        .backward = true});
 }
 
-/* Computes a slice of dw. other: the undivided one of x and dy. */
+/* Computes a slice of dw. other: x or dy, the one that is undivided. */
 static void slice_gradient(const Op *op, const OpRun *run, int slice, int thread, void *other)
 {
     const SlicedDense *l = op->impl;

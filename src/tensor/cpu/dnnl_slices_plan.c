@@ -36,7 +36,8 @@ const DenseSlice *dense_slice(const SlicedDense *l, int slice)
 
 /* ---- planning ---- */
 
-/* Plans and builds a kernel of a slice. w: format of the weight; NULL: oneDNN chooses it. */
+/* Plans and builds a kernel of a slice with `width` divided inputs or outputs. w: format of the
+ * weight; NULL: oneDNN chooses it. */
 static Status kernel_of(Kernel **kernel, const Op *op, KernelKind kind, int64_t width, int64_t rows,
                         const Format *w, const Kernel *hint)
 {
@@ -61,7 +62,8 @@ static Status kernel_of(Kernel **kernel, const Op *op, KernelKind kind, int64_t 
     return status;
 }
 
-/* Plans a kernel for each thread. All have the format of the weight that the first one has. */
+/* Plans the same kernel for each thread. All get the format of the weight that the first one
+ * has. */
 static Status kernels_of(Kernel ***kernels, const Op *op, KernelKind kind, int64_t width,
                          int64_t rows, const Format *w, const Kernel *hint)
 {
@@ -74,7 +76,8 @@ static Status kernels_of(Kernel ***kernels, const Op *op, KernelKind kind, int64
     return OK;
 }
 
-/* Plans the conversion of a slice's fp32 weight to a kernel's format. */
+/* Plans the conversion of a slice's fp32 weight to the format that the kernel `reader` reads. Sets
+ * *bytes to the size of the converted weight. */
 static Status plan_copy(Kernel **copy, size_t *bytes, const Op *op, const DenseSlice *s,
                         const Kernel *reader)
 {

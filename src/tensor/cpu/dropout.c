@@ -1,20 +1,21 @@
-/* dropout: in training y = x * mask / (1 - p), else y = x. The mask is a function of (seed, step,
- * node, sample id, index of the element in plain order, or of the channel with drop_channels). It
- * therefore does not depend on layout, micro-batch or rank, and backward computes it again instead
- * of storing it. */
+/* dropout: in training y = x * mask / (1 - p), else y = x. The mask of an element is a function of
+ * the seed, the step, the node, the sample's id, and an index: of the element in plain order or,
+ * with drop_channels, of the channel. So it does not depend on layout, micro-batch or rank, and
+ * backward computes it again instead of storing it. */
 #include "../sliced.h"
 #include "view.h"
 
 #include <string.h>
 
-/* blocked layouts: pixels for which the mask is drawn at a time */
+/* blocked layouts: number of pixels for which the mask is drawn at a time */
 enum { TILE_PIXELS = 128 };
-/* elements of an item in plain order */
+/* plain order: number of elements of an item */
 enum { ITEM_ELEMENTS = 4096 };
 
 typedef struct Dropout {
     View v;
-    /* items per sample: in plain order, pieces of ITEM_ELEMENTS elements; else channel groups */
+    /* items of a sample: in plain order, pieces of ITEM_ELEMENTS elements; in blocked layouts,
+     * channel groups */
     int64_t items;
     SampleSlice slice;
 } Dropout;
@@ -24,8 +25,9 @@ typedef struct DropTask {
     const Dropout *d;
     const OpRun *run;
     DType type;
-    /* x and y, or in backward dy and dx */
+    /* x, or in backward dy */
     const void *from;
+    /* y, or in backward dx */
     void *to;
 } DropTask;
 
@@ -46,7 +48,8 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* scale[i * stride] = the factor, 0 or 1 / (1 - p), of element or channel first + i; i < count. */
+/* For i < count: sets scale[i * stride] to the factor, 0 or 1 / (1 - p), of element (or channel)
+ * first + i. */
 static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale, int stride)
 {
     float p = t->op->spec.drop;
@@ -60,7 +63,7 @@ static void scale_elements(const DropTask *t, int64_t at, const float *scale, in
                              scale, n);
 }
 
-/* Writes the factors of elements from .. from + n - 1 of a sample, in plain order, if whole
+/* Writes the factors of elements `from` to from + n - 1 of a sample, in plain order, if complete
  * channels are dropped. */
 static void channel_factors(const DropTask *t, RngKey key, int64_t from, int n, float *scale)
 {

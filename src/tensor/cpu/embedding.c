@@ -1,16 +1,20 @@
-/* embedding: looks up rows of a table by token. For the gradient each thread adds all tokens in
- * order, for its slice of the columns, so that any number of threads gives the same bits. */
+/* embedding: looks up rows of a table by token. For the gradient, a thread adds the terms of all
+ * tokens in order, but only in its own columns, so any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Embedding {
-    /* tokens of all samples, and of one */
-    int64_t tokens, per_sample;
+    /* tokens of all samples */
+    int64_t tokens;
+    /* tokens of one sample */
+    int64_t per_sample;
     /* elements of a row */
     int64_t width;
-    /* this rank has rows first .. first + rows - 1 of the table's `vocab` rows */
-    int64_t first, rows, vocab;
+    /* this rank has rows `first` to first + rows - 1 of the table */
+    int64_t first, rows;
+    /* number of rows of the whole table */
+    int64_t vocab;
     DType type;
 } Embedding;
 
@@ -57,8 +61,7 @@ static int64_t row_at(const EmbedTask *t, int64_t i)
     return row >= 0 && row < t->e->rows ? row : -1;
 }
 
-/* Fills y with -0, the number whose addition changes no sum over ranks: x + -0 is x, even if x is
- * -0. */
+/* Fills y with -0, whose addition changes no sum over ranks: x + -0 is x, even if x is -0. */
 static void minus_zeros(void *y, int64_t n, DType type)
 {
     for (int64_t i = 0; i < n; ++i)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Returns the plan of the bias's gradient as a sum over slices of the sequence; its cut.total is 0
+/* Returns the plan of the bias's gradient as a sum over slices of the sequence. Its cut.total is 0
  * if the sum is not cut. */
 static TokenSums bias_sums(const OpSpec *s)
 {
@@ -84,7 +84,7 @@ typedef struct RowsTask {
     const ExchangePlan *plan;
     const OpRun *run;
     DType type;
-    /* forward: the sum in fp32; NULL: y has it */
+    /* forward: the result in fp32, not yet rounded; NULL: y has the result */
     float *sum;
 } RowsTask;
 

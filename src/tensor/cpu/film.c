@@ -1,7 +1,7 @@
-/* film: y = x (1 + s) + t (Perez et al. 2018). The two halves of the second input are the factors s
- * and the shifts t, one for each sample and channel. film runs the passes of the norms with s and t
- * as coefficients. A part is a sample; the gradients of s and t are sums over its pixels, in the
- * order of memory, so that any number of threads gives the same bits. */
+/* film: y = x (1 + s) + t (Perez et al. 2018). The second input has, for each sample, the factors s
+ * of all channels, then the shifts t of all channels. film uses the passes of the norms, with
+ * coefficients made of s and t. A part is a sample. The gradients of s and t are sums over the
+ * pixels of a sample, in the order of memory, so any number of threads gives the same bits. */
 #include "norm_pass.h"
 #include "vectors.h"
 
@@ -49,8 +49,8 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Returns the task with the coefficients of y, or of dx. `rows` is set to scratch for the second
- * input or its gradient, a float for each element. */
+/* Returns the task with the coefficients of y, or in backward of dx. Sets *rows to scratch for the
+ * second input or its gradient, a float for each element. */
 static NormTask task_of(const Op *op, const OpRun *run, bool backward, float **rows)
 {
     const NormPlan *plan = op->impl;
@@ -81,7 +81,8 @@ static void film_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, v->n * v->groups, v->n * v->sample);
 }
 
-/* Computes the sums of each block before its dx, because dx may share the memory of dy. */
+/* An item is a block of channels in a sample. Its sums are computed before its dx, because dx may
+ * share the memory of dy. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
@@ -97,7 +98,8 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Writes the gradient of the second input from the sums of each sample and channel. */
+/* Writes the gradient of the second input from the sums of each sample and channel. rows: scratch
+ * from task_of. */
 static void write_sums(const NormTask *t, float *rows)
 {
     const int64_t channels = t->plan->v.channels, width = 2 * channels, padded = t->plan->padded;

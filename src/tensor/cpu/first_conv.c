@@ -1,8 +1,8 @@
 /* A model's first convolution (first_conv.h). The work is divided into units. A unit is a range of
- * rows of y of one image. A unit's input is copied to [row][C][column] with zeros for the padding,
- * so that all pixels are computed in the same way. The weight's gradient is summed over groups of
- * consecutive units, which do not depend on the number of threads, then over the groups in
- * order. */
+ * rows of y of one image. Its input is copied to [row][C][column] with zeros for the padding, so
+ * that all pixels are computed in the same way. The weight's gradient is summed over groups of
+ * consecutive units, then over the groups in order. The groups do not depend on the number of
+ * threads. */
 #include "first_conv.h"
 #include "simd/simd.h"
 #include "sizes.h"
@@ -12,12 +12,13 @@
 
 enum {
     BLOCK = FIRST_BLOCK,
-    /* minimum number of pixels of y per unit, unless a whole image has fewer: 4 blocks of dy are
+    /* minimum number of pixels of y in a unit, unless a whole image has fewer; 4 blocks of dy are
      * then about half of a core's L1 cache */
     PIXELS = 96,
-    /* maximum number of groups of units for dw, and so of threads that compute dw */
+    /* maximum number of groups of units for dw, which is the maximum number of threads that compute
+     * dw */
     GROUPS_MAX = 32,
-    /* floats to which a thread's copy is aligned */
+    /* a thread's copy begins at a multiple of this number of floats */
     ALIGN = 16,
 };
 
@@ -33,9 +34,9 @@ struct FirstConvRun {
     int64_t in_rows, in_columns;
     /* floats of one thread's copy */
     int64_t per_thread;
-    /* taps of the kernel: C times rows times columns */
+    /* elements of x that a pixel of y reads: C times rows times columns of the kernel */
     int64_t taps;
-    /* dw: groups of units */
+    /* dw: number of groups of units */
     int64_t groups;
     /* floats of a group's dw and db */
     int64_t group_floats;
@@ -103,8 +104,8 @@ static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64
     memset(to + end, 0, (size_t)(f->in_columns - end) * sizeof *to);
 }
 
-/* Copies a unit's input and returns the kernels' arguments for it. *y_at: offset of its rows in
- * y. */
+/* Copies a unit's input to `copy`, and returns the kernels' arguments for the unit. Sets *y_at to
+ * the offset of the unit's rows in y. */
 static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *copy,
                             int64_t *y_at)
 {
@@ -144,7 +145,8 @@ static void forward(const FirstConvRun *f, void *const data[ROLES], float *scrat
     }
 }
 
-/* Computes dw, followed by db, over the units of one group. */
+/* Computes dw, followed by db, over the units of one group. copy: the thread's memory for a unit's
+ * input. */
 static void group_run(const FirstConvRun *f, void *const data[ROLES], int64_t group, float *copy,
                       float *dw)
 {
@@ -158,7 +160,7 @@ static void group_run(const FirstConvRun *f, void *const data[ROLES], int64_t gr
     }
 }
 
-/* sum = the sum of `count` arrays of n floats, which begin `step` floats apart. */
+/* Sets `sum` to the sum of `count` arrays of n floats, which begin `step` floats apart. */
 static void add_groups(const float *group, int64_t count, int64_t step, int64_t n, float *sum)
 {
     memcpy(sum, group, (size_t)n * sizeof *sum);

@@ -1,7 +1,7 @@
 /* Direct kernels for a model's first convolution, whose images have too few channels to fill a
  * block: forward and the weight's gradient, on AVX2 (vectors of 8 floats). x is plain, y is in
- * channel blocks of 8, the weight is [O/8][R][S][C][8 of O]; all tensors are fp32. The result does
- * not depend on the number of threads. */
+ * channel blocks of 8, and the weight is [O/8][R][S][C][8 of O] (R, S: rows and columns of the
+ * kernel). All tensors are fp32. The result does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_FIRST_CONV_H
 #define WEFT_TENSOR_CPU_FIRST_CONV_H
 
@@ -12,10 +12,10 @@ typedef struct FirstConvRun FirstConvRun;
 typedef struct FirstConvSpec {
     /* KERNEL_CONV_FORWARD or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* x is (N,C,H,W), y has O channels, a multiple of 8, and at least FIRST_PIXELS columns */
+    /* x is (N,C,H,W); y has O channels, a multiple of 8, and at least FIRST_PIXELS columns */
     int64_t n, c, h, w, o;
     int64_t kernel[2], stride[2], pad[2];
-    /* forward: y = max(y, 0) */
+    /* true: forward applies relu to y */
     bool relu;
     int threads;
 } FirstConvSpec;
@@ -24,8 +24,8 @@ typedef struct FirstConvSpec {
 FirstConvRun *first_conv_new(const FirstConvSpec *spec);
 void first_conv_free(FirstConvRun **conv);
 size_t first_conv_scratch_bytes(const FirstConvRun *conv);
-/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of the weight is written to
- * W, and that of the bias to B if B is not NULL. */
+/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_WEIGHT writes W (dw), and B
+ * (db) if B is not NULL. scratch: first_conv_scratch_bytes. */
 void first_conv_run(const FirstConvRun *conv, void *const data[ROLES], void *scratch);
 
 #endif

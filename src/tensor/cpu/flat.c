@@ -1,19 +1,21 @@
-/* Operations on flat arrays: optimizers, sums, squares, matrix products. A thread processes whole
- * chunks of FLAT_CHUNK elements, so each element and each chunk's sum has the same bits on any
- * number of threads. */
+/* Operations on flat arrays: optimizers, sums, squares, matrix products. A thread processes
+ * complete chunks of FLAT_CHUNK elements, so each element and each chunk's sum of squares has the
+ * same bits on any number of threads. */
 #include "view.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct FlatTask {
-    /* constants of an update */
+    /* arguments of an update: SgdArgs, AdamArgs or Average */
     const void *args;
-    /* arrays that are written, and arrays that are only read; each operation sets those it uses */
+    /* arrays that are written; each operation sets those that it uses */
     float *out[4];
+    /* arrays that are only read */
     const float *in_a, *in_b;
-    /* add_bf16: result and operands */
+    /* add_bf16: the result */
     Bf16 *half;
+    /* add_bf16: the operands */
     const Bf16 *half_a, *half_b;
     /* sums of squares, one for each chunk */
     double *sums;
@@ -101,7 +103,7 @@ static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, flo
              (FlatTask){.out = {y}, .in_a = x, .alpha = alpha, .beta = beta, .n = n});
 }
 
-/* Sums the squares of each chunk. */
+/* Computes the sum of squares of each chunk. */
 static void squares_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
@@ -256,16 +258,17 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
-/* Returns the number of elements that an update processes at once. With an average, the update
- * works in parts, each of which stays in the first-level cache until its average is updated, too;
- * without an average, all n elements of the thread are one part. */
+/* Returns the number of elements that an update processes at once, of n elements of a thread. With
+ * an average, the update works in parts, each of which stays in the first-level cache until its
+ * average is updated, too. Without an average, all n elements are one part. */
 static int64_t part_elements(Average average, int64_t n)
 {
     enum { PART = 1024 };
     return average.to && n > PART ? PART : n;
 }
 
-/* Returns `part` elements of the range `all` from its element `at` on, or fewer at its end. */
+/* Returns a part of the range `all`: from its element number `at` on, `part` elements, or fewer at
+ * the end. */
 static Range part_of(Range all, int64_t at, int64_t part)
 {
     return (Range){.from = all.from + at, .n = all.n - at < part ? all.n - at : part};
@@ -399,9 +402,9 @@ static int64_t tiles(int64_t n, int64_t tile)
     return (n + tile - 1) / tile;
 }
 
-/* Returns the k-th column of tiles in the order first, last, second, second to last, ...: a
- * symmetric product skips tiles below the diagonal, and this order gives all threads about the same
- * work. */
+/* Returns the k-th column of tiles in the order first, last, second, second to last, .... A
+ * symmetric product skips tiles below the diagonal, and with this order all threads have about the
+ * same work. */
 static int64_t column_of(int64_t k, int64_t columns)
 {
     return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;

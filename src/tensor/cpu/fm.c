@@ -43,7 +43,7 @@ typedef struct FmTask {
     int64_t real;
     const void *x, *dy;
     void *y, *dx;
-    /* scratch if type is not fp32: float[rows][vectors * width] for x and for dx */
+    /* scratch for x and for dx if `type` is not fp32, float[rows][vectors * width] each */
     float *scratch_x, *scratch_dx;
 } FmTask;
 
@@ -74,8 +74,8 @@ static FmTask task_of(Op *op, const OpRun *run)
                     .scratch_dx = scratch ? scratch + shape_count(s->x[0].shape) : NULL};
 }
 
-/* Adds up the vectors in the n columns that begin at x: sum[k] is the sum in column k. Returns the
- * sum over these columns of (sum of the vectors)^2 - (sum of their squares). */
+/* Adds up the vectors in n columns, from the column at x on: sum[k] is the sum in column k. Returns
+ * the sum over these columns of (sum of the vectors)^2 - (sum of their squares). */
 static double add_vectors(const FmTask *t, const float *x, int64_t n, float *sum)
 {
     float square[COLUMNS] = {0};

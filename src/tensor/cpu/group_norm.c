@@ -1,20 +1,21 @@
 /* group_norm with a fused relu or relu6, by the same passes as batch_norm. A part is a sample. The
- * passes compute sums per channel, and a group's statistics are computed from those of its
+ * passes compute sums per channel, and a group's statistics are computed from the sums of its
  * channels, so groups need not be the blocks of channels in memory. In forward, if there are enough
- * samples, a thread runs one sample through both passes, the second in reverse order, while the
- * sample is in the thread's cache. backward_begin computes the sums of each sample and channel and
- * stores them in `saved`; dw and dx are computed from these sums. `saved` has statistics by sample
- * and group, sums by sample and channel, and one bit per element that says whether act clipped its
- * input. */
+ * samples, a thread processes one sample in both passes, the second in reverse order, while the
+ * sample is in the thread's cache.
+ *
+ * backward_begin computes the sums of each sample and channel and stores them in `saved`; dw and dx
+ * are computed from these sums. `saved` has the statistics of each sample and group, the sums of
+ * each sample and channel, and one bit per element that says whether act clipped its input. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 
-/* Statistics of a group in `saved`. STAT_REST: the mean minus the mean rounded to float.
- * STAT_INVERSE: 1 / sqrt(variance + eps). */
+/* Statistics of a group of a sample in `saved`. STAT_REST: the mean minus the mean rounded to
+ * float. STAT_INVERSE: 1 / sqrt(variance + eps). */
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
-/* Sums of a sample's channel in `saved`: sums of dy and of dy * xhat, xhat = (x - mean) *
+/* Sums of a channel of a sample in `saved`: of dy, and of dy * xhat, where xhat = (x - mean) *
  * inverse. */
 enum { SUM_DY, SUM_DY_X, SUMS };
 
@@ -97,7 +98,7 @@ static int64_t group_channels(const NormTask *t)
     return t->plan->v.channels / t->op->spec.groups;
 }
 
-/* Returns how many numbers a group of a sample has. */
+/* Returns the number of values in a group of a sample. */
 static double group_size(const NormTask *t)
 {
     return (double)group_channels(t) * (double)t->plan->v.hw;
@@ -120,7 +121,7 @@ static void padding_coef(const NormTask *t, int64_t sample)
 
 /* ---- between the passes over a sample ---- */
 
-/* Computes the statistics of a sample's groups, and the coefficients of y. */
+/* Computes the statistics of the groups of a sample, and the coefficients of y. */
 static void stats_finish(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -140,7 +141,7 @@ static void stats_finish(const NormTask *t, int64_t sample)
     padding_coef(t, sample);
 }
 
-/* Sets the means, which the pass for sums of dy (x - mean) reads. */
+/* Sets the coefficients COEF_MEAN of a sample, which the pass for sums of dy (x - mean) reads. */
 static void means_set(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -164,8 +165,8 @@ static void grad_finish(const NormTask *t, int64_t sample)
     }
 }
 
-/* Coefficients of dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean -
- * rest) inverse, rewritten as linear in dy and x. */
+/* Sets the coefficients of dx = inverse (g - mean(g) - xhat mean(g xhat)), where g = dy w0 and xhat
+ * = (x - mean - rest) inverse, rewritten as linear in dy and x. */
 static void grad_coef(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -200,7 +201,7 @@ static void finish_real(const NormTask *t, int64_t sample)
     if (t->finish && sample < t->run->rows) t->finish(t, sample);
 }
 
-/* Runs the passes of the task, one or both, over a range of samples. */
+/* Runs the passes of the task, which may be one or both, over samples `begin` to `end` - 1. */
 static void samples_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
@@ -246,7 +247,7 @@ static void group_norm_backward_begin(Op *op, const OpRun *run)
 static void group_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormTask t = task_of(op, run);
-    /* sums for dw of the scale and of the shift */
+    /* the sum that gives dw of the scale, and the sum that gives dw of the shift */
     static const int sum_of[] = {SUM_DY_X, SUM_DY};
     for (int i = 0; i < op->spec.w_count; ++i)
         for (int64_t c = 0; c < t.plan->v.channels; ++c) {

@@ -49,8 +49,8 @@ typedef struct InteractionTask {
     int64_t real;
     const void *x, *dy;
     void *y, *dx;
-    /* scratch if type is not fp32: float[rows][vectors * width] for x and for dx, and
-     * float[rows][pairs] for y or dy */
+    /* scratch if `type` is not fp32. scratch_x, scratch_dx: float[rows][vectors * width];
+     * scratch_pairs: for y or dy, float[rows][pairs]. */
     float *scratch_x, *scratch_dx, *scratch_pairs;
 } InteractionTask;
 

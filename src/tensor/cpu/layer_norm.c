@@ -1,5 +1,5 @@
-/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the
- * parameters' gradients are sums over rows (token_sums.h). */
+/* layer_norm and rms_norm over the last dimension. Forward and dx compute each row independently;
+ * the gradients of the parameters are sums over rows (token_sums.h). */
 #include "token_sums.h"
 
 /* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
@@ -16,8 +16,12 @@ const OpInfo info_rms_norm = {
 };
 
 typedef struct LayerNorm {
-    /* samples, rows of all samples, elements of a row */
-    int64_t n, rows, width;
+    /* number of samples */
+    int64_t n;
+    /* rows of all samples */
+    int64_t rows;
+    /* elements of a row */
+    int64_t width;
     TokenSums sums;
 } LayerNorm;
 
@@ -130,8 +134,8 @@ static void layer_norm_backward_data(Op *op, const OpRun *run)
     if (run->dx[0]) work_run(grad_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
-/* Adds a row's terms to the gradient of the scale at `sum`, and to the gradient of the shift, which
- * is behind it; rms_norm has no shift. */
+/* Adds a row's terms to the gradient of the scale, sum[width], and to the gradient of the shift,
+ * which follows it. rms_norm has no shift. */
 static void add_row(const void *task, int64_t r, float *sum)
 {
     const LayerNormTask *t = task;

@@ -1,7 +1,7 @@
-/* The shared code of dense, conv2d and conv_transpose2d (linear.h). The weight's gradient is
- * written in the stored order. If oneDNN uses another implementation for that order than for the
- * order that it prefers, the gradient is computed in the preferred order in the workspace, and
- * reordered. */
+/* The shared code of dense, conv2d and conv_transpose2d (linear.h). The kernel for the weight's
+ * gradient writes the stored order. If oneDNN uses another implementation for that order than for
+ * the order that it prefers, the kernel writes the preferred order to the workspace, and a reorder
+ * writes the gradient. */
 #include "linear.h"
 #include "mask.h"
 #include "sizes.h"
@@ -10,32 +10,37 @@
 #include <string.h>
 
 typedef struct Linear {
+    /* All kernels are owned. */
     Kernel *forward;
-    /* NULL: dx is not needed */
+    /* kernel for the gradient of x; NULL: dx is not needed */
     Kernel *data;
-    /* NULL: all parameters are frozen */
+    /* kernel for the gradients of the parameters; NULL: all parameters are frozen */
     Kernel *weight;
-    /* reorders of the weight from the stored order to the kernel's, in run->cache; NULL: the kernel
-     * uses the stored order */
-    Kernel *forward_copy, *data_copy;
-    /* reorder of the weight kernel's result to dw; NULL: the kernel uses the stored order */
+    /* reorder of the weight, in run->cache, to the order that the kernel `forward` reads; NULL:
+     * this is the stored order */
+    Kernel *forward_copy;
+    /* reorder of the weight, in run->cache, to the order that the kernel `data` reads; NULL: this
+     * is the stored order, or data_shares is true */
+    Kernel *data_copy;
+    /* reorder of the result of the kernel `weight` to the stored order; NULL: the kernel writes the
+     * stored order */
     Kernel *weight_copy;
-    /* the data kernel reads the forward kernel's copy of the weight */
+    /* true: the kernel `data` reads the weight that forward_copy writes */
     bool data_shares;
-    /* reorder from plain to stored order; NULL before the first linear_pack, or if both orders are
-     * equal */
+    /* reorder of a weight from plain to stored order; NULL before the first linear_pack, or if both
+     * orders are equal */
     Kernel *pack;
-    /* formats of the fp32 weight; owned */
+    /* stored and plain format of the fp32 weight; owned */
     Format *stored, *plain;
-    /* byte offset of the data kernel's weight in the cache */
+    /* byte offset in the cache of the weight that data_copy writes */
     size_t data_at;
-    /* byte offset, after the kernels' scratch, of the weight kernel's result in the workspace */
+    /* byte offset in the workspace of the result of the kernel `weight`, if weight_copy is set */
     size_t weight_at;
     /* LinearSpec.dead_taps */
     bool dead_taps;
 } Linear;
 
-/* Makes a reorder between two orders of the weight, or NULL if they are equal. */
+/* Makes a reorder between two orders of the weight; *kernel is NULL if they are equal. */
 static Status copy_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
     *kernel = NULL;
@@ -67,9 +72,9 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
     };
 }
 
-/* Sets the stored order: in fp32 the order of the forward kernel's weight, in bf16 the order of the
- * weight kernel's fp32 gradient; the plain order if the chosen one is not a permutation of the
- * elements. */
+/* Sets the stored order. In fp32 it is the order of the forward kernel's weight, in bf16 the order
+ * in which the weight kernel writes the fp32 gradient. It is the plain order if that order is not a
+ * permutation of the elements. */
 static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     Kernel *gradient = NULL;
@@ -107,7 +112,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 }
 
 /* Plans the weight kernel for the stored order if oneDNN has the same implementation for it as for
- * oneDNN's preferred order; else for the preferred order, with a reorder. */
+ * the order that it prefers. Otherwise, plans it for the preferred order, with a reorder. */
 static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
@@ -133,9 +138,9 @@ static size_t scratch_bytes(const Kernel *k)
     return k ? aligned(kernel_scratch_bytes(k)) : 0;
 }
 
-/* Bytes that oneDNN keeps for the reorder that packs a weight; weights of one shape share it.
- * Measured with smaps: two reorders for each of mobilenet_v2's 54 weights took 0.8 MB of heap and
- * 1.2 MB of code. */
+/* Approximate number of bytes that oneDNN keeps for the reorder that packs a weight; weights of one
+ * shape share the reorder. Measured with smaps: two reorders for each of mobilenet_v2's 54 weights
+ * took 0.8 MB of heap and 1.2 MB of code. */
 enum { PACKING_BYTES = 18 << 10 };
 
 static void plan_sizes(Op *op, Linear *l)
@@ -197,7 +202,7 @@ void linear_refresh(Op *op, const OpRun *run)
         copy_run(l->data_copy, run->w[0], (char *)run->cache + l->data_at, run->workspace);
 }
 
-/* Casts const away: oneDNN's pointers are all writable, but it only reads x and w. */
+/* Casts const away: oneDNN takes only pointers to writable memory, but does not write x and w. */
 static void *writable(const void *p)
 {
     return (void *)(uintptr_t)p;
@@ -257,7 +262,7 @@ void linear_backward_weight(Op *op, const OpRun *run)
     if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
 }
 
-/* Converts a weight from one format to another. *kernel is the reorder; the first call makes it. */
+/* Converts a weight from one format to another. *kernel: the reorder; if it is NULL, it is made. */
 static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to,
                      const float *src, float *dst)
 {

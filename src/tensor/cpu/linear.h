@@ -1,11 +1,13 @@
-/* The shared code of dense, conv2d and conv_transpose2d: three kernels (forward, backward data,
- * backward weight), one stored order of the weight, and reorders between the stored order and the
- * orders that the kernels need. In fp32 the stored order is the forward kernel's, in bf16 that of
- * the fp32 gradient; if such an order is not a permutation of the elements, the stored order is the
- * plain one. If forward or data needs another order, `refresh` makes a copy once per step. If
- * oneDNN uses another implementation of the weight kernel for the stored order than for the order
- * that it prefers, the weight kernel writes the preferred order, and its result is reordered. In
- * bf16 both kernels that read the weight get a bf16 copy. */
+/* The shared code of dense, conv2d and conv_transpose2d: three kernels (for forward, the gradient
+ * of x, and the gradient of the weight), one stored order of the weight, and reorders between the
+ * stored order and the orders that the kernels need.
+ *
+ * In fp32 the stored order is the forward kernel's, in bf16 that of the fp32 gradient. If such an
+ * order is not a permutation of the elements, the stored order is the plain one. If the kernel for
+ * forward or for the gradient of x reads another order, `refresh` makes a copy of the weight once
+ * per step; in bf16 both kernels read a bf16 copy. If oneDNN uses another implementation of the
+ * weight kernel for the stored order than for the order that it prefers, the weight kernel writes
+ * the preferred order, and its result is reordered. */
 #ifndef WEFT_TENSOR_CPU_LINEAR_H
 #define WEFT_TENSOR_CPU_LINEAR_H
 
@@ -15,28 +17,32 @@
 enum { LINEAR_FORWARD, LINEAR_DATA, LINEAR_WEIGHT, LINEAR_DIRECTIONS };
 
 typedef struct LinearSpec {
-    /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; the backward kinds follow it in KernelKind */
+    /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; in KernelKind, the other two directions follow
+     * it */
     KernelKind forward;
-    /* formats of x, y and bias, borrowed; b NULL: no bias */
-    const Format *x, *y, *b;
-    /* formats of the weight in the kernels' type and of its fp32 gradient, borrowed; format_any
-     * lets oneDNN choose */
-    const Format *w_any, *dw_any;
+    /* formats of x and y, borrowed */
+    const Format *x, *y;
+    /* format of the bias, borrowed; NULL: no bias */
+    const Format *b;
+    /* format of the weight that the kernels read, borrowed; format_any lets oneDNN choose it */
+    const Format *w_any;
+    /* format of the weight's fp32 gradient, borrowed; format_any lets oneDNN choose it */
+    const Format *dw_any;
     /* plain format of the fp32 weight, borrowed */
     const Format *w_plain;
     int stride[2], pad[2];
-    /* convolutions: use Winograd kernels (winograd.h) */
+    /* KernelSpec.winograd for all directions */
     bool winograd;
     /* KernelSpec.direct for each direction */
     bool direct[LINEAR_DIRECTIONS];
-    /* KernelSpec.product, slices and slices_inputs for all directions */
+    /* KernelSpec's fields with the same names, for all directions */
     bool product;
     SumSlices slices;
     bool slices_inputs;
-    /* the data kernel is needed */
+    /* true: the kernel for the gradient of x is needed */
     bool need_data;
-    /* Some taps of the weight read nothing but padding. oneDNN 2.6 does not write their gradient in
-     * bf16, so dw and the scratch memory are set to 0 first. */
+    /* true: some rows or columns of the convolution's kernel read nothing but padding. oneDNN 2.6
+     * does not write their gradient in bf16, so dw and the scratch memory are set to 0 first. */
     bool dead_taps;
 } LinearSpec;
 
@@ -45,7 +51,8 @@ Status linear_check_act(const Op *op);
 /* Fills op->impl and the sizes of op. ERR_CONFIG if oneDNN has no kernel or the fused activation is
  * not relu. */
 Status linear_plan(Op *op, const LinearSpec *spec);
-/* True if one of the kernels is oneDNN's reference, which is hundreds of times slower. */
+/* Returns whether one of the kernels is oneDNN's reference kernel, which is hundreds of times
+ * slower. */
 bool linear_is_reference(const Op *op);
 void linear_refresh(Op *op, const OpRun *run);
 void linear_forward(Op *op, const OpRun *run);

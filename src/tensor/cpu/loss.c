@@ -1,6 +1,6 @@
-/* softmax_loss, and the code that all losses share: y has a row of LOSS_COLUMNS results per sample,
- * token or pixel. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over
- * the logits. Rows of padding samples give 0. */
+/* softmax_loss, and the code that losses share: y has a row of LOSS_COLUMNS results for each
+ * sample, token or pixel. softmax_loss saves the log-sum-exp of each row's logits, so its gradient
+ * needs one pass over the logits. Rows of padding samples give 0. */
 #include "loss.h"
 #include "pixel_loss.h"
 
@@ -12,8 +12,8 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Shape x = s->x[0].shape;
     preferred[0] = in_precision(op, layout_plain(s->x[0]));
     Loss *l = op->impl = mem_new(sizeof *l);
-    /* a loss for numbers has a target for each output of a sample; all outputs of a sample are one
-     * row */
+    /* in a loss of numbers, each output of a sample has a target, and all outputs of a sample are
+     * one row */
     const bool one_row = op_info(s->kind)->reads == READS_TARGETS;
     l->width = one_row ? shape_count(x) / x.dim[0] : shape_count(x) / loss_labels(s);
     l->rows = shape_count(x) / l->width;
@@ -29,7 +29,7 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Whether each pixel of (N,C,H,W) has a label. */
+/* Returns whether x is (N,C,H,W), so that each pixel has a label. */
 static bool has_pixels(const OpSpec *spec)
 {
     return spec->x[0].shape.ndim == 4;
@@ -59,7 +59,7 @@ LossTask loss_task(Op *op, const OpRun *run)
 
 void loss_run(WorkBody body, const LossTask *t)
 {
-    /* an exp costs about as much as touching four floats */
+    /* an exp costs about as much as four floats in another loop */
     work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width);
 }
 
@@ -123,25 +123,25 @@ static void softmax_forward(Op *op, const OpRun *run)
         loss_run(softmax_body, &t);
 }
 
-/* Returns the arguments of the gradient for one row. A label in another rank's slice is passed as
- * -1, because subtracting 0 for it could change the sign of a zero. */
+/* Returns the arguments of the gradient for one row. If another rank's slice has the label, the
+ * label is passed as -1: subtracting 0 for it could change the sign of a zero. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
     const bool mixed = t->run->labels_other != NULL;
     const float share = mixed ? t->run->label_share : 1.0f;
     int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;
-    bool here = in_slice(t, label), other_here = mixed && in_slice(t, other);
+    bool has_label = in_slice(t, label), has_other = mixed && in_slice(t, other);
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,
-                         .label = here ? (int)label : -1,
-                         .other = other_here ? (int)other : 0,
+                         .label = has_label ? (int)label : -1,
+                         .other = has_other ? (int)other : 0,
                          .lse = ((const float *)t->run->saved)[row],
                          .scale = scale,
                          .base = smooth / (float)t->l->classes,
-                         .hit = here ? scale * (1.0f - smooth) * share : 0,
-                         .hit_other = other_here ? scale * (1.0f - smooth) * (1.0f - share) : 0};
+                         .hit = has_label ? scale * (1.0f - smooth) * share : 0,
+                         .hit_other = has_other ? scale * (1.0f - smooth) * (1.0f - share) : 0};
 }
 
 static void softmax_grad_body(const void *task, int64_t begin, int64_t end)

@@ -19,8 +19,8 @@ static void mask_body(const void *task, int64_t begin, int64_t end)
     simd_table(m->type)->act_grad(m->act, 0.0f, dy, dy, element_at(m->y, from, m->type), to - from);
 }
 
-void mask_gradient(Act act, void *dy, const void *y, Desc like)
+void mask_gradient(Act act, void *dy, const void *y, Desc layout)
 {
-    Mask m = {.act = act, .type = like.dtype, .dy = dy, .y = y, .n = desc_elements(like)};
+    Mask m = {.act = act, .type = layout.dtype, .dy = dy, .y = y, .n = desc_elements(layout)};
     work_run(mask_body, &m, (m.n + MASK_ITEM - 1) / MASK_ITEM, m.n);
 }

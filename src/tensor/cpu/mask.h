@@ -4,9 +4,9 @@
 
 #include "cpu.h"
 
-/* Multiplies dy by the derivative of act, which is relu or relu6, computed from the output y: dy
- * becomes 0 where y is 0 or, with relu6, 6. dy and y have the layout `like`. Called by
- * backward_begin of operations with a fused activation. */
-void mask_gradient(Act act, void *dy, const void *y, Desc like);
+/* Multiplies dy by the derivative of `act`, relu or relu6, computed from the output y: dy becomes 0
+ * where y is 0 or, with relu6, 6. layout: that of dy and of y. Called by backward_begin of
+ * operations with a fused activation. */
+void mask_gradient(Act act, void *dy, const void *y, Desc layout);
 
 #endif

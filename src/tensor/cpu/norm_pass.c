@@ -4,7 +4,7 @@
 NormPlan norm_plan(Desc x)
 {
     NormPlan plan = {.v = view_of(x), .type = x.dtype};
-    /* (N,C) is an image of one pixel in channels-last order */
+    /* (N,C) is processed as an image of one pixel in channels-last order */
     if (x.shape.ndim != 4) {
         plan.v.block = (int)plan.v.channels;
         plan.v.plane = plan.v.channels;
@@ -43,23 +43,34 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *plan, int64_t
 
 /* ---- one part of the samples, block by block ---- */
 
-/* The memory of block g in some samples: `count` contiguous pieces, one for each sample, or a
- * single one if there is only one block. */
+/* The memory of a block of channels in some samples: `count` contiguous pieces, one for each
+ * sample, or a single piece if there is only one block. */
 typedef struct Span {
-    /* first element of the first piece, distance between pieces, elements of a piece */
-    int64_t from, step, length;
+    /* the first piece's first element */
+    int64_t from;
+    /* elements from the beginning of one piece to the next */
+    int64_t step;
+    /* elements of a piece */
+    int64_t length;
     int64_t count;
-    /* the pieces' `keep` bits: first word of the first piece, distance between pieces */
-    int64_t word, word_step;
+    /* the first piece's first word of `keep` */
+    int64_t word;
+    /* words of `keep` from one piece to the next */
+    int64_t word_step;
 } Span;
 
-/* One piece as rows for the kernels, plus a last row of fewer lanes. */
+/* One piece as rows for the kernels: `rows` full rows, and possibly a last row of fewer lanes. */
 typedef struct Piece {
-    /* first element, first word of `keep`, number of rows */
-    int64_t from, word, rows;
-    /* the last row's first element and first word */
-    int64_t tail_from, tail_word;
-    /* lanes of the last row; 0: there is none */
+    /* the first element */
+    int64_t from;
+    /* the first word of `keep` */
+    int64_t word;
+    int64_t rows;
+    /* the last row's first element */
+    int64_t tail_from;
+    /* the last row's first word of `keep` */
+    int64_t tail_word;
+    /* lanes of the last row; 0: all rows are full */
     int tail;
 } Piece;
 
@@ -69,7 +80,7 @@ static int64_t part_first(const NormPlan *plan, int64_t part)
     return plan->v.n * part / plan->parts;
 }
 
-/* Returns the memory of block g in samples first .. last - 1. */
+/* Returns the memory of block g in samples `first` to `last` - 1. */
 static Span span_of(const NormPlan *plan, int64_t first, int64_t last, int64_t g)
 {
     Span s = {.from = first * plan->v.sample + g * plan->v.plane,
@@ -98,7 +109,8 @@ static Piece piece_at(const NormPlan *plan, const Span *s, int64_t i)
     p.rows = s->length / plan->lanes;
     p.tail = (int)(s->length % plan->lanes);
     p.tail_from = p.from + p.rows * plan->lanes;
-    /* only pieces with rows of 16 lanes have a tail, and such a row has one word */
+    /* only pieces with rows of 16 lanes can have a last row of fewer lanes; such pieces have one
+     * word per row */
     p.tail_word = p.word + p.rows;
     return p;
 }
@@ -117,9 +129,9 @@ static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
         elements_zero(element_out(p, s.from + i * s.step, t->plan->type), s.length, t->plan->type);
 }
 
-/* Returns the address of the sums of block g in a part. The kernels add to them directly or, if a
- * row has several pixels, to an array of one sum per lane, from which sums_fold computes the sums
- * per channel. */
+/* Returns the address of the sums of block g in a part. The kernels add to these sums directly or,
+ * if a kernel's row has several pixels, to an array of one sum per lane, from which sums_fold
+ * computes the sums per channel. */
 static double *sums_at(const NormTask *t, int64_t part, int64_t g, int which)
 {
     return t->sums + (2 * part + which) * t->plan->padded + g * t->plan->v.block;
@@ -142,8 +154,8 @@ double norm_total(const NormTask *t, int64_t c, int which)
 
 /* ---- coefficients ---- */
 
-/* Returns the numbers of block g from an array `channel` of one number per channel, as an array of
- * one number per lane of a kernel's row; `wide` is scratch. Returns NULL if `channel` is NULL. */
+/* Returns the numbers of block g, one for each lane of a kernel's row, from the array `channel`,
+ * which has one number per channel. Returns NULL if `channel` is NULL. wide: scratch. */
 static const float *lanes_at(const NormPlan *plan, const float *channel, int64_t g,
                              float wide[SIMD_LANES])
 {
@@ -153,7 +165,7 @@ static const float *lanes_at(const NormPlan *plan, const float *channel, int64_t
     return wide;
 }
 
-/* Returns a coefficient of block g for each lane. */
+/* Returns coefficient number `which` of block g for each lane of a kernel's row. */
 static const float *coef_at(const NormTask *t, int which, int64_t part, int64_t g,
                             float wide[SIMD_LANES])
 {
@@ -246,11 +258,11 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
 {
     const NormPlan *plan = t->plan;
     double wide[2][SIMD_LANES] = {{0}};
-    float mean[SIMD_LANES], act[2][SIMD_LANES];
+    float mean[SIMD_LANES], silu[2][SIMD_LANES];
     bool fold = plan->v.block != plan->lanes;
     BatchNormSums a = {.mean = coef_at(t, COEF_MEAN, part, g, mean),
-                       .scale = lanes_at(plan, t->act_scale, g, act[0]),
-                       .shift = lanes_at(plan, t->act_shift, g, act[1]),
+                       .scale = lanes_at(plan, t->silu_scale, g, silu[0]),
+                       .shift = lanes_at(plan, t->silu_shift, g, silu[1]),
                        .sum = fold ? wide[0] : sums_at(t, part, g, 0),
                        .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
     for (int l = 0; l < plan->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;

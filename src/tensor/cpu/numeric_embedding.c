@@ -1,5 +1,5 @@
-/* numeric_embedding: each number of a row scales a vector of its own. Threads share the gradient of
- * w vector by vector: one thread adds the terms of all rows to a vector, in order, so that any
+/* numeric_embedding: each number of a row is multiplied by a vector of its own. Threads divide the
+ * gradient of w by vectors: one thread adds the terms of all rows to a vector, in order, so any
  * number of threads gives the same bits. */
 #include "vectors.h"
 
@@ -31,8 +31,8 @@ typedef struct NumericTask {
     const float *w;
     void *y, *dx;
     float *dw;
-    /* scratch if type is not fp32: float[rows][numbers] for x and for dx, and float[rows][numbers *
-     * width] for y or dy */
+    /* scratch if `type` is not fp32. scratch_x, scratch_dx: float[rows][numbers]; scratch_y: for y
+     * or dy, float[rows][numbers * width]. */
     float *scratch_x, *scratch_dx, *scratch_y;
 } NumericTask;
 
@@ -108,7 +108,7 @@ static void numeric_backward_data(Op *op, const OpRun *run)
     if (t.dx) work_run(data_body, &t, t.rows, shape_count(op->spec.y.shape));
 }
 
-/* An item is one vector of w: its gradient is summed over all rows, in order. */
+/* An item is one vector of w. Its gradient is summed over all rows, in order. */
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;

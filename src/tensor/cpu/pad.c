@@ -13,7 +13,8 @@ static Status pad_check(const OpSpec *s)
                 shape_text(y, b));
 }
 
-/* y[n][c][i][j] = x[n][c][source of i][source of j], 0 without a source (padding_source). */
+/* y[n][c][i][j] = x[n][c][source of i][source of j], or 0 if i or j has no source
+ * (padding_source). */
 const OpInfo info_pad = {
     .name = "pad",
     .check = pad_check,

@@ -1,23 +1,24 @@
-/* Cross-entropy and focal loss with a label for each pixel of (N,C,H,W), or for each row of (N,K).
- * A piece is up to PIXEL_PIECE pixels of one sample:
+/* Cross-entropy and focal loss with a label for each pixel of (N,C,H,W), or focal loss with a label
+ * for each row of (N,K). A piece is up to PIXEL_PIECE pixels of one sample:
  *
  *     forward:  piece --softmax--> loss of each pixel, sum of weights
  *               sample: sum of all pieces' weights, in their order
  *               piece --> losses divided by the mean weight
  *     backward: piece --> dx, from the saved log-sum-exp
  *
- * With w the weight of a pixel's label, p the label's probability, focus g (0 for softmax) and no
- * label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that
- * have a label, and 0 if no pixel has one. y has a row for each pixel, with the pixel's term times
- * pixels / sum(w), so that the mean of a sample's rows is its loss. The loss depends on the sample
- * alone. */
+ * Let w be the weight of a pixel's label, p the label's probability, and g the exponent `focus` (0
+ * in softmax_loss). Without label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) /
+ * sum(w) over its pixels that have a label; it is 0 if no pixel has one. y has a row for each
+ * pixel: the pixel's term of the sum times pixels / sum(w), so that the mean of a sample's rows is
+ * its loss. So the loss of a sample depends on that sample alone. */
 #include "pixel_loss.h"
 
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,C,H,W) or (N,K); labels: int32, -1 for none. y (pixels, LOSS_COLUMNS): loss, number
- * of logits above that of the label (-1: the pixel has no label), index of the largest logit. */
+/* x: logits (N,C,H,W) or (N,K); labels: int32, -1 for none. y (pixels, LOSS_COLUMNS): the loss; the
+ * number of logits that rank above the label's (-1: the pixel has no label); the index of the
+ * largest logit. */
 const OpInfo info_focal_loss = {
     .name = "focal_loss",
     .split = SPLIT_NEVER,
@@ -80,7 +81,7 @@ Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;
     const int64_t samples = l->rows / l->per_sample;
-    /* log-sum-exp of each pixel; pixels / sum of weights of each sample */
+    /* log-sum-exp of each pixel, then pixels / (sum of weights) of each sample */
     op->saved_bytes = (size_t)(l->rows + samples) * sizeof(float);
     /* sum of the weights of each piece */
     op->workspace_bytes = (size_t)(samples * pixel_pieces(l)) * sizeof(float);
@@ -88,14 +89,14 @@ Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Returns the factors pixels / sum(w) of all samples, which are behind the log-sum-exps in
- * `saved`. */
+/* Returns the array of the factors pixels / sum(w) of all samples, which follows the log-sum-exps
+ * in `saved`. */
 static float *factors(const PixelTask *t)
 {
     return (float *)t->loss.run->saved + t->loss.l->rows;
 }
 
-/* Computes a pixel's term of the loss, not yet divided by the sum of the weights. */
+/* Returns a pixel's term of the loss, not yet divided by the sum of the weights. */
 static float loss_of(const PixelTask *t, const PixelArgs *a, const PixelStats *s, int64_t i)
 {
     const OpSpec *spec = &t->loss.op->spec;
@@ -126,10 +127,10 @@ static void losses_body(const void *task, int64_t begin, int64_t end)
             simd_table(t->loss.l->type)->pixel_softmax(&a, &s);
             memcpy(lse, s.lse, (size_t)p.n * sizeof *lse);
             for (int64_t i = 0; i < p.n; ++i, y += LOSS_COLUMNS) {
-                const bool has = a.label[i] >= 0;
-                if (has) weight += a.weight ? a.weight[a.label[i]] : 1.0f;
-                y[0] = has ? loss_of(t, &a, &s, i) : 0;
-                y[1] = has ? s.label_rank[i] : -1;
+                const bool labelled = a.label[i] >= 0;
+                if (labelled) weight += a.weight ? a.weight[a.label[i]] : 1.0f;
+                y[0] = labelled ? loss_of(t, &a, &s, i) : 0;
+                y[1] = labelled ? s.label_rank[i] : -1;
                 y[2] = s.argmax[i];
             }
         }
@@ -166,7 +167,7 @@ void pixel_forward(Op *op, const OpRun *run)
     pixel_run(scale_body, &t);
 }
 
-/* Sets the three numbers of pixel i, from which the kernel computes dx of class c: dx = factor p_c
+/* Sets the numbers of pixel i in *g, from which the kernel computes dx of class c: dx = factor p_c
  * - base w_c, minus `hit` if c is the label. The derivative of (1-p)^g (-log p) with respect to the
  * label's logit is -m (1 - p), where m = (1-p)^g - g p log(p) (1-p)^(g-1). */
 static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t i, PixelGrad *g)

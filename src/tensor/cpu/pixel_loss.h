@@ -7,20 +7,27 @@
 
 typedef struct PixelTask {
     LossTask loss;
-    /* pieces of a sample */
+    /* number of pieces of a sample */
     int64_t pieces;
-    /* number of samples, and of samples that are not padding (loss.real counts rows) */
-    int64_t samples, real;
-    /* weights of the classes, NULL if all are 1; sum of the weights */
+    int64_t samples;
+    /* number of samples that are not padding (loss.real counts rows) */
+    int64_t real;
+    /* weights of the classes; NULL: all are 1 */
     const float *weight;
+    /* sum of the weights of the classes */
     float weight_sum;
 } PixelTask;
 
-/* One piece: its sample, the index of its first pixel among those of all samples (row), its number
- * of pixels (n), and the index in x of its first pixel's logit of class 0 (at); the logits of class
- * c are c * per_sample elements further on. */
+/* One piece. */
 typedef struct PixelPiece {
-    int64_t sample, row, n, at;
+    int64_t sample;
+    /* index of the first pixel among the pixels of all samples */
+    int64_t row;
+    /* number of pixels */
+    int64_t n;
+    /* index in x of the first pixel's logit of class 0; its logit of class c is c * per_sample
+     * elements further on */
+    int64_t at;
 } PixelPiece;
 
 static inline int64_t pixel_pieces(const Loss *l)
@@ -40,15 +47,15 @@ static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
 }
 
 PixelTask pixel_task(Op *op, const OpRun *run);
-/* Returns the kernels' arguments for a piece, which point into x and the labels. Ends the job if a
- * label is neither a class nor -1. */
+/* Returns the kernels' arguments for a piece; they point into x, the labels and the weights. Ends
+ * the job if a label is neither a class nor -1. */
 PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p);
 /* Sets the gradient of a piece to 0. */
 void pixel_zero(const PixelTask *t, const PixelPiece *p);
 /* Runs body on all pieces. */
 void pixel_run(WorkBody body, const PixelTask *t);
 
-/* Cross-entropy and focal loss with a label for each pixel. */
+/* functions of OpTable for cross-entropy and focal loss with a label for each pixel */
 Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 void pixel_forward(Op *op, const OpRun *run);
 void pixel_backward_data(Op *op, const OpRun *run);

@@ -1,6 +1,6 @@
 /* pixel_shuffle: scale x scale channels become scale x scale pixels of one channel. An item is a
  * row of one channel group of one sample of y. x is plain, channels-last, or in blocks without
- * padding, so that backward writes all of dx. */
+ * padding, so backward writes all of dx. */
 #include "view.h"
 
 static Status shuffle_check(const OpSpec *s)
@@ -30,8 +30,8 @@ const OpInfo info_pixel_shuffle = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y gets x's layout: plain, channels-last, or in blocks. If y has fewer channels than a block, it
- * is plain. */
+/* y gets the layout of x: plain, channels-last, or in blocks. But if y has fewer channels than a
+ * block, it is plain. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -47,14 +47,20 @@ static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 typedef struct ShuffleTask {
     View x, y;
     DType type;
-    /* OpSpec.scale; rows and columns of x */
-    int64_t scale, h, w;
-    /* memory of x or dx, and of y or dy; the direction says which one is written */
-    void *x_data, *y_data;
+    /* OpSpec.scale */
+    int64_t scale;
+    /* rows and columns of x */
+    int64_t h, w;
+    /* x, or in backward dx */
+    void *x_data;
+    /* y, or in backward dy */
+    void *y_data;
+    /* true: backward, which writes dx; false: forward, which writes y */
     bool back;
 } ShuffleTask;
 
-/* Copies n elements that are `step` elements apart to places `to_step` apart. */
+/* Defines a function that copies n elements, which are `step` elements apart, to places that are
+ * to_step elements apart. */
 #define COPY(Type)                                                                                 \
     static void copy_##Type(Type *to, int64_t to_step, const Type *from, int64_t step, int64_t n)  \
     {                                                                                              \
@@ -63,8 +69,8 @@ typedef struct ShuffleTask {
 COPY(uint32_t)
 COPY(uint16_t)
 
-/* Copies pixels j, j + scale, j + 2 scale, ... of row `row` of channel c of sample n of y: from x
- * in forward, to x in backward. */
+/* Copies the pixels j, j + scale, j + 2 scale, ... of row `row` of channel c of sample n of y: from
+ * x in forward, to dx in backward. */
 static void copy_column(const ShuffleTask *t, int64_t n, int64_t c, int64_t row, int64_t j)
 {
     const View *x = &t->x, *y = &t->y;

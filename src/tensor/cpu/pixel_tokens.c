@@ -1,5 +1,5 @@
-/* pixel_tokens: images as sequences of their pixels, and back. Both have the channels of a pixel
- * side by side: the image is in channels-last order, and no data are copied. */
+/* pixel_tokens: converts images to sequences of their pixels, or back. In both, the channels of a
+ * pixel are side by side (the image is in channels-last order), so no data are copied. */
 #include "view.h"
 
 static bool is_sequence_of(Shape image, Shape tokens)

@@ -1,10 +1,11 @@
-/* point_loss: a loss of numbers, one for each output, with missing targets (NaN) and weights:
+/* point_loss: a loss of numbers, with a target for each output; targets have weights, and targets
+ * that are NaN are missing:
  *
  *     loss of a sample = sum(w loss(x - target)) / sum(w)    over its targets that are not missing
  *
  * It is 0 for a sample without targets and for padding samples. The batch's loss is the mean over
- * samples, so that it does not depend on how the batch is cut into micro-batches and ranks. Work is
- * cut into pieces of a sample, whose sums are joined in their order. */
+ * samples, so it does not depend on how the batch is cut into micro-batches and ranks. The work is
+ * cut into pieces of a sample, whose sums are added in their order. */
 #include "loss.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct PointTask {
     LossTask loss;
     /* PointArgs.parameter */
     float parameter;
-    /* pieces of a sample */
+    /* number of pieces of a sample */
     int64_t pieces;
 } PointTask;
 
@@ -46,10 +47,14 @@ static void run_pieces(WorkBody body, const PointTask *t)
     work_run(body, t, l->rows * t->pieces, 4 * l->rows * l->width);
 }
 
-/* A piece: its sample (row), its number in the sample, and the index of its first element among
- * those of all samples (at). */
+/* One piece. */
 typedef struct Piece {
-    int64_t row, number, at;
+    /* index of its sample */
+    int64_t row;
+    /* its number in the sample */
+    int64_t number;
+    /* index of its first element among the elements of all samples */
+    int64_t at;
 } Piece;
 
 static Piece piece_at(const PointTask *t, int64_t item)
@@ -73,7 +78,7 @@ static PointArgs args_of(const PointTask *t, Piece p)
                        .n = width - from < POINT_PIECE ? width - from : POINT_PIECE};
 }
 
-/* Joins the sums of a sample's pieces. */
+/* Adds up the sums of a sample's pieces, and writes the sample's y and sum of weights. */
 static void join(const PointTask *t, int64_t row)
 {
     const OpRun *run = t->loss.run;

@@ -1,11 +1,11 @@
 /* Pooling in the layout of its input. An item is a plane: one channel group of one sample. Max
- * pooling saves in a byte the position of each maximum in its window or, if a fused relu sets the
- * maximum to 0, POOL_CUT; backward needs nothing else. */
+ * pooling saves the position of each maximum in its window, in a byte. If a fused relu sets the
+ * maximum to 0, it saves POOL_CUT instead. Backward needs nothing else. */
 #include "mask.h"
 #include "view.h"
 
 typedef struct Pool {
-    /* sizes of a plane and its windows, for the kernels */
+    /* arguments of the kernels */
     PoolPlane plane;
     View x, y;
     DType type;
@@ -19,16 +19,17 @@ typedef struct PoolTask {
     const OpRun *run;
 } PoolTask;
 
-/* low[i], high[i] = the first and the last window that contains pixel i; i < size. If no window
- * contains it, low[i] > high[i]. out: number of windows; d: dimension, 0 or 1. */
-static void find_windows(int *low, int *high, int size, int out, const OpSpec *s, int d)
+/* Sets low[i] and high[i] to the first and the last window that contains pixel i, for i < size. If
+ * no window contains the pixel, low[i] > high[i]. windows: number of windows; d: the dimension, 0
+ * for rows, 1 for columns. */
+static void find_windows(int *low, int *high, int size, int windows, const OpSpec *s, int d)
 {
     for (int i = 0; i < size; ++i) {
         int last = (i + s->pad[d]) / s->stride[d];
         /* the first window is floor((i + pad - kernel) / stride) + 1 */
         int first = i + s->pad[d] - s->kernel[d] + s->stride[d];
         low[i] = first < s->stride[d] ? 0 : first / s->stride[d];
-        high[i] = last < out ? last : out - 1;
+        high[i] = last < windows ? last : windows - 1;
     }
 }
 
@@ -58,8 +59,8 @@ static void plane_fill(Pool *p, const OpSpec *s)
     plane->col_high = next + plane->w;
 }
 
-/* Returns the kernels of the vector width that is faster for these planes; max and average give the
- * same bits with any width. */
+/* Returns the kernels whose vector width is faster for these planes. Max and average pooling give
+ * the same bits with any width. */
 static const SimdTable *faster_table(const Pool *p)
 {
     enum { WIDE = 16 };

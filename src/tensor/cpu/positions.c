@@ -1,13 +1,21 @@
-/* positions: adds row t of a table to token t of every sequence. The gradient of a row is summed
- * over the samples in order, by one thread. The gradient of rows beyond the sequence is 0; that of
- * rows whose tokens are on other ranks is -0, whose addition changes no sum over ranks. */
+/* positions: adds row t of a table to token t of every sequence. The gradient of a row is summed by
+ * one thread, over the samples in order. It is 0 for rows beyond the sequence. It is -0 for rows
+ * whose tokens are on other ranks, because adding -0 changes no sum over ranks. */
 #include "view.h"
 
 typedef struct Positions {
-    /* samples of x, tokens of a sequence in x, rows and width of the table */
-    int64_t samples, length, rows, width;
-    /* position of x's first token in the whole sequence, and tokens of the whole sequence */
-    int64_t first, whole;
+    /* samples of x */
+    int64_t samples;
+    /* tokens of a sequence in x */
+    int64_t length;
+    /* rows of the table */
+    int64_t table_rows;
+    /* elements of a row of the table */
+    int64_t width;
+    /* position in the whole sequence of x's first token */
+    int64_t first;
+    /* tokens of the whole sequence, on all ranks */
+    int64_t whole;
     DType type;
 } Positions;
 
@@ -24,12 +32,12 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Positions *p = op->impl = mem_new(sizeof *p);
     *p = (Positions){.samples = x.dim[0],
                      .length = x.dim[1],
-                     .rows = w.dim[0],
+                     .table_rows = w.dim[0],
                      .width = w.dim[1],
                      .first = s->slice.first,
                      .whole = s->slice.ranks ? s->slice.whole : x.dim[1],
                      .type = s->y.dtype};
-    op->w_elements[0] = p->rows * p->width;
+    op->w_elements[0] = p->table_rows * p->width;
     op->y_inplace = true;
     op->dx_alias[0] = true;
     return OK;
@@ -81,7 +89,8 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
     PositionsTask t = {.p = op->impl, .run = run};
-    work_run(sum_body, &t, t.p->rows, (t.p->samples * t.p->length + t.p->rows) * t.p->width);
+    work_run(sum_body, &t, t.p->table_rows,
+             (t.p->samples * t.p->length + t.p->table_rows) * t.p->width);
 }
 
 const OpTable cpu_positions = {

@@ -2,17 +2,17 @@
  * PIXEL_PIECE pixels of one sample:
  *
  *     forward:  piece --softmax--> sums of each class, joined in the order of pieces --> loss
- *     backward: piece --> dx, from the saved log-sum-exp and the slopes by P and I of each class
+ *     backward: piece --> dx, from the saved log-sum-exp and slopes of each class
  *
  * For each class, P is the sum of its probability over all pixels that have a label, I is the sum
- * over the pixels whose label is this class, and Y is the number of pixels whose label is this
- * class:
+ * of its probability over the pixels whose label is this class, and Y is the number of pixels whose
+ * label is this class:
  *
  *     dice = (2 I + 1) / (P + Y + 1)        iou = (I + 1) / (P + Y - I + 1)
  *
- * The loss of a sample is 1 minus the mean of dice or iou over all classes, also over classes
- * without pixels, whose dice or iou is 1 if their probability is 0. A sample without labels has
- * loss 0. */
+ * The slopes are the derivatives of dice or iou by P and by I. The loss of a sample is 1 minus the
+ * mean of dice or iou over all classes. Classes without pixels count, too; their dice or iou is 1
+ * if their probability is 0. A sample without labels has loss 0. */
 #include "pixel_loss.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ static Status region_plan(Op *op, Desc preferred[SPEC_INPUTS])
     const Loss *l = op->impl;
     const int64_t samples = l->rows / l->per_sample;
     op->spec.y = desc_plain(shape_of(2, samples, LOSS_COLUMNS, 1, 1), DTYPE_F32);
-    /* log-sum-exp of each pixel; slopes of dice or iou by P and by I of each class */
+    /* log-sum-exp of each pixel, then for each sample the slopes by P and the slopes by I of each
+     * class */
     op->saved_bytes = (size_t)(l->rows + 2 * samples * l->width) * sizeof(float);
     op->workspace_bytes = (size_t)(samples * pixel_pieces(l) * l->width) * sizeof(RegionSums);
     op->dx_over_x = true;
@@ -63,13 +64,14 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Returns the slopes of dice or iou by P of a sample's classes; the slopes by I are behind them. */
+/* Returns the slopes by P of a sample's classes; the slopes by I follow them. */
 static float *slopes(const PixelTask *t, int64_t sample)
 {
     return (float *)t->loss.run->saved + t->loss.l->rows + 2 * sample * t->loss.l->width;
 }
 
-/* Returns dice or iou of a class of a sample, and its slopes by P and by I. */
+/* Returns dice or iou of a class of a sample. Sets slope[0] to its slope by P, and slope[1] to its
+ * slope by I. */
 static double overlap(const PixelTask *t, int64_t sample, int64_t c, double slope[2])
 {
     const int64_t width = t->loss.l->width;

@@ -5,9 +5,11 @@
 #include "view.h"
 
 typedef struct Reorder {
-    /* oneDNN's reorders of x, and of dy (NULL if dx is not needed). Both NULL: the layouts are
-     * equal, and only the number format changes */
-    Kernel *forward, *data;
+    /* oneDNN's reorder of x; NULL: the layouts are equal, and only the number format changes;
+     * owned */
+    Kernel *forward;
+    /* oneDNN's reorder of dy; NULL: dx is not needed, or `forward` is NULL; owned */
+    Kernel *data;
 } Reorder;
 
 enum { ITEM_ELEMENTS = 4096 };

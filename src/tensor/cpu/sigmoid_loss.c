@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_COLUMNS): loss; 0 if the prediction is right
- * (a logit >= 0 predicts 1), else 1; the logit. */
+/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
+ * right (a logit >= 0 predicts 1), else 1; the logit. */
 const OpInfo info_sigmoid_loss = {
     .name = "sigmoid_loss",
     .split = SPLIT_NEVER,
@@ -35,7 +35,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         memset(y, 0, LOSS_COLUMNS * sizeof *y);
         if (r >= t->real) continue;
         const float z = logit_at(t, r, 0), label = label_of(t, r);
-        /* log(1 + e^z) - label z */
+        /* log(1 + e^z) - label z, in a form that cannot overflow */
         y[0] = log1pf(expf(-fabsf(z))) + ((z > 0 ? z : 0) - label * z);
         y[1] = (z >= 0) == (label > 0) ? 0 : 1;
         y[2] = z;

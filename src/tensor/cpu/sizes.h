@@ -1,5 +1,5 @@
-/* Arithmetic of integers: numbers of parts, and sizes of arrays that follow one another in
- * memory. */
+/* Arithmetic of integers: numbers of parts, and sizes of arrays that are placed one after the other
+ * in memory. */
 #ifndef WEFT_TENSOR_CPU_SIZES_H
 #define WEFT_TENSOR_CPU_SIZES_H
 
@@ -23,8 +23,8 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return ceil_div(n, unit) * unit;
 }
 
-/* Returns `bytes` rounded up to whole cache lines, so that arrays that follow one another each
- * begin at a cache line. */
+/* Returns `bytes` rounded up to a multiple of a cache line, so that arrays that are placed one
+ * after the other all begin at cache lines. */
 static inline size_t aligned(size_t bytes)
 {
     enum { LINE_BYTES = 64 };

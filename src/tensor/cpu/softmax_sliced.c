@@ -1,22 +1,22 @@
 /* softmax_loss with each row of logits cut into slices: one slice for each rank of a tensor group,
  * or the slices into which sums are cut (OpSpec.slices). A few numbers about each slice of a row
  * are gathered from all ranks and merged in the order of the slices (Shoeybi et al. 2019, section
- * 3), so that all ranks get the same results. With OpSpec.slices, the results are also the same for
- * any number of ranks. A second gather collects the number of logits above the label's. A rank can
- * count them only after the first gather, which brings the label's logit. */
+ * 3), so all ranks get the same results. With OpSpec.slices, the results are also the same for any
+ * number of ranks. A second gather collects the number of logits that rank above the label's. A
+ * rank can count them only after the first gather, from which it gets the label's logit. */
 #include "loss.h"
 
 #include <math.h>
 
-/* Numbers about one slice of a row, all floats: a class index is exact up to 2^24. */
+/* Numbers about one slice of a row. All are floats; a class index is exact up to 2^24. */
 typedef struct SliceStats {
     /* logarithm of the sum of the logits' exponentials */
     float lse;
     /* sum of the logits */
     float sum;
-    /* logit of the label; 0 if it is in another slice */
+    /* logit of the label; 0 if another slice has it */
     float label_logit;
-    /* logit of the second label; 0 if it is in another slice */
+    /* logit of the second label; 0 if another slice has it */
     float other;
     /* the largest logit */
     float top;
@@ -25,20 +25,27 @@ typedef struct SliceStats {
 } SliceStats;
 enum { SLICE_STATS = sizeof(SliceStats) / sizeof(float) };
 
-/* Layout of the workspace. */
+/* The arrays in the workspace. */
 typedef struct Table {
-    /* numbers about the slices, [slices of this rank][rows] and [slices][rows]; the same array if
-     * there is one rank */
-    SliceStats *stats, *all_stats;
-    /* number of logits above the label's: of this rank's logits, [rows], used only if there are
-     * several ranks; of each rank's logits, [ranks][rows] */
-    float *label_rank, *all_label_ranks;
+    /* numbers about this rank's slices, [mine][rows] */
+    SliceStats *stats;
+    /* numbers about all slices, [slices][rows]; the same array as `stats` if there is one rank */
+    SliceStats *all_stats;
+    /* number of this rank's logits that rank above the label's, [rows]; used only if there are
+     * several ranks */
+    float *label_rank;
+    /* the same number for each rank, [ranks][rows] */
+    float *all_label_ranks;
 } Table;
 
 typedef struct SlicedTask {
     const LossTask *loss;
-    /* number of slices on all ranks and on this rank; index of this rank's first slice */
-    int slices, mine, first;
+    /* number of slices on all ranks */
+    int slices;
+    /* number of slices on this rank */
+    int mine;
+    /* index of this rank's first slice */
+    int first;
     int ranks;
     Table table;
 } SlicedTask;
@@ -75,27 +82,28 @@ static int64_t first_class(const SlicedTask *s, int slice)
     return slice_first(s->loss->l->classes, s->slices, slice);
 }
 
-/* Returns the label's index in this rank's logits; it is out of range if another rank has the
- * label. */
+/* Returns the index of a row's label among this rank's logits; it is out of range if another rank
+ * has the label. */
 static int64_t index_at(const LossTask *t, int64_t row)
 {
     return label_at(t, row) - t->l->first;
 }
 
-/* Returns the numbers about one of this rank's slices of a row. *above: number of the slice's
- * logits that are above the label's, valid if this rank has the label's logit. */
+/* Returns the numbers about one of this rank's slices of row r. Sets *above to the number of the
+ * slice's logits that rank above the label's; it is valid only if this rank has the label's
+ * logit. */
 static SliceStats stats_of(const SlicedTask *s, int64_t r, int slice, int *above)
 {
     const LossTask *t = s->loss;
     const int64_t first = first_class(s, slice), width = first_class(s, slice + 1) - first;
     const int64_t index = label_at(t, r) - first, other = other_at(t, r) - first;
-    const bool here = index >= 0 && index < width, readable = in_slice(t, index_at(t, r));
+    const bool has_label = index >= 0 && index < width, readable = in_slice(t, index_at(t, r));
     const void *x = element_at(logits_at(t, r), first - t->l->first, t->l->type);
     const SimdTable *simd = simd_table(t->l->type);
     SoftmaxRow row = simd->softmax(x, width, readable ? (int)index : 0);
     SliceStats stats = {.lse = row.lse, .sum = row.sum, .argmax = (float)(first + row.argmax)};
     stats.top = logit_at(t, r, first + row.argmax - t->l->first);
-    if (here) stats.label_logit = row.label_logit;
+    if (has_label) stats.label_logit = row.label_logit;
     if (other >= 0 && other < width) stats.other = logit_at(t, r, first + other - t->l->first);
     *above = row.label_rank;
     return stats;
@@ -118,7 +126,7 @@ static void stats_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Returns the numbers about the slice that has a class. */
+/* Returns the numbers about the slice that has the logit of a class. */
 static const SliceStats *slice_with(const SlicedTask *s, int64_t row, int64_t class)
 {
     int slice = 0;
@@ -126,7 +134,8 @@ static const SliceStats *slice_with(const SlicedTask *s, int64_t row, int64_t cl
     return &s->table.all_stats[slice * s->loss->l->rows + row];
 }
 
-/* Merges the slices' numbers of a row; label_rank is left 0. */
+/* Returns the statistics of a row, merged from the numbers about its slices; label_rank is left
+ * 0. */
 static SoftmaxRow merge(const SlicedTask *s, int64_t row)
 {
     const LossTask *t = s->loss;
@@ -139,7 +148,8 @@ static SoftmaxRow merge(const SlicedTask *s, int64_t row)
     }
     for (int k = 0; k < s->slices; ++k) {
         const SliceStats *stats = first + k * t->l->rows;
-        /* the term is 1 even if all logits are -inf; the result is then -inf, not NaN */
+        /* the term of the largest slice is 1, even if all its logits are -infinity; the result is
+         * then -infinity, not NaN */
         total += stats->lse == top ? 1.0f : expf(stats->lse - top);
         sum += stats->sum;
     }

@@ -1,12 +1,13 @@
-/* swiglu: y = silu(first half) * second half of each row of x. */
+/* swiglu: for each row of x, y = silu(first half) * second half. */
 #include "view.h"
 
 typedef struct SwigluTask {
     DType type;
-    /* elements per row of y */
+    /* elements of a row of y */
     int64_t width;
+    /* y, or in backward dx */
     void *out;
-    /* backward only */
+    /* NULL in forward */
     const void *dy;
     const void *x;
 } SwigluTask;

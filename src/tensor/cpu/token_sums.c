@@ -1,14 +1,14 @@
-/* Computes the sums of token_sums.h in three steps: threads add the rows of parts; the parts of
- * each slice are added; the slices of all ranks are joined by the tree. */
+/* Computes the sums of token_sums.h in three steps: threads add up the rows of each part; the parts
+ * of each slice are added; the slices of all ranks are joined by the tree. */
 #include "token_sums.h"
 
 #include <string.h>
 
-/* maximum number of parts into which all rows, on all ranks, are divided, unless there are more
- * slices: a slice has at least one part */
+/* Maximum number of parts into which the rows of all ranks are divided. If there are more slices,
+ * the number of parts is that of slices: each slice has at least one part. */
 enum { PARTS_MAX = 32 };
 
-/* Returns the index of a slice's first token among the tokens on this rank. */
+/* Returns the index of a slice's first token among this rank's tokens of a sequence. */
 static int64_t first_token(const TokenSums *t, int64_t slice)
 {
     const SumSlices *cut = &t->cut;
@@ -76,14 +76,15 @@ static void parts_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* An item is SIMD_LANES floats: adds the parts of each slice to its first one, in order. */
+/* An item is SIMD_LANES floats of the sums. Adds the parts of each slice to the first part of the
+ * slice, in order. */
 static void slices_body(const void *task, int64_t begin, int64_t end)
 {
     const PartsTask *p = task;
     const int64_t floats = floats_of_sums(p->t), from = begin * SIMD_LANES;
     const int64_t to = end * SIMD_LANES < floats ? end * SIMD_LANES : floats;
     for (int64_t slice = 0; slice < p->t->slices; ++slice) {
-        /* adding 0 turns -0 into 0, as in a sum that begins with 0 */
+        /* adding 0 turns -0 into 0, as happens in a sum that begins with 0 */
         float *sum = part_at(p, slice, 0) + from;
         for (int64_t i = 0; i < to - from; ++i) sum[i] += 0.0f;
         for (int64_t part = 1; part < parts_of(p->t, slice); ++part)
@@ -91,8 +92,8 @@ static void slices_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Adds all other vectors to the first one, by the tree of neighbours. count: number of vectors, a
- * power of two; they have n floats and begin `stride` floats apart. */
+/* Adds `count` vectors by the tree of neighbours; the sum replaces the first vector. count: a power
+ * of two. Vectors have n floats and begin `stride` floats apart. */
 static void join_tree(float *first, int64_t count, int64_t stride, int64_t n)
 {
     for (int64_t step = 1; step < count; step *= 2)

@@ -1,8 +1,8 @@
 /* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels.
- * Bilinear: an item is a row of the result, computed as a weighted sum of rows of the source, in
- * which pixels are then summed with weights along the row. The gradient is computed in the same
- * way: a pixel of dx is a weighted sum over the pixels of dy whose y depends on that pixel of x, in
- * their order. */
+ * Bilinear: an item is a row of the result. It is computed as a weighted sum of rows of the source,
+ * then as weighted sums of pixels along that row. The gradient is computed in the same way: a pixel
+ * of dx is a weighted sum over those pixels of dy whose y depends on that pixel of x, in the order
+ * of memory. */
 #include "../places.h"
 #include "copies.h"
 
@@ -18,7 +18,7 @@ static Status upsample_check(const OpSpec *s)
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b), s->scale);
 }
 
-/* nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. bilinear: x interpolated at
+/* Nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. Bilinear: x interpolated at
  * row i' = max((i + 1/2) / scale - 1/2, 0), with align_corners at i' = i (H - 1) / (scale H - 1),
  * and at column j' by the same formula. */
 const OpInfo info_upsample = {
@@ -34,26 +34,31 @@ const OpInfo info_upsample = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* With align_corners and three pixels, nearly all pixels of y depend on the middle pixel of x. */
+/* With align_corners and three pixels of x in a row, nearly all pixels of y depend on the middle
+ * pixel of x. */
 _Static_assert(3 * UPSAMPLE_SCALE <= RESAMPLE_SPAN, "a sum of backward fits the kernel's buffer");
 
 typedef struct Upsample {
-    /* nearest; NULL: bilinear */
+    /* for nearest; owned; NULL: bilinear */
     Copies *copies;
-    /* bilinear: the sums of forward and of backward, and their arrays */
+    /* bilinear: the sums of forward, and those of backward */
     ResamplePlane forward, backward;
+    /* the integer arrays to which these sums point; owned */
     int *numbers;
+    /* the weights to which these sums point; owned */
     float *weights;
 } Upsample;
 
-/* The part of Upsample.numbers and Upsample.weights that is still free while they are filled. */
+/* While the arrays are filled: the parts of Upsample.numbers and Upsample.weights that are still
+ * free. */
 typedef struct TapArrays {
     int *numbers;
     float *weights;
 } TapArrays;
 
-/* Takes the arrays of one dimension from `room`, for `results` sums that have at most `terms` terms
- * in all. */
+/* Takes arrays from `room` for the `results` sums of one dimension, which have at most `terms`
+ * terms in total. Returns the sums, with *first, *place and *weight as pointers through which the
+ * caller fills the arrays. */
 static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, int **first,
                               int **place, float **weight)
 {
@@ -85,8 +90,8 @@ static ResampleTaps taps_forward(const OpSpec *s, int64_t size, TapArrays *room)
     return taps;
 }
 
-/* Makes the sums that compute dx from dy. The sum for a place of x consists of the terms of
- * `forward` that read this place. */
+/* Makes the sums that compute dx from dy, along a dimension in which x has `size` pixels. The sum
+ * for a place of x consists of the terms of `forward` that read this place. */
 static ResampleTaps taps_backward(const OpSpec *s, int64_t size, const ResampleTaps *forward,
                                   TapArrays *room)
 {
@@ -158,13 +163,19 @@ static void upsample_free(Op *op)
 typedef struct ResampleTask {
     const ResamplePlane *plane;
     DType type;
-    /* rows of a plane, and elements of a row, of the source and of the result */
-    int64_t from_rows, rows, from_row, row;
+    /* rows of a plane of the source */
+    int64_t from_rows;
+    /* rows of a plane of the result */
+    int64_t rows;
+    /* elements of a row of the source */
+    int64_t from_row;
+    /* elements of a row of the result */
+    int64_t row;
     const void *from;
     void *to;
 } ResampleTask;
 
-/* Items are rows of the result. */
+/* An item is a row of the result. */
 static void resample_body(const void *task, int64_t begin, int64_t end)
 {
     const ResampleTask *t = task;

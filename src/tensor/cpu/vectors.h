@@ -6,7 +6,7 @@
 
 #include "view.h"
 
-/* Returns row r, of n numbers, to read. */
+/* Returns row r, which has n numbers, for reading. */
 static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType type,
                                       float *scratch)
 {
@@ -16,7 +16,7 @@ static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType
     return scratch + r * n;
 }
 
-/* Returns memory to write row r, of n numbers; row_close then stores it in p. */
+/* Returns memory for writing row r, which has n numbers. Afterwards, row_close stores it in p. */
 static inline float *row_open(void *p, int64_t r, int64_t n, DType type, float *scratch)
 {
     return type == DTYPE_F32 ? (float *)p + r * n : scratch + r * n;
@@ -41,7 +41,7 @@ static inline float vectors_dot(const float *a, const float *b, int64_t n)
     return all;
 }
 
-/* Adds factor * x to `to`; the two do not overlap. */
+/* Adds factor * x to `to`. x and `to` do not overlap. */
 static inline void vectors_add(float *to, float factor, const float *x, int64_t n)
 {
 #pragma omp simd

@@ -1,4 +1,4 @@
-/* Views of memory, and common layouts of the inputs of an operation. */
+/* Views of memory, and a layout for all inputs of an operation. */
 #include "view.h"
 
 View view_of(Desc d)

@@ -1,7 +1,8 @@
-/* Views of tensors for weft's own CPU operations. A View is [n][groups][hw][block]. An image, or a
- * vector that is a flattened image (Desc.flat), keeps its blocked layout. Other (N,C) and (N,T,C)
- * are one row of plain elements per sample: groups and channels are C or T * C, hw and block are
- * 1. */
+/* Views of tensors for weft's own CPU operations. A View is [n][groups][hw][block]: samples, groups
+ * of channels, pixels, and the channels of a group. [hw][block] is called a plane, and the channels
+ * of a group are its lanes. An image, or a vector that is a flattened image (Desc.flat), is viewed
+ * in its blocked layout. Any other (N,C) or (N,T,C) is viewed as one row of elements per sample:
+ * groups and channels are C or T * C, and hw and block are 1. */
 #ifndef WEFT_TENSOR_VIEW_H
 #define WEFT_TENSOR_VIEW_H
 
@@ -10,23 +11,32 @@
 #include "work.h"
 
 typedef struct View {
-    /* samples, channels, groups of channels, pixels */
-    int64_t n, channels, groups, hw;
+    /* number of samples */
+    int64_t n;
+    /* number of channels, without padding */
+    int64_t channels;
+    /* number of groups of channels */
+    int64_t groups;
+    /* number of pixels */
+    int64_t hw;
     /* channels of a group in memory, padding included */
     int block;
-    /* elements of a plane, hw * block, and of a sample, groups * plane */
-    int64_t plane, sample;
+    /* elements of a plane, hw * block */
+    int64_t plane;
+    /* elements of a sample, groups * plane */
+    int64_t sample;
 } View;
 
 View view_of(Desc d);
-/* Number of real channels in group g: `block`, or fewer in the last group. The other lanes of the
- * group are padding, which is 0 in every tensor. */
+/* Returns the number of channels in group g that are not padding: `block`, or fewer in the last
+ * group. The padded channels are 0 in every tensor. */
 int view_lanes(const View *v, int64_t g);
 
-/* Returns d with the element type in which the backend computes; an int32 tensor (tokens) is
- * returned unchanged. */
+/* Returns d with the element type of the backend's precision; returns an int32 tensor (tokens)
+ * unchanged. */
 Desc in_precision(const Op *op, Desc d);
-/* Return the address of element i of an array of this type, to read or to write. */
+/* Return the address of element i of an array of this type. element_at: for reading; element_out:
+ * for writing. */
 static inline const void *element_at(const void *p, int64_t i, DType type)
 {
     return (const char *)p + (size_t)i * dtype_bytes(type);
@@ -41,8 +51,9 @@ static inline void elements_zero(void *p, int64_t n, DType type)
     memset(p, 0, (size_t)n * dtype_bytes(type));
 }
 
-/* Returns one layout for all inputs of an operation whose inputs have one shape: the first blocked
- * layout among them, or the plain one if two of them are flattened images of different shapes. */
+/* Returns one layout for all inputs of an operation whose inputs have the same shape: the first
+ * layout among them that is blocked or flat, else the plain one. If two inputs are flattened images
+ * of different shapes, returns the plain layout. */
 Desc layout_common(const OpSpec *spec);
 /* Returns d with the plain layout. */
 Desc layout_plain(Desc d);

@@ -1,12 +1,12 @@
-/* Winograd's algorithm in passes over blocks of tiles that fit a cache. V, Z, U, M and D are the
- * transforms of patches of the input, of tiles of dy, of the weight, of tiles of y and of dw; each
- * has WINOGRAD_SLICES slices (simd/winograd.h):
+/* Winograd's algorithm in passes. A pass processes a range of tiles whose transforms fit a cache.
+ * V, Z, U, M and D are the transforms of patches of the input, of tiles of dy, of the weight, of
+ * tiles of y and of dw. Each consists of WINOGRAD_SLICES slices (simd/winograd.h):
  *
  *   forward, data    patches of the tiles -> V;   for a panel of up to 3 output blocks:
  *                    its kernels -> U, V U -> M, M -> y
  *   weight           patches -> V, tiles of dy -> Z;   for a panel of dw: V^T Z -> D, D -> dw
  *
- * Each run transforms the weight again: that costs a few percent of the products' time and saves
+ * Each call transforms the weight again: that costs a few percent of the products' time and saves
  * four times the weight's memory. Each thread has scratch of its own for U, M and D. dx is the
  * convolution of dy with the rotated kernel. */
 #include "winograd.h"
@@ -20,16 +20,18 @@ enum {
     TILE = 4,
     KERNEL = 3,
     TAPS = KERNEL * KERNEL,
-    /* tiles that an item transforms; tiles of a product that covers all input channels */
+    /* number of tiles that an item transforms, and of tiles in a product that covers all input
+     * channels */
     TILES = 48,
-    /* input channels of one product: the transformed kernels of a panel then fit a core's own
-     * cache */
+    /* number of input channels of one product; the transformed kernels of a panel then fit a core's
+     * own cache */
     DEPTH = 64,
-    /* maximum number of tiles of a pass, and so of terms of a sum of dw within a pass */
+    /* maximum number of tiles in a pass, which is the maximum number of terms of a sum of dw within
+     * a pass */
     TILES_MAX = 512,
-    /* input channels of one product of dw */
+    /* number of input channels of one product of dw */
     ROWS = 64,
-    /* bytes of V, and of Z, in a pass, so that they fit a shared cache */
+    /* bytes of V, and of Z, in a pass; they then fit a shared cache */
     BYTES = 3 << 20,
     /* extra floats between slices, so that slices do not map to the same set of a cache */
     SKEW = 16,
@@ -39,36 +41,41 @@ struct Winograd {
     KernelKind kind;
     bool relu;
     int threads;
-    /* floats in a vector, which is the channels of a block */
+    /* floats in a vector, and channels of a block */
     int lanes;
-    /* image of which patches are transformed: x, or dy in KERNEL_CONV_DATA */
+    /* images of which patches are transformed: x, or dy in KERNEL_CONV_DATA */
     WinogradImage in;
-    /* image that is divided into tiles: y, dx, or for dw the dy that is read */
+    /* images that are divided into tiles: y, dx, or in KERNEL_CONV_WEIGHT dy */
     WinogradImage out;
     int64_t samples;
-    /* tiles per pass */
+    /* tiles of a pass */
     int64_t step;
-    /* forward and data: blocks of input channels, and tiles, of one product */
-    int64_t depth, tiles;
-    /* items of the products: panels of out's blocks, times parts of the tiles (for dw: of in's
-     * blocks) */
-    int64_t panels, parts;
-    /* floats between two slices of V and of Z */
+    /* forward and data: number of blocks of input channels of one product */
+    int64_t depth;
+    /* forward and data: number of tiles of one product */
+    int64_t tiles;
+    /* number of panels of out's blocks; the items of the products are panels times parts */
+    int64_t panels;
+    /* number of parts of the tiles, or in KERNEL_CONV_WEIGHT of in's blocks */
+    int64_t parts;
+    /* floats from one slice of V to the next, and from one slice of Z to the next */
     int64_t v_slice, z_slice;
-    /* floats of scratch that all threads share, and of each thread's own */
-    int64_t shared, per_thread;
+    /* floats of scratch that all threads share */
+    int64_t shared;
+    /* floats of scratch of one thread */
+    int64_t per_thread;
 };
 
-/* One parallel loop of a run over the tiles first .. first + count - 1. */
+/* One parallel loop of a call, over the tiles `first` to first + count - 1. */
 typedef struct Pass {
     const Winograd *w;
-    /* image of Winograd.in */
+    /* images of Winograd.in */
     const float *x;
-    /* image of Winograd.out */
+    /* images of Winograd.out */
     float *y;
-    /* weight, or dw, which is written */
+    /* weight; or dw, which is written although the pointer is const */
     const float *weight;
-    /* bias, or db, which is written; NULL: none */
+    /* bias; or db, which is written although the pointer is const; NULL: none */
     const float *bias;
     /* V and Z in the scratch */
     float *v, *z;
@@ -83,8 +90,8 @@ static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
     *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
-/* Chooses the number of tiles per pass, for passes of about equal size: as many as fit BYTES, but
- * at least TILES and at most TILES_MAX. */
+/* Chooses the number of tiles of a pass, so that passes have about equal sizes: at most as many
+ * tiles as fit BYTES, but at least TILES and at most TILES_MAX. */
 static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;
@@ -146,7 +153,7 @@ size_t winograd_scratch_bytes(const Winograd *w)
     return (size_t)(w->shared + w->threads * w->per_thread) * sizeof(float);
 }
 
-/* Runs all items of a pass; each thread gets consecutive items in order. */
+/* Runs all items of a pass. Each thread gets consecutive items. */
 static void pass_run(const Pass *p)
 {
     const Winograd *w = p->w;
@@ -162,7 +169,7 @@ static void pass_run(const Pass *p)
 
 /* ---- transforms of the input: an item is up to TILES tiles of one block ---- */
 
-/* Returns the number of items per block. */
+/* Returns the number of items of one block. */
 static int64_t block_items(const Pass *p)
 {
     return ceil_div(p->count, TILES);
@@ -191,7 +198,7 @@ static int64_t panel_first(const Winograd *w, int64_t panel)
     return w->out.blocks * panel / w->panels;
 }
 
-/* Transforms the kernels between in's blocks from .. to - 1 and a panel of out's blocks into u,
+/* Transforms the kernels between in's blocks `from` to `to` - 1 and a panel of out's blocks into u,
  * whose rows are in's channels. */
 static void transform_kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, float *u,
                               int64_t slice)
@@ -210,9 +217,9 @@ static void transform_kernels(const Pass *p, int64_t panel, int64_t from, int64_
         }
 }
 
-/* Computes y of a panel for `rows` tiles from the pass's tile t on. If all of the panel's
- * transformed kernels fit u, they are computed only if `first_tiles` is set, and reused for later
- * tiles. */
+/* Computes y of a panel for `rows` tiles, from tile number t of the pass on. If all transformed
+ * kernels of the panel fit u, they are computed only if first_tiles is set, and reused for later
+ * tiles. Otherwise they are computed in each call, part by part. */
 static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows, bool first_tiles,
                           float *u)
 {
@@ -255,8 +262,8 @@ static void forward_item(const Pass *p, int64_t item, float *scratch)
         forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, scratch);
 }
 
-/* Computes dw of a panel of out's blocks and a part of in's blocks. Passes after the first add to
- * dw. */
+/* An item is a panel of out's blocks and a part of in's blocks. Writes dw in the first pass; later
+ * passes add to dw. */
 static void weight_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
@@ -288,7 +295,7 @@ static void weight_item(const Pass *p, int64_t item, float *scratch)
                                 p->first > 0);
 }
 
-/* Computes db of one block. */
+/* An item is one block. Computes its db. */
 static void bias_item(const Pass *p, int64_t item, float *scratch)
 {
     const WinogradImage *im = &p->w->out;

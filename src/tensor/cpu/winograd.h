@@ -1,6 +1,6 @@
 /* A 3x3 convolution of stride 1 by Winograd's algorithm (simd/winograd.h), forward and both
- * gradients, on AVX2 and AVX-512. With L floats per vector, images are in channel blocks of L and
- * the weight is [O/L][C/L][3][3][L of C][L of O]; all tensors are fp32. The result does not depend
+ * gradients, on AVX2 and AVX-512. With L floats in a vector, images are in channel blocks of L and
+ * the weight is [O/L][C/L][3][3][L of C][L of O]. All tensors are fp32. The result does not depend
  * on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_WINOGRAD_H
 #define WEFT_TENSOR_CPU_WINOGRAD_H
@@ -12,11 +12,11 @@ typedef struct Winograd Winograd;
 typedef struct WinogradSpec {
     /* KERNEL_CONV_FORWARD, KERNEL_CONV_DATA or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* x is (N,C,H,W), y has O channels; C and O are multiples of L */
+    /* x is (N,C,H,W); y has O channels; C and O are multiples of L */
     int64_t n, c, h, w, o;
     /* padding of rows and columns: 0 or 1 */
     int64_t pad[2];
-    /* forward: y = max(y, 0) */
+    /* true: forward applies relu to y */
     bool relu;
     int threads;
 } WinogradSpec;
@@ -26,9 +26,9 @@ Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);
 /* Bytes of scratch for one run. */
 size_t winograd_scratch_bytes(const Winograd *winograd);
-/* data[role]: pointers as in kernel_run. Forward writes Y. The gradient of x is written to X, from
- * Y (dy). The gradient of the weight is written to W, and that of the bias to B if B is not NULL.
- * scratch: aligned to 64 bytes. */
+/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_DATA writes X (dx) from Y
+ * (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
+ * winograd_scratch_bytes, aligned to 64 bytes. */
 void winograd_run(const Winograd *winograd, void *const data[ROLES], void *scratch);
 
 #endif

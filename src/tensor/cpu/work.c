@@ -5,9 +5,9 @@
 
 #include <omp.h>
 
-/* with fewer elements a parallel region costs more than it saves */
+/* with fewer elements, a parallel region would cost more time than it saves */
 enum { SERIAL_ELEMENTS = 20000 };
-/* elements of an item of join_body: the ranges of the threads begin at multiples of it */
+/* elements of an item of join_body; the ranges of the threads begin at multiples of this number */
 enum { JOIN_ELEMENTS = 4096 };
 
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
@@ -29,7 +29,7 @@ typedef struct JoinTask {
     int64_t count, n;
 } JoinTask;
 
-/* An item is JOIN_ELEMENTS elements of every array. A thread adds all its items at once. */
+/* An item is JOIN_ELEMENTS elements of every array. A thread adds all its items in one go. */
 static void join_body(const void *task, int64_t begin, int64_t end)
 {
     const JoinTask *t = task;

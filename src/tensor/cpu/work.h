@@ -5,13 +5,14 @@
 
 #include <stdint.h>
 
-/* Computes items begin .. end - 1. */
+/* Computes items `begin` to `end` - 1. */
 typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
-/* Runs body on all items 0 .. count - 1, each thread on consecutive items. elements: number of
- * tensor elements that all items process; if it is small, the calling thread runs all items. */
+/* Calls `body` so that all items 0 .. count - 1 are computed; each thread gets consecutive items.
+ * elements: number of tensor elements that all items process; if it is small, the calling thread
+ * computes all items. */
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
-/* Adds `count` arrays of n floats to `sum` by a binary tree whose first leaf is `sum`. The arrays
- * are contiguous, and are overwritten. */
+/* Adds the `count` arrays in `others` to `sum`, by a binary tree whose first leaf is `sum`. Each
+ * array has n floats. The arrays in `others` are contiguous, and are overwritten. */
 void work_join(float *sum, float *others, int64_t count, int64_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* yolo_loss: the loss of YOLOv5 v7.0 on the grids of several levels, in the layouts of its inputs.
- * An item is one level of one sample. Its sums are in double, in the order of its cells and of the
- * sample's boxes, and the levels' sums are added in their order, so any number of threads gives the
- * same bits. Double costs little here, because the network's last layers have hundreds of
- * multiply-adds for each logit; and sums in double need no compensation.
+ * An item is one level of one sample. Its sums are added in double, in the order of its cells and
+ * of the sample's boxes, and the sums of levels are added in the order of levels, so any number of
+ * threads gives the same bits. Double costs little here: the network's last layers have hundreds of
+ * multiply-adds for each logit.
  *
  *     targets --match--> cells --decode, CIoU--> best (saved): the target of each cell's objectness
  *                          |                        |
@@ -44,21 +44,21 @@ static Status yolo_check(const OpSpec *s)
                 shape_text(x, a), anchors);
 }
 
-/* x: a grid of each level (N,A*(5+K),H,W), with the channels x, y, w, h, object and classes of each
- * anchor. A row of y: the loss of a sample, its box part and its object part; the rest of the loss
- * is its class part. With N_l matches of level l in the global batch of B samples
- * (BoxTargets.normaliser), C_l cells times anchors, L levels, K classes and pictures of S x S
- * pixels, a sample's loss is
+/* x: a grid for each level, (N,A*(5+K),H,W), with the channels x, y, w, h, object and classes of
+ * each of A anchors. y: a row for each sample: its loss, the box part of the loss, and the object
+ * part; the rest of the loss is the class part. Let N_l be the number of matches of level l in the
+ * global batch of B samples (BoxTargets.normaliser), C_l the number of cells times anchors, L the
+ * number of levels, K the number of classes, and S x S the pixels of a picture. A sample's loss is
  *
  *     B sum_l [0.05 g / N_l sum_matches (1 - CIoU) + 0.5 g K/80 / (N_l K) sum_matches,classes BCE]
  *       + g (S/640)^2 sum_l b_l / C_l sum_cells BCE(object, largest max(CIoU, 0) of its matches)
  *
- * with g = 3/L, b = 4, 1, 0.4 for three levels (yolo_factors has b for other numbers), terms with
- * N_l = 0 left out, and no class part if K = 1. The mean over the batch is v7.0's loss of the whole
- * batch in one process, divided by B, and so is its gradient. If several boxes match one anchor of
- * one cell, the largest overlap is the target of its object logit; v7.0 uses the overlap of an
- * arbitrary matching box. The overlap that is a target, and alpha of CIoU, are constants for the
- * gradient. */
+ * with g = 3/L, and b = 4, 1, 0.4 for three levels (yolo_factors has b for other numbers). Terms
+ * with N_l = 0 are left out, and so is the class part if K = 1. The mean over the batch is v7.0's
+ * loss of the whole batch in one process, divided by B, and so is its gradient. If several boxes
+ * match one anchor of one cell, the largest overlap is the target of its object logit; v7.0 uses
+ * the overlap of an arbitrary matching box. The gradient treats two numbers as constants: the
+ * overlap that is a target, and alpha of CIoU. */
 const OpInfo info_yolo_loss = {
     .name = "yolo_loss",
     .check = yolo_check,
@@ -77,11 +77,12 @@ typedef struct Yolo {
     int levels, classes;
     BoxGrid grid[BOX_LEVELS];
     View view[BOX_LEVELS];
-    /* element of each channel in cell 0 of a sample; owned */
+    /* index in a sample of each channel's element in cell 0, [channels]; owned */
     int64_t *channel[BOX_LEVELS];
-    /* offset of each level's floats among a sample's floats in OpRun.saved; number of a sample's
-     * floats */
-    int64_t best[BOX_LEVELS], best_sample;
+    /* OpRun.saved has floats for each sample: index of a level's first float among them */
+    int64_t best[BOX_LEVELS];
+    /* number of floats of a sample in OpRun.saved */
+    int64_t best_sample;
 } Yolo;
 
 typedef struct YoloTask {
@@ -98,14 +99,18 @@ typedef struct YoloItem {
     const BoxGrid *grid;
     View view;
     const int64_t *channel;
-    /* the sample's logits and their gradient; the objectness target of each anchor and cell */
+    /* logits of the sample */
     const void *x;
+    /* gradient of the logits; NULL: not wanted */
     void *dx;
+    /* objectness target of each anchor and cell: the largest overlap with a matching box, at least
+     * 0, [anchors][cells] */
     float *best;
     YoloFactors factors;
 } YoloItem;
 
-/* Returns the element of each channel in cell 0 of a sample. Owned by the caller. */
+/* Returns the index in a sample of each channel's element in cell 0, [channels]. Owner: the
+ * caller. */
 static int64_t *channel_elements(View v)
 {
     int64_t *at = mem_new((size_t)v.channels * sizeof *at);
@@ -145,10 +150,13 @@ static void yolo_free(Op *op)
 /* ---- sums of cross-entropies ---- */
 
 /* A sum of cross-entropies max(x, 0) - x target + log(1 + e^-|x|). The factors 1 + e^-|x|, which
- * are at most 2, are multiplied, so that there is one logarithm for many of them. */
+ * are at most 2, are multiplied, so that one logarithm is enough for many of them. */
 typedef struct Entropies {
-    /* the sum without the logarithm of `product`; product of the last factors, and their number */
-    double sum, product;
+    /* the sum without the logarithm of `product` */
+    double sum;
+    /* product of the latest factors */
+    double product;
+    /* number of factors in `product` */
     int factors;
 } Entropies;
 
@@ -170,7 +178,7 @@ static double entropies_sum(const Entropies *e)
 
 /* ---- one level of one sample ---- */
 
-/* Index of a channel of an anchor in one cell. */
+/* Returns the index in a sample of a channel of an anchor in one cell. */
 static int64_t logit_index(const YoloItem *i, int anchor, int channel, int64_t cell)
 {
     return i->channel[anchor * (BOX_CHANNELS + i->yolo->classes) + channel] + cell * i->view.block;
@@ -239,7 +247,7 @@ static MatchLogits match_logits(const YoloItem *i, const BoxMatch *m)
     return out;
 }
 
-/* Target of a class of a match. */
+/* Returns the target of class k for a match with a target box. row: the box's numbers. */
 static double class_target(const YoloItem *i, const float *row, int k)
 {
     return k == (int)row[BOX_CLASS] ? i->factors.positive : i->factors.negative;
@@ -279,7 +287,7 @@ static void match_backward(const YoloItem *i, const float *row, const BoxMatch *
     }
 }
 
-/* Calls match_forward or, without parts, match_backward for all matches of a sample's boxes. */
+/* For all matches of a sample's boxes, calls match_forward or, if parts is NULL, match_backward. */
 static void each_match(const YoloTask *t, const YoloItem *i, int64_t sample, double *parts)
 {
     const BoxTargets *b = &t->run->boxes;
@@ -347,7 +355,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
 static void yolo_run(const YoloTask *t, WorkBody body)
 {
     const int64_t n = t->yolo->view[0].n;
-    /* an entropy costs about as much as touching sixteen floats */
+    /* a cross-entropy costs about as much as sixteen floats in another loop */
     work_run(body, t, n * t->yolo->levels, 16 * n * t->yolo->best_sample);
 }
 

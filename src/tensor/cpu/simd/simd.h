@@ -257,8 +257,12 @@ typedef struct AttentionHead {
     int64_t key_stride;
     /* elements from one row to the next in y and dy */
     int64_t y_stride;
-    /* number of tokens, elements of a row, and number of query heads */
-    int64_t length, width, group;
+    /* number of tokens */
+    int64_t length;
+    /* elements of a row */
+    int64_t width;
+    /* number of query heads that share the keys and values */
+    int64_t group;
     /* A query attends to `window` keys: its own key and those before it. 0: to all keys up to its
      * own. */
     int64_t window;

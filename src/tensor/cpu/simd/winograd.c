@@ -74,8 +74,12 @@ SIMD_INLINE void taps_3(const Vf d[PATCH], Vf out[TAPS])
 /* ---- tiles ---- */
 /* Position of a tile. */
 typedef struct Place {
-    /* number of its image, its row and its column among the image's tiles */
-    int64_t image, down, across;
+    /* number of its image */
+    int64_t image;
+    /* its row among the tiles of the image */
+    int64_t down;
+    /* its column among the tiles of the image */
+    int64_t across;
 } Place;
 
 static Place place_of(const WinogradImage *im, int64_t tile)
