@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the text's first line, the beginnings of its second and third line, and the separator between key
- * and algorithm in all other lines */
+/* HEAD is the text's first line. GPU and LIBRARIES begin its second and its third line. SEPARATOR
+ * is between key and algorithm in all other lines. */
 #define HEAD      "weft-algorithms 1"
 #define GPU       "gpu "
 #define LIBRARIES "libraries "
@@ -18,11 +18,14 @@ typedef struct Entry {
 } Entry;
 
 struct AlgorithmRecord {
-    /* the GPU's model and the libraries' versions for which the algorithms were chosen; owned */
+    /* The GPU's model, and the versions of the libraries, for which the algorithms were chosen.
+     * Owned. */
     char *gpu, *libraries;
-    /* sorted by key, [count]; owned */
+    /* entries sorted by key, [count]; owned */
     Entry *entry;
-    int count, room;
+    int count;
+    /* number of entries for which `entry` has memory */
+    int room;
     /* key of the first entry that was rejected; NULL: none; owned */
     char *rejected;
 };
@@ -50,7 +53,8 @@ void algorithm_record_free(AlgorithmRecord **record)
     mem_free(record);
 }
 
-/* Returns the index of the first entry whose key is not smaller than `key`. */
+/* Returns the index of the first entry whose key is not smaller than `key`; `count` if there is
+ * none. */
 static int lower_bound(const AlgorithmRecord *record, const char *key)
 {
     int from = 0, to = record->count;
@@ -149,8 +153,8 @@ char *algorithm_record_text(const AlgorithmRecord *record)
 
 /* ---- reading ---- */
 
-/* Returns the next line of *rest, without its newline, and moves *rest behind it; NULL at the
- * end. */
+/* Returns the next line of *rest, without its newline, and moves *rest behind the line. Returns
+ * NULL at the end. */
 static char *next_line(char **rest)
 {
     char *line = *rest;
@@ -161,8 +165,7 @@ static char *next_line(char **rest)
     return line;
 }
 
-/* Returns the rest of a line after `word`; NULL if the line is NULL or does not begin with the
- * word. */
+/* Returns the rest of a line after `word`; NULL if `line` is NULL or does not begin with `word`. */
 static const char *text_after(const char *line, const char *word)
 {
     size_t length = strlen(word);

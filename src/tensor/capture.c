@@ -1,10 +1,10 @@
-/* Recording and replay of a step's queued work, and host memory for asynchronous copies. If the
- * backend has no record_begin, the work is called in every step; if it has no host_alloc, the
- * memory is ordinary pages. */
+/* Recording and replay of a step's queued work, and host memory for asynchronous copies. Backends
+ * without record_begin call the work in every step. For backends without host_alloc, the memory is
+ * ordinary pages. */
 #include "tensor.h"
 
-/* Records the work that `work` queues. If recording fails, warns, turns replay off for the whole
- * backend and returns NULL; the work has then not been done. */
+/* Records what `work` queues, without running it. If recording fails, warns, turns replay off for
+ * the whole backend and returns NULL; the queued work is then not done. */
 static Recording *record(Backend *backend, void (*work)(void *user), void *user)
 {
     const BackendTable *t = backend->table;

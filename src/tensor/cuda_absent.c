@@ -1,5 +1,5 @@
 /* Replaces the CUDA backend in a build without CUDA: opening the backend fails. The Makefile links
- * this file or those of cuda/. */
+ * either this file or those of cuda/. */
 #include "tensor.h"
 
 static Status absent_open(Backend *backend, BackendOptions options)
@@ -12,7 +12,8 @@ static Status absent_open(Backend *backend, BackendOptions options)
         "weft on a machine with nvcc (`make info` lists what was found)");
 }
 
-/* It claims all precisions, so that opening it gives the reason, whatever train.precision is. */
+/* The table claims all precisions, so that opening the backend gives this reason for any
+ * train.precision. */
 const BackendTable backend_cuda = {
     .name = "cuda", .open = absent_open, .has_bf16 = true, .has_f16 = true, .has_tf32 = true};
 

@@ -1,10 +1,15 @@
-/* fp16 on the host: conversions only, no arithmetic. */
+/* fp16 on the host: only conversions, no arithmetic. */
 #include "tensor.h"
 
 #include <math.h>
 
-/* bits of the fraction, exponent bias, exponent of infinity and NaN */
-enum { F16_FRACTION = 10, F16_BIAS = 15, F16_EXPONENT_MAX = 31 };
+enum {
+    /* bits of the fraction */
+    F16_FRACTION = 10,
+    F16_BIAS = 15,
+    /* exponent of infinity and NaN */
+    F16_EXPONENT_MAX = 31
+};
 
 float f16_value(F16 x)
 {
@@ -17,9 +22,9 @@ float f16_value(F16 x)
     return x.bits & 0x8000 ? -value : value;
 }
 
-/* Rounds to nearest even. A normal number is rounded by adding half a unit in the last place, or
- * just less if the last place is even; a carry out of the fraction increments the exponent, which
- * gives the correct result. NaN becomes a quiet NaN. */
+/* Rounds to nearest, ties to even. A normal number is rounded by adding half a unit in the last
+ * place or, if the last place is even, just less. A carry out of the fraction increments the
+ * exponent, which gives the correct result. NaN becomes a quiet NaN. */
 F16 f16_of(float value)
 {
     uint32_t bits;

@@ -1,12 +1,13 @@
-/* The functions of op.h and backend.h that open a backend, check an OpSpec and plan it, and forward
- * calls on an Op to the backend's functions. A NULL function means "nothing to do", except for plan
- * and forward; without pack and unpack, parameters are copied. */
+/* The functions of op.h and backend.h that open a backend, check and plan an OpSpec, and forward
+ * calls on an Op to the functions in the backend's table. A NULL function means "nothing to do",
+ * except for plan and forward, which are required. If pack and unpack are NULL, parameters are
+ * copied. */
 #include "tensor.h"
 
 #include <string.h>
 
-/* Fails if no device of this backend computes in the precision. BackendTable.open checks the
- * device. */
+/* Fails if no device of this backend computes in the precision. Whether the chosen device does is
+ * checked by BackendTable.open. */
 static Status check_precision(const BackendTable *table, BackendOptions options)
 {
     const char *name = options.tf32 ? "tf32" : options.precision == DTYPE_F16 ? "fp16" : "bf16";
@@ -46,8 +47,8 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-/* Checks what every operation requires: numbers of tensors, shapes that are not empty, and a
- * residual of y's shape. */
+/* Checks what every operation requires: possible numbers of inputs and parameters, shapes that are
+ * not empty, and a residual of y's shape. */
 static Status tensors_check(const OpSpec *spec, const char *name)
 {
     char text[64];

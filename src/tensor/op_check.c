@@ -1,5 +1,5 @@
-/* Checks of the operations' rows and of the backends' tables, made at every start of weft. If a
- * field is missing or two fields contradict each other, the error names the operation and the
+/* Checks of the operations' rows (OpInfo) and of the backends' tables, made at every start of weft.
+ * If a field is missing or two fields contradict each other, the error names the operation and the
  * field. */
 #include "tensor.h"
 #include "tensor/op_list.h"

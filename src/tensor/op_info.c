@@ -1,6 +1,7 @@
-/* The rows of half of the operations: what each computes, which sizes it accepts on every backend,
- * and the facts that other modules need. The rows of the other operations are in the operations'
- * own files in cpu/. Also functions on these rows, and names and facts of activations. */
+/* The rows (OpInfo) of about half of the operations: what each operation computes, which sizes it
+ * accepts on every backend, and the facts that other modules need. The rows of the other operations
+ * are in their own files in cpu/. This file also has functions on the rows, and the names and facts
+ * of activations. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -55,7 +56,7 @@ OpSpec reorder_spec(Desc from, Desc to)
 
 /* ---- checks of sizes ---- */
 
-/* Fails for a fused activation other than relu and relu6. */
+/* Fails if the fused activation is neither relu nor relu6. */
 static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
@@ -141,15 +142,16 @@ static Status positions_check(const OpSpec *s)
 
 /* ---- costs ---- */
 
-/* Each element of the output is a dot product with as many terms as the weight has per output. */
+/* Returns the multiply-adds of dense and conv2d. Each element of y is a dot product, whose number
+ * of terms is the number of weights of one output feature or channel: count(w) / w.dim[0]. */
 static double product_macs(const OpSpec *s)
 {
     Shape w = s->w[0];
     return (double)shape_count(s->y.shape) * (double)(shape_count(w) / w.dim[0]);
 }
 
-/* For each pair of a query and a key that it attends to, a head computes two products of its width:
- * the score, and the weighted value. */
+/* Returns the multiply-adds of attention. For each pair of a query and a key that it attends to, a
+ * head computes two products of its width: the score, and the weighted value. */
 static double attention_macs(const OpSpec *s)
 {
     return 2 * (double)(s->y.shape.dim[0] * s->y.shape.dim[2]) *
@@ -158,7 +160,8 @@ static double attention_macs(const OpSpec *s)
 
 /* ---- the rows ---- */
 
-/* y[N,out] = act(x[N,in] w[out,in]^T + b[out] (+ x[1] if residual)); (N,T,in) -> (N,T,out), too. */
+/* y[N,out] = act(x[N,in] w[out,in]^T + b[out] (+ x[1] if residual)). Also computes (N,T,out) from
+ * (N,T,in). */
 const OpInfo info_dense = {
     .name = "dense",
     .macs = product_macs,
@@ -189,10 +192,10 @@ const OpInfo info_conv2d = {
     .acts = RELU,
 };
 
-/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. x is
- * (N,C) or (N,C,H,W). In training the statistics are those of the first OpRun.rows samples or, if
- * synced, of those of all replicas; in evaluation and with fixed_stats they are the running
- * ones. */
+/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2 and w3 are the running mean and
+ * variance. x is (N,C) or (N,C,H,W). In training the statistics are over the first OpRun.rows
+ * samples, or if synced over the first OpRun.rows samples of every replica. In evaluation, and with
+ * fixed_stats, they are the running statistics. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = batch_norm_check,
@@ -207,7 +210,7 @@ const OpInfo info_batch_norm = {
     .acts = RELU | RELU6 | SILU,
 };
 
-/* Normalises over the last dimension; w0 scale, w1 shift. */
+/* y = norm(x) * w0[C] + w1[C], normalised over the last dimension C. */
 const OpInfo info_layer_norm = {
     .name = "layer_norm",
     .split = SPLIT_NEVER,
@@ -233,8 +236,8 @@ const OpInfo info_activation = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y = pool(x), or relu(pool(x)): the maximum or average over windows (kernel, stride, pad), or the
- * average over the image, y (N,C,1,1). */
+/* y = pool(x), or relu(pool(x)): the maximum or the average over each window (kernel, stride, pad),
+ * or the average over the whole image, which gives y (N,C,1,1). */
 const OpInfo info_pool = {
     .name = "pool",
     .check = pool_check,
@@ -248,7 +251,7 @@ const OpInfo info_pool = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y = act(x0 + x1). */
+/* y = act(x0 + x1 + ...). */
 const OpInfo info_add = {
     .name = "add",
     .check = fused_check,
@@ -279,7 +282,7 @@ const OpInfo info_concat = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y (N, product of x's other dimensions) is x (N, ...), in the same memory. */
+/* y (N, product of the other dimensions of x) is x (N, ...) in the same memory. */
 const OpInfo info_flatten = {
     .name = "flatten",
     .split = SPLIT_NEVER,
@@ -293,8 +296,8 @@ const OpInfo info_flatten = {
 };
 
 /* In training y = x * mask / (1-p), else y = x. The mask is not stored: backward computes it again
- * from seed, step, name of the node, sample id, and index of the element in plain order or of the
- * channel. */
+ * from the seed, the step, the node's name, the sample's id, and an index: of the element in plain
+ * order or, with drop_channels, of the channel. */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -308,8 +311,8 @@ const OpInfo info_dropout = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. If w is a slice of the rows (spec.slice), the other
- * rows count as 0. */
+/* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. If w has only a slice of the table's rows
+ * (spec.slice), y is -0 for tokens whose rows are not in w. */
 const OpInfo info_embedding = {
     .name = "embedding",
     .split = SPLIT_ROWS,
@@ -322,8 +325,8 @@ const OpInfo info_embedding = {
     .traffic = TRAFFIC_LOOK_UP,
 };
 
-/* y[N,T,C] = x + w[t,C]; w is a learned table of positions, and t counts from the sequence's first
- * token, also if spec.slice is set. */
+/* y[N,T,C] = x + w[t,C]. w is a learned table of positions. t counts from the sequence's first
+ * token, even if x is only a slice of the sequence (spec.slice). */
 const OpInfo info_positions = {
     .name = "positions",
     .check = positions_check,
@@ -339,12 +342,13 @@ const OpInfo info_positions = {
 
 /* Self-attention, causal unless spec.full is set. x (N,T,3C) has queries, keys and values side by
  * side, each with `heads` heads of C/heads elements; y is (N,T,C). Scores are scaled by
- * 1/sqrt(C/heads). Saves one number per (N, head, T), never a T x T matrix (Dao et al. 2022,
- * "FlashAttention"). rotary: queries and keys are first rotated by their position (Su et al. 2021;
- * element i of a head pairs with i + width / 2). kv_heads (Ainslie et al. 2023, "GQA"): keys and
- * values have that many heads, each shared by heads / kv_heads neighbouring heads of queries; x is
- * (N,T,C + 2 kv_heads C/heads). window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a
- * query attends to its own key and the window - 1 keys before it. */
+ * 1/sqrt(C/heads). Saves one number for each sample, head and token, never a T x T matrix (Dao et
+ * al. 2022, "FlashAttention"). rotary: queries and keys are first rotated by their position (Su et
+ * al. 2021): element i of a head of width D = C/heads is rotated together with element i + D/2.
+ * kv_heads (Ainslie et al. 2023, "GQA"): keys and values have that number of heads, each of which
+ * is shared by heads / kv_heads neighbouring query heads; x is then (N,T,C + 2 kv_heads C/heads).
+ * window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a query attends to its own key and
+ * the window - 1 keys before it. */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,
@@ -360,11 +364,12 @@ const OpInfo info_attention = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of
- * logits that rank before the label's, being larger, or equal and of a lower index (0: the
- * prediction is right; < 5: top-5; -1: there is no label), index of the largest logit. With label
- * smoothing s (Szegedy et al. 2016), only in training, the target is s/K for each class, plus 1-s
- * for the label. cpu/pixel_loss.c has the formula for pixels (N,C,H,W) and class_weights. */
+/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): the loss; the rank
+ * of the label's logit; the index of the largest logit. The rank is the number of logits that are
+ * larger than the label's, or equal to it with a lower index. 0: the prediction is right; below 5:
+ * top-5; -1: no label. With label smoothing s (Szegedy et al. 2016), only in training, the target
+ * is s/K for each class, plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels
+ * (N,C,H,W) and class_weights. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,
@@ -377,10 +382,10 @@ const OpInfo info_softmax_loss = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x (N,K), (N,C,L) or (N,C,H,W), targets float of the same shape, weights w of a sample's targets:
- * the loss of a sample is sum(w e) / sum(w) over its targets that are not NaN, and 0 if all its
- * targets are NaN; e is the loss of x - target that spec.point selects. y (N, LOSS_COLUMNS): the
- * loss, 0, 0. */
+/* x (N,K), (N,C,L) or (N,C,H,W); targets: floats of the same shape; w: weights of a sample's
+ * targets. Let e be the value at x - target of the function that spec.point selects. The loss of a
+ * sample is sum(w e) / sum(w) over its targets that are not NaN; it is 0 if all are NaN. y (N,
+ * LOSS_COLUMNS): the loss, 0, 0. */
 const OpInfo info_point_loss = {
     .name = "point_loss",
     .split = SPLIT_NEVER,
@@ -393,7 +398,7 @@ const OpInfo info_point_loss = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* The same values in another layout or number format. */
+/* y has the values of x in another layout or number format. */
 const OpInfo info_reorder = {
     .name = "reorder",
     .split = SPLIT_NEVER,
@@ -406,7 +411,7 @@ const OpInfo info_reorder = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* Sums, slices or gathers over the ranks of a tensor group: see ExchangeKind. */
+/* Sums a tensor over the ranks of a tensor group, or gathers their slices: see ExchangeKind. */
 const OpInfo info_exchange = {
     .name = "exchange",
     .split = SPLIT_NEVER,

@@ -4,7 +4,8 @@
 
 static const char *const sides[2][2] = {{"above", "below"}, {"left", "right"}};
 
-/* Checks the padding of the height (d = 0) or the width (d = 1), which has `size` pixels. */
+/* Checks the padding of the height (d = 0) or the width (d = 1) of an image, which is `size`
+ * pixels. name: begins the error's text. */
 static Status check_edges(const Padding *p, const char *name, int d, int64_t size)
 {
     static const char *const dims[2] = {"height", "width"};

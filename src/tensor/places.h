@@ -1,6 +1,6 @@
-/* Formulas along one dimension of an image, for padding and upsampling: which pixel of the input a
- * place of the output copies, or between which two pixels it interpolates. A place is a row or a
- * column. All backends use these formulas. */
+/* Formulas along one dimension of an image, for padding and upsampling. A place is a row or a
+ * column of the output. The formulas say which pixel of the input a place copies, or between which
+ * two pixels it interpolates. All backends use them. */
 #ifndef WEFT_TENSOR_PLACES_H
 #define WEFT_TENSOR_PLACES_H
 
@@ -12,9 +12,9 @@
 #define PLACES_INLINE static inline
 #endif
 
-/* Returns the pixel, 0 .. size - 1, that place `at` of the padded dimension copies; -1: none, the
- * place is 0. low: number of places before the first pixel; negative: of pixels that are cut
- * off. */
+/* Returns the pixel, 0 .. size - 1, that place `at` of the padded dimension copies; -1 if the place
+ * is 0. low: number of places before the first pixel; a negative `low` means that -low pixels are
+ * cut off. size: pixels of the input. */
 PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_t at)
 {
     const int64_t i = at - low;
@@ -25,15 +25,15 @@ PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_
     return -1;
 }
 
-/* A position between pixel `first` and the next pixel. above: weight of the next pixel; 0 if there
- * is no next pixel. */
+/* A position between pixel `first` and the next pixel. */
 typedef struct LinearPlace {
     int64_t first;
+    /* weight of the next pixel; 0 if there is no next pixel; the weight of `first` is 1 - above */
     float above;
 } LinearPlace;
 
-/* Returns where pixel `at` of the upsampled dimension, which has size * scale pixels, is among the
- * `size` pixels of the input. */
+/* Returns the position, among the `size` pixels of the input, of pixel `at` of the upsampled
+ * dimension, which has size * scale pixels. */
 PLACES_INLINE LinearPlace linear_place(int64_t size, int scale, bool align_corners, int64_t at)
 {
     const int64_t out = size * scale;

@@ -1,9 +1,9 @@
-/* The poison backend, for tests: the CPU backend, but outputs, gradients, `saved`, cache and
- * workspace are filled with NaN before an operation writes them, padding included. If an operation
+/* The poison backend, for tests. It is the CPU backend, but fills outputs, gradients, `saved`,
+ * cache and workspace with NaN before an operation writes them, padding included. If an operation
  * fails to write an element, or reads one that has not been written, its result has NaN. The fill
- * is 0xff bytes: NaN in float and double, -1 in integers. A buffer that y or a dx shares with
- * another tensor of the run (in place, aliases) is not filled, nor is a dx that is added to.
- * Weights and cache are NULL in calls that must not read them. */
+ * is bytes of 0xff: NaN in float and double, -1 in integers. A buffer of y or of a dx is not filled
+ * if it is shared with another tensor of the call (in place, aliases), nor is a dx to which the
+ * operation adds. Weights and cache are NULL in calls that must not read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"
@@ -42,7 +42,7 @@ static void poison_forward(Op *op, const OpRun *run)
     cpu_table(op)->forward(op, run);
 }
 
-/* Returns a copy of run without weights and cache, which backward_begin and backward_weight must
+/* Returns a copy of *run without weights and cache, which backward_begin and backward_weight must
  * not read. */
 static OpRun without_weights(const OpRun *run)
 {

@@ -1,15 +1,17 @@
 /* Angular speeds of rotary embeddings (Su et al. 2021) and their scalings for longer contexts, in
  * double precision. The formulas are those of the papers and of Hugging Face's transformers, the
- * library for which the models are published. Also attention_pairs, the cost of attention. */
+ * library for which the models are published. This file also has attention_pairs, for the cost of
+ * attention. */
 #include "tensor/op_spec.h"
 
 #include <math.h>
 
 static const double TWO_PI = 6.283185307179586476925;
 
-/* Returns the base of dynamic NTK scaling. The base grows with `length` beyond the original
- * context, so that all pairs but the first turn more slowly. With factor 1, the slowest pair turns
- * over `length` tokens by the angle by which it turns over the original context without scaling. */
+/* Returns the base of dynamic NTK scaling. If `length` is beyond the original context, the base
+ * grows with it, so that all pairs but the first turn more slowly. With factor 1, the slowest pair
+ * then turns over `length` tokens by the same angle as over the original context without
+ * scaling. */
 static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
 {
     const RotaryScaling *r = &spec->rotary_scaling;
@@ -20,8 +22,8 @@ static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
            pow(factor * tokens / r->original - (factor - 1), (double)width / (double)(width - 2));
 }
 
-/* Returns the speed of a pair in the scaling of Llama 3: the speed is unchanged for fast pairs,
- * divided by the factor for slow pairs, and interpolated for pairs between the two bounds. */
+/* Returns the speed of a pair in the scaling of Llama 3. Fast pairs keep their speed, the speed of
+ * slow pairs is divided by the factor, and between the two bounds the speed is interpolated. */
 static double llama3_speed(const RotaryScaling *r, double speed)
 {
     const double low = (double)r->low_freq_factor, high = (double)r->high_freq_factor;
@@ -40,8 +42,8 @@ static double yarn_pair(const OpSpec *spec, int64_t width, double turns)
            (2 * log(attention_rotary_base(spec)));
 }
 
-/* Divides the speeds of slow pairs by the factor, keeps those of fast pairs, and interpolates
- * between the two bounds, which are indexes of pairs. */
+/* Divides the speeds of slow pairs by the factor, keeps the speeds of fast pairs, and interpolates
+ * between the two bounds, which are indices of pairs. */
 static void yarn_speeds(const OpSpec *spec, int64_t width, double *speed)
 {
     const RotaryScaling *r = &spec->rotary_scaling;
@@ -62,8 +64,8 @@ static double yarn_gain(double factor, double scale)
     return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
 }
 
-/* Returns the factor on cosines and sines, which acts as a temperature of attention (YaRN, Peng et
- * al. 2023, section 3.4). */
+/* Returns the factor by which cosines and sines are multiplied; it acts as a temperature of
+ * attention (YaRN, Peng et al. 2023, section 3.4). */
 static double yarn_attention(const RotaryScaling *r)
 {
     const double factor = (double)r->factor;

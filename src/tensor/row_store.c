@@ -1,16 +1,17 @@
-/* Hash table from id to row: an index of slots, and slabs of rows. The search for an id begins at
- * slot (hash & mask) and continues with the next slots (linear probing):
+/* A hash table from ids to rows: an index of slots, and slabs of rows. The search for an id begins
+ * at slot (hash & mask) and continues with the next slots (linear probing):
  *
  *     row_hash(table, id)  =  [shard: 12 bits | ............ | low: 32 bits]
  *     slot[low & mask]     =  {low, row number + 1}
  *     slab[number / slab_rows]  =  {id, floats} {id, floats} {id, floats} ...
  *                                               ^ row number % slab_rows
  *
- * Each slot stores 32 hash bits, so rehashing reads no rows, and deletion only those with its id's
- * tag. The id is stored just before the floats, so comparing it costs no extra cache miss. A free
- * slot is all zeros, as new memory is. There are no tombstones: backward-shift deletion moves later
- * entries of the probe sequence. Growth makes a new index and moves no row. A look-up has two cache
- * misses, the slot and the row; prefetching overlaps those of many look-ups. */
+ * Each slot stores the low 32 bits of the hash, the tag. So growth of the index reads no rows, and
+ * deletion reads only rows whose tag is that of the id. The id is stored just before the floats, so
+ * comparing it costs no extra cache miss. A free slot is all zeros, as new memory is. There are no
+ * tombstones: deletion moves later entries of the probe sequence back. Growth makes a new index and
+ * moves no row. A look-up has two cache misses, one for the slot and one for the row; prefetching
+ * overlaps the cache misses of many look-ups. */
 #include "tensor.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 typedef struct Slot {
-    /* low 32 bits of the hash */
+    /* low 32 bits of the id's hash */
     uint32_t tag;
     /* row number + 1; 0: the slot is free */
     uint32_t row_ref;
@@ -33,13 +34,13 @@ enum {
     LINE = 64,
     /* the smallest index is one page */
     SLOTS_MIN = PAGE / (int)sizeof(Slot),
-    /* prefetch distance in ids, from a slot's prefetch to its use, and again from there to the use
-     * of the row */
+    /* number of ids between the prefetch of a slot and its use, and again between that use and the
+     * use of the row */
     AHEAD = 12,
-    /* cache lines of a row that are prefetched; the hardware prefetches the rest */
+    /* number of cache lines of a row that are prefetched; the hardware prefetches the rest */
     ROW_LINES = 8,
 };
-/* The tag, which has 32 bits, chooses the slot. */
+/* A slot is chosen by the tag, which has 32 bits. */
 static const int64_t SLOTS_MAX = (int64_t)1 << 32;
 
 struct RowStore {
@@ -56,16 +57,19 @@ struct RowStore {
     uint64_t mask;
     /* rows in the store */
     int64_t rows;
-    /* number of row numbers given out so far, those of removed rows included */
+    /* number of row numbers that have been given to rows, removed rows included */
     int64_t rows_allocated;
-    /* free list: removed rows, linked through their id fields; row number + 1 of the row that was
-     * removed last; 0: the list is empty */
+    /* Head of the list of removed rows: row number + 1 of the row that was removed last; 0: the
+     * list is empty. The id field of a removed row has this number for the next row of the list. */
     int64_t free_head;
+    /* number of removed rows in this list */
     int64_t free_count;
-    /* the slabs, owned; their number; rows per slab */
+    /* the slabs, [slabs]; owned */
     char **slab;
-    int64_t slabs, slab_rows;
-    /* multiplier for the division by slab_rows: number / slab_rows = number * inverse / 2^64 */
+    int64_t slabs;
+    /* rows of a slab */
+    int64_t slab_rows;
+    /* multiplier for the division by slab_rows: n / slab_rows = n * inverse / 2^64 */
     uint64_t inverse;
 };
 
@@ -96,8 +100,8 @@ static int64_t slab_rows_of(size_t stride)
     return stride > SLAB_BYTES / 2 ? 2 : (int64_t)(SLAB_BYTES / stride);
 }
 
-/* Resident bytes of the slabs that hold `rows` rows: whole pages, of 4 KiB if all rows fit into 2
- * MiB, else of 2 MiB. */
+/* Returns the resident bytes of the slabs that hold `rows` rows. They are whole pages: of 4 KiB if
+ * all rows fit into 2 MiB, else of 2 MiB. */
 static size_t slabs_bytes(int64_t rows, size_t stride)
 {
     int64_t each = slab_rows_of(stride);
@@ -169,7 +173,7 @@ int64_t row_store_count(const RowStore *store)
 }
 
 /* Adds a slab. The first 2 MiB of the first slab use pages of 4 KiB, so that a small table uses
- * little memory; the rest uses huge pages, which save TLB misses. */
+ * little memory. All other memory uses huge pages, which save TLB misses. */
 static void add_slab(RowStore *s)
 {
     s->slab = mem_resize(s->slab, (size_t)(s->slabs + 1) * sizeof *s->slab);
@@ -198,7 +202,7 @@ static void grow_index(RowStore *s, int64_t slots)
 
 /* ---- rows ---- */
 
-/* A record is an id and the row's floats. */
+/* Returns the record of a row: its id, followed by its floats. */
 static char *record_of(const RowStore *s, uint32_t row_ref)
 {
     __extension__ typedef unsigned __int128 Wide;
@@ -219,14 +223,14 @@ static uint64_t id_of(const char *record)
     return id;
 }
 
-/* The first slot from p on that is free or has the tag. */
+/* Returns the first slot from p on that is free or has the tag. */
 static uint64_t next_match(const RowStore *s, uint64_t p, uint32_t tag)
 {
     while (s->slot[p].row_ref && s->slot[p].tag != tag) p = (p + 1) & s->mask;
     return p;
 }
 
-/* The slot of an id, or the free slot where it would be inserted. */
+/* Returns the slot of an id, or the free slot where it would be inserted. */
 static uint64_t slot_of(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_hash(s->table, id);
@@ -236,8 +240,8 @@ static uint64_t slot_of(const RowStore *s, uint64_t id)
     return p;
 }
 
-/* Inline: the compiler would remove the call of a function that only prefetches, because it has no
- * effect. */
+/* Inline, because the compiler would remove the call of a function that only prefetches: the call
+ * has no effect. */
 ALWAYS_INLINE static inline void prefetch_slot(const RowStore *s, uint64_t id)
 {
     __builtin_prefetch(&s->slot[row_hash(s->table, id) & s->mask], 0, 3);
@@ -251,8 +255,8 @@ ALWAYS_INLINE static inline void prefetch_record(const RowStore *s, const char *
     __builtin_prefetch(end - 1, 1, 3);
 }
 
-/* Prefetches and returns the first record with the id's tag, which is almost always the record of
- * the id itself; NULL: no record has the tag. */
+/* Prefetches and returns the first record whose tag is that of the id; it is almost always the
+ * record of the id itself. Returns NULL if no record has the tag. */
 static char *prefetch_candidate(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_hash(s->table, id);
@@ -263,8 +267,8 @@ static char *prefetch_candidate(const RowStore *s, uint64_t id)
     return record;
 }
 
-/* Returns the id's row, from the candidate `record` or from another record with the same tag; NULL:
- * the id has no row. */
+/* Returns the row of an id: that of the candidate `record`, or of another record with the same tag.
+ * Returns NULL if the id has no row. */
 static float *confirm_candidate(const RowStore *s, uint64_t id, char *record)
 {
     if (record && id_of(record) != id) {
@@ -274,8 +278,8 @@ static float *confirm_candidate(const RowStore *s, uint64_t id, char *record)
     return record ? floats_of(record) : NULL;
 }
 
-/* A pipeline of three stages, AHEAD ids apart: prefetch the slot, prefetch the record, compare the
- * id. */
+/* Works as a pipeline of three stages, AHEAD ids apart: prefetch the slot, prefetch the record,
+ * compare the id. */
 void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at)
 {
     char *candidate[AHEAD];
@@ -294,7 +298,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The number of distinct ids that have no row; `missing` counts them with duplicates. */
+/* Returns the number of distinct ids that have no row. missing: their number with duplicates. */
 static int64_t count_distinct(const uint64_t *id, float *const *at, int64_t count, int64_t missing)
 {
     uint64_t *sorted = mem_new((size_t)missing * sizeof *sorted);
@@ -307,7 +311,7 @@ static int64_t count_distinct(const uint64_t *id, float *const *at, int64_t coun
     return distinct;
 }
 
-/* The peak memory of the store while `more` rows are added. */
+/* Returns the peak memory of the store while `more` rows are added. */
 static size_t bytes_with(const RowStore *s, int64_t more)
 {
     int64_t slots = (int64_t)s->mask + 1, slots_needed = slots_for(s->rows + more);
@@ -340,8 +344,9 @@ static Status fail_no_room(const RowStore *s, int64_t more)
                 text_bytes((double)bytes_with(s, more), needed));
 }
 
-/* Grows the index for the missing ids, or fails at the limit. Duplicate ids are left out, by a
- * sort, only if counting them would grow the index or exceed the limit. */
+/* Grows the index for the missing ids, or fails with ERR_MEMORY at the limit. missing: number of
+ * ids without a row, with duplicates. The number without duplicates takes a sort; it is computed
+ * only if the number with duplicates would grow the index or exceed the limit. */
 static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64_t count,
                         int64_t missing)
 {
@@ -354,8 +359,8 @@ static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64
     return OK;
 }
 
-/* Makes a row of zeros with that id and returns its number + 1. Reuses the memory of the row that
- * was removed last, if there is one. */
+/* Makes a row of zeros for an id and returns its number + 1. Reuses the memory of the row that was
+ * removed last, if there is one. */
 static uint32_t new_row(RowStore *s, uint64_t id)
 {
     uint32_t row_ref = (uint32_t)s->free_head;
@@ -418,7 +423,7 @@ void row_store_remove(RowStore *store, uint64_t id)
     ++store->free_count;
     --store->rows;
     for (uint64_t p = (hole + 1) & mask; store->slot[p].row_ref; p = (p + 1) & mask) {
-        /* keep an entry whose home slot is after the hole */
+        /* an entry whose search begins after the hole stays */
         if (((p - store->slot[p].tag) & mask) < ((p - hole) & mask)) continue;
         store->slot[hole] = store->slot[p];
         hole = p;

@@ -50,7 +50,7 @@ bool desc_equal(Desc a, Desc b)
     return a.block == b.block;
 }
 
-/* Returns the shape in which d's memory is laid out: the image's if d is a flattened image. */
+/* Returns the shape in which the memory of d is laid out: the image's if d is a flattened image. */
 static Shape memory_shape(Desc d)
 {
     return d.flat ? d.image : d.shape;

@@ -1,10 +1,12 @@
-/* exchange: the communication between two kinds of layers of a tensor group (Shoeybi et al. 2019,
- * "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). Layers of the first kind have their
- * parameters divided among the ranks. Each rank computes layers of the second kind on all tokens or
+/* exchange: the communication between divided and undivided layers of a tensor group (Shoeybi et
+ * al. 2019, "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). The parameters of divided
+ * layers are divided among the ranks. Undivided layers are computed by each rank on all tokens, or
  * on its slice of the sequence. If a layer's outputs are summed over the ranks, its bias is a
- * parameter of the exchange, so that it is added once; each backend's operation adds it.
- * EXCHANGE_KEYS instead gathers key heads whose columns are divided. Also here: the ranges of terms
- * of a sum's slices, and the map from a slice's elements to the whole sample. */
+ * parameter of the exchange, so that it is added once; the operation of each backend adds it.
+ * EXCHANGE_KEYS instead gathers key heads whose columns are divided.
+ *
+ * This file also has the ranges of terms in a sum's slices, and the positions of a slice's elements
+ * in the whole sample. */
 #include "sliced.h"
 
 static bool divides_sequence(const OpSpec *s)
@@ -29,7 +31,8 @@ static Status exchange_check(const OpSpec *s)
     return fail(ERR_BUG, "exchange: %s cannot become %s", shape_text(x, a), shape_text(y, b));
 }
 
-/* True if the divided layers are on the side of x: forward then adds the ranks' partial sums. */
+/* Returns whether the divided layers are on the side of x. Forward then adds the ranks' partial
+ * sums. */
 static bool adds_in_forward(ExchangeKind kind)
 {
     return kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;
@@ -42,9 +45,9 @@ DType exchange_input(const Op *op)
     return s->slices.total > 0 && parts ? DTYPE_F32 : op->backend->options.precision;
 }
 
-/* True if the tensor on the side of divided layers is fp32 although the backend's precision is not.
- * After a divided embedding it is not fp32: at most one rank's term of each sum differs from 0, so
- * the sum is exact in any type. */
+/* Returns whether the tensor on the side of divided layers is fp32 although the backend's precision
+ * is not. After a divided embedding it is not fp32: at most one rank's term of each sum differs
+ * from 0, so the sum is exact in any type. */
 static bool has_wide_side(const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -62,7 +65,7 @@ Slices exchange_slices(const OpSpec *s)
         all.items = s->slice.whole;
         all.unit = x.dim[2];
     }
-    /* a row has a run of keys and a run of values */
+    /* each row of x has one contiguous range of keys and one of values */
     if (s->exchange == EXCHANGE_KEYS) {
         all.runs = 2 * x.dim[0] * x.dim[1];
         all.items = s->slice.whole;
@@ -70,7 +73,7 @@ Slices exchange_slices(const OpSpec *s)
     return all;
 }
 
-/* Sets the bytes of scratch. `whole`: elements of the undivided tensor. */
+/* Sets the bytes of workspace. whole: elements of the undivided tensor. */
 static void plan_workspace(Op *op, int64_t whole)
 {
     const ExchangePlan *plan = op->impl;
@@ -123,7 +126,7 @@ void exchange_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Sums over the ranks; each rank gets the whole sum. */
+/* Sums `from` over the ranks; each rank gets the whole sum in `to`. */
 static void all_reduce(const ExchangePlan *plan, const OpRun *run, const void *from, void *to)
 {
     const Exchange *x = run->exchange;
@@ -131,8 +134,9 @@ static void all_reduce(const ExchangePlan *plan, const OpRun *run, const void *f
     x->gather(x, plan->divided, run->workspace, to);
 }
 
-/* Converts the tensor `from`, in the backend's precision, to the whole fp32 tensor `to`. If the
- * exchange divides the sequence, `from` is this rank's slice, and all slices are gathered first. */
+/* Converts the tensor `from`, which has the backend's precision, to the undivided fp32 tensor `to`.
+ * If the exchange divides the sequence, `from` is this rank's slice, and all slices are gathered
+ * first. */
 static void widen(const Op *op, const OpRun *run, const void *from, void *to)
 {
     const ExchangePlan *plan = op->impl;
@@ -154,7 +158,8 @@ static void *reduce_wide(const Op *op, const OpRun *run, const void *from)
     return run->workspace;
 }
 
-/* exchange_forward if the tensor on the side of divided layers is fp32 (ExchangePlan.convert). */
+/* Does what exchange_forward does if ExchangePlan.convert is set: the tensor on the side of divided
+ * layers is then fp32. */
 static void *forward_wide(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
@@ -170,8 +175,8 @@ static void *forward_wide(const Op *op, const OpRun *run)
     return slice + plan->slice;
 }
 
-/* exchange_backward_data if the tensor on the side of divided layers is fp32
- * (ExchangePlan.convert). */
+/* Does what exchange_backward_data does if ExchangePlan.convert is set: the tensor on the side of
+ * divided layers is then fp32. */
 static void backward_wide(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
@@ -190,7 +195,8 @@ static void backward_wide(const Op *op, const OpRun *run)
     if (gathers) run->exchange->gather(run->exchange, *d, rounded, run->dx[0]);
 }
 
-/* Copies `count` elements of each row. to_width, from_width: elements from one row to the next. */
+/* Copies `count` elements of each of plan->rows rows. to_width, from_width: elements from one row
+ * to the next. */
 static void copy_columns(const Op *op, void *to, int64_t to_width, const void *from,
                          int64_t from_width, int64_t count)
 {
@@ -200,9 +206,10 @@ static void copy_columns(const Op *op, void *to, int64_t to_width, const void *f
                     (size_t)count * bytes, plan->rows);
 }
 
-/* Forward and backward of EXCHANGE_KEYS. Forward gathers the keys and values of x in y; backward
- * sums those of dy, and each rank gets its slices. The workspace has the rank's slices of keys and
- * values, then the whole ones. */
+/* Does forward or backward of EXCHANGE_KEYS. Forward copies the queries of x to y, and gathers the
+ * keys and values in y. Backward copies the gradients of the queries, and sums those of the keys
+ * and values over the ranks; each rank gets its slices of the sums. The workspace has this rank's
+ * slices of keys and values, then the whole keys and values. */
 static void move_keys(const Op *op, const OpRun *run, bool forward)
 {
     const ExchangePlan *plan = op->impl;
@@ -254,14 +261,15 @@ void exchange_backward_data(Op *op, const OpRun *run)
     if (plan->kind == EXCHANGE_KEYS) move_keys(op, run, false);
 }
 
-/* Returns the unit at which this rank's slice i of a part begins, counted from the rank's first
- * unit. units: number of units of the part, over all ranks. */
+/* Returns the unit at which this rank's slice i of a part begins, counted from this rank's first
+ * unit. units: number of units of the part on all ranks. */
 static int64_t slice_unit(const SumSlices *s, int64_t units, int i)
 {
     return slice_first(units, s->total, s->first + i) - slice_first(units, s->total, s->first);
 }
 
-/* Returns the number of terms of a unit of the parts after the first, if this rank has k terms. */
+/* Returns the number of terms of a unit in the parts after the first part. k: number of terms that
+ * this rank has. */
 static int64_t unit_terms(const SumSlices *s, int64_t k)
 {
     return k / (s->lead * slice_unit(s, s->units, s->count) +

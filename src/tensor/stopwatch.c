@@ -1,5 +1,5 @@
-/* A stopwatch: a pair of the backend's timer events for each lap. stopwatch_clear keeps the events
- * for reuse. */
+/* A stopwatch: for each lap, a pair of the backend's timer events. stopwatch_clear keeps the events
+ * for later laps. */
 #include "tensor.h"
 
 typedef struct Lap {
@@ -9,9 +9,11 @@ typedef struct Lap {
 struct Stopwatch {
     /* borrowed */
     Backend *backend;
-    /* laps since the last clear, [count]; events are allocated for `room` of them; owned */
+    /* laps since the last stopwatch_clear, [count]; owned */
     Lap *lap;
-    int count, room;
+    int count;
+    /* number of laps for which `lap` has memory and events */
+    int room;
 };
 
 Stopwatch *stopwatch_new(Backend *backend)

@@ -1,6 +1,6 @@
-/* How many threads a rank may run: the cores of its affinity mask and of its cgroup's quota (v2
- * cpu.max, v1 cpu.cfs_quota_us), divided by the ranks that share them. Hardware threads of one core
- * count once. */
+/* How many threads a rank may use: the cores of its affinity mask and of its cgroup's quota (v2
+ * cpu.max, v1 cpu.cfs_quota_us), divided by the ranks that share them. The hardware threads of one
+ * core count once. */
 #include "tensor.h"
 #include "threads.h"
 
@@ -23,8 +23,9 @@ int threads_core_of(int cpu)
     return first >= 0 && first < MASK_CPUS ? first : cpu;
 }
 
-/* Counts the cores in the mask of a process (0: this one) and marks them in seen[MASK_CPUS]. Sets
- * *cpus to the number of its hardware threads. Returns 0 if the mask cannot be read. */
+/* Returns the number of cores in the affinity mask of a process (pid 0: this process), and sets
+ * their entries in seen[MASK_CPUS] to 1. Cores that are already marked are not counted. Sets *cpus
+ * to the number of hardware threads in the mask. Returns 0 if the mask cannot be read. */
 static int mark_cores(pid_t pid, char *seen, int *cpus)
 {
     size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
@@ -52,8 +53,8 @@ static int mask_cores(pid_t pid)
     return count;
 }
 
-/* Reads the first `count` numbers of a file; "max" reads as -1. Returns false if there are
- * fewer. */
+/* Reads the first `count` numbers of a file; the word "max" is read as -1. Returns false if the
+ * file has fewer numbers. */
 static bool read_numbers(const char *path, double *number, int count)
 {
     char word[32];
@@ -66,7 +67,8 @@ static bool read_numbers(const char *path, double *number, int count)
     return got == count;
 }
 
-/* Returns the number of cores that one group's quota allows; 0: no limit. */
+/* Returns the number of cores that the quota of one cgroup allows; 0: no quota. folder: the
+ * cgroup's folder; v2: its version is 2, not 1. */
 static double group_cores(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32];
@@ -83,7 +85,7 @@ static double group_cores(const char *folder, bool v2)
     return v[0] > 0 && v[1] > 0 ? v[0] / v[1] : 0;
 }
 
-/* Returns for how many seconds one group's processes were throttled by its quota. */
+/* Returns the seconds for which the processes of one cgroup were throttled by its quota. */
 static double group_waited(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32], name[32];
@@ -99,15 +101,16 @@ static double group_waited(const char *folder, bool v2)
     return waited;
 }
 
-/* figures of a group and its parents */
+/* figures of cgroups and their parents */
 typedef struct GroupFigures {
-    /* smallest quota in cores; 0: none */
+    /* the smallest quota, in cores; 0: there is none */
     double cores;
-    /* longest time for which a group was throttled */
+    /* the longest time for which a cgroup was throttled */
     double waited_s;
 } GroupFigures;
 
-/* Merges the figures of all groups from root/group up to root into *figures. Overwrites `group`. */
+/* Merges into *figures the figures of all cgroups from the folder root/group up to root. Overwrites
+ * `group`. */
 static void visit_parents(const char *root, char *group, bool v2, GroupFigures *figures)
 {
     char folder[PATH_ROOM];
@@ -122,7 +125,8 @@ static void visit_parents(const char *root, char *group, bool v2, GroupFigures *
     }
 }
 
-/* True if one of the comma-separated controllers is "cpu". */
+/* Returns whether one of the controllers, which are separated by commas, is "cpu". Overwrites
+ * `controllers`. */
 static bool has_cpu(char *controllers)
 {
     char *rest = NULL;
@@ -131,7 +135,7 @@ static bool has_cpu(char *controllers)
     return false;
 }
 
-/* Returns the figures of the groups in proc_file that limit the cpu, and of their parents. */
+/* Returns the figures of those cgroups in proc_file that limit the CPU, and of their parents. */
 static GroupFigures read_groups(const char *proc_file, const char *root)
 {
     char line[PATH_ROOM], v1_root[PATH_ROOM];
@@ -139,7 +143,7 @@ static GroupFigures read_groups(const char *proc_file, const char *root)
     FILE *f = fopen(proc_file, "r");
     if (!f) return figures;
     snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
-    /* a line is "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
+    /* a line is "0::/path" in version 2, or "4:cpu,cpuacct:/path" in version 1 */
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         char *controllers = strchr(line, ':'),
@@ -161,10 +165,9 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* A launcher that binds ranks gives each a subset of its own mask. This function assumes that all
- * subsets have the size of this rank's subset, and that the number of ranks that share each subset
- * is ranks * own / launcher, rounded up. A launcher that does not bind leaves its whole mask to all
- * ranks. */
+/* A launcher that binds ranks gives each rank a subset of its own mask. This function assumes that
+ * all subsets have the size of this rank's subset, and that each subset is shared by ranks * own /
+ * launcher ranks, rounded up. A launcher that does not bind leaves its whole mask to all ranks. */
 int threads_divide(int own, int launcher, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;

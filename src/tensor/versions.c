@@ -1,5 +1,5 @@
-/* Prints versions of the libraries and the compiler, and the processor's instruction sets, for
- * users; writes texts by which ranks compare them. */
+/* Prints the versions of the libraries and the compiler, and the processor's instruction sets, for
+ * users. Also writes them as texts that ranks compare. */
 #include "tensor.h"
 #include "cpu/dnnl.h"
 
@@ -30,8 +30,8 @@ void backend_instructions(const Backend *backend, char *out, size_t room)
                  dnnl_isa(o->precision == DTYPE_F32));
 }
 
-/* Writes the versions of the CUDA libraries on one line: all lines of cuda_versions but the first,
- * which has the versions of CUDA and the driver and the number of GPUs. */
+/* Writes the versions of the CUDA libraries on one line: all lines of cuda_versions except the
+ * first, which has the versions of CUDA and the driver, and the number of GPUs. */
 static void cuda_libraries(char *out, size_t room)
 {
     char *text = NULL;

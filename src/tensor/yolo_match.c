@@ -1,5 +1,5 @@
-/* The functions of boxes.h: the boxes that a detector's cells and anchors predict, and the target
- * boxes that they match. */
+/* The functions of boxes.h: the boxes that a detector's cells and anchors predict, and the matches
+ * of target boxes with cells and anchors. */
 #include "yolo_terms.h"
 
 int64_t box_classes(const OpSpec *loss)

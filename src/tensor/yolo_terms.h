@@ -14,21 +14,24 @@
 #define YOLO_INLINE static inline
 #endif
 
-/* Gains of the three parts of the loss (hyp.scratch-low of YOLOv5), and the highest ratio of
- * sides. */
+/* YOLO_GAIN_BOX, YOLO_GAIN_OBJ, YOLO_GAIN_CLASS: factors of the three parts of the loss
+ * (hyp.scratch-low of YOLOv5). YOLO_RATIO: a box and an anchor match if neither has a side that is
+ * this number of times as long as the other's side, or longer. */
 #define YOLO_GAIN_BOX   0.05
 #define YOLO_GAIN_OBJ   1.0
 #define YOLO_GAIN_CLASS 0.5
 #define YOLO_RATIO      4.0
-/* added to the union of two boxes, to the square of the diagonal of the smallest box around both,
- * and to the denominator of alpha (yolo_ciou) */
+/* a small number that is added to three denominators in yolo_ciou, so that none is 0 */
 #define YOLO_EPS 1e-7
 
-/* Factors of one level's sums in the loss of one sample. */
+/* Factors of the three sums of one level in the loss of one sample, and the targets of class
+ * logits. */
 typedef struct YoloFactors {
     double box, object, classes;
-    /* targets of the box's class and of all others, with label smoothing */
-    double positive, negative;
+    /* target of the logit of the box's class, with label smoothing */
+    double positive;
+    /* target of the logits of all other classes, with label smoothing */
+    double negative;
 } YoloFactors;
 
 YOLO_INLINE double yolo_sigmoid(double x)
@@ -36,10 +39,12 @@ YOLO_INLINE double yolo_sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Writes to `out` the neighbours of a centre's cell along one axis that also have to predict the
- * box, and returns their number, at most two. A neighbour is the cell before or the cell after; if
- * x is a whole number, the latter is the centre's own cell. As in YOLOv5, x = 1 adds no cell before
- * it, and x = size - 1 no cell after it. x: the centre in cells; size: cells of the axis. */
+/* Writes to `out` those neighbours, along one axis, of the cell of a box's centre that also have to
+ * predict the box. Returns their number, at most two. The cell before is a neighbour if the centre
+ * is in the first half of its cell and x > 1. The cell after is one if the centre, measured from
+ * the axis's end, is in the first half of a cell and more than 1 from the end; if x is a whole
+ * number, this cell is the centre's own cell. All this is as in YOLOv5. x: the centre in cells;
+ * size: number of cells of the axis. */
 YOLO_INLINE int yolo_neighbours(double x, int size, int out[2])
 {
     const double back = size - x;
@@ -54,12 +59,12 @@ YOLO_INLINE int yolo_clamp(int i, int size)
     return i < 0 ? 0 : i < size ? i : size - 1;
 }
 
-/* Maximum number of matches of an anchor with one box: the cell of the box's centre, two more in
- * its row, and two in its column. */
+/* Maximum number of matches of one anchor with one box: the cell of the box's centre, two more
+ * cells in its row, and two in its column. */
 enum { YOLO_SLOTS = 5 };
 
-/* Whether the box's width divided by the anchor's, and the box's height divided by the anchor's,
- * are between 1 / YOLO_RATIO and YOLO_RATIO, both excluded. */
+/* Returns whether the box's width divided by the anchor's, and the box's height divided by the
+ * anchor's, are between 1 / YOLO_RATIO and YOLO_RATIO, both excluded. */
 YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor)
 {
     const double w = (double)box[BOX_W] * g->columns, h = (double)box[BOX_H] * g->rows;
@@ -68,8 +73,8 @@ YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor
            ah < YOLO_RATIO * h;
 }
 
-/* Writes match number `slot` of a box and an anchor whose sides match. Returns false if they have
- * at most `slot` matches. */
+/* Writes match number `slot` of a box and an anchor whose sides match. Returns false if the box and
+ * the anchor have no match with that number. */
 YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor, int slot,
                                  BoxMatch *m)
 {
@@ -91,23 +96,23 @@ YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor,
 }
 
 /* Returns the factors of a level's sums in the loss of one sample, times `scale`, and the targets.
- * matches: number of matches on the level in the batch of `batch` samples; places: cells times
- * anchors; area: pixels of a picture. */
+ * matches: number of matches on the level in a batch of `batch` samples; places: number of cells
+ * times anchors; area: pixels of a picture. */
 YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double matches,
                                      double batch, double places, double area, double smoothing,
                                      double scale)
 {
-    /* The gains were tuned for pictures of 640 x 640 pixels, 80 classes and 3 levels. */
+    /* the gains were tuned for pictures of 640 x 640 pixels, 80 classes and 3 levels */
     const double gain = 3.0 / levels, share = matches > 0 ? scale * gain * batch / matches : 0;
-    /* weights of the levels' object parts if there are three levels, and for any other number of
-     * levels */
+    /* weights of the levels' object parts, if there are three levels */
     const double three[3] = {4.0, 1.0, 0.4};
+    /* the same for any other number of levels */
     const double others[BOX_LEVELS] = {4.0, 1.0, 0.25, 0.06, 0.02};
     const double weight = levels == 3 ? three[level] : others[level];
     YoloFactors f;
     f.box = share * YOLO_GAIN_BOX;
-    /* The gain is proportional to the number of classes K, and the mean over the classes divides by
-     * K, so K cancels. */
+    /* the gain is proportional to the number of classes K, and the mean over the classes divides by
+     * K, so K cancels */
     f.classes = classes > 1 ? share * YOLO_GAIN_CLASS / 80.0 : 0;
     f.object = scale * gain * YOLO_GAIN_OBJ * (area / (640.0 * 640.0)) * weight / places;
     f.positive = 1 - smoothing / 2;
@@ -115,14 +120,15 @@ YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double 
     return f;
 }
 
-/* Overlap along one axis of the prediction (centre p, size s) and the target (centre q, size t):
- * lengths of the intersection (at least 0) and of the hull, and the derivatives of both by p and
- * s. */
+/* The prediction (centre p, size s) and the target (centre q, size t) along one axis. */
 typedef struct YoloAxis {
-    double inside, inside_p, inside_s, hull, hull_p, hull_s;
+    /* length of the intersection, at least 0, and its derivatives by p and by s */
+    double inside, inside_p, inside_s;
+    /* length of the smallest interval that contains both, and its derivatives by p and by s */
+    double hull, hull_p, hull_s;
 } YoloAxis;
 
-/* 1 if a < b, 0 if a > b, one half if they are equal */
+/* Returns 1 if a < b, 0 if a > b, and one half if they are equal. */
 YOLO_INLINE double yolo_less(double a, double b)
 {
     return a < b ? 1 : a > b ? 0 : 0.5;
@@ -131,8 +137,8 @@ YOLO_INLINE double yolo_less(double a, double b)
 YOLO_INLINE YoloAxis yolo_axis(double p, double s, double q, double t)
 {
     const double low = p - s / 2, high = p + s / 2, low2 = q - t / 2, high2 = q + t / 2;
-    /* 1 if the end (the beginning) of the intersection is the prediction's, 0 if it is the
-     * target's, 0.5 if both coincide */
+    /* ends: 1 if the intersection ends where the prediction ends, 0 if it ends where the target
+     * ends, 0.5 if both coincide; begins: the same for the beginning */
     const double ends = yolo_less(high, high2), begins = yolo_less(low2, low);
     YoloAxis a;
     a.inside = fmin(high, high2) - fmax(low, low2);
@@ -145,8 +151,9 @@ YOLO_INLINE YoloAxis yolo_axis(double p, double s, double q, double t)
     return a;
 }
 
-/* Complete IoU (Zheng et al. 2020) of a prediction x, y, w, h with a match: IoU - d^2 / c^2 - alpha
- * v. grad: its derivatives by x, y, w, h with alpha as a constant; NULL: not wanted. */
+/* Returns the complete IoU (Zheng et al. 2020) of a prediction p (x, y, w, h) with a match: IoU -
+ * d^2 / c^2 - alpha v. grad: set to its derivatives by x, y, w and h, with alpha as a constant;
+ * NULL: not wanted. */
 YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
 {
     const double pi = 3.14159265358979323846, four = 4 / (pi * pi);
@@ -158,8 +165,8 @@ YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
     const double angle = atan(m->w / m->h) - atan(p[2] / p[3]), v = four * angle * angle;
     const double alpha = v / (v - iou + (1 + YOLO_EPS));
     if (grad) {
-        /* derivatives by x, y, w, h: of the intersection, of the prediction's area, of c2 / 2, of
-         * the angle and of d2 */
+        /* derivatives by x, y, w and h: inter_d of `inter`, area_d of the prediction's area, hull_d
+         * of c2 / 2, angle_d of `angle`, distance_d of d2 */
         const double inter_d[4] = {ax.inside_p * ay.inside, ay.inside_p * ax.inside,
                                    ax.inside_s * ay.inside, ay.inside_s * ax.inside};
         const double area_d[4] = {0, 0, p[3], p[2]};
@@ -176,9 +183,9 @@ YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
     return iou - (d2 / c2 + v * alpha);
 }
 
-/* Computes the predicted box, in cells, from the logits tx, ty, tw, th of a cell; x and y are
- * measured from the cell's top left corner. slope: derivatives of the four numbers by their logits;
- * NULL: not wanted. */
+/* Computes the predicted box, in cells, from the logits t (of x, y, w, h) of an anchor in a cell. x
+ * and y are measured from the cell's top left corner. slope: set to the derivatives of the four
+ * numbers by their logits; NULL: not wanted. */
 YOLO_INLINE void yolo_decode(const float t[4], const double anchor[2], double box[4], double *slope)
 {
     for (int i = 0; i < 4; ++i) {
