@@ -40,7 +40,7 @@ enum {
     /* number of cache lines of a row that are prefetched; the hardware prefetches the rest */
     ROW_LINES = 8,
 };
-/* A slot is chosen by the tag, which has 32 bits. */
+/* the tag, which has 32 bits, chooses the slot */
 static const int64_t SLOTS_MAX = (int64_t)1 << 32;
 
 struct RowStore {
@@ -122,8 +122,9 @@ size_t row_store_bytes(const RowStore *store)
            slabs_bytes(store->rows_allocated, store->stride);
 }
 
-/* The peak is either at the end or while the index grows for the last time. During that growth, the
- * old and the new index both exist, and the slabs hold the rows of the old index. */
+/* Returns the larger of two amounts: at the end, and while the index grows for the last time.
+ * During that growth, the old and the new index both exist, and the slabs hold the rows of the old
+ * index. */
 size_t row_store_peak_bytes(int64_t rows, int floats)
 {
     size_t stride = stride_of(floats);

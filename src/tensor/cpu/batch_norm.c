@@ -289,8 +289,8 @@ static void batch_norm_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, t.plan->parts * t.plan->v.groups, t.plan->v.n * t.plan->v.sample);
 }
 
-/* backward_begin with fixed statistics: if dy is also the residual's gradient, masks dy in place.
- * The pass also computes sums, which are not used. */
+/* Does what backward_begin does with fixed statistics: masks dy in place if it is also the
+ * residual's gradient. The pass also computes sums, which are not used. */
 static void fixed_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);

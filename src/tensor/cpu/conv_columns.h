@@ -27,9 +27,9 @@ typedef struct ConvColumnsSpec {
 ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec);
 void conv_columns_free(ConvColumnsRun **run);
 size_t conv_columns_scratch_bytes(const ConvColumnsRun *run);
-/* data[role]: pointers as in kernel_run. Forward writes Y. The direction KERNEL_CONV_DATA writes X
- * (dx) from Y (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
- * conv_columns_scratch_bytes, aligned to 64 bytes. */
+/* Runs the direction of the spec. data[role]: pointers as in kernel_run. KERNEL_CONV_FORWARD writes
+ * Y. KERNEL_CONV_DATA writes X (dx) from Y (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db)
+ * if B is not NULL. scratch: conv_columns_scratch_bytes, aligned to 64 bytes. */
 void conv_columns_run(const ConvColumnsRun *run, void *const data[ROLES], void *scratch);
 
 #endif

@@ -18,9 +18,10 @@ typedef struct ConvWeightSpec {
 /* Owner: the caller. */
 ConvWeightRun *conv_weight_new(const ConvWeightSpec *spec);
 void conv_weight_free(ConvWeightRun **run);
-/* Bytes of scratch for one run. */
+/* Returns the bytes of scratch for one call of conv_weight_run. */
 size_t conv_weight_scratch_bytes(const ConvWeightRun *run);
-/* data[role]: pointers as in kernel_run. Writes W (dw), and B (db) if B is not NULL. */
+/* Computes the gradient. data[role]: pointers as in kernel_run. Writes W (dw), and B (db) if B is
+ * not NULL. */
 void conv_weight_run(const ConvWeightRun *run, void *const data[ROLES], void *scratch);
 
 /* Writes the bias's gradient db[lanes] of block `block` of channels: the sums of the block's planes

@@ -29,6 +29,7 @@ typedef struct DenseSpec {
     bool relu;
     /* OpSpec.slices and OpSpec.slices_inputs */
     SumSlices slices;
+    /* see slices */
     bool slices_inputs;
     int threads;
 } DenseSpec;
@@ -45,9 +46,9 @@ bool dense_product_own(int64_t rows);
 DenseRun *dense_product_new(const DenseSpec *spec);
 void dense_product_free(DenseRun **run);
 size_t dense_product_scratch_bytes(const DenseRun *run);
-/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_DENSE_DATA writes X (dx) from Y
- * (dy) and W. KERNEL_DENSE_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
- * dense_product_scratch_bytes, aligned to 64 bytes. */
+/* Runs the direction of the spec. data[role]: pointers as in kernel_run. KERNEL_DENSE_FORWARD
+ * writes Y. KERNEL_DENSE_DATA writes X (dx) from Y (dy) and W. KERNEL_DENSE_WEIGHT writes W (dw),
+ * and B (db) if B is not NULL. scratch: dense_product_scratch_bytes, aligned to 64 bytes. */
 void dense_product_run(const DenseRun *run, void *const data[ROLES], void *scratch);
 
 #endif

@@ -18,7 +18,7 @@ extern const OpTable dense_slices_table;
 
 /* Returns whether the layer is in bf16 and has slices. */
 bool dense_slices_fit(const Op *op);
-/* OpTable.plan of such a layer; sets op->table. */
+/* Plans such a layer, as OpTable.plan does; also sets op->table to dense_slices_table. */
 Status dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 /* Computes the gradient of the bias, run->dw[1], as a sum over slices of the sequence
  * (OpSpec.tokens). */

@@ -26,9 +26,9 @@ typedef struct DepthwiseSpec {
 Depthwise *depthwise_new(const DepthwiseSpec *spec);
 void depthwise_free(Depthwise **depthwise);
 size_t depthwise_scratch_bytes(const Depthwise *depthwise);
-/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_DATA writes X (dx) from Y
- * (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
- * depthwise_scratch_bytes. */
+/* Runs the direction of the spec. data[role]: pointers as in kernel_run. KERNEL_CONV_FORWARD writes
+ * Y. KERNEL_CONV_DATA writes X (dx) from Y (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db)
+ * if B is not NULL. scratch: depthwise_scratch_bytes. */
 void depthwise_run(const Depthwise *depthwise, void *const data[ROLES], void *scratch);
 
 #endif

@@ -25,8 +25,9 @@ typedef struct Kernel Kernel;
 /* oneDNN's engine and stream */
 typedef struct Dnnl Dnnl;
 
-/* same_threads: true: oneDNN may divide sums among the threads, so that their bits depend on the
- * number of threads (BackendOptions). Owner: the caller. */
+/* Makes the engine and the stream. ERR_CONFIG if oneDNN cannot. same_threads: true: oneDNN may
+ * divide sums among the threads, so that their bits depend on the number of threads
+ * (BackendOptions). Owner: the caller. */
 Status dnnl_new(Dnnl **dnnl, bool same_threads);
 void dnnl_free(Dnnl **dnnl);
 /* Returns the CPU backend's engine and stream; borrowed. */
@@ -39,14 +40,16 @@ void dnnl_version_text(char *out, size_t room);
 /* Returns the instruction sets that oneDNN uses, as bits of dnnl_cpu_isa_t; 0 on processors other
  * than x86-64. fp32: true: only the sets that its fp32 kernels use. */
 unsigned int dnnl_isa(bool fp32);
-/* ERR_CONFIG if train.cpu excludes bf16, or if oneDNN has no fast bf16 kernels for this CPU. */
+/* Fails with ERR_CONFIG if train.cpu excludes bf16, or if oneDNN has no fast bf16 kernels for this
+ * CPU. */
 Status dnnl_bf16_check(void);
 /* Returns the number of floats in a vector register of oneDNN's kernels: 16 or 8 on x86 with AVX,
  * else 0. */
 int dnnl_vector_floats(void);
 
-/* The caller owns the returned Format. dim: sizes in oneDNN's order of dimensions: N C H W, O I H
- * W, or G O I H W. type: DTYPE_F32 or DTYPE_BF16. */
+/* Make a format whose layout the kernel chooses, and a format in plain order. dim: sizes in
+ * oneDNN's order of dimensions: N C H W, O I H W, or G O I H W. type: DTYPE_F32 or DTYPE_BF16.
+ * Owner: the caller. */
 Format *format_any(int ndim, const int64_t *dim, DType type);
 Format *format_plain(int ndim, const int64_t *dim, DType type);
 /* Returns the format of a 4-d activation with this Desc.block: 1 is plain, 8 and 16 are blocked, C
@@ -62,7 +65,7 @@ bool format_elementwise(const Format *format);
 /* Copies the elements of `stored`, which has this format, to `plain` in plain order; fp32, at most
  * FORMAT_DIMS dimensions. */
 void format_unpack(const Format *format, const float *stored, float *plain);
-/* Elements in memory, padding included. */
+/* Returns the number of elements in memory, padding included. */
 int64_t format_elements(const Format *format);
 size_t format_bytes(const Format *format);
 DType format_type(const Format *format);
@@ -113,6 +116,7 @@ typedef struct KernelSpec {
     bool product;
     /* dense with `product`: OpSpec.slices and OpSpec.slices_inputs */
     SumSlices slices;
+    /* see slices */
     bool slices_inputs;
     /* true: forward applies relu to y */
     bool relu;
@@ -120,7 +124,7 @@ typedef struct KernelSpec {
     const Kernel *hint;
 } KernelSpec;
 
-/* ERR_CONFIG if neither oneDNN nor weft has such a kernel. Owner: the caller. */
+/* Plans a kernel. ERR_CONFIG if neither oneDNN nor weft has one for the spec. Owner: the caller. */
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Returns the format of a role's tensor, borrowed from the kernel. */
 const Format *kernel_format(const Kernel *kernel, KernelRole role);
@@ -128,10 +132,10 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role);
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
-/* data[role]: pointer to the tensor of each role. A forward kernel writes Y from X, W and B. A data
- * kernel writes X (dx) from Y (dy) and W. A weight kernel writes W (dw) and B (db) from X and Y
- * (dy). A reorder writes Y from X. B is NULL without a bias. scratch: kernel_scratch_bytes. Ends
- * the job if oneDNN fails. */
+/* Runs a kernel that has been built. data[role]: pointer to the tensor of each role. A forward
+ * kernel writes Y from X, W and B. A data kernel writes X (dx) from Y (dy) and W. A weight kernel
+ * writes W (dw) and B (db) from X and Y (dy). A reorder writes Y from X. B is NULL without a bias.
+ * scratch: kernel_scratch_bytes. Ends the job if oneDNN fails. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);
 void kernel_free(Kernel **kernel);
 

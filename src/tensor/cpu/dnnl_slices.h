@@ -69,7 +69,7 @@ typedef struct SlicedDense {
 int64_t dense_undivided(const SlicedDense *layer);
 /* Returns the kernels of a slice of this rank; borrowed. */
 const DenseSlice *dense_slice(const SlicedDense *layer, int slice);
-/* OpTable.free */
+/* Frees op->impl, a SlicedDense, as OpTable.free does. */
 void dense_slices_free(Op *op);
 
 #endif

@@ -24,8 +24,9 @@ typedef struct FirstConvSpec {
 FirstConvRun *first_conv_new(const FirstConvSpec *spec);
 void first_conv_free(FirstConvRun **conv);
 size_t first_conv_scratch_bytes(const FirstConvRun *conv);
-/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_WEIGHT writes W (dw), and B
- * (db) if B is not NULL. scratch: first_conv_scratch_bytes. */
+/* Runs the direction of the spec. data[role]: pointers as in kernel_run. KERNEL_CONV_FORWARD writes
+ * Y. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
+ * first_conv_scratch_bytes. */
 void first_conv_run(const FirstConvRun *conv, void *const data[ROLES], void *scratch);
 
 #endif

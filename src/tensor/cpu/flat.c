@@ -198,7 +198,8 @@ static void flat_join_squares(Stream *s, SquareSum *out, double *value, const Sq
     }
 }
 
-/* Threads that find infinity or NaN all write the same value. */
+/* Sets out[0] to 1 if an element is infinite or NaN. All threads that find one write the same
+ * value. */
 static void not_finite_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;

@@ -35,9 +35,11 @@ typedef struct LinearSpec {
     bool winograd;
     /* KernelSpec.direct for each direction */
     bool direct[LINEAR_DIRECTIONS];
-    /* KernelSpec's fields with the same names, for all directions */
+    /* KernelSpec.product for all directions */
     bool product;
+    /* KernelSpec.slices and KernelSpec.slices_inputs for all directions */
     SumSlices slices;
+    /* see slices */
     bool slices_inputs;
     /* true: the kernel for the gradient of x is needed */
     bool need_data;
@@ -46,10 +48,10 @@ typedef struct LinearSpec {
     bool dead_taps;
 } LinearSpec;
 
-/* ERR_CONFIG if the fused activation is not relu. */
+/* Fails with ERR_CONFIG if there is a fused activation other than relu. */
 Status linear_check_act(const Op *op);
-/* Fills op->impl and the sizes of op. ERR_CONFIG if oneDNN has no kernel or the fused activation is
- * not relu. */
+/* Fills op->impl and the sizes in *op. ERR_CONFIG if oneDNN has no kernel, or if there is a fused
+ * activation other than relu. */
 Status linear_plan(Op *op, const LinearSpec *spec);
 /* Returns whether one of the kernels is oneDNN's reference kernel, which is hundreds of times
  * slower. */

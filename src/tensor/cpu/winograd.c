@@ -39,6 +39,7 @@ enum {
 
 struct Winograd {
     KernelKind kind;
+    /* true: forward applies relu to y */
     bool relu;
     int threads;
     /* floats in a vector, and channels of a block */
@@ -193,6 +194,7 @@ static void input_item(const Pass *p, int64_t item, float *scratch)
 }
 
 /* ---- products ---- */
+/* Returns the first of out's blocks in a panel. */
 static int64_t panel_first(const Winograd *w, int64_t panel)
 {
     return w->out.blocks * panel / w->panels;

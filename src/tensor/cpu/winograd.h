@@ -24,11 +24,11 @@ typedef struct WinogradSpec {
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);
-/* Bytes of scratch for one run. */
+/* Returns the bytes of scratch for one call of winograd_run. */
 size_t winograd_scratch_bytes(const Winograd *winograd);
-/* data[role]: pointers as in kernel_run. Forward writes Y. KERNEL_CONV_DATA writes X (dx) from Y
- * (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db) if B is not NULL. scratch:
- * winograd_scratch_bytes, aligned to 64 bytes. */
+/* Runs the direction of the spec. data[role]: pointers as in kernel_run. KERNEL_CONV_FORWARD writes
+ * Y. KERNEL_CONV_DATA writes X (dx) from Y (dy) and W. KERNEL_CONV_WEIGHT writes W (dw), and B (db)
+ * if B is not NULL. scratch: winograd_scratch_bytes, aligned to 64 bytes. */
 void winograd_run(const Winograd *winograd, void *const data[ROLES], void *scratch);
 
 #endif

@@ -11,9 +11,9 @@ enum {
     DEPTH = 4 / PARTS,
 };
 
-/* s1 and s2 are sums over `rows` rows of the differences from `shift` and of the squares of the
- * differences. Converts them to sums of the values and of their squares, and adds these to `sum`
- * and `square`. */
+/* Converts the sums s1 and s2 of one chunk of `rows` rows, and adds the results to `sum` and
+ * `square`. s1: sums of the differences from `shift`; s2: sums of the squares of the differences.
+ * The results are sums of the values and of the squares of the values. */
 SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
                             int lanes, double *sum, double *square)
 {
@@ -104,7 +104,7 @@ SIMD_INLINE Parts parts_load(const float *from)
     return v;
 }
 
-/* silu and its derivative of each element; compilers turn the loops into vector code. */
+/* Return silu, and its derivative, of each element; compilers turn the loops into vector code. */
 SIMD_INLINE Vf silu_vector(Vf v)
 {
     float lane[VECTOR];
@@ -180,8 +180,8 @@ SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_
     if (a->keep) a->keep[word] = (uint16_t)bits;
 }
 
-/* The loop of batch_norm_apply. act, residual and keep are compile-time constants; the latter two
- * say whether args has such an array. */
+/* Runs the loop of batch_norm_apply. act, residual and keep are compile-time constants; the latter
+ * two say whether args has such an array. */
 SIMD_INLINE void apply(const BatchNormApply *args, Act act, bool residual, bool keep)
 {
     BatchNormApply a = *args;

@@ -185,6 +185,8 @@ static void multiply_block(const DenseProduct *p, const DensePart *block, int64_
 
 /* ---- a chain ---- */
 
+/* Computes a part, of at most BLOCK_COLUMNS columns, whose sums are chains. room: DENSE_SCRATCH
+ * floats. */
 static void chain_columns(const DenseProduct *p, const DensePart *part, float *room)
 {
     float *const a_room = room + DENSE_DEPTH * DENSE_BLOCK_COLUMNS;
@@ -267,6 +269,8 @@ static void slices_rows(const DenseProduct *p, const DensePart *block, const flo
     }
 }
 
+/* Computes a part, of at most dense_slice_columns columns, whose sums are cut into slices. room: the
+ * scratch of dense_product. */
 static void slices_columns(const DenseProduct *p, const DensePart *part, float *room)
 {
     float *const a_room = room, *const levels = a_room + DENSE_ROWS_ROOM,

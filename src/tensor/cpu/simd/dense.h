@@ -56,6 +56,7 @@ typedef struct DenseProduct {
     /* NULL: no bias */
     const float *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
+    /* true: relu is applied to out */
     bool relu;
     /* true: the bias is added after all terms; false: after the first DENSE_DEPTH terms. Read by
      * dense_product if slices is 0. In all other cases the bias is added after all terms. */

@@ -64,6 +64,7 @@ static void scalars(const DenseProduct *p, const DensePart *part)
 
 /* ---- out has few rows, and rows of b are contiguous: the gradient of the input ---- */
 
+/* Computes `vectors` vectors, from column `column` on, of `rows` rows of out, from row `row` on. */
 SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, const int vectors,
                             const int rows)
 {
@@ -108,6 +109,7 @@ SIMD_INLINE void rows_part(const DenseProduct *p, const DensePart *part, const i
 
 /* ---- out has few rows, and columns of b are contiguous: forward ---- */
 
+/* Returns the sum of a vector's elements. */
 static float lanes_sum(Vf v)
 {
 #ifdef __AVX512F__

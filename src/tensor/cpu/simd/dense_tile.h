@@ -218,6 +218,8 @@ MULTIPLY(multiply_four, 4)
 MULTIPLY(multiply_two, 2)
 MULTIPLY(multiply_one, 1)
 
+/* Computes one tile. rows: number of rows of a from the tile's first row on; at most TILE_ROWS of
+ * them are used. */
 static void multiply_tile(const Tile *t, int64_t rows)
 {
     int row = 0;

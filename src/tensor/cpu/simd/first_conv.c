@@ -15,6 +15,9 @@ SIMD_INLINE V8 all_of(float value)
 }
 
 /* ---- forward ---- */
+/* Computes FIRST_PIXELS neighbouring pixels of a row of y, for `blocks` blocks of channels. x: the
+ * element of the input to which FirstConv.tap is relative for the first pixel; y: the first
+ * pixel. */
 SIMD_INLINE void forward_pixels(const FirstConv *f, const float *x, const float *w,
                                 const float *bias, bool relu, float *y, const int blocks)
 {
@@ -86,6 +89,7 @@ void SIMD_FLOAT_NAME(first_forward)(const FirstConv *f, const float *w, const fl
 }
 
 /* ---- gradient of the weight ---- */
+/* Adds to dw the sums of taps k to k + FIRST_TAPS - 1, for `blocks` blocks of channels. */
 SIMD_INLINE void weight_taps(const FirstConv *f, int64_t k, const float *dy, float *dw,
                              const int blocks)
 {

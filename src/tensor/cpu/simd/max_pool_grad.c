@@ -183,7 +183,9 @@ SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t 
     gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
 }
 
-/* Writes each lane of one window's dy to the pixel of its maximum, and 0 to the other pixels. */
+/* Writes each lane of one window's dy to the pixel of its maximum, and 0 to the window's other
+ * pixels. The window has rows x cols pixels in the plane. dx: the first of its pixels; place: the
+ * position of that pixel in the window. */
 SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
@@ -202,6 +204,7 @@ SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place,
                     index[l] == place + r * p->kernel[1] + c ? dy[l] : elem_of(0.0f);
 }
 
+/* Does what spread_lanes does, for window (i, j). */
 SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
                                const uint8_t *index, Elem *dx)
 {

@@ -53,6 +53,8 @@ typedef struct Product {
     bool add;
 } Product;
 
+/* Computes one register block: ROWS rows by `vectors` vectors, from row `row` and column `col`
+ * on. */
 SIMD_INLINE void block(const Product *p, int64_t row, int64_t col, const int vectors)
 {
     Vf sum[ROWS][WIDE] = {{{0}}};
