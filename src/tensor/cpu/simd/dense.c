@@ -269,8 +269,8 @@ static void slices_rows(const DenseProduct *p, const DensePart *block, const flo
     }
 }
 
-/* Computes a part, of at most dense_slice_columns columns, whose sums are cut into slices. room: the
- * scratch of dense_product. */
+/* Computes a part, of at most dense_slice_columns columns, whose sums are cut into slices. room:
+ * the scratch of dense_product. */
 static void slices_columns(const DenseProduct *p, const DensePart *part, float *room)
 {
     float *const a_room = room, *const levels = a_room + DENSE_ROWS_ROOM,

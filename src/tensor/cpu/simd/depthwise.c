@@ -133,8 +133,9 @@ void SIMD_FLOAT_NAME(depthwise_data)(const DepthwisePlane *a, const float *dy, c
 }
 
 /* ---- the weight's gradient ---- */
-/* Adds to `sum` the contribution of one pixel of dy, whose value is d, to the taps in columns `from`
- * to `to` - 1 of the kernel. column: the column of x at which the window begins, plus PAD. */
+/* Adds to `sum` the contribution of one pixel of dy, whose value is d, to the taps in columns
+ * `from` to `to` - 1 of the kernel. column: the column of x at which the window begins, plus
+ * PAD. */
 SIMD_INLINE void weight_pixel(const float *const row[KERNEL], Vf d, int64_t column, Vf sum[TAPS],
                               const int from, const int to)
 {

@@ -164,9 +164,9 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit, hit_other;
 } SoftmaxGrad;
 
-/* maximum number of numbers in one call of point_loss or point_grad */
+/* maximum number of values in one call of point_loss or point_grad */
 enum { POINT_PIECE = 2048 };
-/* Neighbouring numbers of one sample. A target that is NaN is missing. */
+/* Neighbouring values of one sample. A target that is NaN is missing. */
 typedef struct PointArgs {
     PointLoss loss;
     /* delta of POINT_HUBER, eps of POINT_CHARBONNIER; not used by the other losses */
@@ -175,7 +175,7 @@ typedef struct PointArgs {
     const float *target;
     /* weights of the targets; NULL: all 1 */
     const float *weight;
-    /* number of numbers, at most POINT_PIECE */
+    /* number of values, at most POINT_PIECE */
     int64_t n;
 } PointArgs;
 /* Sums over the targets that are not missing. */
