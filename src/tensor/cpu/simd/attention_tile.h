@@ -194,8 +194,8 @@ SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
     return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
 }
 
-/* Returns a tile of rows that is read once, row by row: in place if it needs neither rotation nor
- * padding; else it is loaded into `copy`. */
+/* Returns a tile of rows that is read once, row by row: in place if the tile has no padding rows,
+ * is not rotated, and its rows are complete cells; else loaded into `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                     bool rotated, Elem *copy)
 {
