@@ -14,13 +14,13 @@ typedef struct CopyMap {
     int64_t *source;
     /* for each place i of y, the number of places from i on whose sources are consecutive places of
      * x, or all of which have no source */
-    int64_t *follow;
+    int64_t *follow_count;
     /* the places of y that copy place i of x, in ascending order, are copy[first[i]] to
      * copy[first[i + 1] - 1] */
     int64_t *first, *copy;
     /* for each place i of x, the number of places from i on for which copies_follow holds from each
      * place to the next */
-    int64_t *run;
+    int64_t *run_count;
 } CopyMap;
 
 /* map[0]: rows; map[1]: columns. memory: the arrays of both; owned */
@@ -47,27 +47,27 @@ static int64_t *map_fill(CopyMap *m, const OpSpec *s, CopySource source, int d, 
     m->x = s->x[0].shape.dim[2 + d];
     m->y = s->y.shape.dim[2 + d];
     m->source = memory;
-    m->follow = m->source + m->y;
-    m->copy = m->follow + m->y;
+    m->follow_count = m->source + m->y;
+    m->copy = m->follow_count + m->y;
     m->first = m->copy + m->y;
-    m->run = m->first + m->x + 1;
+    m->run_count = m->first + m->x + 1;
     for (int64_t at = 0; at < m->y; ++at) m->source[at] = source(s, d, at);
     for (int64_t at = m->y - 1; at >= 0; --at) {
         const int64_t next = m->source[at] < 0 ? -1 : m->source[at] + 1;
         const bool follows = at + 1 < m->y && m->source[at + 1] == next;
-        m->follow[at] = follows ? m->follow[at + 1] + 1 : 1;
+        m->follow_count[at] = follows ? m->follow_count[at + 1] + 1 : 1;
     }
     for (int64_t at = 0; at < m->y; ++at)
         if (m->source[at] >= 0) ++m->first[m->source[at] + 1];
     for (int64_t i = 0; i < m->x; ++i) m->first[i + 1] += m->first[i];
-    /* until the copies are filled, run[i] is the index of the next free entry of place i in
+    /* until the copies are filled, run_count[i] is the index of the next free entry of place i in
      * `copy` */
-    memcpy(m->run, m->first, (size_t)m->x * sizeof *m->run);
+    memcpy(m->run_count, m->first, (size_t)m->x * sizeof *m->run_count);
     for (int64_t at = 0; at < m->y; ++at)
-        if (m->source[at] >= 0) m->copy[m->run[m->source[at]]++] = at;
+        if (m->source[at] >= 0) m->copy[m->run_count[m->source[at]]++] = at;
     for (int64_t i = m->x - 1; i >= 0; --i)
-        m->run[i] = i + 1 < m->x && copies_follow(m, i) ? m->run[i + 1] + 1 : 1;
-    return m->run + m->x;
+        m->run_count[i] = i + 1 < m->x && copies_follow(m, i) ? m->run_count[i + 1] + 1 : 1;
+    return m->run_count + m->x;
 }
 
 Copies *copies_new(const OpSpec *spec, CopySource source)
@@ -102,8 +102,8 @@ static void copy_row(const CopyTask *t, const char *x, char *y)
 {
     const CopyMap *columns = t->columns;
     const size_t pixel = (size_t)t->block * dtype_bytes(t->type);
-    for (int64_t j = 0; j < columns->y; j += columns->follow[j]) {
-        const size_t bytes = (size_t)columns->follow[j] * pixel;
+    for (int64_t j = 0; j < columns->y; j += columns->follow_count[j]) {
+        const size_t bytes = (size_t)columns->follow_count[j] * pixel;
         if (columns->source[j] < 0)
             memset(y + (size_t)j * pixel, 0, bytes);
         else
@@ -169,10 +169,10 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     for (int64_t item = begin; item < end; ++item) {
         const int64_t plane = item / rows->x * rows->y * columns->y * t->block;
         const void *dy = element_at(t->from, plane, t->type);
-        for (int64_t j = 0; j < columns->x; j += columns->run[j])
+        for (int64_t j = 0; j < columns->x; j += columns->run_count[j])
             sum_copies(t, dy, item % rows->x, j,
                        element_out(t->to, (item * columns->x + j) * t->block, t->type),
-                       columns->run[j] * t->block);
+                       columns->run_count[j] * t->block);
     }
 }
 

@@ -224,7 +224,7 @@ static void plan_bytes(Parts *p, const KernelSpec *spec)
 {
     const Format *w = kernel_format(p->whole, ROLE_W), *b = spec->role[ROLE_B];
     const size_t regular = kernel_bytes(p->regular[0]), last = kernel_bytes(p->last);
-    p->scratch = aligned(p->count == 1 ? kernel_bytes(p->whole) : regular > last ? regular : last);
+    p->scratch = align_up(p->count == 1 ? kernel_bytes(p->whole) : regular > last ? regular : last);
     if (p->count == 1) return;
     if (p->cut == CUT_OUTPUTS) {
         int64_t y[FORMAT_DIMS];
@@ -233,7 +233,7 @@ static void plan_bytes(Parts *p, const KernelSpec *spec)
         p->rows = y[0];
         p->row = format_bytes(spec->role[ROLE_Y]) / (size_t)p->rows;
         p->row_part = format_bytes(kernel_format(p->regular[0], ROLE_Y)) / (size_t)p->rows;
-        p->copy = aligned(p->row_part * (size_t)p->rows);
+        p->copy = align_up(p->row_part * (size_t)p->rows);
         p->step[ROLE_W] = format_bytes(kernel_format(p->regular[0], ROLE_W));
         p->step[ROLE_B] = (size_t)p->each * sizeof(float);
         return;
@@ -252,7 +252,7 @@ static size_t parts_scratch_bytes(const void *impl)
 {
     const Parts *p = impl;
     return (size_t)workers(p) * (p->scratch + p->copy) +
-           aligned((size_t)((p->count - 1) * p->dw) * sizeof(float)) +
+           align_up((size_t)((p->count - 1) * p->dw) * sizeof(float)) +
            (size_t)((p->count - 1) * p->db) * sizeof(float);
 }
 
@@ -314,7 +314,7 @@ static void parts_run(const void *impl, void *const data[ROLES], void *scratch)
     PartsRun run = {.p = p, .data = data, .scratch = scratch};
     run.dw = (float *)(void *)(run.scratch + (size_t)threads * (p->scratch + p->copy));
     run.db = (float *)(void *)((char *)run.dw +
-                               aligned((size_t)((p->count - 1) * p->dw) * sizeof(float)));
+                               align_up((size_t)((p->count - 1) * p->dw) * sizeof(float)));
     if (threads == 1) {
         const int before = threads_use(1);
         for (int64_t i = 0; i < p->count; ++i) part_run(&run, i, 0);

@@ -89,7 +89,7 @@ static Status plan_copy(Kernel **copy, size_t *bytes, const Op *op, const DenseS
         copy, cpu_dnnl(op->backend),
         &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = plain, [ROLE_Y] = w}});
     if (status == OK) status = kernel_build(*copy);
-    *bytes = aligned(format_bytes(w));
+    *bytes = align_up(format_bytes(w));
     format_free(&plain);
     return status;
 }
@@ -140,7 +140,7 @@ static Status plan_kinds(const Op *op)
 
 static size_t kernel_bytes(const Kernel *k)
 {
-    return k ? aligned(kernel_scratch_bytes(k)) : 0;
+    return k ? align_up(kernel_scratch_bytes(k)) : 0;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -165,13 +165,13 @@ static void plan_bytes(Op *op)
     }
     const size_t whole_rows = (size_t)l->rows * sizeof(Bf16);
     const size_t slice = (size_t)(width * dense_undivided(l)) * sizeof(float);
-    l->block = aligned((size_t)(l->each * dense_undivided(l)) * sizeof(Bf16));
-    l->columns = aligned(op->spec.frozen ? (size_t)(l->each * width) * sizeof(Bf16)
-                                         : whole_rows * (size_t)width);
+    l->block = align_up((size_t)(l->each * dense_undivided(l)) * sizeof(Bf16));
+    l->columns = align_up(op->spec.frozen ? (size_t)(l->each * width) * sizeof(Bf16)
+                                          : whole_rows * (size_t)width);
     const size_t levels =
         (size_t)((1 + sum_levels(l->slices)) * l->each * dense_undivided(l)) * sizeof(float);
-    l->sums = aligned(larger(larger(levels, (size_t)width * sizeof(float)), slice));
-    l->converted = l->wide ? aligned(whole_rows * (size_t)dense_undivided(l)) : 0;
+    l->sums = align_up(larger(larger(levels, (size_t)width * sizeof(float)), slice));
+    l->converted = l->wide ? align_up(whole_rows * (size_t)dense_undivided(l)) : 0;
     op->workspace_bytes =
         l->converted + (size_t)l->threads * (l->scratch + l->block + l->columns + l->sums);
     for (int i = 0; i < l->slices; ++i) {

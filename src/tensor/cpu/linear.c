@@ -135,7 +135,7 @@ static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 
 static size_t scratch_bytes(const Kernel *k)
 {
-    return k ? aligned(kernel_scratch_bytes(k)) : 0;
+    return k ? align_up(kernel_scratch_bytes(k)) : 0;
 }
 
 /* Approximate number of bytes that oneDNN keeps for the reorder that packs a weight; weights of one
@@ -156,7 +156,7 @@ static void plan_sizes(Op *op, Linear *l)
     op->workspace_bytes = scratch;
     op->packing_bytes = format_equal(l->plain, l->stored) ? 0 : PACKING_BYTES;
     if (l->weight_copy) op->workspace_bytes += format_bytes(kernel_format(l->weight, ROLE_W));
-    if (l->forward_copy) l->data_at = aligned(format_bytes(kernel_format(l->forward, ROLE_W)));
+    if (l->forward_copy) l->data_at = align_up(format_bytes(kernel_format(l->forward, ROLE_W)));
     op->cache_bytes = l->data_at;
     if (l->data_copy) op->cache_bytes += format_bytes(kernel_format(l->data, ROLE_W));
     op->w_elements[0] = format_elements(l->stored);

@@ -25,7 +25,7 @@ static inline int64_t round_up(int64_t n, int64_t unit)
 
 /* Returns `bytes` rounded up to a multiple of a cache line, so that arrays that are placed one
  * after the other all begin at cache lines. */
-static inline size_t aligned(size_t bytes)
+static inline size_t align_up(size_t bytes)
 {
     enum { LINE_BYTES = 64 };
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
