@@ -27,9 +27,10 @@ typedef struct DenseSpec {
     int64_t rows, in, out;
     /* true: forward applies relu to y */
     bool relu;
-    /* OpSpec.slices and OpSpec.slices_inputs */
+    /* OpSpec.slices */
     SumSlices slices;
-    /* see slices */
+    /* true: the sums over inputs in forward are cut into slices; false: the sums over outputs in
+     * dx */
     bool slices_inputs;
     int threads;
 } DenseSpec;

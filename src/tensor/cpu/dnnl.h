@@ -114,9 +114,10 @@ typedef struct KernelSpec {
     bool direct;
     /* true (dense): use dense_product.h; all formats are fp32, and y is plain */
     bool product;
-    /* dense with `product`: OpSpec.slices and OpSpec.slices_inputs */
+    /* dense with `product`: OpSpec.slices */
     SumSlices slices;
-    /* see slices */
+    /* true: the sums over inputs in forward are cut into slices; false: the sums over outputs in
+     * dx */
     bool slices_inputs;
     /* true: forward applies relu to y */
     bool relu;

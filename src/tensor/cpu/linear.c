@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct Linear {
-    /* All kernels are owned. */
+    /* kernel for forward; owned, as are all kernels below */
     Kernel *forward;
     /* kernel for the gradient of x; NULL: dx is not needed */
     Kernel *data;

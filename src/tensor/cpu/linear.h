@@ -31,15 +31,16 @@ typedef struct LinearSpec {
     /* plain format of the fp32 weight, borrowed */
     const Format *w_plain;
     int stride[2], pad[2];
-    /* KernelSpec.winograd for all directions */
+    /* true: KernelSpec.winograd is set in all directions */
     bool winograd;
     /* KernelSpec.direct for each direction */
     bool direct[LINEAR_DIRECTIONS];
-    /* KernelSpec.product for all directions */
+    /* true: KernelSpec.product is set in all directions */
     bool product;
-    /* KernelSpec.slices and KernelSpec.slices_inputs for all directions */
+    /* KernelSpec.slices for all directions */
     SumSlices slices;
-    /* see slices */
+    /* true: the sums over inputs in forward are cut into slices; false: the sums over outputs in
+     * dx */
     bool slices_inputs;
     /* true: the kernel for the gradient of x is needed */
     bool need_data;
