@@ -1,6 +1,6 @@
-/* Checks each stage's list separately: every task occurs once, on its stage, after the tasks of the
- * stage that it needs, and backward passes are in the order of the micro-batches. Errors that show
- * only in several lists together are found by simulate.c. */
+/* Checks each stage's list separately: every task occurs exactly once, on the stage of its chunk,
+ * and after the tasks of this stage that it needs. Backward passes of a chunk are in the order of
+ * the micro-batches. Errors that show only in several lists together are found by simulate.c. */
 #include "private.h"
 
 #include <string.h>
@@ -14,12 +14,16 @@ enum {
     GOT_GRADIENT = 16,
     SENT_OUTPUT = 32,
     SENT_GRADIENT = 64,
+    /* number of bits */
     DID_BITS = 7
 };
-/* the bits that a task needs, as far as they are duties of its chunk (chunk_duties), and the bits
- * that it sets */
+/* the effect of each kind of task */
 static const struct {
-    int needs, sets;
+    /* bits that must be set before the task; those that its chunk does not have (chunk_duties) do
+     * not count */
+    int needs;
+    /* bits that the task sets */
+    int sets;
 } rules[TASK_KINDS] = {
     [TASK_FORWARD] = {GOT_INPUT, DID_FORWARD},
     [TASK_BACKWARD] = {DID_FORWARD | GOT_GRADIENT, DID_DATA | DID_WEIGHT},
@@ -30,7 +34,7 @@ static const struct {
     [TASK_SEND_BACKWARD] = {DID_DATA, SENT_GRADIENT},
     [TASK_RECEIVE_BACKWARD] = {0, GOT_GRADIENT},
 };
-/* the task that sets each bit */
+/* the kind of task that sets each bit, by the bit's number */
 static const TaskKind task_of_bit[DID_BITS] = {
     TASK_FORWARD,          TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT, TASK_RECEIVE_FORWARD,
     TASK_RECEIVE_BACKWARD, TASK_SEND_FORWARD,  TASK_SEND_BACKWARD,
@@ -39,14 +43,15 @@ static const TaskKind task_of_bit[DID_BITS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    /* the bits above for each chunk of the stage and micro-batch, [chunks][micros]; owned */
+    /* the bits above of each chunk of the stage, for each micro-batch, [chunks][micros]; owned */
     uint8_t *did;
-    /* number of data halves done for each chunk of the stage, which is also the next micro-batch,
-     * [chunks]; owned */
+    /* number of backwards or data halves so far of each chunk of the stage, [chunks]; owned. The
+     * next one must be that of the micro-batch with this number. */
     int *backwards;
-    /* the same for weight halves, [chunks]; owned */
+    /* number of backwards or weight halves so far of each chunk of the stage, [chunks]; owned. The
+     * next one must be that of the micro-batch with this number. */
     int *weights;
-    /* live micro-batches of each chunk of the stage, [chunks]; owned */
+    /* number of live micro-batches of each chunk of the stage, [chunks]; owned */
     int *live;
     /* largest number of live micro-batches so far of each chunk of the model; borrowed */
     int *most_live;
@@ -68,8 +73,8 @@ Status task_fail(const Schedule *schedule, int stage, int index, const char *wha
                 task_text(schedule, stage, index, text), what);
 }
 
-/* Returns the bits that a chunk must have at the end. Bits of messages are among them only if the
- * neighbouring chunk is on another stage. */
+/* Returns the bits that a chunk must have for each micro-batch at the end of the list. The bits of
+ * a message are among them only if the neighbouring chunk is on another stage. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
     bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
@@ -79,6 +84,7 @@ static int chunk_duties(const Schedule *s, int chunk)
            (after ? GOT_GRADIENT : 0);
 }
 
+/* Returns a pointer to the bits of a chunk, numbered in the model, for a micro-batch. */
 static uint8_t *did_at(const Check *c, int chunk, int micro)
 {
     size_t local = (size_t)schedule_local(c->schedule, chunk);
@@ -132,6 +138,7 @@ static const char *order_fault(const Check *c, Task t)
     return NULL;
 }
 
+/* Records that the task has been done. */
 static void apply(Check *c, Task t)
 {
     int sets = rules[t.kind].sets, local = schedule_local(c->schedule, t.chunk);
@@ -143,6 +150,7 @@ static void apply(Check *c, Task t)
     c->live[local] -= sets & DID_WEIGHT || (sets & DID_FORWARD && schedule_is_forward(c->schedule));
 }
 
+/* Fails with a message that names the first of the missing tasks. missing: their bits. */
 static Status fail_missing(const Check *c, int chunk, int micro, int missing)
 {
     int bit = 0;

@@ -1,20 +1,21 @@
-/* dualpipe-v: a V-shaped schedule. In its long middle part a forward through one chunk is paired
- * with a backward through the other, from both ends of the V (DeepSeek-AI 2024, "DeepSeek-V3
- * technical report", section 3.2.1, DualPipe). DualPipe has two copies of each stage's parameters;
- * this is one half of it, with one copy. The authors run a pair at the same time, so that work
- * hides messages. Here the passes of a pair follow each other, and the gradients of a backward are
- * sent before its weight half. If a chunk's forward and both halves of its backward take one unit
- * each, messages take none, and there are 2p micro-batches or more, then a step of m micro-batches
- * on p stages takes 6m + p - 1 units, and the live micro-batches of a stage's two chunks add up to
- * 2p + 1 at most. */
+/* dualpipe-v: a V-shaped schedule. In its long middle part a stage pairs a forward through one of
+ * its chunks with a backward through its other chunk (DeepSeek-AI 2024, "DeepSeek-V3 technical
+ * report", section 3.2.1, DualPipe). DualPipe has two copies of each stage's parameters; dualpipe-v
+ * is one half of DualPipe, with one copy. The authors run the two passes of a pair at the same
+ * time, so that messages move while a stage computes. Here one pass of a pair follows the other,
+ * and the gradients of a backward are sent before its weight half.
+ *
+ * Assume that a chunk's forward and each half of its backward take one unit of time, that messages
+ * take none, and that there are m >= 2p micro-batches on p stages. Then a step takes 6m + p - 1
+ * units, and the two chunks of a stage together have at most 2p + 1 live micro-batches. */
 #include "private.h"
 
-/* Near the end there are pairs of backwards. In the first half of the pairs each weight half
- * follows its data half at once; in the second half the weight halves are delayed and fill idle
+/* Near the end a stage runs pairs of two backwards. In the first half of the pairs each weight half
+ * follows its data half at once. In the second half the weight halves are delayed, and fill idle
  * time at the end. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
-    /* down: number of stages up to and including this one; below: number of stages after it */
+    /* down: number of stages from the first to this one; below: number of stages after this one */
     int p = s->shape.stages, down = stage + 1, below = p - down;
     int m = s->shape.micros > 2 * p ? s->shape.micros : 2 * p;
     const SchedulePhase phase[] = {

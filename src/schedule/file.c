@@ -1,8 +1,9 @@
-/* Reads schedule files: CSV with the header line `stage,task,chunk,micro` and one task per row; the
- * rows of each stage are in the order of its tasks. Blank lines and lines that begin with # are
- * ignored. A line `stages,0,1,1,0` before the header gives the stage of chunks 0, 1, .... Other
- * headers, rows that do not have four fields, unknown tasks and numbers outside the shape are
- * errors with file and line. check.c and simulate.c check whether the lists can run. */
+/* Reads schedule files. A file is CSV: the header line `stage,task,chunk,micro`, then a row for
+ * each task. The rows of a stage are in the order of its tasks. Blank lines and lines that begin
+ * with # are ignored. An optional line `stages,0,1,1,0` before the header gives the stage of chunk
+ * 0, of chunk 1 and so on. Another header, a row without exactly four fields, an unknown task or a
+ * number outside the shape is an error with file and line. Whether the lists can run is checked in
+ * check.c and simulate.c. */
 #include "private.h"
 
 #include <ctype.h>
@@ -15,19 +16,23 @@ static const char *const columns[FIELDS] = {"stage", "task", "chunk", "micro"};
 typedef struct Reader {
     /* borrowed */
     const char *path;
+    /* number of the current line, counted from 1 */
     int line;
     ScheduleShape shape;
-    /* borrowed from the schedule */
+    /* Schedule.stage_of; borrowed */
     int *stage_of;
-    /* [stages]; borrowed */
+    /* list of each stage, [stages]; borrowed */
     TaskList *list;
-    /* true: the header line has been read; the line of stages has been read; a row with a send or a
-     * receive has been read */
-    bool header, stages, messages;
+    /* true: the header line has been read */
+    bool has_header;
+    /* true: the line that begins with `stages` has been read */
+    bool has_stages;
+    /* true: a row with a send or a receive has been read */
+    bool has_messages;
 } Reader;
 
-/* Splits the line at its commas into fields without surrounding blanks. Returns the number of
- * fields, at most FIELDS + 1. */
+/* Splits the line at its commas, and removes white space at both ends of each field. Returns the
+ * number of fields; if it is FIELDS + 1, there may be more. */
 static int split_fields(char *line, char *field[FIELDS + 1])
 {
     int count = 0;
@@ -81,7 +86,7 @@ static Status read_header(Reader *r, char *const *field, int count)
     if (!good)
         return fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path,
                     r->line);
-    r->header = true;
+    r->has_header = true;
     return OK;
 }
 
@@ -100,7 +105,7 @@ static Status read_row(Reader *r, char *const *field, int count)
         return fail(ERR_CONFIG, "%s:%d: chunk %d is on stage %d, not on stage %d", r->path, r->line,
                     t.chunk, r->stage_of[t.chunk], stage);
     list_add(&r->list[stage], t.kind, t.chunk, t.micro);
-    r->messages = r->messages || task_is_message(t.kind);
+    r->has_messages = r->has_messages || task_is_message(t.kind);
     return OK;
 }
 
@@ -121,11 +126,11 @@ static Status check_stages(const Reader *r, int count)
     return OK;
 }
 
-/* Reads the line `stages,...`: the stage of each chunk. */
+/* Reads the line `stages,0,1,1,0`, which gives the stage of each chunk. */
 static Status read_stages(Reader *r, char *line)
 {
     int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
-    if (r->stages)
+    if (r->has_stages)
         return fail(ERR_CONFIG,
                     "%s:%d: a second line of stages; only one is allowed before the header",
                     r->path, r->line);
@@ -136,7 +141,7 @@ static Status read_stages(Reader *r, char *line)
         TRY(read_number(r, columns[0], text, r->shape.stages, &stage));
         if (count < chunks) r->stage_of[count] = stage;
     }
-    r->stages = true;
+    r->has_stages = true;
     return check_stages(r, count);
 }
 
@@ -157,20 +162,21 @@ static Status read_lines(Reader *r, char *text)
         line = strsep(&text, "\n");
         ++r->line;
         char *field[FIELDS + 1];
-        if (!r->header && is_line_of_stages(line)) {
+        if (!r->has_header && is_line_of_stages(line)) {
             st = read_stages(r, line);
             continue;
         }
         int count = split_fields(line, field);
         if (field[0][0] == '#' || (count == 1 && field[0][0] == '\0')) continue;
-        st = r->header ? read_row(r, field, count) : read_header(r, field, count);
+        st = r->has_header ? read_row(r, field, count) : read_header(r, field, count);
     }
-    if (st == OK && !r->header)
+    if (st == OK && !r->has_header)
         st = fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path, 1);
     return st;
 }
 
-/* Inserts sends and receives around the work of a list without messages. */
+/* Replaces a list without messages by one with them: each task gets its receive before it and its
+ * send after it (list_add_work). */
 static void insert_messages(TaskList *list, const Schedule *schedule)
 {
     TaskList full = {0};
@@ -195,7 +201,7 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule)
                     ? read_lines(&r, text)
                     : fail(ERR_CONFIG, "%s: contains a zero byte, so it is not a text file", path);
     mem_free(&text);
-    for (int i = 0; st == OK && !r.messages && i < r.shape.stages; ++i)
+    for (int i = 0; st == OK && !r.has_messages && i < r.shape.stages; ++i)
         insert_messages(&list[i], schedule);
     return st;
 }

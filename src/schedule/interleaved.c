@@ -1,15 +1,16 @@
 /* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, "Efficient large-scale
- * language model training on GPU clusters using Megatron-LM", section 2.2), for any number of
- * micro-batches. If this number exceeds `stages` and is not a multiple of `stages`, channels may
- * need more than 2 slots. */
+ *  * language model training on GPU clusters using Megatron-LM", section 2.2), for any number of
+ * micro-batches. If there are more micro-batches than stages, and their number is not a multiple of
+ * the number of stages, channels may need more than 2 slots. */
 #include "private.h"
 
-/* Micro-batches are divided into groups of `stages` or more, or into one group if there are fewer
- * than `stages`. Groups are larger rather than smaller, since with a smaller group stage 0 would
- * wait until the group's first micro-batch has passed through all stages. The largest groups come
- * first, so that `ahead` forwards suffice for every group. The outputs of a larger group arrive at
- * stage 0 before stage 0 needs them: a channel needs at most one slot, and one more for each
- * micro-batch that the group has beyond `stages`. */
+/* Micro-batches are divided into groups of at least `stages` micro-batches. If there are fewer than
+ * `stages`, they are one group. Groups are larger than `stages` rather than smaller: in a smaller
+ * group stage 0 would wait until the group's first micro-batch has passed through all stages. The
+ * largest groups come first, so that `ahead` forwards, which are computed from the first group's
+ * size, suffice for every group. If a group is larger than `stages`, its outputs arrive at stage 0
+ * before stage 0 needs them. A channel then needs 1 slot, and 1 more for each micro-batch by which
+ * the group exceeds `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

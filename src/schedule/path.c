@@ -1,14 +1,17 @@
-/* Finds the longest chain of tasks in a simulated schedule, backwards from the last task. A receive
- * that had to wait follows the send of its message. A send that had to wait for a free slot follows
- * the receive that freed the slot. Every other task follows the previous task of its stage.
+/* Finds the longest chain of tasks in a simulated schedule, backwards from the task that ends last.
+ * In the chain, a receive that had to wait follows the send of its message; a send that had to wait
+ * for a free slot follows the receive that freed the slot; every other task follows the previous
+ * task of its stage. In this example the chain is F0 F0' F1' B0' B1' B1; its stages do not wait:
  *
- *     stage 0   F0 F1            B0 B1      chain: F0 F0' F1' B0' B1' B1, without gaps
+ *     stage 0   F0 F1            B0 B1
  *     stage 1      F0' F1' B0' B1' */
 #include "private.h"
 
-/* A task: its stage, and its index in the stage's list (-1: before the first task). */
+/* The place of a task in a schedule. */
 typedef struct Place {
-    int stage, task;
+    int stage;
+    /* index in the stage's list; -1: before the first task */
+    int task;
 } Place;
 
 static Task task_at(const Schedule *s, Place at)
@@ -16,8 +19,8 @@ static Task task_at(const Schedule *s, Place at)
     return s->task[at.stage][at.task];
 }
 
-/* Returns the number of messages that the stage has sent, or received, on the channel of this task
- * before this task. */
+/* Returns the number of earlier tasks of the stage with the kind and the channel of this task. at:
+ * place of a send or a receive. */
 static int messages_before(const Schedule *s, Place at)
 {
     const Task mine = task_at(s, at);
@@ -29,8 +32,8 @@ static int messages_before(const Schedule *s, Place at)
     return count;
 }
 
-/* Returns the task at the other end of the channel that sends or receives message number `number`,
- * from 0. */
+/* Returns the place of the task at the other end of the channel that receives (if the task at `at`
+ * is a send) or sends (if it is a receive) the channel's message with index `number`, from 0. */
 static Place peer_message(const Schedule *s, Place at, int number)
 {
     const Task mine = task_at(s, at);
@@ -45,25 +48,25 @@ static Place peer_message(const Schedule *s, Place at, int number)
     return peer;
 }
 
-/* Returns the task before a message in the chain, and adds the time between the ends of the two
- * tasks to *messages. */
+/* Returns the place of the task that comes before the send or receive at `at` in the chain. Adds
+ * the time between the ends of the two tasks to *messages. */
 static Place before_message(const Schedule *s, const ScheduleReport *report, const TaskCost *cost,
                             Place at, double *messages)
 {
     const Task t = task_at(s, at);
     const ScheduleSpan span = report->span[at.stage][at.task];
-    int number = message_channel(t), before = messages_before(s, at);
+    int channel = message_channel(t), before = messages_before(s, at);
     const MessageCost *message =
-        number % 2 ? &cost[number / 2].gradients : &cost[number / 2].activations;
+        channel % 2 ? &cost[channel / 2].gradients : &cost[channel / 2].activations;
     bool sends = task_is_send(t.kind);
     Place next = {at.stage, at.task - 1};
     double from = span.start;
     if (!sends || before >= report->depth) {
         Place peer = peer_message(s, at, sends ? before - report->depth : before);
-        double free = report->span[peer.stage][peer.task].end;
-        if (free + (sends ? 0 : message->wire) > span.start) {
+        double peer_end = report->span[peer.stage][peer.task].end;
+        if (peer_end + (sends ? 0 : message->wire) > span.start) {
             next = peer;
-            from = free;
+            from = peer_end;
         }
     }
     *messages += span.end - from;

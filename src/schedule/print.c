@@ -1,13 +1,18 @@
-/* Draws a simulated schedule as text: one line per stage. A task that is wide enough shows its
- * label: "F0", "B3", "W3", or with several chunks per stage "F0a", where the letter is the chunk on
- * the stage ("F0/30" with more than 26 chunks). A narrower task repeats its first letter. Dots are
- * idle time. */
+/* Draws a simulated schedule as text, with one line per stage. A task that is wide enough shows its
+ * label: F, B or W and the micro-batch ("F0", "B3", "W3"). If stages have several chunks, the label
+ * also has the chunk's index on its stage: "F0a", or "F0/30" if there are more than 26 chunks. A
+ * task that is too narrow repeats its first letter. Dots are idle time. */
 #include "private.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LABEL = 32, COLUMNS_LEAST = 10 };
+enum {
+    /* bytes of a label */
+    LABEL = 32,
+    /* smallest width of the time axis in characters */
+    COLUMNS_LEAST = 10
+};
 
 typedef struct Picture {
     const Schedule *schedule;
@@ -16,7 +21,7 @@ typedef struct Picture {
     int width;
     /* characters per unit of time */
     double scale;
-    /* [width + 1]; owned */
+    /* the current stage's tasks, as text, [width + 1]; owned */
     char *line;
 } Picture;
 
@@ -46,8 +51,8 @@ double shortest_work(const Schedule *s, const ScheduleReport *r)
     return shortest;
 }
 
-/* Returns the scale at which the shortest task is as wide as the widest label and a blank, or a
- * smaller scale if the picture would exceed `width`. */
+/* Returns the scale at which the shortest task is as wide as the widest label and a blank. Returns
+ * a smaller scale if the picture would otherwise be wider than `width` characters. */
 static double fitting_scale(const Schedule *s, const ScheduleReport *r, int width)
 {
     int widest = 0;
@@ -62,13 +67,14 @@ static double fitting_scale(const Schedule *s, const ScheduleReport *r, int widt
     return wanted < most ? wanted : most;
 }
 
-/* Returns the first column whose middle is not before `time`. */
+/* Returns the first column whose middle is not before `time`, at most p->width. */
 static int column_of(const Picture *p, double time)
 {
     int column = (int)ceil(time * p->scale - 0.5 - 1e-9);
     return column < 0 ? 0 : column < p->width ? column : p->width;
 }
 
+/* Writes a task to p->line. */
 static void paint(const Picture *p, Task t, ScheduleSpan span)
 {
     char label[LABEL];

@@ -18,9 +18,12 @@ const char *const task_names[TASK_KINDS] = {
 SCHEDULES(DECLARE)
 static const struct {
     const ScheduleForm *form;
+    /* value of grid.pipeline_schedule: "1f1b" */
     const char *word;
-    /* chunks per stage */
-    int least, most;
+    /* smallest number of chunks per stage */
+    int least;
+    /* largest number of chunks per stage */
+    int most;
 } kinds[] = {SCHEDULES(ENTRY)};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SCHEDULE_KINDS, "a row each");
 static const char forward_name[] = "forward", file_name[] = "file";
@@ -50,8 +53,9 @@ void list_add_work(TaskList *list, const Schedule *s, TaskKind kind, int chunk, 
     if (!forward && !weight && before) list_add(list, TASK_SEND_BACKWARD, chunk, micro);
 }
 
-/* Refuses shapes with a number below 1, and shapes whose lists would overflow an int: a list has at
- * most 7 tasks per chunk and micro-batch, and its memory has at most twice as many. */
+/* Refuses shapes with a number below 1, and shapes that would overflow an int. A list has at most 7
+ * tasks for each chunk and micro-batch, and list_add reserves memory for up to twice that
+ * number. */
 static Status shape_check(const char *name, ScheduleShape shape)
 {
     if (shape.stages < 1 || shape.chunks < 1 || shape.micros < 1)
@@ -86,7 +90,7 @@ static Schedule *schedule_empty(const char *name, ScheduleShape shape)
     return s;
 }
 
-/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: the stages do not all have shape.chunks
+/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: a stage has more than shape.chunks
  * chunks. */
 static Status set_chunks(Schedule *s)
 {
@@ -110,8 +114,8 @@ static bool is_half(TaskKind kind)
     return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
 }
 
-/* Moves the list into the schedule. If the schedule is split, a whole backward in a file is
- * replaced by its two halves, one after the other. */
+/* Moves the list into the schedule. If the schedule is split, each TASK_BACKWARD, which only a list
+ * from a file can have, is replaced by its data half and its weight half, one after the other. */
 static void set_list(Schedule *s, int stage, TaskList *list)
 {
     TaskList halves = {0};
@@ -137,8 +141,8 @@ static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
     return OK;
 }
 
-/* Checks that a list has only halves of backward passes if the schedule is split, else only whole
- * backward passes. */
+/* Returns ERR_BUG if the schedule is split and the list has a TASK_BACKWARD, or if the schedule is
+ * not split and the list has half a backward pass. */
 static Status check_halves(const Schedule *s, const TaskList *list, int stage)
 {
     for (int i = 0; i < list->count; ++i) {

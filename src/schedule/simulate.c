@@ -1,33 +1,34 @@
 /* Simulates all lists together. A stage runs until it waits for a message or for a free slot of a
- * channel. Every channel has one sender and one receiver, and both execute their lists in order.
- * Therefore the order in which stages are simulated changes neither times nor deadlocks, and a
- * deeper channel never causes a deadlock. */
+ * channel. Every channel has one sender and one receiver, and these two execute their lists in
+ * order. Therefore the order in which stages are simulated changes neither times nor deadlocks, and
+ * more slots never cause a deadlock. */
 #include "private.h"
 
 #include <string.h>
 
 typedef struct Channel {
-    /* messages sent and received so far */
+    /* numbers of messages so far that have been sent, and received */
     int sent, received;
 } Channel;
 /* One of a channel's `depth` slots, which are used in turn. */
 typedef struct Slot {
-    /* micro-batch of its newest message */
+    /* micro-batch of the slot's newest message */
     int micro;
-    /* time at which that message arrives */
+    /* time at which that message has arrived and the receiver can begin to copy it */
     double arrival;
-    /* time at which that message was received and the slot was free again */
+    /* time at which the receiver has copied it, so that the slot is free again */
     double free;
 } Slot;
 
 typedef struct Player {
     const Schedule *schedule;
-    /* one per chunk */
+    /* costs of each chunk of the model; borrowed */
     const TaskCost *cost;
+    /* slots of each channel */
     int depth;
-    /* two for each boundary between chunks: activations, then gradients; owned */
+    /* the channels, two for each boundary between chunks, as message_channel numbers them; owned */
     Channel *channel;
-    /* [channels][depth]; owned */
+    /* the channels' slots, [channels][depth]; owned */
     Slot *slot;
     /* index of each stage's next task, [stages]; owned */
     int *next;
@@ -35,12 +36,15 @@ typedef struct Player {
     double *clock;
     /* true for each stage that is in the queue, [stages]; owned */
     bool *ready;
-    /* stages that may be able to continue, and their number; owned */
-    int *queue, queued;
-    /* borrowed from the report */
+    /* stages that may be able to continue, [stages]; owned */
+    int *queue;
+    /* number of stages in the queue */
+    int queued;
+    /* receives the times of each task (ScheduleReport.span); borrowed; NULL: times are not kept */
     ScheduleSpan **span;
 } Player;
 
+/* Puts the stage into the queue, unless it is there. */
 static void player_wake(Player *p, int stage)
 {
     if (p->ready[stage]) return;
@@ -98,6 +102,7 @@ static double work_cost(const TaskCost *cost, TaskKind kind)
            (kind != TASK_BACKWARD_DATA ? cost->backward_weight : 0);
 }
 
+/* Plays the stage's tasks until the stage must wait or its list ends. */
 static Status play_stage(Player *p, int stage)
 {
     const Task *task = p->schedule->task[stage];
@@ -115,7 +120,8 @@ static Status play_stage(Player *p, int stage)
     return OK;
 }
 
-/* Plays all stages. *done: false if they deadlock. */
+/* Plays all stages from the beginning, with `depth` slots per channel. *done: false if they
+ * deadlock. */
 static Status play(Player *p, int depth, bool *done)
 {
     const ScheduleShape shape = p->schedule->shape;
@@ -137,8 +143,9 @@ static Status play(Player *p, int depth, bool *done)
     return OK;
 }
 
-/* Finds a cycle of stages that wait for each other: follows the waits from a waiting stage until
- * one is reached for the second time. */
+/* Fails with a message about stages that wait for each other. It begins at any stage that waits and
+ * goes on to the stage for which this one waits, until it is at a stage for the second time: this
+ * stage is in the cycle. */
 static Status fail_deadlock(const Player *p)
 {
     const Schedule *s = p->schedule;
@@ -160,8 +167,8 @@ static Status fail_deadlock(const Player *p)
         task_text(s, peer, p->next[peer], b), stage);
 }
 
-/* Finds the smallest depth >= 2 without deadlock. Leaves the player in the state after a simulation
- * with this depth. */
+/* Sets *depth to the smallest depth, at least 2, without deadlock. Leaves the player in the state
+ * after a simulation with this depth. */
 static Status find_depth(Player *p, int *depth)
 {
     int low = 2, high = p->schedule->shape.micros > 2 ? p->schedule->shape.micros : 2;
@@ -219,7 +226,7 @@ static void player_fini(Player *p)
     mem_free(&p->queue);
 }
 
-/* Allocates the spans of all tasks. The array ends with NULL, so that it can be freed without the
+/* Allocates ScheduleReport.span. The array ends with NULL, so that it can be freed without the
  * schedule. */
 static ScheduleSpan **spans_new(const Schedule *s)
 {

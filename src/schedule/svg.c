@@ -1,7 +1,7 @@
-/* Draws a simulated schedule as SVG: one row per stage, time to the right, the micro-batch's number
- * in every box with room for it; the later a chunk, the paler its boxes. Boxes that are too narrow
- * to see are joined; a joined box of several kinds is striped, or has a colour of its own in an
- * HTML page. */
+/* Draws a simulated schedule as SVG. Each stage is a row, and time goes to the right. Each task
+ * that computes is a box, with the number of its micro-batch if there is room for it; boxes of
+ * later chunks are paler. Boxes that are too narrow to see are joined. A joined box of several
+ * kinds of task is striped; in an HTML page it has a colour of its own instead. */
 #include "private.h"
 
 enum {
@@ -11,13 +11,13 @@ enum {
     TOP = 64,
     /* px: largest width of the time axis */
     WIDTH = 1400,
-    /* px: largest width of the shortest task */
+    /* px: width of the shortest task, unless the time axis would exceed WIDTH */
     UNIT = 30,
     /* px: space below the rows, and to the right of the time axis */
     BOTTOM = 16,
     /* px: width of a digit */
     DIGIT = 7,
-    /* px: a group of joined boxes ends at this width */
+    /* px: no box is joined to a group that is at least this wide */
     JOINED = 6
 };
 typedef enum Look { LOOK_FORWARD, LOOK_BACKWARD, LOOK_WEIGHT, LOOK_MIXED, LOOK_COUNT } Look;
@@ -26,13 +26,13 @@ static const char *const look_class[LOOK_COUNT] = {"f", "b", "w", "m"};
 static const double NARROW = 2.5;
 
 typedef struct Box {
-    /* px */
+    /* left (x0) and right (x1) edge, in px; x1 <= x0: there is no box */
     double x0, x1;
     Look look;
-    /* index of the chunk on the stage; of joined boxes, that of the first; -1: joined boxes of
-     * several kinds */
+    /* index of the chunk among its stage's chunks; if boxes are joined, the chunk of the first box,
+     * or -1 if they have several looks */
     int chunk;
-    /* micro-batch; -1: joined boxes */
+    /* micro-batch; -1: this is several boxes, joined */
     int micro;
 } Box;
 
@@ -44,13 +44,14 @@ typedef struct Svg {
     bool is_inline;
     /* px per unit of time */
     double scale;
-    /* px per stage */
-    int row;
+    /* height of a stage's row, in px */
+    int row_height;
     /* top of the current stage's row, in px */
     int y;
-    /* boxes that have not been written: `last` is complete, `group` may still grow; a box is empty
-     * if x1 <= x0 */
-    Box last, group;
+    /* the newest box that is complete but not written yet; it is to the left of `group` */
+    Box last;
+    /* the box, or group of joined boxes, to which the next box may be joined */
+    Box group;
 } Svg;
 
 static void put_text(FILE *out, const char *text)
@@ -92,13 +93,14 @@ static void box_write(const Svg *s, Box b)
     if (b.x1 <= b.x0) return;
     double width = b.x1 - b.x0, gap = b.micro >= 0 && width > 8 ? 1 : 0;
     fprintf(s->out, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"",
-            look_class[b.look], b.x0, s->y, width - gap, s->row - (s->row > 8 ? 2 : 1));
+            look_class[b.look], b.x0, s->y, width - gap,
+            s->row_height - (s->row_height > 8 ? 2 : 1));
     if (b.chunk > 0) fprintf(s->out, " fill-opacity=\"%.2f\"", opacity(s, b.chunk));
     fputs("/>\n", s->out);
     int digits = snprintf(NULL, 0, "%d", b.micro);
-    if (b.micro >= 0 && s->row >= 14 && width >= DIGIT * digits + 4)
+    if (b.micro >= 0 && s->row_height >= 14 && width >= DIGIT * digits + 4)
         fprintf(s->out, "<text class=\"n\" x=\"%.1f\" y=\"%d\">%d</text>\n", (b.x0 + b.x1) / 2,
-                s->y + s->row / 2 + 3, b.micro);
+                s->y + s->row_height / 2 + 3, b.micro);
 }
 
 static bool boxes_touch(Box left, Box right)
@@ -116,9 +118,9 @@ static bool box_is_narrow(Box b)
     return b.x1 - b.x0 < NARROW;
 }
 
-/* Ends the current group. If the group and the last box touch and are joined boxes of the same look
- * and chunk, extends the last box by the group. If not, writes the last box, and the group becomes
- * the last box. */
+/* Ends the current group. If s->last and the group touch, have the same look and chunk, and both
+ * consist of joined boxes, extends s->last by the group. Otherwise writes s->last, and then makes
+ * the group s->last. */
 static void group_close(Svg *s)
 {
     Box group = s->group;
@@ -131,8 +133,8 @@ static void group_close(Svg *s)
     s->last = group;
 }
 
-/* Adds a box to the row. Narrow boxes that touch are joined into groups of about JOINED px, so that
- * changes of the pattern remain visible. */
+/* Adds a box to the current row. Narrow boxes that touch are joined into groups of about JOINED px.
+ * Wider groups would hide how the tasks of a stage change in time. */
 static void box_add(Svg *s, Box next)
 {
     Box *group = &s->group;
@@ -160,10 +162,10 @@ static void row_end(Svg *s)
 
 static void put_stage(Svg *s, int stage)
 {
-    s->y = TOP + stage * s->row;
-    if (s->row >= 14 || stage % 8 == 0)
+    s->y = TOP + stage * s->row_height;
+    if (s->row_height >= 14 || stage % 8 == 0)
         fprintf(s->out, "<text class=\"s\" x=\"%d\" y=\"%d\">stage %d</text>\n", LEFT - 8,
-                s->y + s->row / 2 + 3, stage);
+                s->y + s->row_height / 2 + 3, stage);
     for (int k = 0; k < s->schedule->count[stage]; ++k) {
         Task t = s->schedule->task[stage][k];
         ScheduleSpan span = s->report->span[stage][k];
@@ -188,7 +190,7 @@ static void put_legend(const Svg *s)
     }
 }
 
-/* Begins a picture in a file of its own, with its colours. */
+/* Begins a picture that is an SVG file, with the colours of the boxes. */
 static void put_style(const Svg *s, double width, int height)
 {
     fprintf(s->out,
@@ -227,19 +229,19 @@ static void draw(const Schedule *schedule, const ScheduleReport *report, bool is
     Svg s = {.schedule = schedule, .report = report, .out = out, .is_inline = is_inline};
     int stages = schedule->shape.stages;
     double shortest = shortest_work(schedule, report), span = report->makespan;
-    s.row = stages <= 32 ? 22 : stages <= 128 ? 14 : 4;
+    s.row_height = stages <= 32 ? 22 : stages <= 128 ? 14 : 4;
     s.scale = span > 0 ? WIDTH / span : 1;
     if (shortest > 0 && s.scale > UNIT / shortest) s.scale = UNIT / shortest;
     double width = LEFT + span * s.scale + BOTTOM;
-    /* wide enough for the title and the legend */
+    /* the title and the legend need this width */
     if (width < 760) width = 760;
-    put_head(&s, width, TOP + stages * s.row + BOTTOM);
+    put_head(&s, width, TOP + stages * s.row_height + BOTTOM);
     put_legend(&s);
     for (int i = 0; i < stages; ++i) put_stage(&s, i);
     fprintf(out,
             "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"none\" "
             "stroke=\"#bbb\"/>\n</svg>\n",
-            LEFT, TOP, span * s.scale, stages * s.row);
+            LEFT, TOP, span * s.scale, stages * s.row_height);
 }
 
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out)

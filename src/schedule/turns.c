@@ -1,15 +1,21 @@
-/* Makes orders in which forwards and backwards of a stage alternate. Both process the micro-batches
- * group by group, and the micro-batches of a group chunk by chunk. */
+/* Makes orders in which a stage's forwards and backwards alternate. Forwards and backwards each
+ * process one group of micro-batches after the other. In a group, all micro-batches pass through
+ * one chunk of the stage before the first of them passes through the next chunk of the stage. */
 #include "private.h"
 
 /* The next forward or the next backward of a stage: its chunk and micro-batch. */
 typedef struct Cursor {
     ScheduleShape shape;
+    /* number of groups of micro-batches */
     int groups;
-    /* current group: its number, first micro-batch, and number of micro-batches */
-    int group, first, size;
-    /* index of the chunk on the stage, counted in the order of the passes: for backward 0 is the
-     * last chunk */
+    /* number of the current group, from 0 */
+    int group;
+    /* first micro-batch of the current group */
+    int first_micro;
+    /* number of micro-batches in the current group */
+    int size;
+    /* index of the chunk among the stage's chunks, in the order of the passes: 0 is the first chunk
+     * for forwards and the last chunk for backwards */
     int turn;
     /* index of the micro-batch in the group */
     int micro;
@@ -26,21 +32,21 @@ static void cursor_next(Cursor *c)
     c->micro = 0;
     if (++c->turn < c->shape.chunks) return;
     c->turn = 0;
-    c->first += c->size;
+    c->first_micro += c->size;
     if (++c->group < c->groups) c->size = group_size(c->shape, c->groups, c->group);
 }
 
 static void add_forward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 {
     int chunk = schedule_chunk(s, stage, c->turn);
-    list_add_work(list, s, TASK_FORWARD, chunk, c->first + c->micro);
+    list_add_work(list, s, TASK_FORWARD, chunk, c->first_micro + c->micro);
     cursor_next(c);
 }
 
 static void add_backward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 {
     int chunk = schedule_chunk(s, stage, c->shape.chunks - 1 - c->turn);
-    list_add_work(list, s, TASK_BACKWARD, chunk, c->first + c->micro);
+    list_add_work(list, s, TASK_BACKWARD, chunk, c->first_micro + c->micro);
     cursor_next(c);
 }
 

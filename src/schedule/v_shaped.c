@@ -1,13 +1,14 @@
-/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
- * last stage without a message, and comes back up through the second chunks. The first stage
- * therefore has both the beginning and the end of the model:
+/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, passes from
+ * the first to the second chunk of the last stage without a message, and comes back up through the
+ * stages' second chunks. The first stage therefore has the beginning and the end of the model:
  *
  *     stage 0   chunk 0             chunk 2p-1   loss
  *     stage 1      chunk 1       chunk 2p-2
  *     ...             ...      ...
  *     stage p-1       chunk p-1, chunk p
  *
- * A V-shaped schedule is a table of phases, each a pattern of steps that repeats. */
+ *  * Each V-shaped kind of schedule is a table of phases. A phase repeats a pattern of steps
+ * (SchedulePhase). */
 #include "private.h"
 
 #include <ctype.h>
@@ -22,15 +23,17 @@ typedef struct Walk {
     const Schedule *schedule;
     TaskList *list;
     int stage;
-    /* number of passes added so far for each chunk of the stage */
-    int forwards[2], backwards[2];
-    /* weight halves that belong to the data halves added so far, in the same order */
+    /* number of forwards added so far for each chunk of the stage */
+    int forwards[2];
+    /* number of data halves added so far for each chunk of the stage */
+    int backwards[2];
+    /* weight halves of the data halves added so far, in the order of the data halves; owned */
     TaskList weight_halves;
     /* number of weight halves added to the list so far */
     int weights;
 } Walk;
 
-/* Adds a task with its messages. A micro-batch that the schedule does not have is left out. */
+/* Adds a task with its messages. Adds nothing if the schedule has no such micro-batch. */
 static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)
 {
     if (micro < w->schedule->shape.micros) list_add_work(w->list, w->schedule, kind, chunk, micro);

@@ -1,5 +1,5 @@
-/* Computes why stages wait, as differences between simulations: equal chunks, then the real chunks,
- * then messages, too. */
+/* Computes why stages wait, from the makespans of three simulations: all chunks take the same time
+ * and messages none; chunks take their own times and messages none; both take their own times. */
 #include "private.h"
 
 double schedule_stage_work(const Schedule *schedule, const TaskCost *cost, int stage)
@@ -30,8 +30,8 @@ static TaskCost mean_cost(const TaskCost *cost, int chunks)
     return mean;
 }
 
-/* Fills waits. whole: the makespan with these costs. */
-static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double whole,
+/* Fills *waits. real_makespan: the makespan with the costs `cost`. */
+static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double real_makespan,
                          ScheduleWaits *waits)
 {
     const ScheduleShape shape = schedule->shape;
@@ -51,19 +51,19 @@ static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double 
     waits->work = task_cost_passes(&mean) * shape.chunks * shape.micros;
     waits->bubble = balanced - waits->work;
     waits->imbalance = free_of_messages - balanced;
-    waits->messages = whole - free_of_messages;
+    waits->messages = real_makespan - free_of_messages;
     return OK;
 }
 
 Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report,
                       ScheduleWaits *waits)
 {
-    ScheduleReport whole;
-    TRY(schedule_simulate(schedule, cost, &whole));
-    Status st = waits_fill(schedule, cost, whole.makespan, waits);
+    ScheduleReport real;
+    TRY(schedule_simulate(schedule, cost, &real));
+    Status st = waits_fill(schedule, cost, real.makespan, waits);
     if (st == OK && report)
-        *report = whole;
+        *report = real;
     else
-        schedule_report_fini(&whole);
+        schedule_report_fini(&real);
     return st;
 }

@@ -1,11 +1,12 @@
-/* zero-bubble: backward is split into halves, and weight halves fill the bubble. No stage has more
- * live micro-batches than the first stage of 1f1b (Qi et al. 2023, "Zero bubble pipeline
- * parallelism", ZB-H1). */
+/* zero-bubble: backward is split into halves, and weight halves fill a part of the bubble (Qi et
+ * al. 2023, "Zero bubble pipeline parallelism", ZB-H1). No stage has more live micro-batches than
+ * the first stage of 1f1b. */
 #include "private.h"
 
-/* The forwards and the data halves are in the order of 1f1b. The weight half on stage i is delayed
- * by i micro-batches. Each stage then has as many live micro-batches as the first, and still has
- * weight halves to do while it waits for the last backwards. */
+/* Forwards and data halves are in the order of 1f1b. On stage i, the weight half of a micro-batch
+ * follows the data half that comes i micro-batches later. Each stage then has as many live
+ * micro-batches as the first stage, and has weight halves to do while it waits for the last
+ * backwards. */
 static void order_zero_bubble(TaskList *list, const Schedule *s, int stage)
 {
     int micros = s->shape.micros, ahead = s->shape.stages - 1 - stage, forward = 0, weight = 0;
