@@ -7,8 +7,8 @@
 /* defaults of model.rotary_base and model.rms_eps */
 static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
 
-/* Adds a place to the last failure's message: file and line of the list's last layer, or of
- * model.name. */
+/* Adds file and line to the message of the last failure: those of the last layer in model.layers
+ * or, without such a list, those of model.name. Changes only failures with ERR_CONFIG. */
 static Status add_place(const Config *config, Status status)
 {
     if (status != ERR_CONFIG) return status;
@@ -36,8 +36,9 @@ static char *models_using(const char *leaf)
     return all;
 }
 
-/* Fails if a key is set that only other models use. A list of layers also uses context and vocab,
- * which describe its input, and outputs and anchors, which describe its outputs. */
+/* Fails if one of the keys below is set and this model does not use it. With a list of layers, the
+ * keys context and vocab, which describe its input, and outputs and anchors, which describe its
+ * outputs, may be set. */
 static Status check_keys(const Config *config)
 {
     const bool list = config->model.layer_count > 0;
@@ -45,6 +46,7 @@ static Status check_keys(const Config *config)
     const struct {
         /* name in ZooEntry.uses */
         const char *leaf;
+        /* true: the key differs from its default, and this model may not use it */
         bool set;
     } keys[] = {{"size", config->model.size != GPT_OWN},
                 {"blocks", config->model.depth > 0},
@@ -93,7 +95,7 @@ static Status check_keys(const Config *config)
     return OK;
 }
 
-/* Adds the layers of the model model.name. */
+/* Adds the layers of the model that model.name selects. *logits: its last node. */
 static Status add_named_model(Graph *graph, const Config *config, int *logits)
 {
     const char *name = config->model.name;
@@ -115,8 +117,8 @@ typedef struct Outputs {
     int node[SPEC_INPUTS];
 } Outputs;
 
-/* Finds the outputs that model.outputs or the model's row in the zoo names; without names, `last`
- * is the only output. */
+/* Finds the nodes that the loss reads. Their names are in model.outputs for a list of layers, and
+ * in ZooEntry.outputs for a model of the zoo. Without names, `last` is the only output. */
 static Status find_outputs(const Graph *graph, const Config *config, int last, Outputs *out)
 {
     const bool list = config->model.layer_count > 0;
@@ -140,9 +142,9 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
     return st;
 }
 
-/* Checks that the last layer has one output for each class or target of a sample; for fields, one
- * channel for each class or target. In a rollout the last layer has these outputs for each step. A
- * loss with a fixed number of outputs needs that number. */
+/* Checks that the last layer has one output for each class or target of a sample. For fields it
+ * must have one channel for each class or target, and in a rollout these outputs for each step. If
+ * the loss needs a fixed number of outputs, the last layer must have that number. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
@@ -174,8 +176,8 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     return OK;
 }
 
-/* Checks that each output is a grid that has, for each anchor, 5 channels and a channel for each
- * class. */
+/* Checks that each output is a grid with BOX_CHANNELS channels and a channel for each class, for
+ * each of `anchors` anchors. */
 static Status check_grids(const Graph *graph, const Config *config, const Outputs *out,
                           int64_t anchors)
 {
@@ -193,7 +195,7 @@ static Status check_grids(const Graph *graph, const Config *config, const Output
     return OK;
 }
 
-/* Sets the anchors of a detection loss, if model.anchors is given, and the sides of its pictures;
+/* Sets the anchors of a detection loss, if model.anchors is given, and the sides of the pictures;
  * then checks the outputs. */
 static Status describe_grids(const Graph *graph, const Config *config, const Outputs *out,
                              OpSpec *spec)
@@ -206,8 +208,8 @@ static Status describe_grids(const Graph *graph, const Config *config, const Out
     return check_grids(graph, config, out, spec->anchors.count / out->count);
 }
 
-/* Fails unless the loss can read the model's number of outputs, and model.anchors gives each output
- * the same number of anchors. */
+/* Fails unless the loss can read `count` outputs, and model.anchors gives each output the same
+ * number of anchors. */
 static Status check_outputs(const Config *config, int count)
 {
     const LayerKind *kind = loss_kind(config);
@@ -229,7 +231,7 @@ static Status check_outputs(const Config *config, int count)
                            loss_name(config));
 }
 
-/* Copies the keys of section train that the loss uses. */
+/* Copies the keys of section train that the loss uses to its spec. */
 static Status describe_loss(const Config *config, OpSpec *spec)
 {
     const ConfigWord word = loss_info(config)->word;
@@ -304,6 +306,8 @@ static Status add_all(Graph *graph, const Config *config, const GraphRollout *ro
     return graph_add_steps(graph, config, rollout, add_step, &outputs->node[0]);
 }
 
+/* Builds the graph from its description (input, ids, classes). rollout: NULL for one application of
+ * the model. */
 static Status build(Graph *graph, const Config *config, const GraphRollout *rollout)
 {
     Outputs outputs;

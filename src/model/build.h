@@ -1,12 +1,11 @@
-/* Private header of the model module: adding nodes one by one, passes over a graph, and helpers of
- * the zoo. */
+/* Private header of the model module: functions that add nodes one by one, passes over a graph, and
+ * helpers of the models in the zoo. */
 #ifndef WEFT_MODEL_BUILD_H
 #define WEFT_MODEL_BUILD_H
 
 #include "model.h"
 
-/* A node whose shape rule has not run yet: its attributes are set on spec and size with
- * layer_set_attr. */
+/* A node before its shape rule has run. layer_set_attr sets its attributes, in spec and size. */
 typedef struct Draft {
     const LayerKind *kind;
     /* borrowed */
@@ -21,58 +20,62 @@ typedef struct Draft {
  * kind's defaults. */
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
-/* Runs the shape rule and appends the node and its parameters. If the kind needs a layer before it
- * (LayerKind.before), appends that layer first. *index: the node's index. */
+/* Runs the shape rule and appends the node, its parameters and its tables. If the kind needs a
+ * layer before it (LayerKind.before), appends that layer first. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-/* rollout.c. Adds a model's layers from NODE_INPUT to its only output, *output. */
+/* ---- rollout.c ---- */
+/* A function that adds the model's layers, from NODE_INPUT to the model's only output. *output:
+ * index of that output's node. */
 typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
-/* Adds the model once for each step, and the nodes that connect the steps. *leads: index of the
- * node that has z of all steps side by side. */
+/* Calls `add` once for each step, and adds the nodes that connect the steps. *leads: index of the
+ * node whose output has z of all steps (GraphRollout) side by side. */
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
                        int *leads);
 
-/* Adds a channel_sum of the data and of outputs of nodes. Inputs of the terms are indexes into
- * `node`, where NODE_INPUT is the data; nodes that no term reads are left out. Returns the new
- * node's index, or GRAPH_FAILED. */
+/* Adds a channel_sum layer with `count` sums. ChannelTerm.input is an index into node[nodes], which
+ * has indexes of nodes, or NODE_INPUT for the data. Nodes that no term reads do not become inputs
+ * of the layer. Returns the new node's index, or GRAPH_FAILED. */
 int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
                    const int *node, int nodes);
 
-/* node_names.c. Returns the first node with this name, or GRAPH_FAILED. node: array of all
- * nodes. */
+/* ---- node_names.c ---- */
+/* Returns the index of the first node with this name, or GRAPH_FAILED. node: all nodes. */
 int names_find(const NodeNames *names, const Node *node, const char *name);
-/* Adds node[index], unless an earlier node has its name. */
+/* Adds the name of node[index], unless an earlier node has the same name. node: all nodes. */
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
 /* Rebuilds graph->names after nodes have moved. */
 void graph_index_names(Graph *graph);
 
+/* ---- graph.c, freeze.c ---- */
 /* Returns the index of the node with this name, or GRAPH_FAILED. While a step of a rollout is
  * added, Graph.prefix is put before the name. */
 int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
-/* Description of a node's output or, for NODE_INPUT, of the data (while a step of a rollout is
- * added, of the step's input: Graph.source). */
+/* Returns the description of a node's output. For NODE_INPUT it is that of the data or, while a
+ * step of a rollout is added, that of the node that replaces the data (Graph.source). */
 Desc graph_output(const Graph *graph, int node);
-/* Number of channels of a node's output, or of the data for NODE_INPUT. */
+/* Returns the number of channels of that output. */
 int64_t graph_channels(const Graph *graph, int node);
-/* Sets uses[node] to the number of inputs that read the node's output. */
+/* Sets uses[i] to the number of inputs, of all nodes, that read the output of node i. */
 void graph_count_uses(const Graph *graph, int *uses);
 /* Freezes the parameters and tables that model.freeze names. ERR_CONFIG if a pattern matches
  * nothing. */
 Status graph_freeze(Graph *graph, const Config *config);
 /* Sets need_dx, frozen and x_shared of every node's spec. */
 void graph_need_dx(Graph *graph);
-/* Multiply-adds of forward for one micro-batch; 0 if OpInfo does not count them. */
+/* Returns the number of multiply-adds of forward for one micro-batch; 0 if OpInfo does not count
+ * them for this operation. */
 double node_macs(const Node *node);
-/* Description of the node's operation. */
+/* Returns the facts about the node's operation. */
 static inline const OpInfo *node_info(const Node *node)
 {
     return op_info(node->spec.kind);
 }
 
-/* True if each channel is a group and the layer has as many channels as its input: a depthwise
- * convolution, or a group norm with one channel per group. */
+/* Returns whether each channel of the layer is a group of its own and the layer has as many
+ * channels as its input: a depthwise convolution, or a group norm with one channel per group. */
 static inline bool node_has_single_groups(const Node *node)
 {
     const OpSpec *s = &node->spec;
@@ -81,43 +84,47 @@ static inline bool node_has_single_groups(const Node *node)
            s->groups > 1 && s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
 }
 
-/* True for a depthwise convolution with as many channels as its input. */
+/* Returns whether the node is a depthwise convolution with as many channels as its input. */
 static inline bool node_is_depthwise(const Node *node)
 {
     return node_has_single_groups(node) && node->kind->channels == CHANNELS_NEW;
 }
 
-/* True if the layer's own attribute decides its number of channels, not another layer. */
+/* Returns whether an attribute of the layer itself, not another layer, decides how many output
+ * channels it has. */
 static inline bool node_has_own_width(const Node *node)
 {
     return node->kind && node->kind->channels == CHANNELS_NEW && !node_is_depthwise(node);
 }
 
-/* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.
- * No layers are added or removed. ERR_CONFIG if there is no such layer, or if another layer decides
- * its channels. */
+/* Sets the channels of the layers that model.widths names, and the shapes of all layers after them
+ * (widths.c). No layers are added or removed. ERR_CONFIG if model.widths names a layer that does
+ * not exist or whose channels another layer decides, or if shapes no longer fit. */
 Status graph_set_widths(Graph *graph, const Config *config);
 
-/* Adds the layers of config->model.layer in their order. *logits: the last node.
- * Errors name file and line of the configuration. */
+/* Adds the layers of config->model.layer in their order (layer_list.c). *logits: index of the last
+ * node. Errors name file and line of the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
-/* Zoo: adds dropout with config's probability, or with default_value if config gives none; returns
+/* ---- helpers of the models in the zoo (zoo.c) ---- */
+/* x: index of the node that gives the input. Functions that add layers return the index of the last
+ * new node, or GRAPH_FAILED. */
+/* Adds dropout with the probability model.dropout, or default_value if that key is not set. Returns
  * x itself if the probability is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double default_value);
-/* Zoo: adds a dense layer with weights N(0, 1/fan_in). */
+/* Adds a dense layer whose initial weights are N(0, 1/fan_in). */
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
-/* Zoo: adds for each width a zoo_dense layer and relu (and dropout if model.dropout is given):
- * NAME.0, NAME.0.relu and so on. */
+/* Adds for each width i a layer NAME.i with zoo_dense, a relu NAME.i.relu and, if model.dropout is
+ * above 0, a dropout NAME.i.dropout. */
 int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
-/* Zoo: adds a bag of all fields of the data, with one more attribute key=value. Its tables have
+/* Adds a bag of all fields of the data, with one more attribute, `key` = `value`. Its tables have
  * model.vocab rows, to which ids are hashed unless all ids are known to be below model.vocab.
- * Without model.vocab the tables have a row for each possible id or, if the range of ids is unknown
- * or exceeds INT32_MAX, for each id that occurs. */
+ * Without model.vocab the tables have a row for each possible id or, if the number of possible ids
+ * is unknown or exceeds INT32_MAX, for each id that occurs. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
-/* Write a number as text, the form of attributes, to out and return it. */
+/* Write a number as text, for graph_add, to `out` and return `out`. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);
 char *zoo_real(double value, char out[ZOO_NUMBER]);

@@ -4,6 +4,7 @@
  * convolutions. */
 #include "build.h"
 
+/* default of model.layers: hidden layers */
 enum { LAYERS = 3 };
 
 static int build(Graph *graph, const Config *config)

@@ -1,6 +1,7 @@
-/* deepfm (Guo et al. 2017): a factorization machine and a perceptron read the same vectors. Ids
- * give rows of one table for all fields; each dense number gives a separate vector, scaled by the
- * number. As in PaddleRec, the first-order term has a separate table with rows of width 1. */
+/* deepfm (Guo et al. 2017): a factorization machine and a perceptron read the same vectors. The
+ * vector of an id is its row in a table that all fields share. Each dense number of a sample has a
+ * trained vector, which is multiplied by the number. As in PaddleRec's model, the first-order term
+ * has a table of its own, with rows of width 1. */
 #include "build.h"
 
 /* Adds the sum of two nodes. */

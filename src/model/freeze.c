@@ -1,7 +1,7 @@
-/* Freezes the parameters and tables that model.freeze names, and divides parameters into the depth
- * groups of optim.layer_decay, both by names. A batch norm whose scale and shift are frozen keeps
- * its running statistics and normalises with them in training, unless model.freeze_norm is affine
- * or none. A pattern that matches nothing is ERR_CONFIG. */
+/* Freezes the parameters and tables whose names match model.freeze, and divides parameters by their
+ * names into the depth groups of optim.layer_decay. If the scale and the shift of a batch norm are
+ * frozen, its running statistics do not change, and it normalises with them in training, too;
+ * model.freeze_norm can change this. */
 #include "build.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ int param_layer_chars(const char *name)
     return (int)(dot ? dot - name : (long)strlen(name));
 }
 
-/* True if the pattern matches the parameter's name or its layer's. */
+/* Returns whether the pattern matches a parameter's name or the name of the parameter's layer. */
 static bool matches(const char *pattern, const char *name)
 {
     char *layer = mem_format("%.*s", param_layer_chars(name), name);
@@ -69,8 +69,9 @@ static bool has_statistics(const Graph *g, const Node *node)
     return false;
 }
 
-/* Freezes the statistics of a batch norm, or makes its parameters trained again, by
- * model.freeze_norm. */
+/* Applies model.freeze_norm to a batch norm. all: if its scale and shift are frozen, its running
+ * statistics are frozen, too. affine: they are not frozen. none: scale and shift are trained, even
+ * if model.freeze names them. */
 static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
 {
     bool affine_frozen = true;
@@ -107,8 +108,9 @@ Status graph_freeze(Graph *g, const Config *config)
 
 /* ---- depth groups ---- */
 
-/* Returns the length of a name up to and including its first word that is a number: "layer1.0" of
- * "layer1.0.bn1.bias". Returns 0 if no word is a number. */
+/* Returns the length of the name of the block to which a parameter belongs. A name consists of
+ * words with dots between them; the block's name ends with the first word that is a number:
+ * "layer1.0" for "layer1.0.bn1.bias". Returns 0 if no word is a number. */
 static int block_chars(const char *name)
 {
     for (const char *word = name; *word;) {

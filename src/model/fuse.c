@@ -9,14 +9,14 @@ typedef struct Fuser {
     /* graph and table: borrowed */
     Graph *graph;
     const BackendTable *table;
-    /* index of the node that computes node i's output after merging; i itself if node i was not
-     * merged into its producer; owned */
+    /* for each node: index of the node into which it was merged and that computes its output, or
+     * its own index; current_node follows these links; owned */
     int *merged_into;
-    /* number of readers of node i's output; owned */
+    /* for each node: number of inputs that read its output; owned */
     int *uses;
-    /* last reader of node i's output; owned */
+    /* for each node: index of the last node that reads its output; owned */
     int *reader;
-    /* true: node i is merged into another node; owned */
+    /* for each node: true if it is part of another node now, and will be removed; owned */
     bool *merged;
 } Fuser;
 
@@ -39,7 +39,7 @@ static bool is_max_pool(const Node *node)
     return node_info(node)->fuse == FUSE_MAX && node->spec.pool == POOL_MAX;
 }
 
-/* Merges node i into `into`, which gets node i's readers. */
+/* Merges node i into the node with index `into`, which gets node i's readers. */
 static void merge(Fuser *f, int i, int into)
 {
     f->merged_into[i] = into;
@@ -48,8 +48,9 @@ static void merge(Fuser *f, int i, int into)
     f->reader[into] = f->reader[i];
 }
 
-/* Passes a gelu between two adjacent dense layers to the second one, which computes the gelu's
- * gradient along with its own (OpSpec.x_act). */
+/* Lets the dense layer after a gelu compute the gelu's gradient along with its own (OpSpec.x_act).
+ * i: an activation that is being merged into `producer`. Does nothing unless it is a gelu, a dense
+ * layer is its only reader, and producer, gelu and reader are neighbours in the order of nodes. */
 static void pass_act(Fuser *f, int producer, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
@@ -59,9 +60,9 @@ static void pass_act(Fuser *f, int producer, int i)
     f->graph->node[producer].spec.act_passed = true;
 }
 
-/* Fuses an activation into the operation before it, if this operation can apply the activation
- * (OpInfo.acts). A relu that only a max_pool reads is left to fuse_pool, because it is applied to
- * fewer values after the pool. */
+/* Fuses an activation into the operation before it, if that operation can apply the activation
+ * (OpInfo.acts). Leaves a relu that only a max_pool reads to fuse_pool, because after the pool the
+ * relu has fewer values to process. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -84,8 +85,9 @@ static bool can_fuse_add(const Fuser *f, const Node *node)
            (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
 }
 
-/* Fuses an add into the layer that gives its later input, if that is a batch_norm or dense layer;
- * that layer then adds the other input, which is computed before it. */
+/* Fuses an add into one of the two nodes that it reads: the later one in the order of nodes, if its
+ * operation can add a second input (OpInfo.residual). That node then reads and adds the output of
+ * the earlier one. */
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -101,8 +103,8 @@ static void fuse_add(Fuser *f, int i)
     merge(f, i, later);
 }
 
-/* Fuses a relu into the max_pool after it, which reads the relu's input and applies the relu to its
- * output. */
+/* Fuses a relu into the max_pool after it. The pool then reads the relu's input, and applies the
+ * relu to its own output. */
 static void fuse_pool(Fuser *f, int i)
 {
     Node *pool = &f->graph->node[i];
@@ -131,7 +133,8 @@ static void fuse_all(Fuser *f)
     }
 }
 
-/* Removes the merged nodes and updates every index of a node. */
+/* Removes the merged nodes, and changes every index that refers to a node from the old order to the
+ * new one. */
 static void compact(Fuser *f)
 {
     Graph *g = f->graph;

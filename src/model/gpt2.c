@@ -1,9 +1,10 @@
-/* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as
- * wide, and a head that shares the embedding's weight. Parameter names are GPT-2's; weights are out
- * x in (GPT-2's files store in x out). Initialisers are the paper's: N(0, 0.02^2), and N(0, 0.02^2
- * / 2L) for projections into the residual stream of L blocks. Positions also have N(0, 0.02^2);
- * OpenAI's code uses the deviation 0.01 for them. Attention probabilities have no dropout.
- * graph->classes is the size of the vocabulary; the data's T may be less than the context. */
+/* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as wide
+ * as the vectors, and a head that shares the embedding's weight. Parameter names are GPT-2's;
+ * weights have the shape out x in, in GPT-2's files in x out. Initial weights are those of the
+ * paper: N(0, 0.02^2), but N(0, 0.02^2 / (2L)) for projections into the residual stream of L
+ * blocks. Positions are also N(0, 0.02^2); OpenAI's code uses the standard deviation 0.01 for them.
+ * Attention probabilities have no dropout. graph->classes is the size of the vocabulary. Samples
+ * may be shorter than the context. */
 #include "build.h"
 
 #include <math.h>
@@ -17,11 +18,12 @@ typedef struct Gpt2 {
     Graph *graph;
     /* borrowed */
     const Config *config;
+    /* sizes; depth is the number of blocks, the others are the keys of section model */
     int64_t depth, width, heads, context;
 } Gpt2;
 
-/* Returns the sizes that model.size selects; keys that are set replace them. Entry GPT_OWN has the
- * defaults for models that are not a published size. */
+/* Returns the sizes that model.size selects, replaced by those keys of section model that are set.
+ * Entry GPT_OWN has the sizes for a model that is not a published one. */
 static Gpt2 gpt2_sizes(Graph *graph, const Config *config)
 {
     static const Gpt2 published[] = {
@@ -48,7 +50,7 @@ static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
     return out;
 }
 
-/* x (N,T,in) -> (N,T,width) */
+/* Adds a dense layer from x, (N,T,in), to (N,T,width), with initial weights N(0, std^2). */
 static int project(const Gpt2 *m, const char *name, int x, int64_t width, double std)
 {
     char w[ZOO_NUMBER], s[ZOO_NUMBER];
@@ -56,7 +58,8 @@ static int project(const Gpt2 *m, const char *name, int x, int64_t width, double
                      "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* Ends one half of a block: a projection, dropout, and the sum with the residual stream. */
+/* Ends one half of a block, "attn" or "mlp", with a projection, dropout, and the sum with the
+ * residual stream. x: node of the residual stream; y: node of the half's last layer so far. */
 static int add_residual(const Gpt2 *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];
@@ -89,7 +92,7 @@ static int feed_forward(const Gpt2 *m, int64_t block, int x)
     return add_residual(m, block, "mlp", x, y);
 }
 
-/* Tokens (N,T) -> (N,T,width). */
+/* Adds the layers from the tokens, (N,T), to the first residual stream, (N,T,width). */
 static int embed(const Gpt2 *m)
 {
     char vocab[ZOO_NUMBER], width[ZOO_NUMBER], context[ZOO_NUMBER], std[ZOO_NUMBER];

@@ -1,11 +1,11 @@
 /* Appends nodes with their parameters and tables to a graph, finds which gradients are needed, and
- * counts parameters. Inputs always come before their readers, so the order of nodes is
- * topological. */
+ * counts parameters. A node can only read earlier nodes, so the order of nodes is topological. */
 #include "build.h"
 
 #include <string.h>
 
-/* Largest number of elements of a tensor: a larger number is a typing error. */
+/* Largest number of elements of a tensor; a larger one must be a typing error in the
+ * configuration. */
 static const double ELEMENTS_MAX = 0x1p40;
 /* Largest number of nodes. A node needs 5 to 40 KB even before the plan can check the memory limit,
  * so a list that is too long by mistake is refused early. */
@@ -126,8 +126,8 @@ static void add_tables(Graph *graph, Node *node, int index)
         };
 }
 
-/* Adds the layer that the kind needs before this layer (LayerKind.before), named NAME.KIND, and
- * makes it the input. */
+/* If the kind needs another layer before this layer (LayerKind.before), adds it, named NAME.KIND,
+ * and makes it the first input. */
 static Status add_before(Graph *graph, Draft *draft)
 {
     Draft first;
@@ -170,6 +170,7 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     return OK;
 }
 
+/* Adds a layer whose attributes are the pairs of texts in `pairs`. */
 static Status add_pairs(Graph *graph, const char *kind_name, const char *name, const int *in,
                         int in_count, va_list pairs, int *index)
 {
@@ -250,8 +251,8 @@ bool node_is_trained(const Graph *graph, const Node *node)
     return false;
 }
 
-/* The gradient of an input is needed if its producer is trained, or a node from which the
- * producer's inputs are computed. */
+/* The gradient of an input is needed if the node that computes the input is trained, or if a node
+ * on whose output that node depends is trained. */
 void graph_need_dx(Graph *graph)
 {
     /* needed[i]: the gradient of node i's output is needed */
@@ -276,7 +277,8 @@ void graph_need_dx(Graph *graph)
 void graph_close_act_boundaries(const Graph *graph, bool *closed)
 {
     memset(closed, 0, (size_t)(graph->node_count + 1) * sizeof *closed);
-    /* lowest index of a node that must be in the same chunk as one of the nodes from i on */
+    /* the lowest index of all nodes that must be in the same chunk as a node with index i or
+     * above */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];
@@ -302,6 +304,8 @@ const Graph *graph_whole(const Graph *graph)
     return graph->whole ? graph->whole : graph;
 }
 
+/* Returns the number of elements of the frozen, or of the trained, parameters of the undivided
+ * graph. */
 static int64_t count_elements(const Graph *graph, bool frozen)
 {
     const Graph *g = graph_whole(graph);

@@ -1,6 +1,7 @@
-/* Builds a configuration's list of layers. A layer reads the layer before it (a layer of ids reads
- * the data), or the layers that its `input:` names ("data" means the data). `name:` names a layer
- * and its parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
+/* Builds the layers that model.layers lists. A layer reads the layers that its attribute `input`
+ * names ("data" means the data). Without `input` it reads the layer before it, or the data if it
+ * reads ids. The attribute `name` names a layer and its parameters; the default is the kind and a
+ * number that is counted for each kind: conv2d1. */
 #include "build.h"
 
 #include "config/foreign.h"
@@ -8,20 +9,24 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Number of layers of one kind so far, and the highest number in a default name so far. */
+/* The layers of one kind so far. */
 typedef struct KindCount {
-    int layers, number;
+    /* number of layers of the kind */
+    int layers;
+    /* highest number in a default name of the kind */
+    int number;
 } KindCount;
 
 typedef struct ListEntry {
     /* borrowed */
     const ConfigLayer *layer;
     const LayerKind *kind;
-    /* NULL if not given */
+    /* the attributes `name` and `input`, borrowed; NULL if not given */
     const ConfigAttr *name, *input;
 } ListEntry;
 
-/* Adds file, line and column of an attribute to the last failure. */
+/* Adds file, line and column of an attribute to the message of the last failure, if it is
+ * ERR_CONFIG. */
 static Status attr_fail(const Config *config, const ConfigAttr *attr, Status status)
 {
     if (status != ERR_CONFIG) return status;
@@ -31,7 +36,7 @@ static Status attr_fail(const Config *config, const ConfigAttr *attr, Status sta
     return status;
 }
 
-/* Sets entry->kind. The message for an unknown kind suggests a known kind. */
+/* Sets entry->kind. If the kind is unknown, fails with a message that suggests known kinds. */
 static Status find_kind(const Config *config, ListEntry *entry)
 {
     enum { KINDS_MAX = 64 };
@@ -96,7 +101,8 @@ static Status entry_read(const Config *config, const ConfigLayer *layer, ListEnt
     return OK;
 }
 
-/* Sets *in to the node of one name in `input: [a, b]`. */
+/* Sets *in to the index of the node called `name`, which is one word of the attribute `input`, or
+ * to NODE_INPUT for "data". */
 static Status find_input(const Graph *graph, const Config *config, const ConfigAttr *attr,
                          const char *name, int *in)
 {
@@ -115,8 +121,9 @@ static Status find_input(const Graph *graph, const Config *config, const ConfigA
     return status;
 }
 
-/* Sets in[0 .. *count - 1] to the nodes of `input:` or, without it, to the layer before or the
- * data. */
+/* Sets in[0] to in[*count - 1] to the nodes that the attribute `input` names. Without this
+ * attribute there is one input: the node before the layer, or the data for the first layer and for
+ * layers that read ids. */
 static Status read_inputs(const Graph *graph, const Config *config, const ListEntry *entry,
                           int in[SPEC_INPUTS], int *count)
 {
@@ -142,8 +149,8 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
     return status;
 }
 
-/* Returns the next free name: conv2d1, conv2d2, ...; the caller owns the text. Names never become
- * free again, so the search begins after the highest number used. */
+/* Returns the next free name of conv2d1, conv2d2, ...; the caller owns the text. Names never become
+ * free again, so the search begins after the highest number used so far. */
 static char *default_name(const Graph *graph, const LayerKind *kind, KindCount *count)
 {
     int number = count->layers > count->number ? count->layers : count->number;
@@ -191,8 +198,8 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
     return status;
 }
 
-/* True if the loss reads the layer: it is in model.outputs or, if that key is empty, it is the last
- * layer. */
+/* Returns whether the loss reads the layer: whether model.outputs names it or, if that key is
+ * empty, whether it is the last layer. */
 static bool is_output(const Graph *graph, const Config *config, int node)
 {
     const char *name = graph_step_name(graph, graph->node[node].name);
@@ -206,8 +213,8 @@ static bool is_output(const Graph *graph, const Config *config, int node)
     return false;
 }
 
-/* Checks that another layer or the loss reads every layer. node[i]: the node of layer i of the
- * list. */
+/* Fails if a layer's output is read neither by another layer nor by the loss. node[i]: index of the
+ * node of entry i in model.layers. */
 static Status check_uses(const Graph *graph, const Config *config, const int *node)
 {
     int *uses = mem_new((size_t)graph->node_count * sizeof *uses);

@@ -1,5 +1,5 @@
-/* lenet: two 3x3 convolutions with max-pooling (32 and 64 channels) and two dense layers (128
- * hidden), after LeCun et al. 1998 but with relu and max-pooling. */
+/* lenet, after LeCun et al. 1998 but with relu and max-pooling: two 3x3 convolutions of 32 and 64
+ * channels, each with relu and max-pooling, then two dense layers with 128 values between them. */
 #include "build.h"
 
 /* Adds convolution, relu and pooling, and returns the pooling. */

@@ -1,18 +1,22 @@
 /* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions and a
  * gated feed-forward (Shazeer 2020), with rms_norm. Keys and values may have fewer heads than
- * queries (Ainslie et al. 2023). There are no biases, except optionally for queries, keys and
- * values; the head has its own weight or the embedding's. Queries, keys and values are one
- * projection, and so are the two halves of the gated layer. Parameter names are those of Hugging
- * Face's models with packed projections (qkv_proj, gate_up_proj), without the prefix "model.";
- * weights are out x in. Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for
- * projections into the residual stream of L blocks. graph->classes is the size of the
- * vocabulary. */
+ * queries (Ainslie et al. 2023). Layers have no biases, but queries, keys and values can have them
+ * (model.qkv_bias). The head has a weight of its own or shares the embedding's (model.tied). One
+ * dense layer computes queries, keys and values; another computes both halves of the gated layer.
+ * Parameter names are those of Hugging Face's models with packed projections (qkv_proj,
+ * gate_up_proj), without the prefix "model."; weights have the shape out x in. Initial weights are
+ * as in gpt2: N(0, 0.02^2), but N(0, 0.02^2 / (2L)) for projections into the residual stream of L
+ * blocks. graph->classes is the size of the vocabulary. */
 #include "build.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { NAME_CHARS = 64, FFN_STEP = 64 };
+enum {
+    NAME_CHARS = 64,
+    /* the default of model.ffn is a multiple of this number */
+    FFN_STEP = 64
+};
 
 static const double INIT_STD = 0.02;
 
@@ -21,10 +25,12 @@ typedef struct Llama {
     Graph *graph;
     /* borrowed */
     const Config *config;
+    /* sizes; depth is the number of blocks, the others are the keys of section model */
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 
-/* Returns the value of a key, or its default if the value is 0, which means "not set". */
+/* Returns a key's value, or default_value if the value is 0, which means that the key is not
+ * set. */
 static int64_t value_or(int64_t value, int64_t default_value)
 {
     return value > 0 ? value : default_value;
@@ -38,8 +44,8 @@ static Status read_sizes(Llama *m, Graph *graph, const Config *config)
                  .width = value_or(config->model.width, 384),
                  .heads = value_or(config->model.heads, 6)};
     m->kv_heads = value_or(config->model.kv_heads, m->heads);
-    /* With 8/3 of the width, the three matrices (one is the gate's) have as many parameters as two
-     * matrices with four times the width. */
+    /* With ffn = 8/3 width, the three matrices (one is the gate's) have as many parameters as the
+     * two matrices of an mlp that is four times as wide as the vectors. */
     m->ffn = value_or(config->model.ffn, (8 * m->width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP);
     if (m->width % m->heads != 0)
         return fail(ERR_CONFIG, "llama: model.heads (%lld) must divide model.width (%lld)",
@@ -71,7 +77,7 @@ static int normalize(const Llama *m, const char *name, int x)
                      zoo_real(m->config->model.rms_eps, eps), NULL);
 }
 
-/* x (N,T,in) -> (N,T,width) */
+/* Adds a dense layer from x, (N,T,in), to (N,T,width), with initial weights N(0, std^2). */
 static int project(const Llama *m, const char *name, int x, int64_t width, bool bias, double std)
 {
     char w[ZOO_NUMBER], s[ZOO_NUMBER];
@@ -79,7 +85,9 @@ static int project(const Llama *m, const char *name, int x, int64_t width, bool 
                      bias ? "true" : "false", "init", "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* Ends one half of a block: dropout, if there is any, and the sum with the residual stream. */
+/* Ends one half of a block, "self_attn" or "mlp", with dropout, if model.dropout is set, and the
+ * sum with the residual stream. x: node of the residual stream; y: node of the half's last
+ * layer. */
 static int add_residual(const Llama *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];
@@ -94,7 +102,8 @@ static double residual_std(const Llama *m)
     return INIT_STD / sqrt(2 * (double)m->depth);
 }
 
-/* Sets attention's attributes rope_KEY to the values of model.rope_scaling. */
+/* Sets an attribute rope_KEY of attention for each key of model.rope_scaling; `rope_type` and
+ * `type` both set the attribute rope_type. */
 static Status set_rope_scaling(const Llama *m, Draft *draft)
 {
     const ConfigPairs *pairs = &m->config->model.rope_scaling;
@@ -160,7 +169,7 @@ static int feed_forward(const Llama *m, int64_t block, int x)
     return add_residual(m, block, "mlp", x, y);
 }
 
-/* Tokens (N,T) -> (N,T,width). */
+/* Adds the layers from the tokens, (N,T), to the first residual stream, (N,T,width). */
 static int embed(const Llama *m)
 {
     char vocab[ZOO_NUMBER], width[ZOO_NUMBER], std[ZOO_NUMBER];

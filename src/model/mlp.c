@@ -1,5 +1,5 @@
-/* mlp: flatten, then dense + model.activation for each width of model.hidden (512, 512), then dense
- * to the classes. */
+/* mlp: flatten; then a dense layer, model.activation and perhaps dropout for each width in
+ * model.hidden (default 512, 512); then a dense layer with an output for each class. */
 #include "build.h"
 
 static int build(Graph *graph, const Config *config)

@@ -2,33 +2,39 @@
  * depthwise convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
 #include "build.h"
 
-/* channels of the first layer by default; channels are multiples of CHANNEL_STEP */
-enum { NAME_CHARS = 64, WIDTH = 32, CHANNEL_STEP = 8 };
+enum {
+    NAME_CHARS = 64,
+    /* default number of channels of the first layer */
+    WIDTH = 32,
+    /* numbers of channels are multiples of this number */
+    CHANNEL_STEP = 8
+};
 
 typedef struct ConvSpec {
     int channels, kernel, stride, groups;
 } ConvSpec;
 
-/* Adds a convolution, a batch norm and, if relu6 is true, the activation. Their names are PREFIX.N,
- * with N = first, first + 1 and first + 2. */
-static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c, bool relu6)
+/* Adds a convolution, a batch norm and, if `relu6` is true, a relu6. Their names are PREFIX.N, with
+ * N = number, number + 1 and number + 2. */
+static int conv_norm(Graph *g, int x, const char *prefix, int number, ConvSpec c, bool relu6)
 {
     char name[NAME_CHARS], channels[16], kernel[16], stride[16], groups[16];
     snprintf(channels, sizeof channels, "%d", c.channels);
     snprintf(kernel, sizeof kernel, "%d", c.kernel);
     snprintf(stride, sizeof stride, "%d", c.stride);
     snprintf(groups, sizeof groups, "%d", c.groups);
-    snprintf(name, sizeof name, "%s.%d", prefix, first);
+    snprintf(name, sizeof name, "%s.%d", prefix, number);
     x = graph_add(g, "conv2d", name, &x, 1, "channels", channels, "kernel", kernel, "stride",
                   stride, "groups", groups, "pad", "same", "bias", "false", "init", "he", NULL);
-    snprintf(name, sizeof name, "%s.%d", prefix, first + 1);
+    snprintf(name, sizeof name, "%s.%d", prefix, number + 1);
     x = graph_add(g, "batch_norm", name, &x, 1, NULL);
     if (!relu6) return x;
-    snprintf(name, sizeof name, "%s.%d", prefix, first + 2);
+    snprintf(name, sizeof name, "%s.%d", prefix, number + 2);
     return graph_add(g, "relu6", name, &x, 1, NULL);
 }
 
-/* Adds one block from c_in to c channels, with c_in * expansion channels between. */
+/* Adds one block from c_in to c channels; its depthwise convolution has c_in * expansion
+ * channels. */
 static int block(Graph *g, int x, int index, int expansion, int c_in, int c, int stride)
 {
     char prefix[NAME_CHARS / 2], part[NAME_CHARS / 2 + 16];
@@ -46,8 +52,9 @@ static int block(Graph *g, int x, int index, int expansion, int c_in, int c, int
     return graph_add(g, "add", part, (int[]){y, x}, 2, NULL);
 }
 
-/* Scales channels of the network of width 32 to another width: to a multiple of 8 that is at least
- * 9/10 of the exact number, as in the authors' code. */
+/* Returns the number of channels in a network of the given width, for a layer that has `channels`
+ * in the network of width WIDTH. As in the authors' code, the exact number is rounded to a multiple
+ * of CHANNEL_STEP that is at least 9/10 of the exact number. */
 static int scaled(int channels, int width)
 {
     const double exact = (double)channels * width / WIDTH;
@@ -59,7 +66,7 @@ static int scaled(int channels, int width)
 static int build(Graph *g, const Config *config)
 {
     static const struct {
-        /* stride: of the first block; the others have 1 */
+        /* blocks: number of blocks; stride: stride of the first block, the others have stride 1 */
         int expansion, channels, blocks, stride;
     } stage[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                  {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};

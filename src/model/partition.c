@@ -1,13 +1,14 @@
-/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names (grid.cuts),
- * or so that the costliest chunk is as cheap as possible, by dynamic programming over the possible
- * boundaries; each step of a rollout is cut like the first, if possible. The data never crosses a
- * boundary, and the loss stays with the last layer that it reads. The cut is a pure function of the
- * graph, so every rank finds the same cut. */
+/* Cuts a planned graph into contiguous chunks for the stages of a pipeline. With grid.cuts the
+ * chunks begin at the layers that it names. Otherwise dynamic programming over the possible
+ * boundaries makes the costliest chunk as cheap as possible; in a rollout, each step is cut like
+ * the first step, if possible. The data never crosses a boundary, and the loss stays with the last
+ * layer that it reads. The cut is a pure function of the graph, so every rank finds the same
+ * cut. */
 #include "build.h"
 
 #include <string.h>
 
-/* Speeds of a CPU core. Only their ratio matters, and it is about the same for a GPU. */
+/* Speeds of a CPU core. Only their ratio matters for a cut, and it is about the same for a GPU. */
 static const double FLOPS_PER_S = 50e9, BYTES_PER_S = 10e9;
 
 typedef struct Cutter {
@@ -15,11 +16,11 @@ typedef struct Cutter {
     const Graph *graph;
     /* borrowed */
     const Config *config;
+    /* number of chunks to make */
     int chunks;
     /* number of pieces of the graph if it is cut at every possible boundary */
     int pieces;
-    /* piece i is nodes at[i] .. at[i + 1] - 1: boundaries are only possible before nodes at[i];
-     * owned */
+    /* the possible boundaries, [pieces + 1]: piece i is nodes at[i] .. at[i + 1] - 1; owned */
     int *at;
     /* cost of all nodes before at[i], in seconds; owned */
     double *cost;
@@ -27,11 +28,12 @@ typedef struct Cutter {
     int64_t *bytes;
 } Cutter;
 
-/* The best cut of the first nodes into a number of chunks that each cost no more than a limit. */
+/* The best cut of the nodes before some boundary into some number of chunks, none of which costs
+ * more than a limit. */
 typedef struct PartialCut {
     /* bytes over all boundaries, or -1 if there is no such cut */
     int64_t bytes;
-    /* sum of the squares of the chunks' costs */
+    /* sum of the squares of the chunks' costs: the smaller, the more even is the cut */
     double spread;
     /* the last boundary, an index into Cutter.at */
     int from;
@@ -81,7 +83,7 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
     int *last = mem_new(n * sizeof *last);
     /* data[i + 1]: node i's output is the data's memory; data[0]: the data itself */
     bool *data = mem_new(n * sizeof *data);
-    /* last reader of all outputs so far that may not cross a boundary */
+    /* the last node that reads one of the outputs so far that may not cross a boundary */
     int reach = 0;
     data[0] = true;
     for (int i = 0; i < g->node_count; ++i)
@@ -102,7 +104,7 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
     mem_free(&data);
 }
 
-/* Sets the pieces, and the costs and bytes at their boundaries, of a cutter with a graph. */
+/* Fills the arrays of a cutter whose graph is set. */
 static void cutter_init(Cutter *c)
 {
     const Graph *g = c->graph;
@@ -135,16 +137,16 @@ static void cutter_fini(Cutter *c)
     mem_free(&c->bytes);
 }
 
+/* Returns the cost of a chunk that consists of pieces `from` to `to` - 1. */
 static double chunk_cost(const Cutter *c, int from, int to)
 {
     return c->cost[to] - c->cost[from];
 }
 
 /* Returns the lowest possible cost of the costliest chunk if the nodes before at[to] are cut into
- * `chunks` chunks. before[i]: this result for the nodes before at[i] and one chunk less. As the
- * last boundary i moves up, before[i] rises and the cost of the last chunk falls. So the best i is
- * the first at which before[i] is at least the cost of the last chunk, or the boundary before
- * that. */
+ * `chunks` chunks. before[i]: the same for the nodes before at[i] and one chunk less. Let i be the
+ * last boundary. As i rises, before[i] rises and the cost of the last chunk falls. So the best i is
+ * the first one at which before[i] is at least the cost of the last chunk, or the one before it. */
 static double best_bottleneck(const Cutter *c, const double *before, int chunks, int to)
 {
     int low = chunks - 1, high = to - 1;
@@ -186,8 +188,8 @@ static bool is_better(PartialCut a, PartialCut b)
     return a.spread < b.spread;
 }
 
-/* Returns the best cut of the nodes before at[to] with one more chunk than the cuts in
- * before[low..high]. */
+/* Returns the best cut of the nodes before at[to] with one more chunk than the cuts in before[low]
+ * to before[high], and no chunk that costs more than `limit`. */
 static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int high, int to,
                          double limit)
 {
@@ -202,8 +204,8 @@ static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int
     return best;
 }
 
-/* Sets low[k] and high[k] to the lowest and highest boundary at which chunk k (counted from 1) can
- * end, if no chunk costs more than limit. */
+/* Sets low[k] and high[k] to the lowest and the highest boundary at which chunk k (counted from 1)
+ * can end if no chunk costs more than `limit`. */
 static void find_ends(const Cutter *c, double limit, int *low, int *high)
 {
     low[c->chunks] = c->pieces;
@@ -220,8 +222,9 @@ static void find_ends(const Cutter *c, double limit, int *low, int *high)
     }
 }
 
-/* Among the cuts with the lowest cost of the costliest chunk, chooses the cut with the fewest bytes
- * over its boundaries; of several such cuts, the most even. */
+/* Cuts c->graph so that the costliest chunk is as cheap as possible. If several cuts do this,
+ * chooses the one with the fewest bytes over its boundaries; if several have equally few bytes, the
+ * most even. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->pieces + 1, ends = (size_t)c->chunks + 1;
@@ -256,9 +259,10 @@ static int piece_of(const Cutter *c, int node)
     return -1;
 }
 
-/* Cuts the first step by cost, and the other steps before the same layers. With interleaved chunks
- * each stage then has the same layers of all steps, and these layers share their parameters.
- * Returns false, and `first` may have changed, if a step cannot be cut like the first. */
+/* Cuts the first step of a rollout by cost, and every other step before the same layers. With
+ * interleaved chunks each stage then has the same layers of all steps, which share their
+ * parameters. Returns false if a step cannot be cut like the first step; the array `first` may then
+ * have changed. */
 static bool cut_by_steps(const Cutter *c, int *first)
 {
     const Graph *g = c->graph;
@@ -271,8 +275,8 @@ static bool cut_by_steps(const Cutter *c, int *first)
     cut_by_cost(&one, first);
     for (int step = 2; step <= g->steps; ++step)
         for (int i = 0; i < one.chunks; ++i) {
-            const char *like = i == 0 ? "state" : g->node[first[i]].name;
-            char *name = mem_format("step%d.%s", step, like);
+            const char *layer = i == 0 ? "state" : g->node[first[i]].name;
+            char *name = mem_format("step%d.%s", step, layer);
             const int node = graph_find(g, name);
             mem_free(&name);
             if (piece_of(c, node) < 0) return false;
@@ -299,7 +303,7 @@ static Status unknown_layer_fail(const Cutter *c, const char *name)
     return status;
 }
 
-/* Begins chunk number `chunk`, counted from 0, at the layer `name`. */
+/* Makes the layer called `name` the first one of chunk number `chunk`, counted from 0. */
 static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
 {
     int node = graph_find(c->graph, name), i = 0;

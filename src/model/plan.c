@@ -1,29 +1,37 @@
-/* Plans every node's operation, in order. If an operation prefers another layout of its input, a
- * reorder node is inserted before it; readers that prefer the same layout share one reorder. After
- * all nodes are planned, the parameters get their offsets in the arena. */
+/* Plans every node's operation, in the order of nodes. If an operation prefers another layout of an
+ * input, a reorder node is inserted before it; readers that prefer the same layout share one
+ * reorder. After all nodes are planned, the parameters get their offsets in the arena. */
 #include "build.h"
 
 #include <string.h>
 
-/* ALIGN_FLOATS: alignment of parameters; LAYOUT_ROUNDS_MAX: the most attempts to plan a node */
-enum { ALIGN_FLOATS = 16, LAYOUT_ROUNDS_MAX = 4 };
+enum {
+    /* offsets of parameters are multiples of this number of floats */
+    ALIGN_FLOATS = 16,
+    /* largest number of attempts to plan a node */
+    LAYOUT_ROUNDS_MAX = 4
+};
 
 typedef struct Planner {
     /* borrowed; its nodes move to `node` when they are planned */
     Graph *graph;
     /* borrowed */
     Backend *backend;
-    /* planned nodes and reorders; owned */
+    /* planned nodes and reorders, in their new order, [capacity]; owned */
     Node *node;
+    /* names of the planned nodes; owned */
     NodeNames names;
     int count, capacity;
-    /* Linked lists of the reorders of each output; a link is a node's index + 1, or 0 at the end.
-     * newest[i + 1]: newest reorder of node i's output ([0]: of the data); owned */
+    /* The reorders of an output are a linked list; a link is a node's new index + 1, or 0 at the
+     * end. newest[i + 1] is the link to the newest reorder of node i's output, newest[0] that of
+     * the data. [capacity + 1]; owned */
     int *newest;
-    /* earlier[r]: the reorder of the same output that was added before reorder r; owned */
+    /* earlier[r]: if node r is a reorder, link to the reorder of the same output that was added
+     * before it; [capacity]; owned */
     int *earlier;
 } Planner;
 
+/* Appends a node to p->node and, if it is a reorder, to the list of its input's reorders. */
 static Node *push(Planner *p, Node node)
 {
     if (p->count == p->capacity) {
@@ -33,9 +41,9 @@ static Node *push(Planner *p, Node node)
         p->earlier = mem_resize(p->earlier, (size_t)p->capacity * sizeof *p->earlier);
     }
     /* a node without a kind is a reorder */
-    int *newest = &p->newest[node.in[0] - NODE_INPUT];
-    p->earlier[p->count] = node.kind ? 0 : *newest;
-    if (!node.kind) *newest = p->count + 1;
+    int *head = &p->newest[node.in[0] - NODE_INPUT];
+    p->earlier[p->count] = node.kind ? 0 : *head;
+    if (!node.kind) *head = p->count + 1;
     p->newest[p->count + 1] = 0;
     p->node[p->count] = node;
     names_add(&p->names, p->node, p->count);
@@ -47,7 +55,7 @@ static Desc output_of(const Planner *p, int node)
     return node == NODE_INPUT ? p->graph->input : p->node[node].spec.y;
 }
 
-/* Fails with the last message, preceded by the layer's name. */
+/* Puts the layer's name before the message of the last failure, and returns `status`. */
 static Status layer_fail(Status status, const char *name)
 {
     char *message = mem_text(fail_message());
@@ -56,8 +64,9 @@ static Status layer_fail(Status status, const char *name)
     return status;
 }
 
-/* Returns the name of a reorder: "bn1.reorder16" for blocks of 16, "data.bf16" if the element type
- * changes. If that name is taken, a number is added. The caller owns the text. */
+/* Returns a name for a reorder of the producer's output: "bn1.reorder16" if the new layout has
+ * blocks of 16, or "data.bf16" if the element type changes. If that name is taken, a number is
+ * added. The caller owns the text. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
     bool same_type = preferred.dtype == output_of(p, producer).dtype;
@@ -99,7 +108,7 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
     return OK;
 }
 
-/* Plans a node; while its operation prefers other layouts of its inputs, inserts reorders and plans
+/* Plans a node. While its operation prefers other layouts of its inputs, inserts reorders and plans
  * it again. */
 static Status plan_node(Planner *p, Node *node)
 {
@@ -126,7 +135,8 @@ static Status plan_node(Planner *p, Node *node)
     return fail(ERR_BUG, "layer %s accepts no layout of its inputs", node->name);
 }
 
-/* Plans all nodes and updates every index of a node. *done: number of nodes moved to p->node. */
+/* Plans all nodes, and changes every index that refers to a node from the old order to the new one.
+ * *done: number of nodes that were moved to p->node. */
 static Status plan_nodes(Planner *p, int *done)
 {
     Graph *g = p->graph;
@@ -152,8 +162,9 @@ static Status plan_nodes(Planner *p, int *done)
 }
 
 /* Fails if a parameter and its original (Param.tied) are stored in different orders, which is
- * possible if nodes pack them (OpTable.pack). Packs one array for both nodes and compares the
- * results; almost all of the array's values are different up to 2^24 elements. */
+ * possible if nodes pack them (OpTable.pack). Packs the same array with both nodes and compares the
+ * results. In an array of up to 2^24 elements almost all values are distinct, so that different
+ * orders are found. */
 static Status check_order(const Graph *g, const Param *param)
 {
     const Param *original = &g->param[param->tied];
@@ -175,7 +186,8 @@ static Status check_order(const Graph *g, const Param *param)
                 original->name);
 }
 
-/* Sets the offsets of all parameters. A tied parameter has the offset of its original. */
+/* Sets the offsets and numbers of elements of all parameters. A tied parameter has the offset of
+ * its original (Param.tied). */
 static Status set_offsets(Graph *g)
 {
     int64_t end = 0;

@@ -5,7 +5,8 @@
 
 enum { CELL_BYTES = 64 };
 
-/* Writes the kind and what was fused into it: "batch_norm+add+relu". */
+/* Writes the node's kind and the operations that were fused into it, "batch_norm+add+relu", to
+ * `out`. */
 static char *kind_text(const Node *node, char *out)
 {
     const char *act = node_info(node)->fuse != FUSE_ACT ? act_name(node->spec.act) : "";
@@ -14,7 +15,8 @@ static char *kind_text(const Node *node, char *out)
     return out;
 }
 
-/* Writes the layout of the node's output, "blocks of 16"; "-" if the graph is not planned. */
+/* Writes the layout of the node's output, such as "blocks of 16", to `out`; "-" if the graph is not
+ * planned. */
 static char *layout_text(const Node *node, char *out)
 {
     Desc y = node->spec.y;
@@ -32,7 +34,7 @@ static char *layout_text(const Node *node, char *out)
     return out;
 }
 
-/* Writes 11689512 as "11,689,512". */
+/* Writes a number with commas, "11,689,512", to `out`. */
 static char *with_commas(int64_t n, char *out)
 {
     char digits[32];
@@ -45,9 +47,9 @@ static char *with_commas(int64_t n, char *out)
     return out;
 }
 
-/* Writes the number of values in the node's parameters or tables, and "tied" if a weight is tied to
- * another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
- * trained. */
+/* Writes the number of values in the node's parameters or tables to `out`. Adds "tied" if a
+ * parameter is tied to an earlier one (its values are not counted), "grows" if a table gets a row
+ * for each new id, and "frozen" if nothing of the node is trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
@@ -72,7 +74,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     return out;
 }
 
-/* Returns the width of the column of parameters. */
+/* Returns the width of the column "parameters". */
 static int params_width(const Graph *graph)
 {
     /* FROZEN has room for the word " frozen" */
@@ -95,7 +97,8 @@ static void print_node(const Graph *graph, const Node *node, int name_width, int
             mark ? mark : "");
 }
 
-/* Prints the kernels that operations chose, once for successive operations with the same choice. */
+/* Prints the kernels that operations chose. Successive operations with the same choice are one
+ * line. */
 static void print_kernels(const Graph *graph, FILE *out)
 {
     const char *last = "";
@@ -129,7 +132,7 @@ static void print_tables(const Graph *graph, FILE *out)
     }
 }
 
-/* Prints the number of trained parameters, the part of them in tables, and the number of frozen
+/* Prints the number of trained parameters, how many of them are in tables, and the number of frozen
  * parameters. */
 static void print_counts(const Graph *graph, FILE *out)
 {

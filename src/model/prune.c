@@ -1,6 +1,6 @@
-/* Chooses the units to remove: computes scores from the weights, in double precision and in a fixed
- * order, then removes the units with the lowest scores of each group or, if scores are channel
- * scales, of all groups together. */
+/* Chooses the units to remove. Scores are computed from the weights, in double precision and in a
+ * fixed order. The units with the lowest scores are removed: of each group or, if scores are
+ * channel scales, of all groups together. */
 #include "build.h"
 #include "model/units.h"
 
@@ -10,13 +10,15 @@
 
 /* ---- the methods ---- */
 
-/* Sum of absolute values (Li et al. 2017, "Pruning filters for efficient convnets"). */
+/* Adds the sum of each row's absolute values to out[row] (Li et al. 2017, "Pruning filters for
+ * efficient convnets"). */
 static void score_l1(const float *w, int64_t rows, int64_t columns, double *out)
 {
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < columns; ++k) out[r] += fabs((double)w[r * columns + k]);
 }
 
+/* Sets out[row] to the Euclidean norm of each row. */
 static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
 {
     for (int64_t r = 0; r < rows; ++r) {
@@ -27,8 +29,8 @@ static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
     }
 }
 
-/* Returns the Euclidean distance. Four partial sums allow vector instructions with a fixed order of
- * additions. */
+/* Returns the Euclidean distance of two vectors of length n. The four partial sums allow vector
+ * instructions although the order of additions is fixed. */
 static double distance(const float *a, const float *b, int64_t n)
 {
     enum { LANES = 4 };
@@ -40,8 +42,8 @@ static double distance(const float *a, const float *b, int64_t n)
     return sqrt((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* Sum of a filter's distances to all others (He et al. 2019, "Filter pruning via geometric
- * median"). */
+/* Adds the sum of a row's distances to all other rows to out[row] (He et al. 2019, "Filter pruning
+ * via geometric median"). */
 static void score_fpgm(const float *w, int64_t rows, int64_t columns, double *out)
 {
     for (int64_t r = 0; r < rows; ++r)
@@ -52,7 +54,8 @@ static void score_fpgm(const float *w, int64_t rows, int64_t columns, double *ou
         }
 }
 
-/* slim: Liu et al. 2017, "Learning efficient convolutional networks through network slimming". */
+/* The method slim is that of Liu et al. 2017, "Learning efficient convolutional networks through
+ * network slimming". */
 const PruneMethod prune_methods[PRUNE_METHODS] = {
     [PRUNE_L1] = {"l1", score_l1},
     [PRUNE_L2] = {"l2", score_l2},
@@ -66,40 +69,41 @@ const PruneMethod prune_methods[PRUNE_METHODS] = {
 typedef struct Choice {
     const Units *units;
     const PruneOptions *options;
-    /* for each unit, true if it is removed; borrowed from the caller */
+    /* true for each unit that is removed, [unit_count]; borrowed from the caller */
     bool *removed;
-    /* for each unit: its score, and the number of terms of the score; owned */
+    /* score of each unit; owned */
     double *score;
+    /* number of terms of each unit's score; owned */
     int64_t *terms;
-    /* for each group: number of units to remove; owned */
+    /* number of units to remove from each group; owned */
     int64_t *removals;
 } Choice;
 
-/* Adds the score of each row of a parameter to the score of the row's unit. unit: unit of each
- * row. */
+/* Adds the score of each row of a parameter to the score of the row's unit. unit: [rows], the unit
+ * of each row. */
 static Status add_rows(Choice *c, int param, const int *unit)
 {
     const Param *p = &c->units->graph->param[param];
     int64_t rows = p->shape.dim[0], count = shape_count(p->shape);
     float *plain = mem_new((size_t)count * sizeof *plain);
-    double *row = mem_new((size_t)rows * sizeof *row);
+    double *row_score = mem_new((size_t)rows * sizeof *row_score);
     Status st = c->options->get(c->options->user, param, plain);
     if (st == OK && c->options->method->score)
-        c->options->method->score(plain, rows, count / rows, row);
+        c->options->method->score(plain, rows, count / rows, row_score);
     else if (st == OK)
-        score_l1(plain, rows, 1, row);
+        score_l1(plain, rows, 1, row_score);
     for (int64_t r = 0; st == OK && r < rows; ++r) {
-        c->score[unit[r]] += row[r];
+        c->score[unit[r]] += row_score[r];
         ++c->terms[unit[r]];
     }
     mem_free(&plain);
-    mem_free(&row);
+    mem_free(&row_score);
     return st;
 }
 
-/* True for a parameter that is scored: the weight of a layer with CHANNELS_NEW (a convolution, also
- * a depthwise one, but not a transposed one, or a dense layer) or, if scores are channel scales,
- * the scale of a batch norm. */
+/* Returns whether the parameter contributes to scores. If scores are channel scales, these are the
+ * scales of batch norms. Otherwise they are the weights of layers with CHANNELS_NEW, such as dense
+ * and conv2d, also if it is depthwise. */
 static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
@@ -120,7 +124,7 @@ static Status add_scores(Choice *c)
 
 /* ---- the number to remove from each group ---- */
 
-/* True if units of the group can be removed: the group is not kept and all its units have
+/* Returns whether units of the group can be removed: the group is not kept, and all its units have
  * scores. */
 static bool can_remove(const Choice *c, const UnitGroup *group)
 {
@@ -141,7 +145,8 @@ static int by_score(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Returns units first .. first + count - 1, sorted by rising score; the caller owns the array. */
+/* Returns units `first` .. `first` + count - 1, sorted by rising score; the caller owns the
+ * array. */
 static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
 {
     ScoredUnit *r = mem_new((size_t)(count + 1) * sizeof *r);
@@ -150,7 +155,7 @@ static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
     return r;
 }
 
-/* Sets the number of units to remove from each group if units of all groups are compared. */
+/* Sets c->removals for a method that compares the units of all groups with each other. */
 static Status count_over_all_groups(Choice *c)
 {
     const Units *units = c->units;
@@ -175,8 +180,9 @@ static Status count_over_all_groups(Choice *c)
 
 /* ---- the units to remove ---- */
 
-/* Removes the same number of units from each part of group i. At least one unit of each part
- * remains, and the number of units that remain is a multiple of options->round if possible. */
+/* Removes the same number of units from each part (UnitGroup.parts) of group i: together at most
+ * c->removals[i]. At least one unit of each part remains. Fewer units are removed if that makes the
+ * number of remaining units a multiple of options->round. */
 static void remove_from_group(Choice *c, int i)
 {
     const UnitGroup *group = &c->units->group[i];
@@ -193,8 +199,8 @@ static void remove_from_group(Choice *c, int i)
     }
 }
 
-/* Keeps the highest-scored channel of a layer if no channel would remain. This is possible if the
- * layer has only some of its group's units. */
+/* If no channel of a layer would remain, keeps the channel with the highest score. This can happen
+ * if the layer has only some of its group's units. */
 static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
@@ -207,7 +213,8 @@ static void keep_best_channel(Choice *c, int node)
     c->removed[best] = false;
 }
 
-/* Fails because no channel is removed; the message names the largest group that was considered. */
+/* Fails because no channel is removed. The message names the largest of the groups whose units can
+ * be removed. */
 static Status none_removed_fail(const Choice *c)
 {
     const Units *units = c->units;

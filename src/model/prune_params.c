@@ -1,20 +1,25 @@
-/* Computes the shape and the values of a parameter after pruning. Rows are indexes of the
- * parameter's first dimension, columns of its second. A row belongs to an output channel of the
- * layer, a column of a weight to a channel that the layer reads; rows and columns of removed
- * channels are left out. */
+/* Computes the shape and the values of a parameter after pruning. Rows are the indexes of the
+ * parameter's first dimension, and columns those of its second. A row belongs to an output channel
+ * of the layer. A column of a weight belongs to a channel that the layer reads. Rows and columns of
+ * removed channels are left out. */
 #include "build.h"
 #include "model/units.h"
 
 #include <string.h>
 
-/* Layout of a parameter: [rows][columns][inner], with one column for parameters that are not
- * weights. Rows form `parts` equal parts (the groups of a grouped convolution). Rows of part p read
- * the input channels p * columns .. (p + 1) * columns - 1. */
+/* Layout of a parameter: [rows][columns][inner]. */
 typedef struct ParamLayout {
-    int64_t rows, columns, inner, parts;
-    /* row_unit: unit (model/units.h) of each row; column_unit: unit of each input channel. NULL if
-     * all rows, or all columns, remain; borrowed. */
-    const int *row_unit, *column_unit;
+    int64_t rows;
+    /* 1 for parameters that are not weights */
+    int64_t columns;
+    int64_t inner;
+    /* number of equal parts of the rows: the groups of a grouped convolution, else 1. Rows of part
+     * p read the input channels p * columns .. (p + 1) * columns - 1. */
+    int64_t parts;
+    /* unit (model/units.h) of each row; NULL: all rows remain; borrowed */
+    const int *row_unit;
+    /* unit of each input channel; NULL: all columns remain; borrowed */
+    const int *column_unit;
 } ParamLayout;
 
 int64_t units_channels_left(const Units *units, int node, const bool *removed)
@@ -59,7 +64,7 @@ Shape units_param_shape(const Units *units, int param, const bool *removed)
     ParamLayout layout = layout_of(units, param);
     Shape shape = units->graph->param[param].shape;
     for (int64_t r = 0; r < layout.rows; ++r) shape.dim[0] -= !row_remains(&layout, r, removed);
-    /* every row loses the same number of columns, so row 0 is enough */
+    /* row 0 is enough, since every row loses the same number of columns */
     for (int64_t k = 0; layout.column_unit && k < layout.columns; ++k)
         shape.dim[1] -= !column_remains(&layout, 0, k, removed);
     return shape;

@@ -1,5 +1,5 @@
 /* Finds the channels that can only be removed together. Every channel that a layer introduces is an
- * element. A node's map gives the element of each channel of its output:
+ * element. The map of a node is an array with the element of each channel of the node's output:
  *
  *     conv1      0 1 2 3
  *     conv2      4 5 6 7         add(conv1, conv2): 0=4 1=5 2=6 3=7
@@ -17,16 +17,19 @@
 enum { CALLER = -1 };
 
 typedef struct Finder {
+    /* the result; its `unit` has the maps until units are numbered; borrowed */
     Units *units;
+    /* borrowed */
     const Graph *graph;
-    /* parents in a disjoint-set forest over elements, whose sets are units; the root is the
-     * smallest element; owned */
+    /* parent of each element in a disjoint-set forest whose sets are units; a root is the smallest
+     * element of its set; owned */
     int *unit;
-    /* a forest of the same form, whose sets are groups; owned */
+    /* parent of each element in a forest of the same form whose sets are groups; owned */
     int *group;
     /* for each root of `group`: index + 1 of the node that needs all channels of the group, 0 if no
      * node does, or CALLER if the caller asked to keep them; owned */
     int *needed_by;
+    /* number of elements so far */
     int elements;
 } Finder;
 
@@ -51,7 +54,8 @@ static int *map_of(const Finder *f, int node)
     return f->units->unit[node + 1];
 }
 
-/* Makes a map with one new element for each channel. */
+/* Makes the map of a node (or, for NODE_INPUT, of the data) with a new element for each channel;
+ * all of them are in one new group. */
 static void new_channels(Finder *f, int node)
 {
     int64_t n = graph_channels(f->graph, node);
@@ -72,8 +76,8 @@ static void unite_elements(Finder *f, int a, int b)
     unite(f->group, a, b);
 }
 
-/* Makes the map of a layer that keeps its input's channels. Channels of further inputs are united
- * with them. */
+/* Makes the map of a layer that keeps the channels of its first input. The channels of its other
+ * inputs are united with them. */
 static void keep_map(Finder *f, int node)
 {
     const Node *n = &f->graph->node[node];
@@ -95,7 +99,8 @@ static void concat_map(Finder *f, int node)
     }
 }
 
-/* In (N,C,H,W) the pixels of a channel are adjacent, in (N,T,C) the channels of a token. */
+/* Makes the map of flatten. If its input is (N,C,H,W), the values of a channel are adjacent in a
+ * sample; if its input is (N,T,C), the values of a token are adjacent. */
 static void flatten_map(Finder *f, int node)
 {
     const int in = f->graph->node[node].in[0];
@@ -106,7 +111,7 @@ static void flatten_map(Finder *f, int node)
         map_of(f, node)[c] = from[x.ndim == 3 ? c % in_count : c / (count / in_count)];
 }
 
-/* Makes the map of a layer that combines channel i of both halves of its input. */
+/* Makes the map of a layer that computes channel i from channel i of each half of its input. */
 static void halves_map(Finder *f, int node)
 {
     const int *from = map_of(f, f->graph->node[node].in[0]);
@@ -149,8 +154,8 @@ static void make_map(Finder *f, int node)
 
 /* ---- groups whose channels are all kept ---- */
 
-/* Keeps the groups of the node's output channels, because node `holder` needs them or, if holder is
- * CALLER, because the caller asked for it. */
+/* Keeps the groups of a node's output channels, because the node with index `holder` needs them or,
+ * if holder is CALLER, because the caller asked to keep them. */
 static void keep_group(Finder *f, int node, int holder)
 {
     int64_t count = graph_channels(f->graph, node);
@@ -205,8 +210,8 @@ static void keep_required(Finder *f)
 
 /* ---- numbering units and groups ---- */
 
-/* Numbers the groups in the order of their first elements. Sets group_of[e] to the group of element
- * e. */
+/* Numbers the groups in the order of their first elements, and fills them except for their layers.
+ * Sets group_of[e] to the group of element e. */
 static void number_groups(Finder *f, int *group_of)
 {
     Units *units = f->units;
@@ -230,7 +235,8 @@ static void number_groups(Finder *f, int *group_of)
 static void number_units(Finder *f)
 {
     Units *units = f->units;
-    /* group_of, unit: group and unit of each element; next: number of units so far of each group */
+    /* group_of: group of each element; unit: unit of each element; next: number of units of each
+     * group so far */
     int *group_of = mem_new((size_t)(f->elements + 1) * sizeof *group_of);
     int *unit = mem_new((size_t)(f->elements + 1) * sizeof *unit);
     number_groups(f, group_of);
@@ -278,9 +284,9 @@ static int common_multiple(int a, int b)
     return a / x * b;
 }
 
-/* Records that node `by` needs the channels of `node` in `parts` equal parts. If the group does not
- * consist of exactly these channels in this order, or cannot be divided so, all units of every
- * group with such a channel are kept. */
+/* Records that the node with index `by` needs the channels of `node` in `parts` equal parts. If the
+ * group does not consist of exactly these channels in this order, or cannot be divided into equal
+ * parts, every group with one of the channels keeps all its units. */
 static void divide(Units *units, int node, int parts, int by)
 {
     const int *unit = units_of_channels(units, node);

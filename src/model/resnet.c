@@ -1,11 +1,13 @@
 /* resnet18/34/50/101 (He et al. 2015, v1.5: the stride of a bottleneck is in its 3x3 convolution).
- * Stem imagenet is a 7x7 convolution and a 3x3 max-pool, both with stride 2; stem small is one 3x3
- * convolution. Names and initialisers are torchvision's. */
+ * With model.stem imagenet the first layers are a 7x7 convolution and a 3x3 max-pool, both with
+ * stride 2; with small, one 3x3 convolution. Names and initialisers are torchvision's. A stage here
+ * is a sequence of blocks of one size, layer1 to layer4. */
 #include "build.h"
 
 enum { STAGES = 4, NAME_CHARS = 64, WIDTH = 64 };
 
 typedef struct ResNet {
+    /* number of blocks of each stage */
     int blocks[STAGES];
     /* output channels of a block divided by its width: 1 for blocks of two 3x3 convolutions, 4 for
      * bottleneck blocks of a 1x1, a 3x3 and a 1x1 convolution */
@@ -16,7 +18,8 @@ typedef struct ConvSpec {
     int channels, kernel, stride;
 } ConvSpec;
 
-/* Adds a convolution and a batch norm with these names, and a relu if its name is given. */
+/* Adds a convolution called `conv`, a batch norm called `bn` and, unless relu is NULL, a relu
+ * called `relu`. */
 static int conv_norm(Graph *g, int x, ConvSpec c, const char *conv, const char *bn,
                      const char *relu)
 {
@@ -30,7 +33,8 @@ static int conv_norm(Graph *g, int x, ConvSpec c, const char *conv, const char *
     return relu ? graph_add(g, "relu", relu, &x, 1, NULL) : x;
 }
 
-/* Adds convolution `number` of a block: prefix.convN, prefix.bnN, prefix.reluN. */
+/* Adds the convolution with this number in a block, its batch norm and, if `relu` is true, a relu:
+ * PREFIX.convN, PREFIX.bnN, PREFIX.reluN. */
 static int block_conv(Graph *g, int x, const char *prefix, int number, ConvSpec c, bool relu)
 {
     char conv[NAME_CHARS], bn[NAME_CHARS], act[NAME_CHARS];
@@ -40,7 +44,8 @@ static int block_conv(Graph *g, int x, const char *prefix, int number, ConvSpec 
     return conv_norm(g, x, c, conv, bn, relu ? act : NULL);
 }
 
-/* Adds the 1x1 projection around a block if the block changes the shape. Otherwise returns x. */
+/* Adds the 1x1 projection of a block's input that is added to the block's output, if the block
+ * changes the shape. Otherwise returns x, the input itself. */
 static int shortcut(Graph *g, int x, const char *prefix, int channels, int stride)
 {
     char conv[NAME_CHARS], bn[NAME_CHARS];

@@ -1,5 +1,5 @@
-/* Adds a model several times, for a rollout: each step reads the fields that the earlier steps
- * computed, and has the parameters of the first step.
+/* Adds a model several times, for a rollout. Each step after the first reads fields that earlier
+ * steps have computed, and shares the parameters of the first step.
  *
  *     data --> step1.state --> model --> y1 ------------------> z1 --+
  *       |----> step2.state <--------------------------------- z1    |--> leads --> loss
@@ -42,8 +42,8 @@ int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int co
     return st == OK ? index : GRAPH_FAILED;
 }
 
-/* Adds the input of a step (counted from 1). z[0] is the node of the data, z[k] the node of z of
- * step k; terms of GraphRollout.state refer to nodes by these indexes. */
+/* Adds the node that computes the input of a step (counted from 1). z[0] is NODE_INPUT, and z[k] is
+ * the node of z of step k; the terms of GraphRollout.state are indexes into z. */
 static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z)
 {
     char name[GRAPH_PREFIX + 8];
@@ -52,8 +52,9 @@ static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z
                           step);
 }
 
-/* Returns z of a step with output y: y itself or, after the first step and if some channels are
- * changes, a node that adds z of the step before (node `before`) to these channels. */
+/* Returns the node of z of a step whose output is node y. If some channels are changes, and this is
+ * not the first step, it is a new node, which adds z of the step before (node `before`) to these
+ * channels. Otherwise it is y itself. */
 static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int before)
 {
     char name[GRAPH_PREFIX + 8];
@@ -64,29 +65,31 @@ static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int 
     return graph_add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
 }
 
-/* Ties `count` parameters, from `first` on, to the parameters of the first step. */
+/* Ties the parameters of a step, numbers `first` to `first` + count - 1, to those of step 1,
+ * numbers 0 to count - 1. */
 static Status tie_step(Graph *graph, int first, int count)
 {
     char a[64], b[64];
     for (int i = 0; i < count; ++i) {
         Param *p = &graph->param[first + i];
-        const Param *like = &graph->param[i];
+        const Param *original = &graph->param[i];
         if (p->info.buffer)
             return fail(ERR_CONFIG,
                         "%s: the running statistics of a batch norm would be those of fields of "
                         "several steps: choose another norm (model.norm: group), or set it to 1",
-                        like->name);
-        if (!shape_equal(p->shape, like->shape))
+                        original->name);
+        if (!shape_equal(p->shape, original->shape))
             return fail(ERR_BUG, "%s is %s, but %s is %s", p->name, shape_text(p->shape, a),
-                        like->name, shape_text(like->shape, b));
-        p->tied = like->tied >= 0 ? like->tied : i;
+                        original->name, shape_text(original->shape, b));
+        p->tied = original->tied >= 0 ? original->tied : i;
         graph->node[p->node].spec.shared_weight = true;
-        graph->node[like->node].spec.shared_weight = true;
+        graph->node[original->node].spec.shared_weight = true;
     }
     return OK;
 }
 
-/* Joins z of all steps along the channels, SPEC_INPUTS at a time. */
+/* Adds the node that concatenates z of all steps along the channels. If there are more than
+ * SPEC_INPUTS steps, groups of at most SPEC_INPUTS steps are concatenated first. */
 static int add_leads(Graph *graph, const int *z, int steps)
 {
     int part[ROLLOUT_STEPS], parts = 0;
@@ -100,7 +103,8 @@ static int add_leads(Graph *graph, const int *z, int steps)
     return graph_add(graph, "concat", "leads", part, parts, NULL);
 }
 
-/* Adds the model, which reads `state`. */
+/* Adds the model for one step (counted from 1), with the node `state` in place of the data. *y: the
+ * node of its output. */
 static Status add_step(Graph *graph, const Config *config, int step, int state, StepAdd add, int *y)
 {
     char prefix[GRAPH_PREFIX];
@@ -113,7 +117,7 @@ static Status add_step(Graph *graph, const Config *config, int step, int state, 
     return st;
 }
 
-/* Fails with the last message, preceded by the key train.rollout. */
+/* Puts the place of the key train.rollout before the message of the last failure. */
 static Status steps_fail(const Config *config)
 {
     char *message = mem_text(fail_message());

@@ -1,18 +1,21 @@
 /* Makes one rank's slice of a graph, for tensor parallelism (Shoeybi et al. 2019, "Megatron-LM";
- * Korthikanti et al. 2022). A dense layer is divided by its outputs and the next dense layer by its
- * inputs; layers between them (activations, swiglu, dropout, attention by heads) work on the slice,
- * and a sum over the ranks follows the second dense layer. Embedding and softmax loss are divided
- * by vocabulary. Every rank runs all other layers on its slice of the sequence or, if one such
- * layer does not allow that, on the whole sequence. Slices need not be equal. With several ranks,
- * ERR_CONFIG for models without a pair of dense layers that can be divided, or if a rank would get
- * nothing. With graph_split's `slices`, sums over a divided dimension are cut into the same slices
- * on any number of ranks, so that results do not depend on that number. */
+ * Korthikanti et al. 2022). Dense layers are divided in pairs: the first by its outputs (columns),
+ * the second by its inputs (rows). Layers between them (activations, swiglu, dropout, attention by
+ * heads) work on a rank's slice, and after the second dense layer the ranks' outputs are added up.
+ * Embedding and softmax loss are divided by vocabulary. All other layers are undivided: every rank
+ * runs them, on a slice of the sequence if all of them allow that, else on the whole sequence.
+ *
+ * Slices need not be equal. With several ranks it is ERR_CONFIG if the model has no pair of dense
+ * layers that can be divided, or if a rank would get nothing. If graph_split's argument `slices` is
+ * above 0, sums over a divided dimension are cut into the same slices on any number of ranks, so
+ * that results do not depend on this number. */
 #include "split.h"
 
 #include <string.h>
 
-/* Returns this rank's slice of dimension dim, which has `items` items of `unit` elements, if blocks
- * of `ranks` neighbouring ranks each divide one tensor. */
+/* Returns this rank's slice of a tensor that a block of `ranks` neighbouring ranks divides; each
+ * block has a tensor of its own. The dimension `dim` is divided; it has `items` items of `unit`
+ * elements each. */
 static TensorSlice slice_of_block(const Splitter *s, int ranks, int dim, int64_t items,
                                   int64_t unit)
 {
@@ -27,13 +30,14 @@ static TensorSlice slice_of_block(const Splitter *s, int ranks, int dim, int64_t
                          .whole = items * unit};
 }
 
-/* Returns this rank's slice of dimension dim, which all ranks of the group divide. */
+/* Returns this rank's slice of a tensor that all ranks of the group divide. */
 static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t unit)
 {
     return slice_of_block(s, s->ranks, dim, items, unit);
 }
 
-/* Returns the slices of a sum over `units` units that this rank computes. */
+/* Returns the slices of a sum over one part of `units` units, and which of them this rank
+ * computes. */
 static SumSlices sum_slices(const Splitter *s, int64_t units)
 {
     return (SumSlices){.total = s->slices,
@@ -50,7 +54,7 @@ static TensorSlice sequence_slice(const Splitter *s)
     return slice_of(s, 1, s->from->input.shape.dim[1], 1);
 }
 
-/* Appends a node to the new graph. */
+/* Appends a node to the new graph, and sets the shapes of its inputs. */
 static void append_node(Splitter *s, Node node)
 {
     Graph *to = s->to;
@@ -62,7 +66,8 @@ static void append_node(Splitter *s, Node node)
     to->node[to->node_count++] = node;
 }
 
-/* Adds an exchange of `slice` after node `in` of the new graph, named NAME.SUFFIX, and returns its
+/* Adds an exchange to the new graph, which reads node `in` of the new graph and is called
+ * NAME.SUFFIX. slice: this rank's slice of the dimension that is gathered or scattered. Returns its
  * index. */
 static int add_exchange(Splitter *s, const char *name, const char *suffix, int in,
                         ExchangeKind kind, TensorSlice slice)
@@ -79,9 +84,9 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
     return s->to->node_count - 1;
 }
 
-/* Returns the node of the new graph that gives attention node i its input. If several ranks share
- * each key head, that node is an exchange: each rank computes a slice of the head's columns of keys
- * and of values. */
+/* Returns the node of the new graph that the attention node i reads. If several ranks share each
+ * key head, it is an exchange: each of the ranks computes a slice of the head's columns of keys and
+ * values, and gets the others. */
 static int attention_input(Splitter *s, int i)
 {
     const Node *node = &s->from->node[i];
@@ -91,25 +96,28 @@ static int attention_input(Splitter *s, int i)
                         slice_of_block(s, s->ranks / kv_heads, 2, head_width(&node->spec), 1));
 }
 
-/* Returns the node of the new graph that gives input k of node i. For a layer that is divided by
- * its outputs, that node is an exchange. If sums are not cut into slices, all such readers of an
- * output share one exchange. If they are, each such reader has its own, because its gradient must
- * be summed over the ranks before it is added to another reader's. */
+/* Returns the node of the new graph that node i reads as its input k. If node i is divided by its
+ * outputs, it reads an exchange. Several such layers can read the same output. If sums are not cut
+ * into slices, they share one exchange. If sums are cut, each layer has an exchange of its own,
+ * because its gradient must be summed over the ranks before it is added to the gradient of another
+ * reader. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
     if (from == NODE_INPUT) return NODE_INPUT;
     if (split_cuts_keys(s, i)) return attention_input(s, i);
     if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->new_index[from];
-    const bool first = s->exchanged[from] < 0;
+    const bool first = s->exchange_of[from] < 0;
     if (first || s->slices > 0)
-        s->exchanged[from] = add_exchange(
-            s, s->from->node[first ? from : i].name, s->sequence ? "gather" : "enter",
-            s->new_index[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER, sequence_slice(s));
-    return s->exchanged[from];
+        s->exchange_of[from] =
+            add_exchange(s, s->from->node[first ? from : i].name,
+                         s->divides_sequence ? "gather" : "enter", s->new_index[from],
+                         s->divides_sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER, sequence_slice(s));
+    return s->exchange_of[from];
 }
 
-/* Sets how the parameter is cut along dimension dim, and the shape of this rank's slice. */
+/* Sets Param.cut of a parameter that is divided along dimension `dim`, and its shape on this rank.
+ * cut: dim and unit are not set yet. */
 static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
 {
     Param *p = &s->to->param[param];
@@ -121,14 +129,14 @@ static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
                         others * slice_of(s, dim, cut.others, cut.unit).count;
 }
 
-/* Returns the cut of a parameter into one part with node i's units. */
+/* Returns the cut of a parameter that is one part with the units of node i. */
 static ParamCut plain_cut(const Splitter *s, int i)
 {
     return (ParamCut){.parts = 1, .units = s->units[i], .others = s->units[i], .lead = 1};
 }
 
-/* Returns the cut of a column layer: three parts for queries, keys and values, two parts for
- * swiglu's halves, one part for other layers. A unit of queries is all query heads that share a key
+/* Returns the cut of a column layer. It has three parts before attention (queries, keys, values),
+ * two parts before swiglu, and otherwise one. A unit of queries is all query heads that share a key
  * head or, if keys and values are divided by columns, one query head. */
 static ParamCut column_cut(const Splitter *s, int column)
 {
@@ -148,6 +156,8 @@ static ParamCut column_cut(const Splitter *s, int column)
     return cut;
 }
 
+/* Divides the parameters and the output of a dense layer by outputs. node: copy of node i for the
+ * new graph. */
 static void split_columns(Splitter *s, int i, Node *node)
 {
     const ParamCut cut = s->role[i] == ROLE_COLUMN ? column_cut(s, i) : plain_cut(s, i);
@@ -157,8 +167,8 @@ static void split_columns(Splitter *s, int i, Node *node)
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
 }
 
-/* Gives a layer between two dense layers the slice of its input; attention gets this rank's
- * heads. */
+/* Sets the output's shape of a layer between two dense layers to that of this rank's slice.
+ * Attention gets this rank's heads. node: copy of node i for the new graph. */
 static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
@@ -181,28 +191,30 @@ static void split_between(Splitter *s, int i, Node *node)
     node->spec.y.shape = x;
 }
 
-/* Gives an undivided layer this rank's slice of the sequence, if the sequence is divided. */
+/* Makes an undivided layer work on this rank's slice of the sequence, if the sequence is
+ * divided. */
 static void split_rest(Splitter *s, Node *node)
 {
-    if (!s->sequence) return;
+    if (!s->divides_sequence) return;
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
-    /* partial: the executor sums the gradient over the ranks. It does so for positions and, without
-     * slices, for all parameters; with slices operations with TOKENS_SUMMED sum their gradients
-     * themselves. */
+    /* The executor sums the gradients of partial parameters over the ranks. If sums are not cut
+     * into slices, these are all parameters. If they are cut, these are only those of positions:
+     * the operations with TOKENS_SUMMED sum their gradients themselves. */
     for (int k = 0; k < node->spec.w_count; ++k)
         s->to->param[node->param[k]].partial =
             s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;
 }
 
-/* Adds the exchange that sums the output of a row layer or of an embedding. The layer's bias moves
- * to the exchange, which adds it after the sum. */
+/* Adds the exchange that sums the output of node i, a row layer or an embedding, over the ranks.
+ * The layer's bias moves to the exchange, which adds it after the sum. bias: index of that
+ * parameter, or -1. */
 static void add_sum_exchange(Splitter *s, int i, int bias)
 {
-    int exchange = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
-                                s->to->node_count - 1,
-                                s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE, sequence_slice(s));
+    int exchange = add_exchange(
+        s, s->from->node[i].name, s->divides_sequence ? "scatter" : "sum", s->to->node_count - 1,
+        s->divides_sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE, sequence_slice(s));
     s->new_index[i] = exchange;
     if (bias < 0) return;
     Node *node = &s->to->node[exchange];
@@ -210,7 +222,7 @@ static void add_sum_exchange(Splitter *s, int i, int bias)
     node->spec.tokens = s->from->node[i].spec.tokens;
     node->param[0] = bias;
     Param *p = &s->to->param[bias];
-    p->partial = s->sequence && s->slices == 0;
+    p->partial = s->divides_sequence && s->slices == 0;
     p->node = exchange;
     p->slot = 0;
 }
@@ -253,12 +265,13 @@ static void split_node(Splitter *s, int i)
     if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) add_sum_exchange(s, i, bias);
 }
 
-/* Sets the slices into which the sums of node i are cut. */
+/* Sets the slices into which the sums of node i are cut. spec: that of node i in the undivided
+ * graph. */
 static void cut_sums(Splitter *s, int i, OpSpec *spec)
 {
     const Role role = s->role[i];
     const bool shares_tokens = role == ROLE_REST || role == ROLE_ROW;
-    if (s->sequence && shares_tokens && spec->w_count > 0)
+    if (s->divides_sequence && shares_tokens && spec->w_count > 0)
         spec->tokens = sum_slices(s, s->from->input.shape.dim[1]);
     const bool cuts_keys = split_cuts_keys(s, i);
     if (role == ROLE_REST || (role == ROLE_BETWEEN && !cuts_keys)) return;
@@ -271,8 +284,8 @@ static void cut_sums(Splitter *s, int i, OpSpec *spec)
     spec->slices.others = cut.others;
 }
 
-/* Makes s->to: this rank's slice of each node, with the exchanges between them, and the parameters
- * with their cuts. */
+/* Makes s->to: this rank's slice of each node, the exchanges between nodes, and the parameters with
+ * their cuts. */
 static void make_graph(Splitter *s)
 {
     const Graph *from = s->from;
@@ -313,10 +326,10 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int
     s.uses = mem_new(n * sizeof *s.uses);
     s.reader = mem_new(n * sizeof *s.reader);
     s.new_index = mem_new(n * sizeof *s.new_index);
-    s.exchanged = mem_new(n * sizeof *s.exchanged);
-    for (size_t i = 0; i < n; ++i) s.exchanged[i] = -1;
+    s.exchange_of = mem_new(n * sizeof *s.exchange_of);
+    for (size_t i = 0; i < n; ++i) s.exchange_of[i] = -1;
     Status st = split_assign_roles(&s);
-    /* with one rank the graph need not be divisible */
+    /* with one rank it is no error if the graph cannot be divided */
     const bool cuts = st == OK && s.slices > 0;
     for (int i = 0; i < from->node_count && cuts; ++i) cut_sums(&s, i, &(*graph)->node[i].spec);
     if (ranks == 1) st = OK;
@@ -330,6 +343,6 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int
     mem_free(&s.uses);
     mem_free(&s.reader);
     mem_free(&s.new_index);
-    mem_free(&s.exchanged);
+    mem_free(&s.exchange_of);
     return st;
 }

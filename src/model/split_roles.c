@@ -2,7 +2,8 @@
  * and into how many slices sums over divided dimensions are cut. */
 #include "split.h"
 
-/* Fails because a layer has fewer units ("heads") than there are ranks. */
+/* Fails because a layer has fewer units than there are ranks. units: their name, such as "heads";
+ * count: their number. */
 static Status too_few_fail(const Splitter *s, const char *layer, const char *units, int64_t count)
 {
     return config_fail_key(s->config, "grid.tp",
@@ -23,8 +24,8 @@ static Status too_few_keys_fail(const Splitter *s, const char *layer, int kv_hea
                            s->ranks, layer, kv_heads, kv_heads);
 }
 
-/* True if the parameter is tied to another parameter, or another parameter to it; *node: the node
- * of the other parameter. */
+/* Returns whether the parameter is tied to another one, or another one is tied to it. *node: set to
+ * the node of that other parameter. */
 static bool is_tied(const Graph *g, int param, int *node)
 {
     int other = g->param[param].tied;
@@ -42,18 +43,21 @@ static bool has_tied_param(const Graph *g, const Node *node)
     return false;
 }
 
-/* The layers between two dense layers, as far as slicing depends on them. */
+/* Facts about the layers between two dense layers. */
 typedef struct Between {
-    /* number of query heads and of key heads of the attention, or 0 if there is no attention */
-    int heads, kv_heads;
+    /* number of query heads of the attention; 0: there is no attention */
+    int heads;
+    /* number of key heads of the attention; 0: there is no attention */
+    int kv_heads;
     /* true: there is a layer that combines two halves (swiglu) */
     bool halves;
 } Between;
 
-/* Follows single readers from a dense layer to the next dense layer and returns it, or -1. The
- * search stops at attention or swiglu after dropout, and at swiglu after attention or the reverse:
- * on a rank, the input of the later layer would be several slices of the whole side by side, but a
- * TensorSlice describes only one. */
+/* Returns the dense layer that can be divided by its inputs, as the partner of a dense layer that
+ * is divided by its outputs; -1: there is none. The search goes from each layer to its only reader.
+ * It stops at attention or swiglu after dropout, at swiglu after attention, and at attention after
+ * swiglu: on a rank, the input of the later layer would be several slices side by side, but a
+ * TensorSlice describes only one. Fills *between. */
 static int find_row_layer(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;
@@ -78,16 +82,17 @@ static int find_row_layer(const Splitter *s, int column, Between *between)
     return -1;
 }
 
-/* Returns the number of parts into which the sums of divided layers are cut. */
+/* Returns the number of parts, over all ranks, whose sums are computed separately and then added:
+ * the slices or, if sums are not cut, the ranks. */
 static int sum_parts(const Splitter *s)
 {
     return s->slices > 0 ? s->slices : s->ranks;
 }
 
-/* True if attention with shared keys can be divided by query heads, and its keys and values by
- * columns. Each key head then consists of a whole number of parts. With 16-bit types the parts of a
- * key head's gradient would be rounded before they are added; the GPU's operations know no such
- * parts. */
+/* Returns whether attention with shared keys can be divided by query heads, and its keys and values
+ * by columns. The number of parts (sum_parts) must be a multiple of the number of key heads. 16-bit
+ * types are excluded because the parts of a key head's gradient would be rounded before they are
+ * added. GPUs are excluded because their operations cannot compute such parts. */
 static bool can_cut_keys(const Splitter *s, const Between *between)
 {
     return between->kv_heads < between->heads && s->config->train.device != DEVICE_CUDA &&
@@ -101,13 +106,13 @@ bool split_cuts_keys(const Splitter *s, int i)
            s->units[i] > attention_kv_heads(&node->spec);
 }
 
-/* Returns the number of columns of attention's keys. */
+/* Returns the number of columns of all keys of an attention node. */
 static int64_t key_columns(const Node *attention)
 {
     return attention_kv_heads(&attention->spec) * head_width(&attention->spec);
 }
 
-/* Sets the roles of a pair of dense layers and of all layers between them. */
+/* Sets role and units of a pair of dense layers and of all layers between them. */
 static Status assign_pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
@@ -129,7 +134,8 @@ static Status assign_pair(Splitter *s, int column, int row, Between between)
     return OK;
 }
 
-/* Sets the roles of all pairs. *pairs: number of pairs. */
+/* Finds all pairs of dense layers that can be divided, and sets their roles. *pairs: incremented
+ * for each pair. */
 static Status assign_pairs(Splitter *s, int *pairs)
 {
     const Graph *g = s->from;
@@ -145,8 +151,8 @@ static Status assign_pairs(Splitter *s, int *pairs)
     return OK;
 }
 
-/* Sets the roles of layers that are divided by vocabulary: embedding, head and loss. If embedding
- * and head share a weight, both are divided or neither. */
+/* Sets the roles of the layers that are divided by vocabulary: embedding, head and loss. If
+ * embedding and head share a weight, either both are divided or neither is. */
 static Status assign_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
@@ -176,10 +182,10 @@ static Status assign_vocabulary(Splitter *s)
     return OK;
 }
 
-/* True if the sequence can be divided: the data are tokens, the loss is divided by vocabulary,
- * there is a token for each rank and slice, and every undivided layer works token by token. With
- * slices, the gradients of an undivided layer need memory for each slice; for a dense layer that
- * would be too much, so the sequence is not divided then. */
+/* Returns whether the sequence can be divided. The data must be tokens, the loss must be divided by
+ * vocabulary, a sequence must have a token for each rank and each slice, and every undivided layer
+ * must process tokens separately. If sums are cut into slices, no undivided layer may be dense: its
+ * gradient would need memory for each slice. */
 static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
@@ -194,7 +200,8 @@ static bool can_divide_sequence(const Splitter *s)
 }
 
 /* Halves the number of slices until each divided layer has a unit for every slice, and keys that
- * are divided by columns have a column for every slice. A single slice becomes 0, no cut. */
+ * are divided by columns have a column for every slice. If the number becomes 1, sets it to 0: sums
+ * are not cut. */
 static void limit_slices(Splitter *s)
 {
     for (int i = 0; i < s->from->node_count; ++i) {
@@ -204,8 +211,8 @@ static void limit_slices(Splitter *s)
     if (s->slices == 1) s->slices = 0;
 }
 
-/* Divides attention by key heads where there is a key head for every part of a sum: its keys then
- * need not be divided by columns. */
+/* Divides attention by key heads again if there is a key head for every part of a sum (sum_parts),
+ * so that its keys need not be divided by columns. */
 static void keep_whole_keys(Splitter *s)
 {
     const Graph *g = s->from;
@@ -260,6 +267,6 @@ Status split_assign_roles(Splitter *s)
     TRY(assign_vocabulary(s));
     limit_slices(s);
     keep_whole_keys(s);
-    s->sequence = can_divide_sequence(s);
+    s->divides_sequence = can_divide_sequence(s);
     return OK;
 }

@@ -1,11 +1,11 @@
-/* Ties parameters: two layers use one value, each with its own gradient. Both layers must be able
- * to store the weight in plain order, so that they can share the stored value. */
+/* Ties parameters: two layers use one value, but each computes a gradient of its own. Both layers
+ * must be able to store the parameter in plain order, so that they can share the stored value. */
 #include "build.h"
 
 #include <string.h>
 
-/* Finds the parameter of this name, which follows Graph.prefix, among the first `count`; *index:
- * its index. */
+/* Sets *index to the index of the parameter whose name is Graph.prefix and `name`, if it is among
+ * the first `count` parameters. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
     const char *prefix = graph->prefix ? graph->prefix : "";
@@ -23,8 +23,8 @@ static Status find_param(const Graph *graph, const char *name, int count, int *i
     return ERR_CONFIG;
 }
 
-/* Returns the layers that can store a parameter in plain order, "dense, embedding and
- * positions". */
+/* Writes the names of the layers that can store a parameter in plain order, such as "dense,
+ * embedding and positions", to `out`, which has `bytes` bytes, and returns `out`. */
 static char *plain_layers(char *out, size_t bytes)
 {
     const OpInfo *info, *last = NULL;

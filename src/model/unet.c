@@ -1,21 +1,33 @@
-/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): on the way down,
- * each level after the first halves the size; on the way up, each level doubles it and also reads
- * the output of the level of the same size on the way down. fieldresnet: residual blocks (He et al.
- * 2015) at full size. Both models end with a 1x1 convolution to the targets. The blocks' channels
- * may be scaled and shifted by functions of scalars (Perez et al. 2018). */
+/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015) goes down and up
+ * through levels. On the way down each level after the first halves the size. On the way up each
+ * level doubles it, and also reads the output that the level of the same size had on the way down.
+ * fieldresnet consists of residual blocks (He et al. 2015) at full size. Both models end with a 1x1
+ * convolution to the targets. Functions of a sample's scalars can scale and shift the channels of
+ * blocks (Perez et al. 2018; model.film). */
 #include "build.h"
 #include "data/fields.h"
 
 #include <string.h>
 
-enum { NAME_CHARS = 48, LEVELS_MOST = 12, GROUP_CHANNELS = 8, LEVEL_BLOCKS = 1, RESNET_BLOCKS = 8 };
+enum {
+    NAME_CHARS = 48,
+    LEVELS_MOST = 12,
+    /* channels of a group of group norm */
+    GROUP_CHANNELS = 8,
+    /* default number of blocks of a level of unet */
+    LEVEL_BLOCKS = 1,
+    /* default number of blocks of fieldresnet */
+    RESNET_BLOCKS = 8
+};
 
 typedef struct Net {
+    /* borrowed */
     Graph *graph;
+    /* borrowed */
     const Config *config;
-    /* number of blocks of a level (unet), or of the whole net (fieldresnet) */
+    /* unet: number of blocks of each level, down and up; fieldresnet: number of all blocks */
     int64_t blocks;
-    /* last node of the perceptron of the scalars, or NODE_INPUT if there is none */
+    /* last node of the perceptron that reads the scalars; NODE_INPUT: there is none */
     int film;
 } Net;
 
@@ -31,8 +43,8 @@ static const char *name_of(const char *prefix, const char *part, char out[2 * NA
     return out;
 }
 
-/* Returns the number of groups of a group norm: channels / 8, or the next smaller divisor of
- * channels. */
+/* Returns the number of groups of a group norm: the largest divisor of `channels` that is at most
+ * channels / GROUP_CHANNELS, but at least 1. */
 static int64_t norm_groups(int64_t channels)
 {
     int64_t groups = channels / GROUP_CHANNELS;
@@ -56,7 +68,7 @@ static int add_norm(const Net *n, int x, const char *name, int64_t channels)
     }
 }
 
-/* Adds a convolution that keeps the size. bias: false if a norm follows. */
+/* Adds a convolution that keeps the size. bias: true if it has a bias. */
 static int add_conv(const Net *n, int x, const char *name, int64_t channels, int kernel, bool bias)
 {
     char width[ZOO_NUMBER], size[ZOO_NUMBER];
@@ -73,8 +85,8 @@ static int add_act(const Net *n, int x, const char *name)
 
 /* ---- scalars ---- */
 
-/* Adds nodes that compute the scalars (N,S): the values of the last S channels of the data, which
- * are constant over space. */
+/* Adds nodes that compute the scalars of each sample, (N,S), from the last S channels of the data,
+ * which are constant over space. */
 static int add_scalars(const Net *n)
 {
     const int count = field_constants(n->config);
@@ -94,7 +106,7 @@ static int add_scalars(const Net *n)
     return graph_add(n->graph, "flatten", "film.flat", &x, 1, NULL);
 }
 
-/* Adds the perceptron that all blocks read: (N,model.film). */
+/* Adds the perceptron of the scalars, whose output, (N,model.film), all blocks read. */
 static int add_film_mlp(const Net *n)
 {
     char width[ZOO_NUMBER];
@@ -119,8 +131,8 @@ static int add_film(const Net *n, int x, const char *prefix, int64_t channels)
 
 /* ---- blocks ---- */
 
-/* Adds convolution `number` of a block, its norm and, if act, its activation. The film layer
- * follows the first norm of a block. */
+/* Adds the convolution with this number in a block, its norm and, if `act` is true, its activation.
+ * With model.film the first norm of a block is followed by a film layer. */
 static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_t channels,
                      bool act)
 {
@@ -135,8 +147,9 @@ static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_
     return act ? add_act(n, x, name_of(prefix, part, name)) : x;
 }
 
-/* Adds a block of two convolutions. residual: the block's input is added before the last
- * activation, through a 1x1 convolution if the number of channels changes. */
+/* Adds a block of two convolutions. residual: true if the block's input is added to its output
+ * before the last activation; the input first passes through a 1x1 convolution if the number of
+ * channels changes. */
 static int add_block(const Net *n, int x, const char *prefix, int64_t channels, bool residual)
 {
     char name[2 * NAME_CHARS];
@@ -160,7 +173,8 @@ static int add_blocks(const Net *n, int x, const char *prefix, int64_t channels)
     return x;
 }
 
-/* Doubles the size. A transposed convolution also changes the channels. */
+/* Adds a layer that doubles the size. A transposed convolution has `channels` output channels; the
+ * other layers keep the channels of x. */
 static int add_up(const Net *n, int x, const char *name, int64_t channels)
 {
     static const char *const mode[] = {[UP_NEAREST] = "nearest", [UP_BILINEAR] = "bilinear"};
@@ -192,7 +206,7 @@ static int last_conv(const Net *n, int x)
     return add_conv(n, x, "head", n->graph->classes, 1, true);
 }
 
-/* Fails if there are too many levels, or the size cannot be halved for each level after the
+/* Fails if there are too many levels, or if the size cannot be halved once for each level after the
  * first. */
 static Status check_levels(const Net *n, int levels)
 {

@@ -1,6 +1,7 @@
-/* wide_deep (Cheng et al. 2016): the sum of a linear layer of the dense numbers and a perceptron,
- * which reads these numbers and the ids' rows from one table for all fields. The model is FleetX's,
- * without crossed features; PaddleRec's model has width 9 and hidden [512,256,128,32]. */
+/* wide_deep (Cheng et al. 2016): the sum of a linear layer and a perceptron. The linear layer reads
+ * the dense numbers of a sample. The perceptron reads these numbers and the rows of the ids, from a
+ * table that all fields share. As in FleetX's model, there are no crossed features; PaddleRec's
+ * model has width 9 and hidden [512,256,128,32]. */
 #include "build.h"
 
 static int build(Graph *graph, const Config *config)

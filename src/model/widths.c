@@ -1,8 +1,8 @@
-/* Sets the widths of layers in model.widths. The graph is first built with the model's own widths,
- * then its shape rules run again, so that the models need not handle this option. Decisions that
- * depend on shapes (whether a shortcut has a projection) are made with the model's own widths. A
- * depthwise convolution keeps its input's channels, and a group norm with one channel per group
- * keeps one channel per group. */
+/* Sets the widths of the layers that model.widths names. The graph is first built with the model's
+ * own widths. Then its shape rules run again with the new widths, so that the models need not
+ * handle this key. Decisions that depend on shapes, such as whether a shortcut has a projection,
+ * are made with the model's own widths. A depthwise convolution gets the number of channels of its
+ * input, and a group norm with one channel per group still has one channel per group. */
 #include "build.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static int64_t width_of(const Config *config, const char *name, int64_t default_
 static Status infer_again(Graph *graph, const Config *config, Node *node)
 {
     LayerParam info[SPEC_PARAMS];
-    /* decided before the shapes of the inputs change */
+    /* these facts are read before the shapes of the inputs change */
     bool single = node_has_single_groups(node), depthwise = node_is_depthwise(node);
     bool own_width = node_has_own_width(node);
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);

@@ -1,7 +1,7 @@
-/* yolov5n, yolov5s (Jocher et al. 2022, v6.0 to v7.0): a backbone with cross-stage blocks (C3), a
- * pyramid of features, first top-down and then bottom-up, and heads on three grids with cells of 8,
- * 16 and 32 pixels. Names, batch norms' constants and initial values are those of the authors'
- * program. */
+/* yolov5n, yolov5s (Jocher et al. 2022, v6.0 to v7.0): a backbone with cross-stage blocks (C3); a
+ * pyramid of features that is passed through from top to bottom and then from bottom to top; and
+ * heads on three grids with cells of 8, 16 and 32 pixels. Names, constants of batch norms and
+ * initial values are those of the authors' program. */
 #include "build.h"
 
 #include <math.h>
@@ -10,13 +10,16 @@ enum { NAME_CHARS = 64, CHANNEL_STEP = 8, LEVELS = 3, LARGEST_CELL = 32 };
 
 typedef struct Net {
     Graph *graph;
-    /* model.depth_multiple and model.width_multiple */
-    double depth, width;
-    /* number of the next module, "model.N" */
+    /* model.depth_multiple */
+    double depth;
+    /* model.width_multiple */
+    double width;
+    /* number N of the module that is being added, in names "model.N" */
     int module;
 } Net;
 
-/* Returns the name of a part of the module that is being added: "model.2.m.0.cv1". */
+/* Writes the name of a part of the module that is being added, "model.2.m.0.cv1", to `out`, and
+ * returns `out`. */
 static char *part(const Net *n, const char *suffix, char out[NAME_CHARS])
 {
     snprintf(out, NAME_CHARS, "model.%d%s", n->module, suffix);
@@ -29,8 +32,8 @@ static int64_t scaled(const Net *n, int64_t channels)
     return (int64_t)ceil((double)channels * n->width / CHANNEL_STEP) * CHANNEL_STEP;
 }
 
-/* Returns count times the depth multiple, rounded to the nearest whole number, ties to even, but at
- * least 1. */
+/* Returns `count` times the depth multiple, rounded to the nearest whole number (halves to even),
+ * but at least 1. */
 static int repeats(const Net *n, int count)
 {
     const int times = (int)rint(count * n->depth);
@@ -42,7 +45,8 @@ typedef struct ConvSpec {
     int kernel, stride, pad;
 } ConvSpec;
 
-/* Adds a convolution, batch norm and silu, named NAME.conv, NAME.bn, NAME.act. */
+/* Adds a convolution, a batch norm and a silu: NAME.conv, NAME.bn, NAME.act, where NAME is the name
+ * of the module and the suffix. */
 static int conv(const Net *n, int x, const char *suffix, ConvSpec c)
 {
     char name[NAME_CHARS], full[NAME_CHARS + 8], channels[ZOO_NUMBER], kernel[ZOO_NUMBER],
@@ -65,9 +69,9 @@ static int conv_module(Net *n, int x, int64_t channels, int kernel, int stride, 
     return x;
 }
 
-/* Adds a C3 module: two branches with half of the channels each, the first with repeats(count)
- * bottlenecks, joined by a 1x1 convolution. shortcut: a bottleneck's input is added to its
- * output. */
+/* Adds a C3 module: two branches, each with half of the channels, which are concatenated and read
+ * by a 1x1 convolution. The first branch has repeats(count) bottlenecks. shortcut: true if a
+ * bottleneck's input is added to its output. */
 static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)
 {
     char suffix[NAME_CHARS / 2], name[NAME_CHARS];
@@ -89,8 +93,8 @@ static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)
     return x;
 }
 
-/* Adds an SPPF module: three 5x5 max pools in a row; their outputs and their input are
- * concatenated. */
+/* Adds an SPPF module: a 1x1 convolution, then three 5x5 max pools one after the other. The outputs
+ * of the four layers are concatenated and read by another 1x1 convolution. */
 static int pools(Net *n, int x, int64_t channels)
 {
     char suffix[16], name[NAME_CHARS];
@@ -115,6 +119,7 @@ static int upsample(Net *n, int x)
     return x;
 }
 
+/* Adds a module that concatenates the outputs of two nodes. */
 static int join(Net *n, int a, int b)
 {
     char name[NAME_CHARS];

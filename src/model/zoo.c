@@ -1,11 +1,11 @@
-/* The table of models by name, helpers that their files share, and the words of section model's
- * keys. */
+/* The table of models, helpers that the models' files share, and the words that keys of section
+ * model accept. */
 #include "build.h"
 #include "model/units.h"
 
 #include <math.h>
 
-/* one model on each line; a new one goes above the last line */
+/* One model on each line. Add a new model above the last line. */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
     _(lenet)                                                                                       \

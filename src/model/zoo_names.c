@@ -12,7 +12,8 @@ const ZooEntry *zoo_find(const char *name)
     return NULL;
 }
 
-/* Returns the length of a name's family, the letters at its beginning: "ResNet" of "ResNet-152". */
+/* Returns the length of the name's family, which is the letters at its beginning: "ResNet" in
+ * "ResNet-152". */
 static size_t family_length(const char *name)
 {
     size_t n = 0;
@@ -26,8 +27,8 @@ static bool same_family(const char *a, const char *b)
     return n >= 3 && n == family_length(b) && !strncasecmp(a, b, n);
 }
 
-/* Returns the names of all models or, if only_family, of the models in the name's family:
- * "resnet18, resnet34". The caller owns the text. */
+/* Returns the names of all models or, if only_family is true, of the models in the family of
+ * `name`: "resnet18, resnet34". The caller owns the text. */
 static char *models_text(const char *name, bool only_family)
 {
     char *all = mem_text("");
@@ -40,8 +41,8 @@ static char *models_text(const char *name, bool only_family)
     return all;
 }
 
-/* Returns the name of a model that differs from `name` only in separators and case or, unless
- * `exact`, in a few letters; NULL if there is none. */
+/* Returns the name of the model that is nearest to `name`. If `exact` is true, the two may differ
+ * only in separators and case; otherwise also in a few letters. NULL: there is none. */
 static const char *nearest_name(const char *name, bool exact)
 {
     enum { MODELS_MAX = 64 };
@@ -54,8 +55,9 @@ static const char *nearest_name(const char *name, bool exact)
     return exact ? NULL : text_nearest(name, names, count);
 }
 
-/* Fails with the model of the same letters, else advice about a name from elsewhere, else the
- * models of the same family, else the nearest name, else all models. */
+/* Fails because the model is unknown. The message has the first of the following that exists: the
+ * model that differs only in separators and case, advice about a name from another program, the
+ * models of the same family, the nearest name, all models. */
 static Status unknown_model_fail(const Config *config)
 {
     const char *name = config->model.name, *near = nearest_name(name, true);

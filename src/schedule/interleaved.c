@@ -1,5 +1,5 @@
 /* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, "Efficient large-scale
- *  * language model training on GPU clusters using Megatron-LM", section 2.2), for any number of
+ * language model training on GPU clusters using Megatron-LM", section 2.2), for any number of
  * micro-batches. If there are more micro-batches than stages, and their number is not a multiple of
  * the number of stages, channels may need more than 2 slots. */
 #include "private.h"

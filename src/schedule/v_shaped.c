@@ -7,7 +7,7 @@
  *     ...             ...      ...
  *     stage p-1       chunk p-1, chunk p
  *
- *  * Each V-shaped kind of schedule is a table of phases. A phase repeats a pattern of steps
+ * Each V-shaped kind of schedule is a table of phases. A phase repeats a pattern of steps
  * (SchedulePhase). */
 #include "private.h"
 
