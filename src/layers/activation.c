@@ -1,4 +1,5 @@
-/* Layers that apply one activation, y = act(x), to any shape; and the words of model.activation. */
+/* Layers that apply one activation, y = act(x), to tensors of any shape. This file also has the
+ * words of model.activation. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -21,7 +22,8 @@ static OnnxValue relu6_onnx(const OnnxLayer *l)
     return onnx_add(l, "Clip", NULL, l->x[0], low, high);
 }
 
-/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). ONNX has a Gelu operator only from opset 20 on. */
+/* Adds nodes that compute x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). ONNX has a Gelu operator
+ * only from opset 20 on. */
 static OnnxValue gelu_onnx(const OnnxLayer *l)
 {
     OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);
@@ -87,8 +89,8 @@ static OnnxValue hardswish_onnx(const OnnxLayer *l)
 static const char *const elu_attrs[] = {"alpha", NULL};
 static const char *const leaky_relu_attrs[] = {"slope", NULL};
 
-/* Defines the layer `word` that applies ACT. factor: default of OpSpec.act_factor; words: list with
- * the attribute that sets act_factor, or NULL. */
+/* Defines the layer kind `word`, which applies the activation ACT_##ACT. factor: default of
+ * OpSpec.act_factor. words: names of the attributes, which set act_factor, or NULL. text: help. */
 #define ACTIVATION(ACT, word, factor, words, text)                                                 \
     static void word##_defaults(OpSpec *spec, LayerSize *size)                                     \
     {                                                                                              \

@@ -1,8 +1,9 @@
-/* attention (Vaswani et al. 2017): each token attends to itself and to earlier tokens (causal; with
- * `window`, only to the last `window` tokens) or, with `full`, to all tokens. The layer reads
- * queries, keys and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are fewer heads
- * of keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers before and
- * after it are the projections. */
+/* attention (Vaswani et al. 2017). By default it is causal: each token attends to itself and to
+ * earlier tokens; the attribute `window` limits them to the last `window` tokens, this one
+ * included. With the attribute `full` each token attends to all tokens. The layer reads queries,
+ * keys and values side by side, (N,T,3C) -> (N,T,C). The attribute `kv_heads` gives fewer heads of
+ * keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers before and after
+ * it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",
@@ -31,13 +32,13 @@ static void defaults(OpSpec *spec, LayerSize *size)
 }
 
 /* Fails if a number that rope_type needs is missing, if a number is set that rope_type does not
- * use, if a scaling lacks `rotary`, or if llama3's factors are in the wrong order. */
+ * use, if rope_type is set without `rotary`, or if llama3's factors are in the wrong order. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,
     static const char *const names[] = {ROTARY_SCALINGS(NAME)};
 #undef NAME
-    /* bits of types; every type but the first, ROTARY_DEFAULT, scales */
+    /* bits of values of rope_type; every type but ROTARY_DEFAULT scales angles */
     enum {
         DYNAMIC = 1 << ROTARY_DYNAMIC,
         LLAMA3 = 1 << ROTARY_LLAMA3,
@@ -46,10 +47,14 @@ static Status check_scaling(const OpSpec *spec)
     };
     const RotaryScaling *r = &spec->rotary_scaling;
     const struct {
+        /* name of the attribute without "rope_" */
         const char *name;
+        /* true: the attribute is set */
         bool set;
-        /* bits of the types that need the number, and of the types that use it */
-        int needed_by, accepted_by;
+        /* bits of the types that need the number */
+        int needed_by;
+        /* bits of the types that use the number */
+        int accepted_by;
     } number[] = {
         {"factor", r->factor > 0, ALL_SCALINGS, ALL_SCALINGS},
         {"original_max_position_embeddings", r->original > 0, DYNAMIC | LLAMA3 | YARN,
@@ -80,7 +85,7 @@ static Status check_scaling(const OpSpec *spec)
     return OK;
 }
 
-/* Sets *width to the width of a head. The input is heads + 2 kv_heads heads side by side. */
+/* Sets *width to the width of a head. The input has heads + 2 kv_heads heads side by side. */
 static Status find_head_width(const OpSpec *spec, int64_t *width)
 {
     char text[64];

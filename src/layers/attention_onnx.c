@@ -1,12 +1,13 @@
 /* Adds attention as several ONNX nodes, because ONNX has an Attention operator only from opset 23
- * on. Shapes: N samples, T tokens, K heads of keys and values, W width of a head. Tables of cosines
- * and sines are as long as the model's context; the first T rows are used. */
+ * on. In shapes, N is the number of samples, T of tokens, K of heads of keys and values, and W is
+ * the width of a head. Tables of cosines and sines have a row for each position of the model's
+ * context; the first T rows are used. */
 #include "kinds.h"
 
 #include <math.h>
 
-/* Returns the mask (T,T), true for the keys that each query attends to. Layers with the same window
- * share a mask. */
+/* Returns the mask, (T,T): element (q, k) is true if query q attends to key k. Layers with the same
+ * window share a mask. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;
@@ -30,8 +31,8 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     return onnx_share(l, key, onnx_add(&shared, "And", NULL, past, near));
 }
 
-/* Returns the table (T,W) of cosines or sines of the rotary angles. Each value is in a row twice,
- * for the two halves of a head. name: "cos" or "sin". */
+/* Returns the table, (T,W), of cosines or sines of the rotary angles. Each value occurs twice in
+ * its row, once for each half of a head. function: cos or sin; name: "cos" or "sin"; width: W. */
 static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*function)(double),
                              int64_t width)
 {
@@ -62,7 +63,8 @@ static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*func
         l, rows, onnx_add(&shared, "Slice", "rows", table, zero, onnx_sequence_length(l), zero));
 }
 
-/* Returns the rotated x: x cos + (-second half of x, first half of x) sin. */
+/* Returns x with each head rotated: x cos + y sin, where the first half of y is minus the second
+ * half of x, and the second half of y is the first half of x. */
 static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
 {
     OnnxValue cosine = angle_table(l, "cos", cos, width);
@@ -76,7 +78,7 @@ static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
     return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), swapped);
 }
 
-/* Returns (N,T,heads W) as (N,heads,T,W). */
+/* Returns x, (N,T,heads*W), as (N,heads,T,W). */
 static OnnxValue split_heads(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_t width)
 {
     x = onnx_add(l, "Reshape", "apart", x, onnx_vector(l, 0, 0, heads, width));
@@ -101,7 +103,7 @@ OnnxValue attention_onnx(const OnnxLayer *l)
         key = rotate(l, key, width);
     }
     query = onnx_add(l, "Mul", "scaled", query, onnx_float(l, (float)(1 / sqrt((double)width))));
-    /* (N,K,W,T) */
+    /* keys become (N,K,W,T) */
     key = onnx_add(l, "Transpose", "keys_turned", key);
     onnx_attr_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
     if (group > 1) {

@@ -1,6 +1,6 @@
 /* Reads and compares attributes of layers. One table has the field, the type, the effect and the
- * range of each attribute. Values are text, from a configuration's list of layers or from the zoo;
- * callers add file and line to error messages. */
+ * range of each attribute. Values are text, from model.layers or from a model of the zoo. Callers
+ * add file and line to error messages. */
 #include "attr.h"
 #include "kinds.h"
 
@@ -108,8 +108,8 @@ static const Attr table[] = {
      .high_open = true},
 };
 
-/* Returns the row of an attribute of layers with this operation, else the row for all layers; NULL:
- * there is neither. */
+/* Returns the row of an attribute for layers with the operation `op`. If there is none, returns the
+ * row for all layers; NULL: there is none either. */
 static const Attr *attr_find(OpKind op, const char *name)
 {
     const Attr *found = NULL;
@@ -171,14 +171,15 @@ bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference)
 {
     /* true: attributes with EFFECT_SHAPE need not be compared, because other values give tensors of
-     * other shapes. Hashed tables are an exception: vocab does not change their tensors. */
+     * other shapes. Layers with hashed tables are an exception: vocab does not change the shape of
+     * their rows. */
     const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
         const Attr *attr = attr_find(kind->op, kind->attrs[i]);
         if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && has_tensors))
             continue;
         for (int k = 0; k < 2; ++k) {
-            /* replace 0 by the default that it means */
+            /* 0 means a default in these two fields: write the default */
             OpSpec s = *spec[k];
             s.kv_heads = attention_kv_heads(&s);
             s.rotary_base = attention_rotary_base(&s);

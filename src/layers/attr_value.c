@@ -1,4 +1,5 @@
-/* Converts values of attributes from text, with a check of their range, and to text. */
+/* Converts values of attributes from text, with a check of their range, and to text. A list "[3,
+ * 5]" of a configuration is the text "3,5". */
 #include "attr.h"
 #include "kinds.h"
 
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads one whole number from *text, up to a comma or the end. */
+/* Reads the whole number at *text, and moves *text to the comma or the end of the text that must
+ * follow it. Returns false if there is no such number. */
 static bool read_int(const char **text, long long *out)
 {
     char *end;
@@ -37,8 +39,8 @@ static Status set_int(const Attr *attr, const char *value, int64_t *out)
     return OK;
 }
 
-/* Reads whole numbers, "3" or "3,5", at most `most`, and checks their range. Sets *count to 0 if
- * the text is not such a list. */
+/* Reads a list of at most `most` whole numbers, "3" or "3,5", into out[*count], and checks their
+ * range. Sets *count to 0 if the text is not such a list. */
 static Status read_ints(const Attr *attr, const char *value, int most, int *out, int *count)
 {
     const char *text = value;
@@ -52,7 +54,7 @@ static Status read_ints(const Attr *attr, const char *value, int most, int *out,
     return OK;
 }
 
-/* Reads "3" for both directions, or "3,5": height, width. */
+/* Reads one number for height and width, "3", or two numbers, "3,5". */
 static Status set_pair(const Attr *attr, const char *value, int pair[2])
 {
     int n[2], count;
@@ -65,7 +67,8 @@ static Status set_pair(const Attr *attr, const char *value, int pair[2])
     return OK;
 }
 
-/* Reads "3" for all sides, "3,5" for height and width, or "1,2,3,4": above, below, left, right. */
+/* Reads one number for all edges, two numbers for height and width, or four numbers for the edges
+ * above, below, left and right. */
 static Status set_edges(const Attr *attr, const char *value, int edge[4])
 {
     int n[4], count;
@@ -98,7 +101,8 @@ static Status set_bool(const Attr *attr, const char *value, bool *out)
     return fail(ERR_CONFIG, "%s: '%s' is neither true nor false", attr->name, value);
 }
 
-/* Finds the first `length` characters of value among the words. */
+/* Finds the word that consists of the first `length` characters of `value`, and sets *out to its
+ * value. */
 static Status find_word(const Attr *attr, const char *value, size_t length, int *out)
 {
     char all[128] = "";
@@ -118,7 +122,7 @@ static Status set_word(const Attr *attr, const char *value, int *out)
     return find_word(attr, value, strlen(value), out);
 }
 
-/* Reads one word for both directions, or two words, for height and width. */
+/* Reads one word for height and width, or two words. */
 static Status set_word_pair(const Attr *attr, const char *value, int out[2])
 {
     const size_t first = strcspn(value, ",");
@@ -129,7 +133,8 @@ static Status set_word_pair(const Attr *attr, const char *value, int out[2])
     return set_word(attr, value + strspn(value, " "), &out[1]);
 }
 
-/* Reads "1,0.5,2" into `out`, which has room for `most` elements of `each` numbers. */
+/* Reads a list of numbers, "1,0.5,2", into `out`, which has room for `most` elements of `each`
+ * numbers. *count: how many numbers there are. */
 static Status read_floats(const Attr *attr, const char *value, int most, int each, float *out,
                           int *count)
 {
@@ -148,7 +153,7 @@ static Status read_floats(const Attr *attr, const char *value, int most, int eac
     return OK;
 }
 
-/* Reads widths and heights: "10,13, 16,30". */
+/* Reads the width and the height of each anchor: "10,13, 16,30". */
 static Status set_anchors(const Attr *attr, const char *value, Anchors *out)
 {
     Anchors read = {0};
@@ -208,6 +213,7 @@ Status attr_read(const Attr *attr, const char *value, void *field)
     return fail(ERR_BUG, "attribute %s has no type", attr->name);
 }
 
+/* Returns the word with this value, or "". */
 static const char *word_of(const Attr *attr, int value)
 {
     const AttrWord *w = attr->words;

@@ -1,6 +1,7 @@
-/* bag: looks up the data's ids in sparse tables. The result is (N, bags*width) or, with mode
- * concat, (N, bags*ids*width). There is one bag for each field or, with `together`, one bag for all
- * fields. The layer has no parameters: its tables belong to the graph (SparseTable). */
+/* bag: looks up the data's ids in sparse tables. There is one bag for each field or, with the
+ * attribute `together`, one bag for all fields. The output is (N, bags*width) or, with mode concat,
+ * (N, bags*ids*width). The layer has no parameters: its tables belong to the graph
+ * (SparseTable). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "first_field", "mode",
@@ -9,13 +10,13 @@ static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "fi
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
-    /* Rows are initialised during steps; uniform numbers are fast because they need no
-     * logarithms. */
+    /* Rows are initialised during steps. Uniform numbers are the default because they are fast:
+     * they need no logarithms. */
     size->init = INIT_UNIFORM;
     size->init_std = 0.01f;
 }
 
-/* Sets the number of fields if it is not given, and checks it. */
+/* Sets the number of fields, if the attribute `fields` is not given, and checks it. */
 static Status set_fields(OpSpec *spec, const LayerSize *size)
 {
     if (size->fields == 0)
@@ -54,7 +55,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     TRY(check_floats(spec, "bag", 2, 4, "the data"));
     TRY(set_fields(spec, size));
     TRY(check_attrs(spec, size));
-    /* number of bags of a sample, and number of vectors in each bag */
+    /* bags: number of bags of a sample; rows: number of vectors in the output of a bag */
     int64_t bags = spec->bag_together ? 1 : spec->bag_fields;
     int64_t rows = spec->bag_mode == BAG_CONCAT ? spec->bag_ids : 1;
     spec->row_width = (int)size->width;

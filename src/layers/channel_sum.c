@@ -1,5 +1,5 @@
-/* channel_sum: channels that are sums of channels of the inputs. Rollouts, and models that read
- * only some channels, insert this layer and set its sums. */
+/* channel_sum: each output channel is a sum of channels of the inputs. Rollouts, and models that
+ * read only some channels of the data, insert this layer and set its sums. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -1,5 +1,5 @@
-/* conv2d: 2-d convolution over images, with stride, padding and groups (groups = channels:
- * depthwise). */
+/* conv2d: 2-d convolution over images, with stride, padding and groups. If there are as many groups
+ * as channels, the convolution is depthwise. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"channels", "kernel", "stride", "pad",      "pad_mode",
@@ -13,7 +13,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM;
 }
 
-/* Moves padding with another mode than zero to a pad layer before the convolution. */
+/* LayerKind.before: if the mode of padding is not zero, moves the padding to a pad layer before the
+ * convolution. */
 static const LayerKind *before(OpSpec *spec, Padding *padding)
 {
     bool moved = false;

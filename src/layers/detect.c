@@ -1,8 +1,9 @@
-/* detect: the head of a detector on one level (YOLOv5's Detect): a 1x1 convolution whose channels
- * are x, y, w, h, object and each class, anchor after anchor. As in YOLOv5, numbers are added to
- * the initial biases: for objects so that about 8 cells of a picture of 640 x 640 pixels have one,
- * for classes so that each class has a probability of about 0.6 / classes (of almost 1 if there is
- * a single class). */
+/* detect: the head of a detector on one level (YOLOv5's Detect). It is a 1x1 convolution. For each
+ * anchor it has the channels x, y, w, h, object, and one channel for each class. As in YOLOv5,
+ * numbers are added to the initial biases. With those of the object channels, about 8 cells of a
+ * picture of 640 x 640 pixels are predicted to have an object. With those of the class channels,
+ * each class has a probability of about 0.6 / classes, or of almost 1 if there is a single
+ * class. */
 #include "kinds.h"
 
 #include <math.h>

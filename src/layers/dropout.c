@@ -1,5 +1,6 @@
-/* dropout (Srivastava et al. 2014): zeroes values with probability p while training, scales the
- * rest by 1/(1-p). dropout2d (Tompson et al. 2015): zeroes whole channels of a sample. */
+/* dropout (Srivastava et al. 2014): in training, sets values to zero with probability p, and
+ * multiplies the other values by 1/(1-p). dropout2d (Tompson et al. 2015) does the same with all
+ * values of a channel of a sample together. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"p", NULL};

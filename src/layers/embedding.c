@@ -1,4 +1,5 @@
-/* embedding: tokens (N,T) -> their vectors (N,T,width), rows of a table of vocab vectors. */
+/* embedding: replaces tokens, (N,T), by their vectors, (N,T,width), which are the rows of a table
+ * with `vocab` rows. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"vocab", "width", "init_std", NULL};

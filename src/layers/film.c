@@ -1,6 +1,5 @@
-/* film (Perez et al. 2018): scales and shifts each channel of images by numbers of a second input:
- * y = x (1 + s) + t. The second input has s and t side by side; it is computed, for example, from a
- * time step. */
+/* film (Perez et al. 2018): scales and shifts each channel of images by numbers of a second input,
+ * y = x (1 + s) + t. The second input, (N,2C), has s for all channels, then t for all channels. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

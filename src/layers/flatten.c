@@ -1,4 +1,5 @@
-/* flatten: (N, ...) -> (N, product of the other dimensions). The values stay in the same memory. */
+/* flatten: makes one vector of each sample, (N, ...) -> (N, product of the other dimensions). The
+ * values stay in the same memory. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -1,5 +1,5 @@
-/* fm: the sum of the dot products of all pairs of n vectors, (N,n*width) -> (N,1). It is the
- * second-order term of a factorization machine. */
+/* fm: computes the sum of the dot products of all pairs of n vectors, (N,n*width) -> (N,1), which
+ * is the second-order term of a factorization machine. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};
@@ -12,7 +12,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Half of (square of the sum of the vectors - sum of their squares). */
+/* Adds nodes that compute, summed over the elements of the vectors, half of the difference between
+ * the square of the vectors' sum and the sum of their squares. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;

@@ -1,6 +1,7 @@
-/* group_norm (Wu & He 2018): normalises each sample's channels in `groups` equal groups of
- * neighbours. instance_norm (Ulyanov et al. 2016): each channel is a group; the layer has
- * parameters only with `affine`. Parameters have PyTorch's names. */
+/* group_norm (Wu & He 2018): divides the channels into `groups` equal groups of neighbours, and
+ * normalises each group of each sample. instance_norm (Ulyanov et al. 2016): normalises each
+ * channel of each sample; it has parameters only with the attribute `affine`. Parameters have
+ * PyTorch's names. */
 #include "kinds.h"
 
 static const char *const group_attrs[] = {"groups", "eps", NULL};
@@ -55,8 +56,8 @@ static Status instance_infer(OpSpec *spec, const LayerSize *size, LayerParam par
     return OK;
 }
 
-/* Sets table to a vector of n ones and a vector of n zeros: scale and shift of an instance
- * normalisation without parameters. Layers share these vectors. */
+/* Sets table[0] to a vector of n ones and table[1] to a vector of n zeros: the scale and the shift
+ * of an instance normalisation without parameters. Layers share these vectors. */
 static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
 {
     const OnnxLayer shared = onnx_shared_layer(l, "group_norm");
@@ -71,9 +72,9 @@ static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
     }
 }
 
-/* ONNX has a GroupNormalization operator only from opset 18 on. InstanceNormalization replaces it:
- * each group becomes a channel, and scale and shift of the model's channels are applied after
- * it. */
+/* ONNX has a GroupNormalization operator only from opset 18 on. This uses InstanceNormalization
+ * instead: each group becomes one channel for it, and the scale and the shift of the layer's
+ * channels are applied after it. */
 static OnnxValue group_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;

@@ -1,16 +1,18 @@
-/* Computes initial values of parameters: a pure function of the seed, the parameter's full name and
- * the element's index in plain order, so that neither layouts nor grids change them. Also computes
- * those of rows of sparse tables, from seed, table, id and column. */
+/* Computes initial values. Those of a parameter are a pure function of the seed, the parameter's
+ * full name and the element's index in plain order, so that neither layouts nor grids change them.
+ * Those of a row of a sparse table are a pure function of the seed, the table, the id and the
+ * column. */
 #include "layers.h"
 
 #include <math.h>
 
+/* Numbers of inputs of an output (fan_in) and of outputs of an input (fan_out). */
 typedef struct Fan {
     double in, out;
 } Fan;
 
-/* PyTorch's rule: dimensions after the second are the receptive field; groups do not affect
- * fan_out. */
+/* Computes fan_in and fan_out from the shape of a weight by PyTorch's rule: the dimensions after
+ * the second are the receptive field, and groups do not affect fan_out. */
 static Fan fan_of(Shape w)
 {
     double field = (double)(w.dim[2] * w.dim[3]);
@@ -28,6 +30,7 @@ static void round_to_fp16(float *out, int64_t n)
     for (int64_t i = 0; i < n; ++i) out[i] = f16_value(f16_of(out[i]));
 }
 
+/* Fills `out` with numbers from U(-bound, bound). */
 static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
 {
     uint32_t word[4];
@@ -37,8 +40,8 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
     }
 }
 
-/* Sets the four numbers of a block, out[4 * block] .. out[4 * block + 3], or fewer if n is
- * smaller. */
+/* Sets the four numbers of a block, out[4 * block] .. out[4 * block + 3], to numbers from N(0,
+ * deviation^2). The last block may be shorter: `out` has n numbers. */
 static void normal_block(float *out, int64_t n, RngKey key, int64_t block, float deviation)
 {
     float normal[4];

@@ -1,5 +1,6 @@
-/* interaction: the dot products of all pairs of n vectors, (N,n*width) -> (N,n(n-1)/2): the second
- * vector with the first, the third with the first and the second, and so on. */
+/* interaction: computes the dot products of all pairs of n vectors, (N,n*width) -> (N,n(n-1)/2).
+ * Their order is: second vector with the first, third with the first, third with the second, and so
+ * on. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};
@@ -14,7 +15,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Multiplies all pairs (i, j), and selects the pairs with j < i. */
+/* Adds nodes that multiply all pairs of vectors (i, j) and select the products with j < i. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;

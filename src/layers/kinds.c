@@ -88,7 +88,7 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
     return onnx_add_node(l, op_info(l->spec->kind)->layer_onnx, NULL, l->x, l->spec->x_count);
 }
 
-/* Makes the kind of an operation with OpInfo.layer_inputs and returns it. Static. */
+/* Returns the kind of an operation with OpInfo.layer_inputs. It is in static memory. */
 static const LayerKind *op_layer_kind(OpKind op)
 {
     /* each call for an operation writes the same values */

@@ -1,6 +1,6 @@
-/* softmax_loss (cross-entropy with label smoothing and weights of classes) and sigmoid_loss
- * (cross-entropy of one logit). Their result is (labels, LOSS_COLUMNS). This file also finds the
- * loss that train.loss selects, and has the words of train.loss and model.activation. */
+/* softmax_loss (cross-entropy with label smoothing and class weights) and sigmoid_loss
+ * (cross-entropy of one logit). Their output is (number of labels, LOSS_COLUMNS). This file also
+ * finds the loss that train.loss selects, and has the words of train.loss and model.activation. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", "class_weights", NULL};

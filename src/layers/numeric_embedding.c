@@ -1,5 +1,6 @@
-/* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, multiplied by the
- * column's number. It is the counterpart of bag, which gives vectors for ids. */
+/* numeric_embedding: makes a vector of each number, (N,D) -> (N,D*width). Each column has a learned
+ * vector, which is multiplied by the number in the column. It is for numbers what bag is for
+ * ids. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};

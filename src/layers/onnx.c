@@ -1,10 +1,10 @@
 /* Builds a graph of ONNX nodes with unique names, in which equal constants are stored once. */
 #include "layers/onnx.h"
 
-/* numbers of fields and of types in AttributeProto (onnx.proto) */
+/* numbers of AttributeProto's fields, and of the values of its field type (onnx.proto) */
 enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_INTS = 8, ATTR_TYPE = 20 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
-/* field numbers of NodeProto */
+/* number of a field of NodeProto */
 enum { NODE_ATTRIBUTE = 5 };
 _Static_assert((int)ONNX_LINKS >= (int)SPEC_INPUTS && (int)ONNX_LINKS >= 1 + (int)SPEC_PARAMS,
                "a node has room for a layer's inputs and parameters");
@@ -25,8 +25,8 @@ void onnx_graph_fini(OnnxGraph *g)
     mem_free(&g->tensor);
 }
 
-/* Returns the list with memory for one more element. The capacity doubles when the length is a
- * power of two. */
+/* Returns a list of `count` elements, moved if necessary, with memory for one more element. The
+ * memory doubles when count is a power of two. */
 static void *grow(void *list, int count, size_t element_bytes)
 {
     if (count & (count - 1)) return list;
@@ -42,7 +42,7 @@ static bool name_is_taken(const OnnxGraph *g, const char *name)
     return false;
 }
 
-/* Returns NAME, or NAME_2, NAME_3, ... if it is taken; the caller owns it. */
+/* Returns the first of NAME, NAME_2, NAME_3, ... that no value has; the caller owns it. */
 static char *unique_name(const OnnxGraph *g, const char *name)
 {
     char *unique = mem_text(name);
@@ -91,7 +91,7 @@ OnnxLayer onnx_shared_layer(const OnnxLayer *l, const char *name)
 
 /* ---- nodes ---- */
 
-/* Adds a value named LAYER/step, or LAYER. */
+/* Adds a value named LAYER/step or, if step is NULL, LAYER. */
 static OnnxValue value_of(const OnnxLayer *l, const char *step)
 {
     char *name = step ? mem_format("%s/%s", l->name, step) : mem_text(l->name);
@@ -129,6 +129,7 @@ OnnxValue onnx_add_output(const OnnxLayer *l, const char *step)
     return value;
 }
 
+/* Sets the type of an attribute and adds it to the last node. Releases the attribute. */
 static void add_attribute(const OnnxLayer *l, Proto *attribute, int type)
 {
     proto_int(attribute, ATTR_TYPE, type);
@@ -177,8 +178,8 @@ static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type, Shap
     return t;
 }
 
-/* Returns the parameter, transposed or not. The first use decides in which form the parameter is
- * stored; for later uses in the other form a Transpose node is added. */
+/* Returns parameter number `slot` of the layer, transposed or not. The first use decides in which
+ * form the parameter is stored. Each later use in the other form adds a Transpose node. */
 static OnnxValue param_value(const OnnxLayer *l, int slot, bool transposed)
 {
     OnnxGraph *g = l->graph;

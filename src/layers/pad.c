@@ -1,5 +1,6 @@
-/* pad: adds rows and columns around an image, or cuts them off (negative numbers). crop: cuts out
- * the middle of an image, in the height and width of another (Ronneberger et al. 2015, "U-Net"). */
+/* pad: adds rows and columns around an image or, with negative numbers, cuts them off. crop: cuts
+ * out the middle of its first input, with the height and width of its second input (Ronneberger et
+ * al. 2015, "U-Net"). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"pad", "mode", NULL};
@@ -15,9 +16,9 @@ static Status pad_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
     return OK;
 }
 
-/* Only the shape of the second input is used, so the rule removes this input from the operation. If
- * model.widths makes the rule run again, without the second input, it cuts off the same numbers of
- * rows and columns. */
+/* Only the shape of the second input is used, so the rule removes that input from the operation. If
+ * model.widths makes the rule run again, there is no second input, and the rule cuts off as many
+ * rows and columns as before. */
 static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
@@ -41,8 +42,8 @@ static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[S
     return OK;
 }
 
-/* Pads with rows (d 0) or columns (d 1) from the opposite side of the image. The result is named
- * LAYER/step or, if step is NULL, LAYER. */
+/* Pads with copies of rows or columns from the opposite edge of the image. d: 0 for rows, 1 for
+ * columns. The result is named LAYER/step or, if step is NULL, LAYER. */
 static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const int *edge = &l->spec->padding.edge[2 * d];
@@ -62,7 +63,8 @@ static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *s
     return y;
 }
 
-/* Pads with rows (d 0), columns (d 1) or both (d 2; their modes are then equal) by ONNX's Pad. */
+/* Pads with ONNX's operator Pad. d: 0 for rows, 1 for columns, 2 for both, whose modes are then
+ * equal. step: as in wrap_onnx. */
 static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const Padding *p = &l->spec->padding;
@@ -78,7 +80,7 @@ static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *
     return y;
 }
 
-/* Pad has no circular mode in opset 17, so wrap_onnx does circular padding. */
+/* The operator Pad has no circular mode in opset 17, so circular padding is done by wrap_onnx. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const PadMode *mode = l->spec->padding.mode;

@@ -1,5 +1,5 @@
-/* Losses of images with a label for each pixel: focal_loss, dice_loss and iou_loss. focal_loss, and
- * softmax_loss (loss.c), accept such images or one label for each sample. */
+/* Losses for images with a label for each pixel: focal_loss, dice_loss and iou_loss. focal_loss
+ * also accepts samples with one label each, as does softmax_loss (loss.c). */
 #include "kinds.h"
 
 static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -22,25 +22,25 @@ static OnnxValue pixels_onnx(const OnnxLayer *l)
     return y;
 }
 
-/* Only the shape of the second input is used, so the rule removes this input from the operation. If
- * model.widths makes the rule run again, without the second input, the image's height and width
- * stay as they are. */
+/* Only the shape of the second input is used, so the rule removes that input from the operation. If
+ * model.widths makes the rule run again, there is no second input, and height and width of the
+ * image stay as they are. */
 static Status tokens_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
     (void)size;
     (void)param;
-    const Shape x = spec->x[0].shape, like = spec->x[1].shape;
-    if (spec->x_count == 2 && like.ndim == 4) {
-        spec->image[0] = (int)like.dim[2];
-        spec->image[1] = (int)like.dim[3];
+    const Shape x = spec->x[0].shape, image_shape = spec->x[1].shape;
+    if (spec->x_count == 2 && image_shape.ndim == 4) {
+        spec->image[0] = (int)image_shape.dim[2];
+        spec->image[1] = (int)image_shape.dim[3];
     }
-    if (x.ndim != 3 || (spec->x_count == 2 && like.ndim != 4) ||
+    if (x.ndim != 3 || (spec->x_count == 2 && image_shape.ndim != 4) ||
         x.dim[1] != (int64_t)spec->image[0] * spec->image[1])
         return fail(ERR_CONFIG,
                     "tokens_to_pixels got %s and %s, needs a sequence (N,H W,C) and the image "
                     "(N,C,H,W) of whose pixels it was made",
-                    shape_text(x, a), spec->x_count == 2 ? shape_text(like, b) : "an image");
+                    shape_text(x, a), spec->x_count == 2 ? shape_text(image_shape, b) : "an image");
     spec->x_count = 1;
     TRY(check_floats(spec, "tokens_to_pixels", 3, 3, "sequences (N,H W,C)"));
     spec->y =

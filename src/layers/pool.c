@@ -1,5 +1,5 @@
-/* max_pool, avg_pool (padding is left out of the mean) and global_pool (the mean of each channel)
- * for images. */
+/* max_pool, avg_pool and global_pool for images. avg_pool leaves padding out of the mean;
+ * global_pool computes the mean of each channel. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
@@ -20,8 +20,8 @@ static void global_defaults(OpSpec *spec, LayerSize *size)
     spec->pool = POOL_GLOBAL_AVG;
 }
 
-/* The stride defaults to the size of the kernel. Padding is at most half of the kernel, so that
- * each window contains at least one real pixel. */
+/* The default of the stride is the size of the kernel. Padding may be at most half of the kernel,
+ * so that each window contains a pixel of the image. */
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";

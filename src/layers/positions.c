@@ -1,5 +1,5 @@
-/* positions: adds a learned vector for each position of a sequence, (N,T,C) -> (N,T,C), from a
- * table of `context` rows. */
+/* positions: adds to each token a learned vector of its position, (N,T,C) -> (N,T,C). The vectors
+ * are the rows of a table with `context` rows. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"context", "init_std", NULL};
@@ -8,7 +8,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
     size->init = INIT_NORMAL;
-    /* Radford et al. 2019 */
+    /* the value of GPT-2 (Radford et al. 2019) */
     size->init_std = 0.02f;
 }
 

@@ -1,6 +1,6 @@
-/* swiglu (Shazeer 2020): silu(gate) * value, with gate and value side by side in the input: (N,2F)
- * -> (N,F) or (N,T,2F) -> (N,T,F). The layer has no parameters: one dense layer before it computes
- * gate and value. */
+/* swiglu (Shazeer 2020): computes silu(gate) * value. The gates are the first half of the input's
+ * last dimension, the values are the second half: (N,2F) -> (N,F) or (N,T,2F) -> (N,T,F). The layer
+ * has no parameters: one dense layer before it computes gates and values. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -23,9 +23,10 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* By default Resize compares centres of pixels (half_pixel) and copies the nearest pixel: with a
- * whole scale, pixel (i, j) of the output is a copy of pixel (i / scale, j / scale) of the input,
- * rounded down. Attributes select the other modes. The second input of Resize is not used. */
+/* By default the operator Resize aligns images by the centres of pixels (half_pixel) and copies the
+ * nearest pixel. Since the scale is a whole number, pixel (i, j) of the output is then a copy of
+ * pixel (i / scale, j / scale), rounded down, of the input. Attributes select the other modes. The
+ * second input of Resize is not used. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const float scale = (float)l->spec->scale;

@@ -3,7 +3,7 @@
 
 static const char *const attrs[] = {"anchors", "image", "smoothing", NULL};
 
-/* Anchors of YOLOv5's small models for levels of 8, 16 and 32 pixels a cell. */
+/* Sets the anchors of YOLOv5's models with three levels, whose cells have 8, 16 and 32 pixels. */
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
