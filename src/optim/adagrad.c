@@ -1,5 +1,5 @@
-/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), with
- * PyTorch's formula. `update` is for parameters, `row_update` for rows of sparse tables. */
+/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal form),
+ * with PyTorch's formula. `update` is for parameters, `row_update` for rows of sparse tables. */
 #include "rules.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ typedef struct AdagradArgs {
     float lr, eps, weight_decay, grad_scale;
 } AdagradArgs;
 
-/* arrays: parameters, gradient, sum of squares */
+/* Updates n elements. array: parameters, gradient, sum of squared gradients. */
 static void adagrad_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const AdagradArgs a = *(const AdagradArgs *)args;

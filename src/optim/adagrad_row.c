@@ -1,13 +1,13 @@
-/* Adagrad with one state value per row of a sparse table: the sum of the mean squares of its
- * gradients (torchrec's "row-wise Adagrad"; Mudigere et al. 2022, "Software-hardware co-design for
- * fast and scalable training of deep learning recommendation models", section 4). The rule refuses
- * parameters that are not sparse tables. */
+/* Adagrad with one state value for each row of a sparse table: the sum, over the row's updates, of
+ * the mean square of the row's gradient (torchrec's "row-wise Adagrad"; Mudigere et al. 2022,
+ * "Software-hardware co-design for fast and scalable training of deep learning recommendation
+ * models", section 4). The rule refuses parameters that are not sparse tables. */
 #include "rules.h"
 
 #include <math.h>
 
-/* number of partial sums, one for each vector lane: the order of additions depends on the width
- * alone */
+/* number of partial sums, one for each element of a vector register of 8 floats; with a constant
+ * number the order of additions depends on the row's width alone */
 enum { LANES = 8 };
 
 /* Returns the mean square of a row's gradient with weight decay, scale g + decay w. */

@@ -1,12 +1,12 @@
-/* Adam (Kingma & Ba 2015), as in PyTorch, and the parts of it that AdamW and LAMB use. */
+/* Adam (Kingma & Ba 2015), as in PyTorch, and functions that AdamW and LAMB share with it. */
 #include "rules.h"
 
 #include <math.h>
 
-/* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float, as in the
- * kernels, so that the rounding error cancels; for 0.999 the relative error of 1 - beta is 1e-5.
- * While beta1 warms up, its current value is used as if all earlier updates had used this value, as
- * with PyTorch's OneCycleLR. */
+/* Sets *first to 1 - beta1^step and *second to 1 - beta2^step. The betas are rounded to float, as
+ * in the kernels, so that rounding errors cancel: for 0.999 the relative error of 1 - beta is 1e-5.
+ * While beta1 warms up, its current value is used as if all earlier updates had used it, as with
+ * PyTorch's OneCycleLR. */
 static void corrections(const OptimRule *rule, float beta1, double step, float *first,
                         float *second)
 {
@@ -20,6 +20,7 @@ void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, f
     corrections(rule, rule->momentum, (double)optim->step, first, second);
 }
 
+/* Returns the kernel's arguments, with the constant beta1 and without corrections. */
 static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
                           bool decoupled)
 {
@@ -59,8 +60,8 @@ RowState adam_row_state(const OptimConfig *constants, int width)
     return (RowState){.slots = 3, .floats = {width, width, 1}, .name = {"m", "v", "updates"}};
 }
 
-/* The corrections depend on the number of the row's updates. A float counts exactly up to 2^24, and
- * the corrections are 1 long before. */
+/* The corrections depend on how often the row has been updated. This count is a float, which is
+ * exact up to 2^24; the corrections are 1 long before that. */
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;

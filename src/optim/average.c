@@ -1,8 +1,8 @@
 /* train.ema: the exponential moving average of parameters and running statistics. The average is
- * stored in an arena like a state slot's, and sharded in the same way. Rules with .averages move it
- * in their own pass over the parameters; for other rules, and for running statistics, a second pass
- * moves it (FlatTable.average). The average of a frozen parameter is the parameter, so it is not
- * stored. */
+ * stored in an arena like that of a state slot, and sharded in the same way. Rules with .averages
+ * move the average in their own pass over the parameters. For other rules, and for running
+ * statistics, a second pass moves it (FlatTable.average). The average of a frozen parameter is the
+ * parameter itself, so it is not stored. */
 #include "rules.h"
 
 #include <math.h>

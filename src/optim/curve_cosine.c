@@ -1,4 +1,5 @@
-/* cosine: half a cosine from lr to lr_end (Loshchilov & Hutter 2017, "SGDR", without restarts). */
+/* cosine: the rate falls from lr to lr_end along half a cosine (Loshchilov & Hutter 2017, "SGDR",
+ * without restarts). */
 #include "curves.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* linear: a straight line from lr to lr_end. */
+/* linear: the rate goes from lr to lr_end on a straight line. */
 #include "curves.h"
 
 static double rate(const CurveAt *at)

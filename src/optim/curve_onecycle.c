@@ -1,10 +1,12 @@
-/* onecycle: the rate rises from lr / div_factor to lr and falls far below its first value (Smith &
- * Topin 2018, "Super-Convergence"), with the same values as PyTorch's OneCycleLR with two phases.
- * The curve contains a warm-up, so optim.warmup_steps and warmup_epochs are refused. */
+/* onecycle: the rate rises from lr / div_factor to lr, then falls to lr / div_factor /
+ * final_div_factor (Smith & Topin 2018, "Super-Convergence"). Its values are those of PyTorch's
+ * OneCycleLR with two phases. The curve contains a warm-up, so optim.warmup_steps and
+ * optim.warmup_epochs are refused. */
 #include "curves.h"
 
 #include <math.h>
 
+/* Returns the rate after the fraction `part` of the way between two rates. */
 static double anneal(const OptimConfig *keys, double from, double to, double part)
 {
     static const double pi = 3.14159265358979323846;
@@ -16,7 +18,8 @@ static double rate(const CurveAt *at)
 {
     const OptimConfig *keys = at->keys;
     const double first = keys->lr / keys->div_factor, last = first / keys->final_div_factor;
-    /* step with the highest rate, and last step, both counted from 0; they may be fractions */
+    /* top: the step with the highest rate; end: the last step; both are counted from 0 and may be
+     * fractions */
     const double top = keys->pct_start * at->steps - 1, end = at->steps - 1;
     if (top > 0 && at->step <= top) return anneal(keys, first, keys->lr, at->step / top);
     return anneal(keys, keys->lr, last, fmin((at->step - top) / (end - top), 1));

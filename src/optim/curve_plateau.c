@@ -1,7 +1,7 @@
-/* plateau: the rate is multiplied by gamma, down to lr_end, when more than `patience` evaluations
- * in a row were no better than the best one. The curve is PyTorch's ReduceLROnPlateau with
- * threshold_mode rel, without cooldown and eps. The rate is a pure function of the evaluations,
- * which LrState summarizes. */
+/* plateau: the rate is multiplied by gamma when more than `patience` evaluations in a row were no
+ * better than the best one; it does not fall below lr_end. The curve is PyTorch's ReduceLROnPlateau
+ * with threshold_mode rel, without cooldown and eps. The rate is a pure function of the evaluations
+ * so far, of which LrState keeps the best value and two counts. */
 #include "curves.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void evaluated(const OptimConfig *keys, LrState *state, double value, boo
     }
 }
 
-/* Multiplies once per fall, since a power could round differently. */
+/* Multiplies by gamma once for each fall, since a power of gamma could round differently. */
 static double rate(const CurveAt *at)
 {
     double lr = at->keys->lr;

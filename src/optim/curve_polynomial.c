@@ -1,4 +1,5 @@
-/* polynomial: a power of the remaining fraction of the run, from lr to lr_end. */
+/* polynomial: the rate falls from lr to lr_end in proportion to a power of the remaining fraction
+ * of the curve. */
 #include "curves.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-/* wsd: warm-up, stable, decay (Hu et al. 2024, "MiniCPM", section 4): the rate is lr until the last
- * decay_fraction of the steps, in which it falls to lr_end. */
+/* wsd: warm-up, stable, decay (Hu et al. 2024, "MiniCPM", section 4). After the warm-up the rate is
+ * lr; in the last decay_fraction of the steps after the warm-up it falls to lr_end. */
 #include "curves.h"
 
 #include <math.h>
 
-/* Returns the rate after the fraction x of the decay. */
+/* Returns the rate at the fraction x of the decay: 0 is its beginning, 1 its end. */
 static double decayed(const CurveAt *at, double x)
 {
     static const double pi = 3.14159265358979323846;

@@ -1,5 +1,6 @@
-/* The learning rate of a step: warm-up, then a curve. The curves are listed in the order of the
- * help, the default first. A new curve is a file with its Curve, and one line here. */
+/* Computes the learning rate of a step: first the warm-up, then a curve. The list below has the
+ * curves in the order of the help, the default first. A new curve needs a file with its Curve, and
+ * a line in the list. */
 #include "curves.h"
 
 #include <math.h>
@@ -73,8 +74,8 @@ void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, doubl
         curve->evaluated(keys, state, value, rises);
 }
 
-/* Returns optim's keys with the learning rate in effect; the other rates are scaled in
- * proportion. */
+/* Returns the keys of section optim with lr replaced by the learning rate in effect (LrState.lr).
+ * lr_end and warmup_bias_lr are scaled in proportion. */
 static OptimConfig keys_in_effect(const Config *config, const LrState *state)
 {
     OptimConfig keys = config->optim;

@@ -1,12 +1,13 @@
 /* FTRL-Proximal (McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm
- * 1), per coordinate. n is the sum of squared gradients, and z determines the weight:
+ * 1). Each element of a parameter has two numbers of state. n is the sum of its squared gradients,
+ * and z determines its weight w:
  *
  *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / lr + l2).
  *
- * In the paper weights begin at 0 and the rate is constant. Here weights may begin elsewhere and
- * the rate may change, so z is recomputed from w if w is not 0; with a constant rate this z is the
- * paper's except for rounding. An element whose gradient, with weight decay, is 0 is not
- * changed. */
+ * In the paper weights begin at 0 and the rate is constant. Here weights may begin at other values
+ * and the rate may change, so z is computed again from w if w is not 0. With a constant rate this
+ * is the paper's z except for rounding. An element whose gradient, weight decay included, is 0 is
+ * not changed. */
 #include "rules.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ typedef struct FtrlArgs {
     float lr, l1, l2, beta, weight_decay, grad_scale;
 } FtrlArgs;
 
-/* arrays: parameters, gradient, z, n */
+/* Updates `count` elements. array: parameters, gradient, z, n. */
 static void ftrl_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t count)
 {
     const FtrlArgs a = *(const FtrlArgs *)args;

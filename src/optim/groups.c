@@ -1,5 +1,5 @@
-/* Assigns rules to parameters. Refuses patterns and groups that match nothing: if a name is
- * mistyped, the parameters would silently get another rule. */
+/* Assigns rules to parameters. Refuses patterns and groups that match nothing, because parameters
+ * whose name is mistyped in a pattern would silently get another rule. */
 #include "rules.h"
 
 #include <fnmatch.h>
@@ -14,6 +14,7 @@ static bool matches(const OptimGroup *group, const OptimTensor *tensor)
     return named;
 }
 
+/* Returns the number of the tensor's rule: i + 1 for the first group i that matches, else 0. */
 static int rule_of(const Config *config, const OptimTensor *tensor)
 {
     for (int g = 0; g < config->optim.group_count; ++g)
@@ -33,8 +34,8 @@ static Status check_pattern(const Config *config, const OptimGroup *group, const
         pattern, count ? tensor[0].name : "none");
 }
 
-/* Fails unless every pattern of the group matches a tensor and the group gets at least one
- * tensor. */
+/* Fails unless every pattern of group g matches a tensor and at least one tensor has the group's
+ * rule. rule: number of each tensor's rule. */
 static Status check_group(const Config *config, int g, const OptimTensor *tensor, int count,
                           const int *rule)
 {
@@ -64,6 +65,8 @@ static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
     return ERR_CONFIG;
 }
 
+/* Fails, with the place of the key or the group in the file, unless the rule can update the
+ * tensor. */
 static Status check_rule(const Config *config, const OptimTensor *tensor, int rule)
 {
     OptimRule assigned = optim_rule(config, rule);
@@ -77,7 +80,7 @@ static Status check_rule(const Config *config, const OptimTensor *tensor, int ru
     return status;
 }
 
-/* Refuses groups if a rule updates all parameters together. */
+/* Refuses groups if one of the rules updates all parameters together. */
 static Status check_together(const Config *config)
 {
     for (int i = 0; i < optim_rule_count(config) && config->optim.group_count > 0; ++i) {

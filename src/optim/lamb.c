@@ -16,7 +16,7 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_add_squares(optim, 1, piece, u);
 }
 
-/* w -= lr |w|/|u| u; the ratio is 1 if either norm is 0. */
+/* Computes w -= lr |w|/|u| u; the ratio of the norms counts as 1 if one of them is 0. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);

@@ -21,8 +21,8 @@ static double local_rate(const OptimPiece *piece, const OptimArgs *a)
     return constants->trust * w_norm / (g_norm + constants->weight_decay * w_norm);
 }
 
-/* The paper's momentum includes the rate: m = momentum m + lr local_rate (g + wd w); w -= m. The
- * same update is SGD with rate 1 on a gradient multiplied by lr local_rate. */
+/* Computes m = momentum m + lr local_rate (g + wd w), then w -= m: the paper's momentum includes
+ * the rates. This is SGD with rate 1 whose gradient is multiplied by lr local_rate. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;

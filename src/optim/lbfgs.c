@@ -1,32 +1,37 @@
 /* lbfgs: limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and 7.5) without a line search,
- * as PyTorch's LBFGS(max_iter=1): each update moves the parameters by lr times the direction -H g,
- * the first update by min(1, 1 / |g|_1) times that. A pair is the step s of an earlier update and
- * the change y of the gradient over that step. H is s.y / y.y times the identity, corrected by the
- * last pairs. A pair whose curvature s.y is not above CURVATURE is left out. All state is
- * elementwise: the gradient and the step of the previous update, and the pairs, the newest first; a
- * pair of zeros is an unused entry. Sums go over ranges and their chunks in order, in double
- * precision. The caller ensures that this rank has all parameters undivided, and that the gradient
- * is over all samples. */
+ * as PyTorch's LBFGS(max_iter=1). Each update moves the parameters by lr times the direction -H g;
+ * the first update moves them by min(1, 1 / |g|_1) times that. H approximates the inverse Hessian.
+ * It is s.y / y.y times the identity, corrected by the stored pairs. A pair is the step s of an
+ * earlier update and the change y of the gradient over that step. A pair whose curvature s.y is not
+ * above CURVATURE is not stored.
+ *
+ * All state is elementwise: the gradient of the previous update, the step of the previous update,
+ * and the pairs, the newest first. A pair of zeros is an unused entry. Dot products go over ranges
+ * and their chunks in order, in double precision. The caller ensures that this rank has all
+ * parameters undivided, and that the gradient is over all samples. */
 #include "rules.h"
 
 #include <math.h>
 
-/* numbers of state slots; from PAIRS on, s and y of each pair */
+/* numbers of the state slots; from slot PAIRS on there are s and y of each pair */
 enum { GRADIENT, STEP, PAIRS };
 static const double CURVATURE = 1e-10;
 
+/* Returns the slot of s of a pair. */
 static int step_of(int pair)
 {
     return PAIRS + 2 * pair;
 }
 
+/* Returns the slot of y of a pair. */
 static int change_of(int pair)
 {
     return PAIRS + 2 * pair + 1;
 }
 
-/* ---- a vector is one state slot of all pieces ---- */
+/* ---- vectors: a vector is one state slot of all ranges ---- */
 
+/* Returns the part of a vector that belongs to one range. */
 static float *vector(const Optim *optim, int slot, int range)
 {
     return optim_slot(optim, slot, &optim->piece[range]);
@@ -39,6 +44,7 @@ static double chunk_dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
+/* Returns the dot product of the vectors in slots a and b. */
 static double dot(const Optim *optim, int a, int b)
 {
     double sum = 0;
@@ -51,7 +57,7 @@ static double dot(const Optim *optim, int a, int b)
     return sum;
 }
 
-/* Adds factor times slot `from` to slot `to`. */
+/* Adds the vector in slot `from`, times `factor`, to the vector in slot `to`. */
 static void add(const Optim *optim, int to, double factor, int from)
 {
     for (int r = 0; r < optim->range_count; ++r) {
@@ -62,7 +68,7 @@ static void add(const Optim *optim, int to, double factor, int from)
     }
 }
 
-/* Sets slot `to` to factor times slot `from`. */
+/* Sets the vector in slot `to` to that in slot `from`, times `factor`. */
 static void set(const Optim *optim, int to, double factor, int from)
 {
     for (int r = 0; r < optim->range_count; ++r) {
@@ -84,14 +90,15 @@ typedef struct Update {
     int pairs;
 } Update;
 
-/* Element i of the gradient of a range, with weight decay. */
+/* Returns element i of a range's gradient, scaled and with weight decay. */
 static float gradient_at(const Update *u, const OptimPiece *piece, int64_t i)
 {
     return u->optim->scale * u->grads[piece->gradient + i] +
            optim_decay(piece) * u->params[piece->value + i];
 }
 
-/* Returns s.y, with s the previous step and y the change of the gradient since then. */
+/* Returns s.y, where s is the step of the previous update and y is the change of the gradient since
+ * that update. */
 static double curvature(const Update *u)
 {
     double sum = 0;
@@ -109,8 +116,8 @@ static double curvature(const Update *u)
     return sum;
 }
 
-/* Makes the previous step and the change of the gradient the newest pair, and drops the oldest
- * pair. */
+/* Makes the step of the previous update and the change of the gradient the newest pair, and drops
+ * the oldest pair. */
 static void add_pair(const Update *u)
 {
     Optim *optim = u->optim;
@@ -137,7 +144,7 @@ static void store_gradient(const Update *u)
     }
 }
 
-/* Sets slot STEP to -H g (algorithm 7.4, the two-loop recursion). */
+/* Sets the vector in slot STEP to -H g (algorithm 7.4, the two-loop recursion). */
 static void find_direction(const Update *u)
 {
     const Optim *optim = u->optim;
@@ -169,8 +176,8 @@ static double gradient_sum(const Optim *optim)
     return sum;
 }
 
-/* Moves the parameters by `factor` times the learning rate along slot STEP, and leaves the step
- * there. */
+/* Moves the parameters by `factor` times the learning rate times the vector in slot STEP, and
+ * replaces this vector by the step that was made. */
 static void move(const Update *u, double factor)
 {
     for (int r = 0; r < u->optim->range_count; ++r) {
@@ -190,8 +197,8 @@ static void together(Optim *optim, float *params, const float *grads)
     if (optim->range_count == 0) return;
     const int slots = optim->piece[0].rule->slots;
     const Update u = {optim, params, grads, (slots - PAIRS) / 2};
-    /* Access every slot, because row_check.c counts the slots that an update uses, and the first
-     * updates have no pairs yet. */
+    /* Access every slot: row_check.c counts the slots that an update uses, and the first updates
+     * have no pairs yet. */
     for (int k = 0; k < slots; ++k) vector(optim, k, 0);
     if (!optim->first && curvature(&u) > CURVATURE) add_pair(&u);
     store_gradient(&u);

@@ -1,6 +1,6 @@
-/* Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2): after
- * weight decay, every element moves by the learning rate, against the sign of an average of
- * momentum and gradient; where that average is 0, it does not move. */
+/* Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2). After
+ * weight decay, each element moves by the learning rate, against the sign of an average of its
+ * momentum and its gradient. An element does not move if this average is 0. */
 #include "rules.h"
 
 typedef struct LionArgs {
@@ -8,7 +8,7 @@ typedef struct LionArgs {
     float lr, beta1, beta2, shrink, grad_scale;
 } LionArgs;
 
-/* arrays: parameters, gradient, momentum */
+/* Updates n elements. array: parameters, gradient, momentum. */
 static void lion_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const LionArgs a = *(const LionArgs *)args;

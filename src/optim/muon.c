@@ -1,18 +1,18 @@
-/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the update
+/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"). The update
  * is the momentum of a weight matrix, made nearly orthogonal by five Newton-Schulz steps. The rule
- * is PyTorch's, but in fp32. A convolution's weight is treated as an (out x rest) matrix. The terms
- * of a matrix product are added in an order that depends on the shape alone. The rule refuses all
- * parameters but weights of hidden layers: embeddings, the last layer and vectors need another
- * rule. */
+ * is PyTorch's, but in fp32. A convolution's weight counts as a matrix with a row for each output
+ * channel. The terms of a matrix product are added in an order that depends on the shape alone. The
+ * rule accepts only weights of hidden layers: embeddings, the weight of the last layer and vectors
+ * need another rule. */
 #include "rules.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { NEWTON_SCHULZ_STEPS = 5 };
-/* a, b and c of the iteration, see iterate */
+/* the coefficients a, b and c of the iteration (iterate) */
 static const float COEFFICIENT[] = {3.4445f, -4.7750f, 2.0315f};
-/* smallest norm by which a matrix is divided */
+/* a matrix is divided by its norm, but at least by this number */
 static const double LEAST_NORM = 1e-7;
 
 typedef struct Matrix {
@@ -25,20 +25,22 @@ static Matrix matrix_of(const OptimTensor *tensor)
     return (Matrix){rows, shape_count(tensor->shape) / rows};
 }
 
+/* Returns n rounded up to a multiple of MATRIX_PAD. */
 static int64_t padded(int64_t n)
 {
     return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
 }
 
-/* Returns the shape of X, the matrix that is iterated: the padded short side x the padded long
- * side, since X X^T is then the smaller square matrix. The iteration keeps the padding 0. */
+/* Returns the shape of X, the matrix that is iterated. Its rows are the shorter side of m, since X
+ * X^T is then smaller; its columns are the longer side. Both sides are padded; the padding is 0,
+ * and the iteration keeps it 0. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;
     return (Matrix){padded(turned ? m.columns : m.rows), padded(turned ? m.rows : m.columns)};
 }
 
-/* Returns the number of floats in scratch memory for X, the next X, X X^T and its square. */
+/* Returns the number of floats for X, the next X, X X^T, and the square of X X^T. */
 static int64_t work_floats(const OptimTensor *tensor)
 {
     Matrix x = short_first(matrix_of(tensor));
@@ -66,8 +68,8 @@ typedef struct MuonArgs {
     bool nesterov;
 } MuonArgs;
 
-/* arrays: result u, gradient g, momentum m. Moves m towards g. u is the new m or, with Nesterov's
- * form, the new m moved once more towards g. */
+/* Moves the momentum m of n elements towards the gradient g, and writes the direction u. u is the
+ * new m or, with Nesterov momentum, the new m moved towards g once more. array: u, g, m. */
 static void momentum_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
@@ -82,7 +84,7 @@ static void momentum_elements(const void *args, float *const array[FLAT_ARRAYS],
     }
 }
 
-/* arrays: parameters, result of `whole` */
+/* Updates n elements. array: parameters, orthogonal direction (the result of `whole`). */
 static void update_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
@@ -103,9 +105,9 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, momentum_elements, &args, array);
 }
 
-/* Returns the factor on the learning rate. "original" is Jordan's factor. "match_rms" gives updates
- * a root mean square like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section
- * 2.2). */
+/* Returns the factor on the learning rate of a matrix, by optim.lr_adjust. original is Jordan's
+ * factor. match_rms gives updates about the same root mean square as AdamW's (Liu et al. 2025,
+ * "Muon is scalable for LLM training", section 2.2). */
 static double adjust(const OptimConfig *constants, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;
@@ -124,8 +126,8 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 /* ---- whole tensors ---- */
 
-/* Copies scale times a row-major matrix to X, transposed if the matrix is taller than wide, and
- * sets X's padding to 0. */
+/* Copies a row-major matrix, times `scale`, to X, and sets X's padding to 0. The matrix is
+ * transposed if it has more rows than columns. */
 static void load(Matrix m, const float *plain, float *x, float scale)
 {
     Matrix s = short_first(m);
@@ -137,6 +139,7 @@ static void load(Matrix m, const float *plain, float *x, float scale)
         }
 }
 
+/* Copies X to a row-major matrix, without padding, and transposed if load has transposed it. */
 static void store(Matrix m, const float *x, float *plain)
 {
     Matrix s = short_first(m);
@@ -153,7 +156,8 @@ static double norm_of(const float *x, int64_t n)
     return sqrt(sum);
 }
 
-/* Iterates X = a X + (b A + c A A) X with A = X X^T. Returns x or next, whichever has the
+/* Computes X = a X + (b A + c A A) X, with A = X X^T, NEWTON_SCHULZ_STEPS times. x: X at the start,
+ * of the shape `size`; next, gram, square: scratch memory. Returns x or next, whichever has the
  * result. */
 static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, float *next,
                       float *gram, float *square)

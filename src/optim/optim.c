@@ -1,13 +1,14 @@
 /* Makes an optimizer: the pieces that this rank updates, and the memory for their state.
- * Elementwise rules update adjacent ranges as one. This is possible because the padding between
- * tensors is zero in parameters, gradients, state and average, and stays zero. */
+ * Elementwise rules update adjacent pieces as one (Optim.run). This is possible because the padding
+ * between tensors is zero in parameters, gradients, state and average, and stays zero. */
 #include "rules.h"
 
 #include <string.h>
 
-/* offsets of ranges are multiples of this */
+/* offsets of ranges are multiples of this number */
 enum { ALIGN_FLOATS = 16 };
 
+/* Returns the number of chunks of n elements. */
 static int64_t chunks(int64_t n)
 {
     return (n + FLAT_CHUNK - 1) / FLAT_CHUNK;
@@ -20,6 +21,7 @@ static int64_t align(int64_t n)
 
 /* ---- pieces and their state ---- */
 
+/* Returns whether one call of update could cover both pieces if they were adjacent. */
 static bool updated_alike(const OptimPiece *a, const OptimPiece *b)
 {
     const OptimRule *rule = a->rule;
@@ -28,7 +30,8 @@ static bool updated_alike(const OptimPiece *a, const OptimPiece *b)
            (a->decay == b->decay || rule->constants->weight_decay == 0);
 }
 
-/* True if b follows a with only padding in between and both are updated alike. */
+/* Returns whether one call of update can cover a and b: b follows a in every arena, with only
+ * padding in between, and both are updated alike. */
 static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t distance = b->offset - a->offset;
@@ -40,17 +43,17 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
     return adjacent && updated_alike(a, b);
 }
 
-/* True if a piece should be updated together with its neighbours. On a CPU a large tensor is faster
- * by itself: each thread updates the part whose gradient it has computed and still has in its cache
- * (which saved 2 % of a step with two threads and 670,000 parameters). */
+/* Returns whether a piece should be updated together with its neighbours. On a CPU a large tensor
+ * is updated faster alone: each thread then updates the part whose gradient it has computed and
+ * still has in its cache. This saved 2 % of a step with two threads and 670,000 parameters. */
 static bool joins_others(const Optim *optim, const OptimPiece *piece)
 {
     enum { LARGE_ELEMENTS = 65536 };
     return !optim->backend->table->host_memory || piece->elements < LARGE_ELEMENTS;
 }
 
-/* Joins pieces first .. last - 1 into as few as the rules permit. *count: number of pieces in the
- * result, which the caller owns. */
+/* Returns the pieces with indexes `first` to `last` - 1, joined where can_join and joins_others
+ * permit it. *count: number of pieces in the result. The caller owns the array. */
 static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *count)
 {
     OptimPiece *run = mem_new((size_t)(last - first + 1) * sizeof *run);
@@ -68,7 +71,7 @@ static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *cou
     return run;
 }
 
-/* Makes the joined pieces, of parameters and of running statistics. */
+/* Sets Optim.run and Optim.statistic_run, the joined pieces. */
 static void make_runs(Optim *optim)
 {
     const int trained = optim->range_count;
@@ -77,10 +80,10 @@ static void make_runs(Optim *optim)
         join_pieces(optim, trained, optim->averaged_count, &optim->statistic_run_count);
 }
 
-/* Assigns a piece its scratch memory. With shards all pieces are measured before the first is
- * updated, so a rule with .scratch needs memory for each piece (*used: floats assigned so far).
- * Without shards, and with rules on whole tensors, pieces are updated one by one and share the
- * memory. */
+/* Sets the place of a piece in the scratch memory, and scratch_elements. With shards all pieces are
+ * measured before the first one is updated, so a rule with .scratch needs separate memory for each
+ * piece. Without shards, and for rules on whole tensors, pieces are updated one by one and share
+ * the memory. *used: end of the separate memory of the pieces so far. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
@@ -93,8 +96,9 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Returns the range's rule with its rate multiplied by lr_scale (0 means 1). If biases have a rate
- * of their own during the warm-up, they have a rule of their own. */
+/* Returns the range's rule, with its rate multiplied by the range's lr_scale (0 means 1). If biases
+ * have a rate of their own during the warm-up, they also have a rule of their own. Appends the rule
+ * to Optim.rule if it is not there yet. */
 static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 {
     OptimRule own = optim->rule[range->rule];
@@ -134,7 +138,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .tensor = &range->tensor,
         };
         /* State and average are packed with shards, with optim.groups, or if rule 0 works on whole
-         * tensors; otherwise they have the parameters' offset. */
+         * tensors. Otherwise their offsets are those of the parameters. */
         piece->average = packed ? optim->average_elements : piece->offset;
         if (averages && packed) optim->average_elements += align(piece->elements);
         if (range->statistic) continue;
@@ -170,7 +174,7 @@ static size_t sums_bytes(const Optim *optim)
     return (size_t)(optim->range_count + 1) * sizeof *optim->sums;
 }
 
-static size_t first_bytes(const Optim *optim)
+static size_t first_chunk_bytes(const Optim *optim)
 {
     return (size_t)(optim->range_count + 1) * sizeof *optim->first_chunk;
 }
@@ -185,7 +189,8 @@ static size_t grad_chunk_bytes(const Optim *optim)
     return (size_t)optim->grad_chunk_count * sizeof *optim->grad_chunk;
 }
 
-/* Makes the table of all pieces' chunks, with which one launch measures the whole gradient. */
+/* Makes the table of all chunks of this rank's gradients, so that one launch of a kernel can
+ * compute all their sums of squares. */
 static void make_grad_chunks(Optim *optim)
 {
     Backend *b = optim->backend;
@@ -211,6 +216,7 @@ static void make_grad_chunks(Optim *optim)
     mem_free(&chunk);
 }
 
+/* Returns the bytes of `sums` exact sums for each norm; 0 if sums are not exact. */
 static size_t exact_bytes(const Optim *optim, int64_t sums)
 {
     return optim->exact ? (size_t)(sums + 1) * OPTIM_NORMS * sizeof(SquareSum) : 0;
@@ -239,8 +245,8 @@ static void make_sums(Optim *optim)
     Backend *b = optim->backend;
     Stream *s = b->table->stream(b);
     optim->sums = b->table->alloc(b, sums_bytes(optim));
-    optim->first_chunk = b->table->alloc(b, first_bytes(optim));
-    b->table->copy(s, optim->first_chunk, optim->chunk, first_bytes(optim));
+    optim->first_chunk = b->table->alloc(b, first_chunk_bytes(optim));
+    b->table->copy(s, optim->first_chunk, optim->chunk, first_chunk_bytes(optim));
     b->table->sync(s);
     if (b->table->record_begin) optim->now = b->table->alloc(b, now_bytes(optim));
     make_grad_chunks(optim);
@@ -250,12 +256,12 @@ static void free_sums(Optim *optim)
 {
     Backend *b = optim->backend;
     b->table->release(b, optim->sums, sums_bytes(optim));
-    b->table->release(b, optim->first_chunk, first_bytes(optim));
+    b->table->release(b, optim->first_chunk, first_chunk_bytes(optim));
     if (optim->now) b->table->release(b, optim->now, now_bytes(optim));
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* Returns the size of whole_floats, in floats: the largest need of any tensor. */
+/* Returns the number of floats of Optim.whole_floats: the largest need of any tensor. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -302,8 +308,8 @@ static Status check_ranges(const OptimRange *range, int count, int rules, int64_
     return OK;
 }
 
-/* Checks a rule's table: a fault in it is a bug, and a rule that cannot work on this backend is a
- * configuration error. */
+/* Checks the table of rule number `number`. ERR_BUG: the table has a fault. ERR_CONFIG: the rule
+ * cannot work on this backend. */
 static Status check_rule(const Config *config, int number, Backend *backend)
 {
     const OptimTable *t = optim_rule(config, number).table;
@@ -330,6 +336,8 @@ static Status check_whole(const Optim *o)
     return OK;
 }
 
+/* Copies the configuration's rules, and sets the fields that depend on all ranges and their
+ * rules. */
 static void copy_rules(Optim *o)
 {
     o->rule_count = optim_rule_count(o->config);
@@ -379,7 +387,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     copy_rules(o);
     if (shard) o->shard = *shard;
     make_pieces(o, arena_elements);
-    /* borrowed arrays, now copied into the pieces */
+    /* these borrowed arrays are not needed any more: the pieces have their values */
     o->shard.first = o->shard.count = NULL;
     o->shard.value = o->shard.gradient = NULL;
     Status st = check_whole(o);

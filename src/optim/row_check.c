@@ -1,9 +1,10 @@
-/* Checks the const tables of update rules and learning-rate curves. optim_check runs at every
- * start. optim_slots_check runs a rule's update; it is called for the rules of a run when the
- * optimizer is made. */
+/* Checks the const tables of update rules and learning-rate curves. optim_check is called at every
+ * start of the program. optim_slots_check, which runs a rule's update, is called when an optimizer
+ * is made, for each of its rules. */
 #include "curves.h"
 #include "rules.h"
 
+/* Returns a text that says what is wrong with the state of a rule; NULL: nothing. */
 static const char *state_lacks(const OptimTable *t)
 {
     for (int i = 0; i < OPTIM_SLOTS; ++i)

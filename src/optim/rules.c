@@ -1,5 +1,6 @@
-/* The list of update rules, in the order of the help, the default first, and what a configuration's
- * rules need. A new rule is a file with its OptimTable, and one line here. */
+/* The list of update rules, in the order of the help, the default first; and functions that return
+ * what the rules of a configuration need. A new rule needs a file with its OptimTable, and a line
+ * in the list. */
 #include "rules.h"
 
 /* clang-format off: one rule on each line; a new one goes above the last line */
@@ -86,6 +87,7 @@ int optim_slots(const Config *config)
     return optim_rule(config, 0).slots;
 }
 
+/* Selects SGD without momentum. */
 static void use_stateless(OptimConfig *keys)
 {
     keys->name = 0;

@@ -24,7 +24,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                                      piece->elements);
 }
 
-/* Refuses momentum for sparse tables: momentum would move rows whose ids do not occur in the
+/* Refuses momentum for sparse tables, since it would move rows whose ids do not occur in the
  * step. */
 static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {

@@ -1,8 +1,9 @@
-/* optim.slim: adds the subgradient of the sum of the channel scales' absolute values to their
- * gradient. The operation is elementwise, so each rank does it for the scales that it has. */
+/* optim.slim: a penalty on channel scales, the sum of their absolute values times optim.slim. Adds
+ * the penalty's subgradient to the gradient of each channel scale. The operation is elementwise, so
+ * each rank does it for the channel scales that it has. */
 #include "rules.h"
 
-/* arrays: gradient, parameters */
+/* Adds the subgradient for n elements. array: gradient, parameters. */
 static void add_slim(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const float slim = *(const float *)args;

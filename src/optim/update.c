@@ -1,9 +1,11 @@
 /* Performs one update of all pieces, and computes sums of squares of the gradient, for clipping. A
- * norm is computed from sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of
- * all ranks in the same order. All tensors whose rule needs norms are measured before the first of
- * them is updated, so that the host waits once and ranks exchange sums once. Exception: without
- * shards, scratch memory (which lamb and rules on whole tensors use) has room for one tensor only.
- * If any rule uses it, each tensor is updated before the next is measured. */
+ * norm is computed from a sum of squares for each FLAT_CHUNK elements of the tensor. Every rank
+ * adds the sums of all ranks in the same order.
+ *
+ * All tensors whose rule needs norms are measured before the first of them is updated, so that the
+ * host waits once and ranks exchange sums once. There is one exception: without shards, the scratch
+ * memory (of lamb and of rules on whole tensors) has room for one tensor only. If a rule uses it,
+ * each tensor is updated before the next one is measured. */
 #include "rules.h"
 
 #include <math.h>
@@ -11,8 +13,7 @@
 
 /* ---- norms ---- */
 
-/* Writes the sum of squares of each chunk of x to optim->partial, or to optim->exact_chunk if sums
- * are exact. */
+/* Writes the sums to optim->partial or, if sums are exact, to optim->exact_chunk. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
 {
     int range = (int)(piece - optim->piece);
@@ -26,8 +27,8 @@ void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const flo
         flat->squares(s, optim->partial + at, x, piece->elements);
 }
 
-/* Adds up the exact sums of each of the ranges first .. last - 1, over its chunks and then over the
- * ranks, and writes the results to optim->range_squares. */
+/* For each range from `first` to `last` - 1, adds up the exact sums of its chunks, then over the
+ * ranks, and writes the result to optim->range_squares. sets: number of norms. */
 static void join_exact(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
@@ -51,8 +52,8 @@ static void join_exact(Optim *optim, int sets, int first, int last)
                 square_sum_value(&optim->exact_host[set * ranges + i]);
 }
 
-/* Copies the chunk sums of ranges first .. last - 1 to the host and, with shards, gathers the chunk
- * sums of the other ranks. */
+/* Copies the sums of the chunks of ranges `first` to `last` - 1 to the host and, with shards,
+ * gathers the sums of the chunks of other ranks. sets: number of norms. */
 static void gather_squares(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
@@ -64,6 +65,7 @@ static void gather_squares(Optim *optim, int sets, int first, int last)
     if (optim->shard.gather) optim->shard.gather(optim->shard.user, optim->norms, sets);
 }
 
+/* Returns the sum of a range's sums of squares, chunk by chunk. set: number of the norm. */
 static double sum_squares(const Optim *optim, int set, int range)
 {
     double sum = 0;
@@ -72,6 +74,7 @@ static double sum_squares(const Optim *optim, int set, int range)
     return sum;
 }
 
+/* Computes the sum of squares of each chunk of this rank's gradients. */
 static void measure_gradients(Optim *optim, const float *grads)
 {
     const BackendTable *table = optim->backend->table;
@@ -118,8 +121,8 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     table->sync(s);
 }
 
-/* True if every update reads its gradient scale from optim->now, where optim_clip changes it, and
- * this rank has all gradients. */
+/* Returns whether every update reads its gradient scale from optim->now, which optim_clip changes,
+ * and this rank has all gradients. */
 bool optim_can_clip(const Optim *optim)
 {
     return optim->now && optim->sets == 0 && !optim->any_whole && !optim->shard.gather;
@@ -167,13 +170,14 @@ static void update_piece(const Step *step, const OptimPiece *piece, const OptimA
     if (!table->averages) optim_average_piece(step->optim, piece, step->params);
 }
 
+/* Returns whether the range's rule needs norms. */
 static bool has_norms(const Optim *optim, int range)
 {
     return optim->piece[range].rule->table->norms > 0;
 }
 
-/* Adds up the chunk sums of each of the ranges first .. last - 1, over all ranks, and writes the
- * results to optim->range_squares. */
+/* For each range from `first` to `last` - 1, adds up the sums of its chunks over all ranks, and
+ * writes the result to optim->range_squares. */
 static void join_squares(Optim *optim, int first, int last)
 {
     gather_squares(optim, optim->sets, first, last);
@@ -184,8 +188,9 @@ static void join_squares(Optim *optim, int first, int last)
     if (optim->shard.join) optim->shard.join(optim->shard.user, optim->range_squares, optim->sets);
 }
 
-/* Updates the ranges first .. last - 1 whose rule has norms. With shards (Optim.shard) the call
- * must cover all ranges, because the ranks exchange the sums of all ranges at once. */
+/* Updates those of the ranges `first` to `last` - 1 whose rule needs norms. With shards
+ * (Optim.shard) the call must cover all ranges, because ranks exchange the sums of all ranges at
+ * once. */
 static void step_ranges(const Step *step, int first, int last)
 {
     Optim *optim = step->optim;
@@ -210,6 +215,8 @@ static void step_ranges(const Step *step, int first, int last)
     }
 }
 
+/* Updates the pieces whose rule needs neither norms nor whole tensors, and moves the averages of
+ * running statistics. */
 static void step_runs(const Step *step)
 {
     Optim *optim = step->optim;
@@ -222,6 +229,7 @@ static void step_runs(const Step *step)
         optim_average_piece(optim, &optim->statistic_run[i], step->params);
 }
 
+/* Updates the pieces whose rule works on whole tensors. */
 static void step_whole(const Step *step)
 {
     for (int i = 0; i < step->optim->range_count; ++i) {
@@ -258,7 +266,7 @@ bool optim_repeats(const Optim *optim)
     return optim->now && !optim->first && optim->sets == 0 && !optim->any_whole;
 }
 
-/* Updates all pieces by a rule that needs them together, and moves the averages. */
+/* Updates all pieces with a rule that updates them together, and moves the averages. */
 static void step_together(const Step *step)
 {
     Optim *optim = step->optim;
@@ -277,11 +285,11 @@ void optim_update(Optim *optim, float *params, const float *grads)
         return;
     }
     step_runs(&step);
-    /* all ranges in one call, or one range in each call: see the top of this file */
+    /* number of ranges of a call: all, or one (see the top of this file) */
     bool all = optim->shard.gather || optim->scratch_elements == 0;
-    int together = all ? optim->range_count : 1;
-    for (int i = 0; i < optim->range_count && optim->sets > 0; i += together)
-        if (all || has_norms(optim, i)) step_ranges(&step, i, i + together);
+    int per_call = all ? optim->range_count : 1;
+    for (int i = 0; i < optim->range_count && optim->sets > 0; i += per_call)
+        if (all || has_norms(optim, i)) step_ranges(&step, i, i + per_call);
     if (optim->any_whole) step_whole(&step);
 }
 

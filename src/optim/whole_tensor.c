@@ -1,7 +1,7 @@
-/* Updates by rules on whole tensors, and for plans the memory that the update of a tensor by any
- * rule needs. A rule writes its direction to the scratch memory in the stored layout. The direction
- * is assembled as one tensor in plain order, changed by the rule, and written back; state,
- * gradients and parameters keep their layout. */
+/* Performs the updates of rules that work on whole tensors. The rule writes its direction to the
+ * scratch memory, in the stored layout. The direction is converted to one tensor in plain order,
+ * changed by the rule, and converted back. State, gradients and parameters keep their layout. This
+ * file also computes, for plans, the memory that the update of a tensor needs, by any rule. */
 #include "rules.h"
 
 #include <string.h>
