@@ -1,6 +1,6 @@
-/* Sets the keys of a Config from a configuration file's tree of nodes and from the command line's
- * words key=value. Each source may set a key only once. Errors name the key that was probably
- * meant. */
+/* Sets the keys of a Config from the tree of nodes of a configuration file, and from the words
+ * key=value of the command line. The file may set a key only once, and so may the command line. The
+ * message for an unknown key names the key that is probably meant. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -29,16 +29,17 @@ Status faults_end(const Faults *faults)
 
 /* ---- keys ---- */
 
-/* capacities of arrays of options and of sections; nearest_option ignores further options */
+/* largest number of sections */
 enum { SECTIONS_MAX = 16 };
 
-/* Fails with the last message, preceded by "file:line:column: key: ". */
+/* Puts "file:line:column: key: " before the message of the last failure. */
 static Status node_fail(const Config *config, const Node *node, const char *key)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, node->line, node->column, key,
                 fail_message());
 }
 
+/* Returns the index of the section whose name is most like `word`; -1: none is near. */
 static int nearest_section(const char *word)
 {
     const char *names[SECTIONS_MAX] = {0};
@@ -49,8 +50,8 @@ static int nearest_section(const char *word)
     return -1;
 }
 
-/* Returns the first option whose last word is `word`, in another section than `section` (NULL: in
- * any section); NULL: there is none. */
+/* Returns the first option whose leaf (option_leaf) is `word`, in another section than `section`
+ * or, if section is NULL, in any section. NULL: there is none. */
 static const Option *option_elsewhere(const char *section, const char *word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -60,8 +61,8 @@ static const Option *option_elsewhere(const char *section, const char *word)
     return NULL;
 }
 
-/* Returns the option whose last word is most like `word`, in `section` (NULL: in any section);
- * NULL: none is near. */
+/* Returns the option whose leaf (option_leaf) is most like `word`, in `section` or, if section is
+ * NULL, in any section. NULL: none is near. */
 static const Option *nearest_option(const char *section, const char *word)
 {
     const char **leaf = mem_new((size_t)option_count * sizeof *leaf);
@@ -81,8 +82,9 @@ static const Option *nearest_option(const char *section, const char *word)
     return found;
 }
 
-/* Fails; the caller adds file and line. A foreign word may mean different keys in different
- * sections, so the table of foreign words is searched for "train.patience" before "patience". */
+/* Fails because the section has no key `word`; the caller adds file and line. A word of another
+ * program may mean different keys in different sections, so the table of foreign words is searched
+ * for "train.patience" before "patience". */
 static Status unknown_key_fail(const char *section, const char *word)
 {
     char *key = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, key);
@@ -107,8 +109,9 @@ static Status unknown_key_fail(const char *section, const char *word)
     return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
 }
 
-/* Fails. The message explains the word if it is a full key ("train.batch: ..."), the last word of a
- * key, or a section or key of another program; otherwise it names the nearest section or key. */
+/* Fails because there is no section `word`. The message explains the word if it is a full key
+ * ("train.batch"), the leaf of a key, or a section or key of another program. Otherwise it names
+ * the nearest section or key. */
 static Status unknown_section_fail(const char *word)
 {
     int full_key = option_find(word);
@@ -134,6 +137,7 @@ static Status unknown_section_fail(const char *word)
     return fail(ERR_CONFIG, "unknown section '%s'; `weft help` lists all", word);
 }
 
+/* Reads a node of the file into the field of option i. */
 static Status read_option(Config *config, int i, const Node *node)
 {
     Reading reading = {.option = &options[i], .config = config, .at = node};
@@ -155,6 +159,7 @@ static Status apply_pair(Config *config, const char *section, const Node *key, c
     return read_option(config, i, value);
 }
 
+/* Returns the index of the section, or -1. */
 static int find_section(const char *word)
 {
     for (int i = 0; i < section_count; ++i)
@@ -162,8 +167,9 @@ static int find_section(const char *word)
     return -1;
 }
 
-/* Returns the key that is probably meant if a section is given a single value: model.name for
- * "model: resnet18", data.train for "data: train.h5"; NULL: the section has neither key. */
+/* Returns the option that is probably meant if a section has a single value: SECTION.name or, if
+ * there is no such key, SECTION.train. So "model: resnet18" means model.name, and "data: train.h5"
+ * means data.train. NULL: the section has neither key. */
 static const Option *implied_option(const char *section)
 {
     static const char *const keys[] = {"name", "train"};
@@ -176,6 +182,7 @@ static const Option *implied_option(const char *section)
     return found < 0 ? NULL : &options[found];
 }
 
+/* Fails because a section is not a mapping. meant: the result of implied_option, or NULL. */
 static Status single_value_fail(const Config *config, const char *section, const Node *node,
                                 const Option *meant)
 {
@@ -195,7 +202,7 @@ static void apply_section(Config *config, const char *section, const Node *node,
         const Option *meant = single ? implied_option(section) : NULL;
         faults_add(faults, single_value_fail(config, section, node, meant));
         if (!meant) return;
-        /* also reports errors in the value */
+        /* reads the value, too, so that errors in it are also reported */
         const Node key = {.line = node->line,
                           .column = node->column,
                           .text = (char *)(uintptr_t)option_leaf(meant)};
@@ -206,7 +213,7 @@ static void apply_section(Config *config, const char *section, const Node *node,
         faults_add(faults, apply_pair(config, section, node->key[i], node->item[i]));
 }
 
-/* Fails for a key that is no section. */
+/* Fails because a key at the top of the file is no section. */
 static Status refuse_section(const Config *config, const Node *key)
 {
     unknown_section_fail(key->text);
@@ -230,6 +237,7 @@ void apply_tree(Config *config, const Node *root, Faults *faults)
     }
 }
 
+/* Fails because there is no key `key`. */
 static Status unknown_override_fail(const char *key)
 {
     const char *dot = strchr(key, '.');
@@ -241,8 +249,9 @@ static Status unknown_override_fail(const char *key)
     return status;
 }
 
-/* Makes the node of a value from the command line. A list or mapping is parsed as YAML; any other
- * text is the value itself, whatever characters it contains. */
+/* Makes the node of a value from the command line; the caller owns it. A list or mapping is parsed
+ * as YAML if the option's kind accepts it. Any other text is the value itself, whatever characters
+ * it contains. */
 static Status parse_override(const Option *option, const char *text, Node **node)
 {
     *node = NULL;
@@ -252,7 +261,7 @@ static Status parse_override(const Option *option, const char *text, Node **node
     return OK;
 }
 
-/* Sets line and column of all nodes to 0, the mark of the command line. */
+/* Sets line and column of a node and of all nodes in it to 0, which means the command line. */
 static void clear_places(Node *node)
 {
     node->line = node->column = 0;
@@ -275,8 +284,8 @@ static Status override_value(Config *config, int i, const char *text)
 
 static Status override_pair(Config *config, const char *key, const char *word);
 
-/* Fails for a section with a value, such as model=resnet18. The message also says if the value is
- * wrong for the key that is probably meant. */
+/* Fails for a section with a value, such as model=resnet18. If the value is wrong for the key that
+ * is probably meant, the message says so, too. */
 static Status override_section(Config *config, const char *section, const char *word)
 {
     const Option *meant = implied_option(section);

@@ -1,11 +1,13 @@
-/* Prints the completion script for bash, made from the rows of verbs, flags and keys. It completes
- * verbs, flags, file names, keys, and the words of flags and keys, and needs only bash itself. */
+/* Prints the completion script for bash, which is made from the rows of verbs, flags and keys. The
+ * script completes verbs, flags, file names, keys, and the words of flags and keys. It needs no
+ * program but bash. */
 #include "option.h"
 
 #include <string.h>
 
-/* The script's function and its registration. bash splits words at '=' and ':', so key=value
- * arrives as three words: the script reads the word before the '='. */
+/* The script's main function, and its registration. bash splits words at '=' and ':', so key=value
+ * arrives as three words; to complete a value, the function reads the key from the word before
+ * '='. */
 static const char complete_function[] =
     "_weft() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key= words=\n"
@@ -50,15 +52,16 @@ static const char complete_function[] =
     "}\n"
     "complete -o filenames -F _weft weft\n";
 
-/* True if both names begin with the same `length` characters and a word of b ends there. */
+/* Returns whether both names begin with the same `length` characters and a word of `b` ends
+ * there. */
 static bool same_start(const char *a, const char *b, size_t length)
 {
     return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-/* Prints one line of a case statement: for the group of verbs whose names begin with the first
- * `length` characters of verb i's name, the next words of their names, each once. Prints nothing if
- * the group was printed for an earlier verb. */
+/* Prints one line of a case statement for a group of verbs: those whose names begin with the first
+ * `length` characters of the name of verb i. The line lists, each once, the words that come next in
+ * their names. Prints nothing if the group was printed for an earlier verb. */
 static void print_verb_group(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;
@@ -77,9 +80,9 @@ static void print_verb_group(FILE *out, const Verb *const *verbs, int count, int
     fputs("';;\n", out);
 }
 
-/* Prints the functions _weft_under, which lists the words that may follow the first words of a
- * verb, and _weft_flags, which lists the flags of a verb; and the variable _weft_keyed, the verbs
- * that accept key=value. */
+/* Prints two functions and a variable of the script. _weft_under lists the words that may follow
+ * the first words of a verb; _weft_flags lists the flags of a verb; the variable _weft_keyed has
+ * the verbs that accept key=value. */
 static void print_verbs(FILE *out, const Verb *const *verbs, int count)
 {
     fputs("_weft_under() {\n    case $1 in\n", out);
@@ -100,7 +103,7 @@ static void print_verbs(FILE *out, const Verb *const *verbs, int count)
     fputs("'\n", out);
 }
 
-/* Prints the function that lists the words of a flag of kind FLAG_CHOICE. */
+/* Prints the function _weft_flag_words, which lists the words of a flag of kind FLAG_CHOICE. */
 static void print_choices(FILE *out, const Verb *const *verbs, int count)
 {
     char word[WORD_BYTES];
@@ -121,8 +124,8 @@ static void print_choices(FILE *out, const Verb *const *verbs, int count)
 static void print_words(FILE *out, const Option *o)
 {
     char word[WORD_BYTES];
-    bool flag = o->kind == &kind_bool;
-    const char *words = flag ? "true|false" : option_words(o);
+    bool is_bool = o->kind == &kind_bool;
+    const char *words = is_bool ? "true|false" : option_words(o);
     fprintf(out, "        %s) echo '", o->key);
     for (int i = 0; i < words_count(words); ++i)
         fprintf(out, o->kind->list ? "%s[%s]" : "%s%s", i ? " " : "", words_at(words, i, word));

@@ -1,4 +1,4 @@
-/* Loads and frees a Config, makes messages with file and line, and prints the resolved text. */
+/* Loads and frees a Config, makes messages with file and line, and makes the resolved text. */
 #include "option.h"
 
 #include <errno.h>
@@ -8,10 +8,11 @@
 /* largest size of a configuration file in bytes */
 enum { FILE_MAX = 16 << 20 };
 
-/* characters of keys in TOML and INI */
+/* characters that a key may have in TOML and INI */
 static const char KEY_CHARS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
-/* Reads to the end of the file; *text is zero-terminated. The caller frees it, also on error. */
+/* Reads the whole file; *text ends with a zero byte, which *length does not count. The caller frees
+ * *text, also after an error. */
 static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
 {
     size_t size = 0;
@@ -46,6 +47,7 @@ static Status read_file(const char *path, char **text, size_t *length)
     return status;
 }
 
+/* the check that config_use_check has registered; NULL: none */
 static Status (*module_check)(const Config *config);
 
 void config_use_check(Status (*check)(const Config *config))
@@ -53,6 +55,7 @@ void config_use_check(Status (*check)(const Config *config))
     module_check = check;
 }
 
+/* Makes a Config with the defaults. name: its path or name for messages; NULL: "defaults". */
 static Status config_new(Config **config, const char *name)
 {
     *config = mem_new(sizeof **config);
@@ -62,8 +65,8 @@ static Status config_new(Config **config, const char *name)
     return OK;
 }
 
-/* Returns the number of the first line with content if that line is TOML or INI: "[train]" or
- * "batch = 64"; else 0. */
+/* Returns the number of the first line that is neither blank nor a comment, if that line is TOML or
+ * INI: "[train]" or "batch = 64"; else 0. */
 static int line_of_toml(const char *text)
 {
     int line = 1;
@@ -80,8 +83,8 @@ static int line_of_toml(const char *text)
     return 0;
 }
 
-/* Fails with a clearer message if the file is HDF5, TOML or INI. Otherwise returns `status`, the
- * result of parsing the file as YAML. */
+/* Fails with a clearer message if the file is HDF5, TOML or INI. Otherwise returns `status`, which
+ * is the result of parsing the file as YAML. */
 static Status format_fail(const Config *config, const char *text, size_t length, Status status)
 {
     /* the first bytes of an HDF5 file */
@@ -210,8 +213,8 @@ char *config_key_text(const Config *config, const char *key)
     return value_text(&options[option_find(key)], config);
 }
 
-/* Prints one option as a line. A default that means "not set" is left out, because reading it back
- * would fail. */
+/* Prints one option as a line of the resolved text. Leaves out a default that means "not set",
+ * because reading it back would fail. */
 static void print_option(FILE *out, const Option *option, const Config *config,
                          const Config *defaults)
 {

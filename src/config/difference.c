@@ -10,21 +10,23 @@ enum { NAME_BYTES = 64, LINE_BYTES = 512 };
 typedef struct LineReader {
     /* the text after the current line */
     const char *rest;
+    /* section and key of the current line */
     char section[NAME_BYTES], key[NAME_BYTES];
-    /* the current line as "section.key: value"; an entry of a list as "section.key: - value", of a
-     * mapping as "section.key.name: value". A line that is too long is cut. */
+    /* The current line, cut if it is too long; "" at the end of the text. Its form is "section:" or
+     * "section.key: value". An entry of a list becomes "section.key: - value", and a pair of a
+     * mapping "section.key.name: value". */
     char line[LINE_BYTES];
     /* true: the current line is an entry of a list */
     bool is_list_entry;
 } LineReader;
 
-/* Returns how many of `length` characters fit into `bytes` bytes together with a terminating 0. */
+/* Returns how many of `length` characters fit into `bytes` bytes with a terminating zero byte. */
 static int fitting(size_t length, int bytes)
 {
     return length < (size_t)bytes ? (int)length : bytes - 1;
 }
 
-/* Reads the next line; at the end of the text reader->line is empty. */
+/* Reads the next line; at the end of the text, sets reader->line to "". */
 static void next_line(LineReader *reader)
 {
     size_t indent = strspn(reader->rest, " "), length = strcspn(reader->rest, "\n");
@@ -48,8 +50,8 @@ static void next_line(LineReader *reader)
     reader->rest += length + (reader->rest[length] != 0);
 }
 
-/* Finds the line in `text` that has the same key as `line`. Writes it to out, or "no section.key"
- * if there is none. */
+/* Finds the line in `text` that has the same key as `line`, and writes it to `out`. If there is
+ * none, writes "no section.key". */
 static void find_counterpart(const char *text, const char *line, char *out, size_t out_bytes)
 {
     LineReader other = {.rest = text};
@@ -62,8 +64,8 @@ static void find_counterpart(const char *text, const char *line, char *out, size
         snprintf(out, out_bytes, "no %.*s", fitting((size_t)key, NAME_BYTES), line);
 }
 
-/* Writes the first entries in which two lists differ; if one of the lists has already ended, says
- * so. */
+/* Writes the first entries in which two lists differ, which are the current lines. For a list that
+ * has already ended, writes that it has no further entry. */
 static void write_entries(const LineReader *x, const LineReader *y, char *from_x, char *from_y,
                           size_t bytes)
 {
@@ -89,8 +91,7 @@ bool config_difference(const char *x, const char *y, char *from_x, char *from_y,
     snprintf(from_x, bytes, "%s", in_x.line);
     find_counterpart(y, in_x.line, from_y, bytes);
     if (*in_x.line && strcmp(from_x, from_y) != 0) return true;
-    /* the first text has no line left, or its line is in the second text, too: it lacks a line of
-     * the second */
+    /* x has no line left, or its line is in y, too: x lacks a line that y has */
     snprintf(from_y, bytes, "%s", in_y.line);
     find_counterpart(x, in_y.line, from_x, bytes);
     return true;

@@ -1,5 +1,5 @@
-/* Parses the flags of a verb with the rows of its table: defaults, values, ranges and messages.
- * Whole numbers of flags are parsed by whole_read. */
+/* Parses the flags of a verb by the rows of its table, which have the defaults, the ranges and the
+ * texts for messages. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -38,7 +38,8 @@ const Flag *flag_find(const Verb *verb, const char *name)
     return NULL;
 }
 
-/* Returns the length of the part of the help that messages quote: up to the first ';'. */
+/* Returns the length of the part of the help that messages quote, which ends before the first
+ * ';'. */
 static int quoted_length(const Flag *f)
 {
     return (int)strcspn(f->help, ";");
@@ -117,8 +118,8 @@ static Status set_value(const Flag *f, const char *text, void *field)
     return OK;
 }
 
-/* Sets the field to the flag's default, or to the value that means "not given"
- * (verb_options_init). */
+/* Sets the field to the flag's default. If there is none, sets it to the value that means "not
+ * given" (verb_options_init). */
 static Status set_default(const Flag *f, void *field)
 {
     if (f->default_text) return set_value(f, f->default_text, field);
@@ -130,14 +131,14 @@ static Status set_default(const Flag *f, void *field)
 
 /* ---- unknown options ---- */
 
-/* True for a short option such as -b. */
+/* Returns whether the word is a short option such as -b. */
 static bool is_short_option(const char *word)
 {
     return word[0] == '-' && word[1] != '-' && word[1] && !word[2];
 }
 
-/* Returns a hint if an unknown option is a key of the configuration (--lr 0.1), or another
- * program's word for a key; otherwise NULL. The caller owns the hint. */
+/* Returns a hint if an unknown option is a key of the configuration (--lr 0.1) or another program's
+ * word for a key; otherwise NULL. The caller owns the hint. */
 static char *key_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -158,8 +159,8 @@ static char *key_hint(const Verb *verb, const char *word)
                       key, note ? ": " : "", note ? note : "");
 }
 
-/* Returns a hint if an option is another program's word for a flag of this verb or an option of
- * another verb; otherwise NULL. The caller owns the hint. */
+/* Returns a hint if an unknown option is another program's word for a flag of this verb, or for an
+ * option of another verb; otherwise NULL. The caller owns the hint. */
 static char *option_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -173,7 +174,8 @@ static char *option_hint(const Verb *verb, const char *word)
     return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
 }
 
-/* Returns the flag to which a value is joined (-n2, -oFILE), or NULL. */
+/* Returns the flag with which a word begins if a value follows it in the same word (-n2, -oFILE);
+ * otherwise NULL. */
 static const Flag *flag_of_joined(const Verb *verb, const char *word)
 {
     const char name[] = {word[0], word[1], 0};
@@ -209,8 +211,8 @@ static Status unknown_flag_fail(const Verb *verb, const char *text)
     return ERR_USAGE;
 }
 
-/* Parses one flag and its value, which may be the next word. given[i]: flag i of the verb is on the
- * command line; *used: number of words parsed. */
+/* Parses one flag and its value, which may be the next word (next; NULL: there is none). given[i]:
+ * set to true if flag i of the verb is given. *used: number of words parsed. */
 static Status parse_flag(const Verb *verb, const char *word, const char *next, void *fields,
                          bool *given, int *used)
 {
@@ -245,12 +247,12 @@ static bool is_number(const char *word)
     return end != word && !*end;
 }
 
-/* Parses all flags and reports all errors together. After an error, a negative number is considered
- * the value of the faulty option and not another option. */
+/* Parses all flags and reports all errors together. After an error, a negative number counts as the
+ * value of the faulty option and not as another option. given: as in parse_flag. */
 static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields, bool *given)
 {
     Faults faults = {0};
-    /* words: number of words that are no flags, which move to the front of argv */
+    /* words: number of words so far that are no flags; they move to the front of argv */
     int words = 0, i = 0;
     while (i < *argc && strcmp(argv[i], "--") != 0) {
         int used = 1;
@@ -266,7 +268,8 @@ static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields
     return faults_end(&faults);
 }
 
-/* Checks the number of words, required flags, and flags that need or exclude another flag. */
+/* Checks the number of words, and that required flags are given, that a flag is given with the flag
+ * that it needs, and that it is not given with the flag that it excludes. */
 static Status check_given(const Verb *verb, int argc, const bool *given)
 {
     if (verb->expects && (argc < verb->words_min || (verb->words_max && argc > verb->words_max)))
@@ -290,8 +293,8 @@ static Status check_given(const Verb *verb, int argc, const bool *given)
 
 /* ---- outputs that would overwrite an input ---- */
 
-/* Fails if the output is the file that `word` names, or the file that VALUE names in a word
- * KEY=VALUE. */
+/* Fails if the output is the same file as `word` or, if the word is KEY=VALUE, the same file as
+ * VALUE. */
 static Status refuse_input(const char *out, const char *word)
 {
     const char *value = strchr(word, '=');
@@ -344,7 +347,7 @@ void verb_options_fini(const Verb *verb, void *fields)
 
 /* ---- checks of rows ---- */
 
-/* Returns what is wrong with the row, or NULL. */
+/* Returns a text that says what is wrong with the row of a flag, or NULL. */
 static const char *flag_fault(const Verb *v, const Flag *f)
 {
     static const size_t bytes[] = {[FLAG_SWITCH] = sizeof(bool),   [FLAG_TEXT] = sizeof(char *),

@@ -1,4 +1,4 @@
-/* Finds words of other programs in the table, ignoring case and separators. */
+/* Finds words of other programs in the tables. Case, '-', '_', '.' and blanks are ignored. */
 #include "config/foreign.h"
 
 #include <ctype.h>
@@ -6,8 +6,8 @@
 
 enum { FOREIGN_BYTES = 64 };
 
-/* Copies the word to out in lower case, without '-', '_', '.' and blanks. Returns false if the
- * result is too long or empty. */
+/* Copies the first `bytes` bytes of the word to `out` in lower case, without '-', '_', '.' and
+ * blanks. Returns false if the result is too long or empty. */
 static bool normalise(const char *word, size_t bytes, char out[FOREIGN_BYTES])
 {
     size_t used = 0;
@@ -27,8 +27,8 @@ bool foreign_same(const char *a, const char *b)
     return normalise(a, strlen(a), x) && normalise(b, strlen(b), y) && !strcmp(x, y);
 }
 
-/* True if the normalised word is one of "a|b*|c", in which "b*" matches all words that begin with
- * b. */
+/* Returns whether the normalised word is in the list `words`, such as "a|b*|c", where "b*" stands
+ * for all words that begin with b. */
 static bool is_listed(const char *words, const char *word)
 {
     char listed[FOREIGN_BYTES];

@@ -1,4 +1,4 @@
-/* Table of other programs' options and verbs; see foreign_keys.c. */
+/* Table of other programs' options and verbs; foreign_keys.c says how words are added. */
 #include "config/foreign.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Table of other programs' keys and sections. A new word goes to the row with its meaning, or to a
- * new row. A test checks that weft knows every word on the right side of a row and none on the left
- * side. */
+/* Table of other programs' keys and sections. Add a new word to the row with its meaning, or add a
+ * new row. In a row, other programs' words come first, then weft's word. A test checks that weft
+ * knows the latter and none of the former. */
 #include "config/foreign.h"
 
 #include <stddef.h>

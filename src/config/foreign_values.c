@@ -1,4 +1,5 @@
-/* Table of other programs' values of keys, layers and their attributes; see foreign_keys.c. */
+/* Table of other programs' values of keys, layers, and attributes of layers; foreign_keys.c says
+ * how words are added. */
 #include "config/foreign.h"
 
 #include <stddef.h>

@@ -1,11 +1,12 @@
-/* The help of all keys and the man page, made from the option table: for each key one line of
- * meaning and one of type, range, unit and default. */
+/* Prints the help of all keys and the man page, from the option table. For each key there is a line
+ * with its meaning, and a line with its type, range, unit and default. */
 #include "option.h"
 
 /* column at which help texts begin, after the keys; counted from 0 */
 enum { HELP_COLUMN = 27 };
 
-/* Prints type, range, default and unit of a key: "INT, at least 1; default: 128 samples". */
+/* Prints type, range, default and unit of a key, and the words with another default: "INT, at least
+ * 1; default: 128 samples". */
 static void print_type(FILE *out, const Option *o)
 {
     char range[RANGE_CHARS];
@@ -20,12 +21,12 @@ static void print_type(FILE *out, const Option *o)
         fprintf(out, "; default: %s", o->default_text);
     if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
-    char *default_text = option_word_defaults(o);
-    fputs(default_text, out);
-    mem_free(&default_text);
+    char *word_defaults = option_word_defaults(o);
+    fputs(word_defaults, out);
+    mem_free(&word_defaults);
 }
 
-/* Returns the text of print_type; the caller owns it. */
+/* Returns what print_type prints; the caller owns it. */
 static char *type_text(const Option *o)
 {
     char *type = NULL;
@@ -54,7 +55,7 @@ void config_help(FILE *out)
     }
 }
 
-/* Prints a line of config_tables for each word of the key. */
+/* Prints the line of config_tables for each word that the key accepts. */
 static void print_word_rows(FILE *out, const Option *o)
 {
     char word[WORD_BYTES];
@@ -75,8 +76,8 @@ void config_tables(FILE *out)
     }
 }
 
-/* Escapes roff's own characters, prints a minus instead of a hyphen, and allows a line break after
- * each |. */
+/* Prints each '-' as a minus, so that it is not set as a hyphen, and allows a line break after each
+ * '|'. */
 void print_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; ++c) {

@@ -1,11 +1,14 @@
-/* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [{name: mask,
- * classes: 4}]}, of data.window, {inputs: [-6h, 0h], targets: [6h]}, and of data.train_time and
- * data.test_time, [2001-01-01, 2018-12-31]. The data module interprets these values. */
+/* The kinds of keys about fields. The data module interprets their values. Examples:
+ *   data.variables   {inputs: [t, {name: z, levels: [500, 850]}], static: [orography],
+ *                    targets: [{name: mask, classes: 4}]}
+ *   data.window      {inputs: [-6h, 0h], targets: [6h]}
+ *   data.train_time, data.test_time   [2001-01-01, 2018-12-31] */
 #include "option.h"
 
 #include <math.h>
 #include <string.h>
 
+/* words of the roles, in the order of FieldRole (data module) */
 static const char role_words[] = "inputs|static|targets|scalars|extra";
 enum { ROLE_TARGETS = 2 };
 
@@ -45,8 +48,8 @@ static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node
     return OK;
 }
 
-/* Reads the number of classes of a target that consists of labels (key "classes"), or the value
- * that means "no label" (key "ignore"). */
+/* Reads one of two keys of a target that consists of labels: `classes`, the number of classes, or
+ * `ignore`, the value that means "no label". */
 static Status read_classes(Reading *r, ConfigVariable *variable, const char *key, const Node *node)
 {
     static const Option classes = {.kind = &kind_int, .min = 2, .max = CONFIG_CLASSES_MOST};
@@ -62,7 +65,8 @@ static Status read_classes(Reading *r, ConfigVariable *variable, const char *key
     return status;
 }
 
-/* Reads weight: 2, or weights: [2, 1], one for each level. */
+/* Reads the key `weights`, [2, 1], with a weight for each level or, if `list` is false, the key
+ * `weight` with one weight for all levels. */
 static Status read_weights(Reading *r, ConfigVariable *variable, const Node *node, bool list)
 {
     static const Option weight = {.kind = &kind_real, .lo = 0, .hi = 1e9};
@@ -88,8 +92,8 @@ static Status read_weights(Reading *r, ConfigVariable *variable, const Node *nod
     return OK;
 }
 
-/* Reads a variable: NAME, or {name: NAME, levels: [...], weights: [...]}; if it consists of labels,
- * {name: NAME, levels: [...], classes: N, ignore: VALUE}. */
+/* Reads a variable: NAME, or a mapping with the keys name, levels, weight or weights and, for
+ * labels, classes and ignore. */
 static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
 {
     const Node *name = node->kind == NODE_SCALAR ? node : NULL;
@@ -130,6 +134,7 @@ static bool same_levels(const ConfigList *a, const ConfigList *b)
            (a->count == 0 || !memcmp(a->value, b->value, (size_t)a->count * sizeof *a->value));
 }
 
+/* Reads the list of variables of one role, and appends them to `list`. */
 static Status read_role(Reading *r, ConfigVariables *list, int role, const Node *node)
 {
     r->at = node;
@@ -235,7 +240,8 @@ static void window_free(void *field)
     *window = (ConfigWindow){0};
 }
 
-/* Reads "-6h" as seconds, or "-1" as steps. */
+/* Reads an offset. "-6h" is in seconds: sets *value to -21600 and *seconds to true. "-1" is in
+ * steps. */
 static Status read_offset(Reading *r, const Node *node, double *value, bool *seconds)
 {
     TRY(read_text(r, node));
@@ -256,6 +262,7 @@ static Status read_offset(Reading *r, const Node *node, double *value, bool *sec
                 node->text);
 }
 
+/* Reads the offsets of the inputs or of the targets into `list`, a list of `window`. */
 static Status read_offsets(Reading *r, ConfigWindow *window, ConfigList *list, const Node *node)
 {
     r->at = node;
@@ -298,7 +305,8 @@ static Status window_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints offsets in the form in which they are read: seconds with their unit, steps without. */
+/* Prints offsets in the form in which they are read: seconds with the unit s, steps without a
+ * unit. */
 static void print_offsets(FILE *out, const char *key, const ConfigList *list, bool seconds)
 {
     fprintf(out, "%s: [", key);

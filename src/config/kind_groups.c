@@ -1,7 +1,8 @@
-/* optim.groups: each entry chooses parameters by name and role, and gives keys of section optim
- * other values for them. These keys are read, checked and printed with the rows of the option table
- * whose flag `grouped` is set. It is an error if an entry has neither match nor roles, has an
- * unknown key, has both lr and lr_scale, or has a constant that the group's rule does not use. */
+/* The kind of optim.groups. Each entry (group) chooses parameters by name (`match`) and role
+ * (`roles`), and gives some keys of section optim other values for these parameters. Such keys are
+ * read, checked and printed by their rows in the option table, in which `grouped` is true. It is an
+ * error if an entry has neither match nor roles, an unknown key, both lr and lr_scale, or a
+ * constant that the group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -9,8 +10,9 @@
 #include <string.h>
 
 const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
-/* rows of the keys match and lr_scale of an entry */
+/* row of the key `match` of an entry */
 static const Option match_row = {.kind = &kind_text, .min = 1};
+/* row of the key `lr_scale` of an entry */
 static const Option scale_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .default_text = "1"};
 
@@ -35,8 +37,8 @@ static void *optim_field(OptimConfig *optim, const Option *option)
     return (char *)optim + (option->offset - offsetof(Config, optim));
 }
 
-/* Copies the field of an option. A whole number, optim.history, is copied as an int, which is
- * enough for its range on little-endian processors. */
+/* Copies the field of an option that groups may set. Such a field is a double, a bool, an int64_t
+ * or, for a word, an int. */
 static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
 {
     size_t bytes = option->kind == &kind_real   ? sizeof(double)
@@ -177,7 +179,8 @@ static void print_roles(FILE *out, int roles)
 
 static void print_group(FILE *out, const OptimGroup *group, const Config *config)
 {
-    /* the options' print functions read section optim of a Config */
+    /* the print functions of options read section optim of a Config, so make one with the group's
+     * options */
     Config printed = *config;
     const char *between = "";
     printed.optim = group->resolved;
@@ -216,7 +219,7 @@ static void groups_print(FILE *out, const Option *o, const Config *config)
 
 /* ---- resolving: all options of each group ---- */
 
-/* Sets optim.LEAF to a default, unless its bit is set in `given`. */
+/* Sets the field of optim.LEAF in `optim` to `value`, unless its bit is set in `given`. */
 static Status set_default(Config *config, OptimConfig *optim, const char *leaf, const char *value,
                           uint64_t given)
 {
@@ -245,8 +248,8 @@ Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs,
     return status;
 }
 
-/* Sets all constants to the defaults of the rule resolved->name. Called if this rule is not that of
- * optim.name. */
+/* Sets all constants to their defaults for the rule resolved->name. Called if the group has another
+ * rule than optim.name. */
 static Status reset_constants(Config *config, OptimConfig *resolved)
 {
     const Option *name = grouped_option("name");
@@ -257,7 +260,8 @@ static Status reset_constants(Config *config, OptimConfig *resolved)
     return optim_set_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
 }
 
-/* Returns a key that the group sets although its rule does not use it; NULL if there is none. */
+/* Returns a constant that the group sets although its rule does not use it; NULL: there is none.
+ * word: the rule's. */
 static const char *unused_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -268,8 +272,8 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
     return NULL;
 }
 
-/* Replaces the content of group->resolved, which has only the options that the group sets, by all
- * options of the group. */
+/* Computes all options of a group. Before the call group->resolved has only the options that the
+ * group sets; after it, it has all. */
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");

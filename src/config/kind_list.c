@@ -1,5 +1,5 @@
-/* Kinds of lists: sets of words (a bit for each), numbers, names, files, and the layers of
- * model.layers. */
+/* Kinds of lists: words (stored as an int with a bit for each word), numbers, names, files, and the
+ * layers of model.layers. */
 #include "option.h"
 
 #include <math.h>
@@ -100,7 +100,7 @@ static void layers_free(void *field)
     config->model.layer_count = 0;
 }
 
-/* Joins the items of a list with commas, "3,5"; the caller owns *text. */
+/* Sets *text to the items of a list, joined with commas: "3,5". The caller owns *text. */
 static Status join_list(Reading *r, const Node *list, char **text)
 {
     char *joined = mem_text("");
@@ -135,7 +135,7 @@ static Status names_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints "a,b" as a, b. */
+/* Prints the items of "a,b" with ", " between them. */
 static void print_items(FILE *out, const char *joined)
 {
     char *copy = mem_text(joined), *rest = copy, *item;
@@ -159,7 +159,8 @@ static void names_free(void *field)
     mem_free((char **)field);
 }
 
-/* Reads one file name or a list of them, which is stored as one text with a name on each line. */
+/* Reads one file name, or a list of file names, which is stored as one text with a name on each
+ * line. */
 static Status files_read(Reading *r, void *field, const Node *node)
 {
     char *joined = NULL;
@@ -234,7 +235,7 @@ static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
     return OK;
 }
 
-/* Reads `relu`, or a mapping whose only key is the kind. */
+/* Reads an entry of model.layers: a kind, `relu`, or a mapping from the kind to its attributes. */
 static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
 {
     const Node *kind = node;
@@ -256,7 +257,8 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
     return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
 }
 
-/* Reads a list of layers, or the number of blocks of the model that model.name selects. */
+/* Reads model.layers: a list of layers, or the number of blocks of the model that model.name
+ * selects, which goes to model.depth. */
 static Status layers_read(Reading *r, void *field, const Node *node)
 {
     static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};

@@ -1,5 +1,5 @@
-/* Pairs of a key and a scalar, {rope_type: linear, factor: 4}, stored as text for another module to
- * interpret. */
+/* The kind of model.rope_scaling: pairs of a key and a scalar, {rope_type: linear, factor: 4}. They
+ * are stored as text, which another module interprets. */
 #include "option.h"
 
 #include <string.h>

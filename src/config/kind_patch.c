@@ -1,4 +1,4 @@
-/* The kind of data.patch: rows and columns, 64x64. */
+/* The kind of data.patch: a number of rows and a number of columns, "64x64". */
 #include "option.h"
 
 #include <string.h>

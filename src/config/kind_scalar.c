@@ -1,6 +1,6 @@
-/* Kinds of single values: whole and real numbers, sizes, durations, true|false, text, one word of
- * several, checkpoint.resume, grid.pipeline_schedule. A text that is not exactly a number is
- * refused: 32x, nan, and 1e3 as a whole number are errors. */
+/* Kinds of single values: whole and real numbers, sizes in bytes, durations, true|false, text, one
+ * word of several, checkpoint.resume, grid.pipeline_schedule. Where a number is expected, a text
+ * that is not exactly a number is refused: 32x, nan and, for a whole number, 1e3. */
 #include "config/foreign.h"
 #include "option.h"
 #include "schedules.def"
@@ -21,7 +21,7 @@ static Status check_scalar(Reading *r, const Node *node)
     return OK;
 }
 
-/* Numbers and true|false must not be in quotes, which would make them text. */
+/* Fails if the node is no scalar, or is in quotes: a number or true|false in quotes is text. */
 static Status check_unquoted(Reading *r, const Node *node)
 {
     TRY(check_scalar(r, node));
@@ -46,7 +46,8 @@ static bool is_whole(const char *text)
     return *digits && digits[strspn(digits, "0123456789")] == 0;
 }
 
-/* True for a number of YAML's core schema (-1.5e+3, .5, 5.), except nan and infinities. */
+/* Returns whether the text is a number of YAML's core schema (-1.5e+3, .5, 5.), but not nan or an
+ * infinity. */
 static bool is_number(const char *text)
 {
     const char *c = text + (*text == '-' || *text == '+');
@@ -67,7 +68,8 @@ static bool is_number(const char *text)
     return *c == 0;
 }
 
-/* Fails. For a number such as 1e3 the message shows how to write it in digits. */
+/* Fails because the text is no whole number. For a number such as 1e3 the message shows how to
+ * write it in digits. */
 static Status whole_fail(const char *text)
 {
     if (is_number(text)) {
@@ -105,7 +107,8 @@ static void int_print(FILE *out, const Option *o, const Config *config)
     fprintf(out, "%lld", (long long)*(const int64_t *)option_value(o, config));
 }
 
-/* Sets *value to v, the number in the node's text, if it is finite and in range. */
+/* Sets *value to v, which is the number in the node's text; fails if v is infinite or out of
+ * range. */
 static Status set_real(const Reading *r, const Node *node, double v, double *value)
 {
     const Option *o = r->option;
@@ -134,7 +137,8 @@ static void real_print(FILE *out, const Option *o, const Config *config)
     text_real(out, *(const double *)option_value(o, config));
 }
 
-/* Returns the bytes of a unit ("", "kB", "GiB", ..., in any case); 0 if it is no unit. */
+/* Returns the number of bytes of a unit, "", "kB", "GiB" and so on, in upper or lower case; 0: it
+ * is no unit. */
 static double unit_bytes(const char *word)
 {
     static const char letters[] = "kmgt";
@@ -145,7 +149,7 @@ static double unit_bytes(const char *word)
     return pow(binary ? 1024 : 1000, (double)(letter - letters + 1));
 }
 
-/* Reads a number with or without a unit: 8GB, 1.5 GiB. */
+/* Reads a size in bytes, with or without a unit: 8GB, 1.5 GiB, 1000. */
 static Status bytes_read(Reading *r, void *field, const Node *node)
 {
     TRY(check_unquoted(r, node));
@@ -161,9 +165,9 @@ static Status bytes_read(Reading *r, void *field, const Node *node)
     return set_real(r, node, value * unit_bytes(unit), field);
 }
 
-/* Reads a duration in seconds; "none" is 0, no limit. Quotes are allowed, because other YAML tools
- * read 12:00:00 as a number. Values outside 1e-3 to 1e12 s are refused: they would be printed with
- * an exponent, which text_read_seconds does not read. */
+/* Reads a duration, in seconds. "none" and "0" are 0, which means no limit. Quotes are allowed,
+ * because other YAML tools read 12:00:00 as a number. Values outside 1e-3 to 1e12 s are refused:
+ * they would be printed with an exponent, which text_read_seconds does not read. */
 static Status duration_read(Reading *r, void *field, const Node *node)
 {
     double *seconds = field;
@@ -186,8 +190,8 @@ static void duration_print(FILE *out, const Option *o, const Config *config)
     fputs(seconds > 0 ? "s" : "none", out);
 }
 
-/* Fails. For words that mean true or false in YAML 1.1, Python and other languages, the message
- * says which word to write. */
+/* Fails because the text is neither true nor false. For words that mean true or false in YAML 1.1,
+ * Python and other languages, the message says which word to write. */
 static Status bool_fail(const char *text)
 {
     static const char *const yes[] = {"true", "yes", "on", "y", "1"};
@@ -240,8 +244,9 @@ static Status text_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints text without quotes if weft cannot misread it (it reads 12 and true as texts where it
- * expects a text); otherwise in JSON's quotes, which YAML reads in the same way. */
+/* Prints text without quotes if it consists of safe characters; where weft expects a text, it reads
+ * 12 and true as texts, too. Otherwise prints the text in JSON's quotes, which mean the same in
+ * YAML. */
 void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
@@ -293,7 +298,7 @@ static Status resume_fail(const char *key, const char *words, const char *text)
     return status;
 }
 
-/* Reads a word or a path. A value that contains a '/' or a '.' is a path. */
+/* Reads checkpoint.resume: a word, or a path, which contains a '/' or a '.'. */
 static Status resume_read(Reading *r, void *field, const Node *node)
 {
     char **path = &r->config->checkpoint.resume_path;
@@ -317,14 +322,14 @@ static void resume_print(FILE *out, const Option *o, const Config *config)
         enum_print(out, o, config);
 }
 
-/* The path is stored outside the option's field. */
+/* Frees the path, which is stored in another field than the option's own. */
 static void resume_free(void *field)
 {
     char *config = (char *)field - offsetof(Config, checkpoint.resume);
     mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
 }
 
-/* Reads a word, or file:PATH, where the file has a list of tasks. */
+/* Reads grid.pipeline_schedule: a word, or file:PATH, the path of a list of tasks. */
 static Status schedule_read(Reading *r, void *field, const Node *node)
 {
     static const char prefix[] = "file:";

@@ -1,5 +1,5 @@
-/* model.widths: the number of channels of layers, by name, for layers whose width is not the
- * model's default. */
+/* The kind of model.widths: numbers of channels of single layers, by the layers' names. The other
+ * layers have the model's own widths. */
 #include "option.h"
 
 #include <string.h>

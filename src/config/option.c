@@ -1,4 +1,4 @@
-/* Look-ups in the option table, defaults, and ranges as text. */
+/* Finds options in the table, sets defaults, and makes the text of ranges. */
 #include "option.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The option table: one entry for each key. Parsing, overrides, defaults, the resolved
- * configuration, help, man page and completion are loops over this table; no other list of keys
+/* The option table, with an entry for each key. Parsing, overrides, defaults, the resolved
+ * configuration, help, man page and completion are loops over this table; no other list of all keys
  * exists. */
 #ifndef WEFT_CONFIG_OPTION_H
 #define WEFT_CONFIG_OPTION_H
@@ -12,27 +12,28 @@ typedef struct Option Option;
 /* Arguments and result of reading one value. Readers fail with ERR_CONFIG and a message without
  * file and line; the caller adds file and line of `at`. */
 typedef struct Reading {
+    /* the option that is read */
     const Option *option;
+    /* receives the value */
     Config *config;
-    /* the node that is read; after an error the node at fault, which may be inside the node that is
-     * read */
+    /* the node that is read or, after an error, the node at fault, which may be inside it */
     const Node *at;
-    /* true: the value is the table's default, which may be out of range if the default means "not
+    /* true: the value is the default in the table, which may be out of range if it means "not
      * set" */
     bool is_default;
 } Reading;
 
-/* A kind of value: how it is read, printed and freed. */
+/* A kind of value: the functions that read, print and free it. */
 typedef struct OptionKind {
     /* name in the help: "INT" */
     const char *name;
     /* true: a value may be a YAML list or mapping: [a, b], {a: b} */
     bool list;
-    /* replaces the value in the field by that of the node; field is NULL for OPTION_NO_FIELD */
+    /* Replaces the value in the field by that of the node. field: NULL for OPTION_NO_FIELD. */
     Status (*read)(Reading *reading, void *field, const Node *node);
-    /* prints the value as YAML */
+    /* Prints the value as YAML. */
     void (*print)(FILE *out, const Option *option, const Config *config);
-    /* NULL: the field owns nothing */
+    /* Frees the memory that the value owns. NULL: it owns none. */
     void (*free)(void *field);
 } OptionKind;
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum,
@@ -49,31 +50,38 @@ struct Option {
     size_t offset;
     /* the default, as a user would write it */
     const char *default_text;
-    /* if the default means "not set": text for the help instead of the default; else NULL */
+    /* if the default means "not set": text that the help shows instead of the default; else NULL */
     const char *unset;
-    /* kind_int: range. kind_text, kind_files: min is the minimum length in bytes */
-    int64_t min, max;
-    /* range of kind_real, of kind_bytes and of items of lists */
-    double lo, hi;
-    /* true: lo, or hi, is itself not in the range */
-    bool lo_open, hi_open;
-    /* kind_enum, kind_flags: "a|b|c", numbered from 0 (kind_flags: bit numbers); NULL: see
-     * option_words */
+    /* kind_int: smallest value; kind_text, kind_files: smallest length in bytes */
+    int64_t min;
+    /* kind_int: largest value */
+    int64_t max;
+    /* kind_real, kind_bytes, and items of kind_reals and kind_ints: smallest value */
+    double lo;
+    /* the same kinds: largest value */
+    double hi;
+    /* true: `lo` itself is not in the range */
+    bool lo_open;
+    /* true: `hi` itself is not in the range */
+    bool hi_open;
+    /* kind_enum, kind_flags: the accepted words, "a|b|c". A word's number, from 0, is the value of
+     * a kind_enum and a bit number of a kind_flags. NULL: the words are registered
+     * (option_words). */
     const char *words;
-    /* help of each word in `words`, one line each; NULL: see option_word */
+    /* help of each word in `words`, one line each; NULL: words have no help here (option_word) */
     const char *const *word_help;
     /* true: entries of optim.groups may set the key, too */
     bool grouped;
-    /* true: the key is a constant of update rules; ConfigWord.uses of the words of optim.name says
-     * which rules use it */
+    /* true: the key is a constant of update rules; ConfigWord.uses of a rule says whether the rule
+     * uses it */
     bool constant;
     /* unit of the value for help and messages; NULL: none */
     const char *unit;
-    /* help, one line. If only some words of another key of the section use this key
-     * (ConfigWord.uses), option_help puts these words in front, and the help begins with a small
-     * letter. */
+    /* help, one line. It begins with a small letter if only some words of another key of the
+     * section use this key (ConfigWord.uses); option_help then puts these words before it. */
     const char *help;
 };
+/* value of Option.offset for a key without a field */
 #define OPTION_NO_FIELD ((size_t)-1)
 
 typedef struct Section {
@@ -81,30 +89,33 @@ typedef struct Section {
 } Section;
 
 extern const Option options[];
-/* the key `roles` of an entry of optim.groups; each of its words is a bit */
+/* the key `roles` of an entry of optim.groups; its value has a bit for each word */
 extern const Option group_roles;
 extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
 
-/* Returns the index of a key in options, or -1. */
+/* Returns the index in options of the option with this key, or -1. */
 int option_find(const char *key);
-/* Returns the last part of the key: "batch" of "train.batch". */
+/* Returns the option's leaf, the part of its key after the dot: "batch" of "train.batch". */
 const char *option_leaf(const Option *option);
+/* Returns whether the option's key is in the section. */
 bool option_is_in(const Option *option, const char *section);
-/* Return the option's field in config, to write or to read; NULL for OPTION_NO_FIELD. */
+/* Return the option's field in config: option_field to write it, option_value to read it. NULL for
+ * OPTION_NO_FIELD. */
 void *option_field(const Option *option, Config *config);
 const void *option_value(const Option *option, const Config *config);
 /* Sets the field to the option's default. */
 Status option_set_default(const Option *option, Config *config);
 enum { RANGE_CHARS = 80 };
-/* Writes the range as text ("at least 1"), or "" if there is none, into out and returns it.
- * show_max: include the upper limit even if it is only the largest number of its type. */
+/* Writes the option's range as text, such as "at least 1", or "" if there is none, to `out`, and
+ * returns `out`. show_max: true to show the upper limit even if it is only the largest number of
+ * its type. */
 char *option_range(const Option *option, bool show_max, char out[RANGE_CHARS]);
 
-/* The source of a key's value, and the position in that source. A larger Source overrides a smaller
- * one. */
+/* The source of a key's value. A source overrides those before it in this list. */
 typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
+/* The source of a key's value, and the place in that source. */
 typedef struct ConfigPlace {
     Source source;
     /* SOURCE_FILE: position of the key, counted from 1 */
@@ -113,40 +124,40 @@ typedef struct ConfigPlace {
     char *word;
 } ConfigPlace;
 
-/* Returns the option's words, from the table or registered by config_use_words; "" if there are
- * none. */
+/* Returns the words that the option accepts, "a|b|c": those of the table or those registered with
+ * config_use_words; "": there are none. */
 const char *option_words(const Option *option);
-/* Returns the registered word for this value of the option. Its .word is NULL if the option has no
- * registered words, or none for this value. */
+/* Returns the definition of the option's word with this number, if it is registered. Its .word is
+ * NULL if the option has no registered definitions, or none with this number. */
 ConfigWord option_word(const Option *option, int value);
 
-/* Returns the words of `option` that use the key `leaf`, joined with `between`: "sgd, muon". The
- * caller owns the text. */
+/* Returns the words of `option` that use the key with the leaf `leaf`, joined with `between`: "sgd,
+ * muon". The caller owns the text. */
 char *option_users(const Option *option, const char *leaf, const char *between);
-/* Returns the option's help, preceded by the words of its section that use the option: "sgd, muon:
- * momentum factor." The caller owns the text. */
+/* Returns the option's help. If only some words of other keys of the section use the option, they
+ * come before it: "sgd, muon: momentum factor." The caller owns the text. */
 char *option_help(const Option *option);
-/* Returns the words for which the option has another default: "; muon: 0.95". The caller owns the
- * text. */
+/* Returns the words for which the option has another default, with this default: "; muon: 0.95".
+ * The caller owns the text. */
 char *option_word_defaults(const Option *option);
-/* Sets the option to its default for this word, if there is one. */
+/* Sets the option's field to the default that it has for this word, if there is one. */
 Status option_set_word_default(const Option *option, Config *config, ConfigWord word);
 
 /* Returns the number of words in "a|b|c"; NULL and "" have none. */
 int words_count(const char *words);
 enum { WORD_BYTES = 64 };
-/* Copies word i into out and returns it. */
+/* Copies word i of "a|b|c", counted from 0, to `out`, and returns `out`. */
 char *words_at(const char *words, int i, char out[WORD_BYTES]);
-/* Returns the index of a word, or -1. */
+/* Returns the index of a word in "a|b|c", or -1. */
 int words_find(const char *words, const char *word);
-/* Returns "a, b, c"; the caller owns it. */
+/* Returns "a|b|c" as "a, b, c"; the caller owns the text. */
 char *words_text(const char *words);
-/* Fails with ERR_CONFIG: "'sdg' is none of: sgd, adam; did you mean 'sgd'?". key: the key that
- * takes these words. */
+/* Fails with ERR_CONFIG because `word` is not in `words`: "'sdg' is none of: sgd, adam; did you
+ * mean 'sgd'?". key: the key that takes these words. */
 Status words_fail(const char *key, const char *words, const char *word);
 
-/* Read one scalar, a key's value or an item of a list, and check it by the range of
- * reading->option. read_text only checks: the text is node->text. */
+/* Read one scalar, which is a key's value or an item of a list, and check it by the range of
+ * reading->option. read_text only checks the text; the value is node->text. */
 Status read_whole(Reading *reading, const Node *node, int64_t *value);
 Status read_real(Reading *reading, const Node *node, double *value);
 Status read_text(Reading *reading, const Node *node);
@@ -159,32 +170,34 @@ void print_roff(FILE *out, const char *text);
 /* Errors in a file and on the command line, which are collected and reported together. */
 enum { FAULTS_SHOWN_MAX = 20, FAULTS_BYTES = 3800 };
 typedef struct Faults {
-    /* number of errors added, and of errors whose message is in `text` */
-    int count, shown;
-    /* length of text in bytes */
+    /* number of errors that were added */
+    int count;
+    /* number of errors whose message is in `text` */
+    int shown;
+    /* length of `text` in bytes */
     size_t used;
     /* status of the first error */
     Status status;
-    /* the errors' messages, a line each */
+    /* the messages, a line each */
     char text[FAULTS_BYTES];
 } Faults;
-/* Adds the message of the last failure, unless status is OK. Beyond FAULTS_SHOWN_MAX messages or
- * FAULTS_BYTES, errors are only counted. */
+/* Adds the message of the last failure, unless status is OK. The error is only counted if there are
+ * FAULTS_SHOWN_MAX errors already, or if the message does not fit into `text`. */
 void faults_add(Faults *faults, Status status);
-/* Returns OK, or fails once, with the first error's status, the messages in `text` and the number
- * of the other errors. */
+/* Returns OK if there are no errors. Otherwise fails with the status of the first error; the
+ * message is `text` and, if errors were only counted, "and N more". */
 Status faults_end(const Faults *faults);
 
-/* apply.c: apply_tree sets the keys of a file's tree; apply_override sets one key from a word
- * key=value of the command line. */
+/* Sets the keys that the tree of a configuration file gives (apply.c). */
 void apply_tree(Config *config, const Node *root, Faults *faults);
+/* Sets one key from a word key=value of the command line (apply.c). */
 Status apply_override(Config *config, const char *word);
-/* rules.c: checks the rules across keys, and sets defaults that depend on other keys. */
+/* Checks the rules across keys, and sets defaults that depend on other keys (rules.c). */
 Status apply_rules(Config *config);
 
 /* Sets OptimGroup.resolved of all entries of optim.groups. */
 Status groups_resolve(Config *config);
-/* Reads `pairs`, such as "momentum=0.95 nesterov=true", into optim, but skips keys whose optim_bit
+/* Reads `pairs`, such as "momentum=0.95 nesterov=true", into *optim, but skips keys whose optim_bit
  * is set in `given`. */
 Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
 /* Returns the bit of an option of section optim in OptimGroup.given. */

@@ -15,8 +15,8 @@ const Section sections[] = {
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
-/* offset of the option's field; ranges of whole numbers (RANGE, FROM) and of real numbers; smallest
- * length of a text in bytes */
+/* Fields of Option: offset of the field (AT); range of a whole number (RANGE, FROM) and of a real
+ * number (REAL_FROM, REAL_ABOVE, FRACTION); smallest length of a text in bytes (MIN_BYTES). */
 #define AT(field)     offsetof(Config, field)
 #define RANGE(a, b)   .min = a, .max = b
 #define FROM(a)       .min = a, .max = INT64_MAX
@@ -25,8 +25,8 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define FRACTION      .lo = 0, .hi = 1, .hi_open = true
 #define MIN_BYTES(a)  .min = a
 
-/* For each schedule: "|" and its word; its help; "; ", its word and its help, as a part of the
- * key's help. */
+/* Texts of a schedule: its word in Option.words (SCHEDULE_WORD), its help in Option.word_help
+ * (SCHEDULE_LINE), and its part of the key's help (SCHEDULE_HELP). */
 #define SCHEDULE_WORD(id, name, word, min, usual, max, help) "|" word
 #define SCHEDULE_LINE(id, name, word, min, usual, max, help) help,
 #define SCHEDULE_HELP(id, name, word, min, usual, max, help) "; " word ": " help

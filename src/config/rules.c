@@ -1,5 +1,6 @@
-/* Rules across keys, checked when all keys have been read. If two keys exclude each other, a key on
- * the command line replaces a key in the file; two such keys from the same source are an error. */
+/* Checks the rules across keys, after all keys have been read. If two keys exclude each other, a
+ * key on the command line replaces a key in the file; two such keys in the file, or two on the
+ * command line, are an error. */
 #include "option.h"
 #include "schedules.def"
 
@@ -18,6 +19,7 @@ static bool is_set(const Config *config, const char *key)
     return place_of(config, key)->source != SOURCE_DEFAULT;
 }
 
+/* Sets a key back to its default, as if no source had set it. */
 static Status reset_key(Config *config, const char *key)
 {
     ConfigPlace *place = place_of(config, key);
@@ -37,7 +39,8 @@ static Status keep_one(Config *config, const char *a, const char *b)
     return reset_key(config, from_a < from_b ? a : b);
 }
 
-/* Checks numbers of section train. If neither train.epochs nor train.steps is set, sets 1 epoch. */
+/* Checks numbers of section train. If neither train.epochs nor train.steps is set, sets
+ * train.epochs to 1. */
 static Status check_train(Config *config)
 {
     int64_t batch = config->train.batch, micro = config->train.micro_batch;
@@ -64,7 +67,8 @@ static Status check_train(Config *config)
     return OK;
 }
 
-/* Fails if `key` is not used by the word to which the key `chooser` is set (optim.name: sgd). */
+/* Fails if the word to which the key `chooser` is set (optim.name: sgd) does not use the key
+ * `key`. */
 static Status check_key_is_used(const Config *config, const char *chooser, const char *key)
 {
     const Option *option = &options[option_find(chooser)];
@@ -78,8 +82,9 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     return status;
 }
 
-/* Fails if a key with a number or a list for some losses is set, and the chosen loss does not use
- * it. The default is accepted for all losses, because a resolved configuration sets all keys. */
+/* Fails if `key`, a number or a list that only some losses use, is set, and the chosen loss does
+ * not use it. The default is accepted for all losses, because a resolved configuration sets all
+ * keys. */
 static Status check_loss_number(const Config *config, const char *key)
 {
     const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];
@@ -104,7 +109,8 @@ static Status check_loss_numbers(const Config *config)
     return OK;
 }
 
-/* Sets keys of a section to the defaults of a word, except for keys that the user has set. */
+/* Sets the keys of a section to the defaults that they have for a word, except for keys that the
+ * user has set. */
 static Status set_word_defaults(Config *config, const char *section, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -113,8 +119,8 @@ static Status set_word_defaults(Config *config, const char *section, ConfigWord 
     return OK;
 }
 
-/* Sets constants to the defaults of the chosen update rule, except for constants that the user has
- * set. */
+/* Sets the constants of update rules to the defaults that they have for the chosen rule, except for
+ * constants that the user has set. */
 static Status set_rule_defaults(Config *config)
 {
     ConfigWord word = option_word(&options[option_find("optim.name")], config->optim.name);
@@ -125,9 +131,9 @@ static Status set_rule_defaults(Config *config)
     return optim_set_defaults(config, &config->optim, word.defaults, given);
 }
 
-/* Fails if the command line sets a key that the chosen update rule or curve does not use. Keys in a
- * file are not checked, because the command line may have replaced the rule or curve for which they
- * are set. */
+/* Fails if the command line sets a key that the chosen update rule or curve does not use. Keys that
+ * the file sets are not checked, because the command line may have chosen another rule or curve
+ * than the file. curve: the option optim.lr_schedule. */
 static Status check_optim_keys(const Config *config, const Option *curve)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -163,7 +169,7 @@ static Status check_optim(Config *config)
     return groups_resolve(config);
 }
 
-/* Checks that the list is a range [smallest, largest]. */
+/* Fails unless the list of a key is a range, [smallest, largest]. */
 static Status check_range(const Config *config, const char *key, const ConfigList *list)
 {
     if (list->count == 2 && list->value[0] <= list->value[1]) return OK;
@@ -189,15 +195,18 @@ static Status check_images(const Config *config)
     return OK;
 }
 
-/* Checks keys that can only be set for sets of fields, and keys that cannot be set for them. A key
- * counts as set if its value differs from the default, because a resolved configuration sets all
- * keys. */
+/* Fails if a key for sets of fields is set and data.variables is not, or if a key that is not for
+ * sets of fields is set together with data.variables. A key counts as set if its value differs from
+ * the default, because a resolved configuration sets all keys. */
 static Status check_fields(const Config *config)
 {
     const bool fields = config->data.variables.count > 0;
     const struct {
         const char *key;
-        bool used, for_fields;
+        /* true: the key differs from its default */
+        bool used;
+        /* true: the key is only for sets of fields; false: it is not for sets of fields */
+        bool for_fields;
     } key[] = {
         {"data.window", config->data.window.inputs.count + config->data.window.targets.count > 0,
          true},
@@ -238,8 +247,9 @@ static Status check_data(Config *config)
     return check_images(config);
 }
 
-/* If no name is given, makes one from the name of the configuration file, or "run" if that has
- * blanks or begins with '.'. A name must be a single folder below run.dir. */
+/* If run.name is not given, sets it to the name of the configuration file without its suffix, or to
+ * "run" if that name has a blank or begins with '.'. Fails if run.name is not the name of a single
+ * folder. */
 static Status check_name(Config *config)
 {
     if (!*config->run.name) {
@@ -258,7 +268,8 @@ static Status check_name(Config *config)
     return OK;
 }
 
-/* Sets keys of section model to the model's own defaults, except for keys that the user has set. */
+/* Sets the keys of section model to the defaults that they have for the model model.name, except
+ * for keys that the user has set. */
 static Status set_model_defaults(Config *config)
 {
     const Option *name = &options[option_find("model.name")];
@@ -268,8 +279,8 @@ static Status set_model_defaults(Config *config)
     return set_word_defaults(config, "model", word);
 }
 
-/* Checks section model. A model that model.name selects may have a number of blocks (model.layers:
- * 12), but no list of layers. */
+/* Checks model.name and model.layers, and sets the model's defaults. A number of blocks
+ * (model.layers: 12) needs model.name; a list of layers excludes it. */
 static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(keep_one(config, "model.name", "model.layers"));
@@ -280,9 +291,10 @@ static Status check_model(Config *config)
     return set_model_defaults(config);
 }
 
-/* Checks that a run's parameters come from at most one file, that the other keys model.init_* are
- * set only with model.init_from, and model.freeze_norm only with model.freeze, and that items of
- * model.init_rename are OLD:NEW. Replaces an empty path by NULL. */
+/* Checks that the parameters of a run come from at most one file (model.init_from or
+ * checkpoint.resume), that model.init_fresh, model.init_rename and model.init_ema are set only with
+ * model.init_from, that model.freeze_norm is set only with model.freeze, and that the items of
+ * model.init_rename are OLD:NEW. Replaces an empty model.init_from by NULL. */
 static Status check_init(Config *config)
 {
     const char *item = config->model.init_rename;
@@ -324,14 +336,18 @@ static int64_t count_names(const char *names)
 #define CHUNKS(id, name, word, min, usual, max, help) {word, min, usual, max},
 static const struct {
     const char *word;
-    /* smallest, default and largest number of chunks of a stage */
-    int min, usual, max;
+    /* smallest number of chunks of a stage */
+    int min;
+    /* default number of chunks of a stage */
+    int usual;
+    /* largest number of chunks of a stage */
+    int max;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
 enum { SCHEDULES_BYTES = 256 };
 
-/* Writes the schedules that allow more chunks than their default into out, and returns it: "a,
- * b". */
+/* Writes the names of the schedules that allow more chunks than their default, "a, b", to `out`,
+ * and returns `out`. */
 static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
 {
     size_t used = 0;
@@ -343,6 +359,7 @@ static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
     return out;
 }
 
+/* Sets grid.chunks to the schedule's default, if it is not set, and checks its range. */
 static Status check_chunks(Config *config)
 {
     char text[SCHEDULES_BYTES];
@@ -371,9 +388,10 @@ static Status check_grid(Config *config)
     return OK;
 }
 
-/* Checks a number that only the modes in the text `modes` use. used: true if grid.mode is one of
- * those modes. If the number is set in the file and the mode on the command line, the number is
- * reset. The default is accepted in all modes, because a resolved configuration sets all keys. */
+/* Checks a number that only some values of grid.mode use. modes: these values, for the message.
+ * used: true if grid.mode has one of them. If another mode is set on the command line and the
+ * number in the file, the number is reset. The default is accepted in all modes, because a resolved
+ * configuration sets all keys. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];

@@ -4,20 +4,32 @@
 
 #include <string.h>
 
-/* largest width of a line; column and width of a flag's name; column of its help; indentation of
- * further lines of the usage; columns are counted from 0 */
-enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
+/* Columns are counted from 0. */
+enum {
+    /* largest width of a line */
+    COLUMNS = 100,
+    /* column at which the name of a flag begins */
+    FLAG_COLUMN = 2,
+    /* width of the column of flags' names */
+    FLAG_WIDTH = 24,
+    /* column at which the help of a flag begins */
+    HELP_COLUMN = 27,
+    /* indentation of the second line of the usage and of further lines */
+    USAGE_INDENT = 4
+};
 
 /* the line that is being printed */
 typedef struct Line {
+    /* borrowed */
     FILE *out;
     /* column of the next character */
     int at;
-    /* column at which further lines begin */
+    /* column at which the lines after this one begin */
     int indent;
 } Line;
 
-/* Prints a piece of text unbroken, after a space, or on a new line if it does not fit. */
+/* Prints a piece of text without breaking it. It is printed after a space or, if it does not fit,
+ * on a new line. */
 static void put_piece(Line *line, const char *text, int length)
 {
     if (line->at > 0 && line->at + 1 + length > COLUMNS) {
@@ -31,8 +43,8 @@ static void put_piece(Line *line, const char *text, int length)
     line->at += length;
 }
 
-/* Returns the length of the next piece: a word or, if it is longer than a line, its part up to the
- * last | that fits. */
+/* Returns the length of the next piece of the text: a word or, if the word is longer than a line,
+ * its part up to the last '|' that fits. */
 static int piece_length(const Line *line, const char *text)
 {
     int length = (int)strcspn(text, " "), cut = COLUMNS - line->indent - 1;
@@ -56,13 +68,13 @@ void print_wrapped(FILE *out, int column, const char *text)
     fputc('\n', out);
 }
 
-/* Returns "--mb MB"; the caller owns it. */
+/* Returns a flag's name and the placeholder of its value, "--mb MB"; the caller owns the text. */
 static char *flag_text(const Flag *f)
 {
     return mem_format("%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
 }
 
-/* Returns "--mb MB", followed in brackets by the flags that need it; the caller owns it. */
+/* Returns "--mb MB" and, in brackets, the flags that need this flag; the caller owns the text. */
 static char *flag_usage(const Verb *verb, const Flag *f)
 {
     char *text = flag_text(f);
@@ -93,8 +105,8 @@ static void print_usage(FILE *out, const Verb *verb)
     }
 }
 
-/* Returns the help with range and default: "size of the sum (0.001 to 4096; default 45)". The
- * caller owns it. */
+/* Returns a flag's help with its range and its default, "size of the sum (0.001 to 4096; default
+ * 45)". The caller owns the text. */
 static char *flag_meaning(const Flag *f)
 {
     char range[80] = "";

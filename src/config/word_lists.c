@@ -1,6 +1,6 @@
-/* Lists of words, "a|b|c": their length, look-up, and the message for a word that is not in the
- * list. Also the words that modules register for keys, with their help, the keys that they use, and
- * their defaults. */
+/* Functions for lists of words, "a|b|c": their length, their words, and the message for a word that
+ * is not in the list. This file also keeps the words that modules register for keys, each with its
+ * help, the keys that it uses, and the defaults that it changes. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -8,9 +8,9 @@
 
 enum { WORDS_MAX = 32, LISTS_MAX = 64, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
 
-/* Lists registered by config_use_words, and the words of each list joined as "a|b|c", "" for a list
- * that is only a text. */
+/* lists registered with config_use_words */
 static const ConfigWords *list[LISTS_MAX];
+/* words of each list, joined as "a|b|c"; "" if ConfigWords.word is NULL */
 static char joined[LISTS_MAX][JOINED_BYTES];
 static int list_count;
 
@@ -48,19 +48,21 @@ static int list_of(const Option *option)
     return -1;
 }
 
-/* Returns word i of a list. A list that is only a text has no definitions: .word is NULL. */
+/* Returns the definition of word i of a list. Its .word is NULL after the last word, and for lists
+ * without definitions (ConfigWords.word is NULL). */
 static ConfigWord word_at(const ConfigWords *words, int i)
 {
     return words->word ? words->word(i) : (ConfigWord){0};
 }
 
+/* Returns whether two keys are in the same section. */
 static bool same_section(const char *a, const char *b)
 {
     size_t length = strcspn(a, ".");
     return length == strcspn(b, ".") && !strncmp(a, b, length);
 }
 
-/* Appends two texts to *text, which is freed and replaced. */
+/* Appends the texts `first` and `second` to *text, which is freed and replaced. */
 static void text_append(char **text, const char *first, const char *second)
 {
     char *longer = mem_format("%s%s%s", *text, first, second);
@@ -81,7 +83,8 @@ ConfigWord option_word(const Option *option, int value)
     return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
 }
 
-/* Returns the words that use the key `leaf`, joined with `between`; the caller owns the text. */
+/* Returns the words that use the key with the leaf `leaf`, joined with `between`; the caller owns
+ * the text. */
 static char *words_using(const ConfigWords *words, const char *leaf, const char *between)
 {
     ConfigWord word;
@@ -110,8 +113,9 @@ char *option_help(const Option *option)
     return help;
 }
 
-/* Finds the word's default of a key: "0.95 nesterov=true" in "momentum=0.95 nesterov=true" (the
- * value ends at the blank); NULL: the word has none. */
+/* Returns the default that a key has for this word, as a pointer into word.defaults; it ends at the
+ * next blank. In "momentum=0.95 nesterov=true" the leaf momentum gives "0.95 nesterov=true". NULL:
+ * the word has no such default. */
 static const char *default_of(ConfigWord word, const char *leaf)
 {
     size_t length = strlen(leaf);
@@ -159,15 +163,15 @@ bool word_uses(ConfigWord word, const char *leaf)
     return false;
 }
 
-/* Returns true if each key in "a b" or "a=1 b=2" is in the section of `words` and, if must_use is
- * set, among the keys that the word uses. */
+/* Returns whether each key in `keys`, "a b" or "a=1 b=2", is in the section of `words` and, if
+ * must_use is true, among the keys that the word uses. */
 static bool keys_known(const ConfigWords *words, ConfigWord word, const char *keys, bool must_use)
 {
     bool known = true;
     for (const char *at = keys; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         char *leaf = mem_format("%.*s", (int)strcspn(at, " ="), at);
         char *key = mem_format("%.*s.%s", (int)strcspn(words->key, "."), words->key, leaf);
-        /* model.blocks is not a key: words use it for model.layers with a number of blocks */
+        /* there is no key model.blocks: words mean model.layers with a number of blocks by it */
         known = known && (option_find(key) >= 0 || !strcmp(key, "model.blocks")) &&
                 (!must_use || word_uses(word, leaf));
         mem_free(&leaf);

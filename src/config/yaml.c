@@ -11,11 +11,13 @@ enum { DEPTH_MAX = 16 };
 
 typedef struct Parser {
     yaml_parser_t yaml;
-    /* borrowed */
-    const char *name, *text;
+    /* name of the text, for messages; borrowed */
+    const char *name;
+    /* the whole text; borrowed */
+    const char *text;
     /* the current event */
     yaml_event_t event;
-    /* true: event must be deleted */
+    /* true: `event` is valid and must be deleted */
     bool has_event;
 } Parser;
 
@@ -33,21 +35,22 @@ static int column_of(const yaml_event_t *event)
     return (int)event->start_mark.column + 1;
 }
 
-/* Fails with the place of the current event. */
+/* Fails with the message, preceded by the place of the current event. */
 static Status event_fail(const Parser *p, const char *message)
 {
     return fail_at(p, line_of(&p->event), column_of(&p->event), message);
 }
 
-/* True if a tab is among the blanks at the beginning of a line. Lines are counted from 1. */
+/* Returns whether there is a tab among the blanks at the beginning of line number `line`, counted
+ * from 1. */
 static bool tab_indents(const char *text, int line)
 {
     while (--line > 0 && (text = strchr(text, '\n'))) ++text;
     return text && memchr(text, '\t', strspn(text, " \t"));
 }
 
-/* Fails with libyaml's syntax error. libyaml's reader gives only an offset; its scanner and parser
- * give line and column. */
+/* Fails with the syntax error that libyaml has found. For an error of its reader libyaml gives only
+ * an offset; for errors of its scanner and parser it gives line and column. */
 static Status syntax_fail(const Parser *p)
 {
     const char *problem = p->yaml.problem ? p->yaml.problem : "not YAML";
@@ -101,7 +104,7 @@ static void node_push(Node *node, Node *key, Node *item)
     ++node->count;
 }
 
-/* Compares two keys by text, and equal texts by their place in the file, for qsort. */
+/* Compares two keys, for qsort: by text, and keys with the same text by their place in the file. */
 static int compare_keys(const void *a, const void *b)
 {
     const Node *x = *(Node *const *)a, *y = *(Node *const *)b;
@@ -126,7 +129,7 @@ static Status refuse_twice(const Parser *p, const Node *map)
     return status;
 }
 
-/* Fails for anchors and tags. */
+/* Fails if the node has an anchor or a tag; both are NULL if it has none. */
 static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor) return event_fail(p, "anchors (&name) are not used here: write the value out");
