@@ -11,7 +11,7 @@ static void print_type(FILE *out, const Option *o)
 {
     char range[RANGE_CHARS];
     const char *words = option_words(o);
-    fprintf(out, "%s%s", o->kind == &kind_flags && *words ? "list of " : "", words);
+    fprintf(out, "%s%s", o->kind == &kind_word_set && *words ? "list of " : "", words);
     if (o->kind == &kind_resume && *words) fputc('|', out);
     if (o->kind == &kind_resume || !*words) fputs(o->kind->name, out);
     if (*option_range(o, false, range)) fprintf(out, ", %s", range);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
+const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_word_set};
 /* row of the key `match` of an entry */
 static const Option match_row = {.kind = &kind_text, .min = 1};
 /* row of the key `lr_scale` of an entry */

@@ -1,5 +1,5 @@
-/* Kinds of lists: words (stored as an int with a bit for each word), numbers, names, files, and the
- * layers of model.layers. */
+/* Kinds of lists: sets of words (stored as an int with a bit for each word), numbers, names, files,
+ * and the layers of model.layers. */
 #include "option.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static Status check_list(Reading *r, const Node *node)
     return fail(ERR_CONFIG, "expected a list, not %s", node_kind_name(node));
 }
 
-static Status flags_read(Reading *r, void *field, const Node *node)
+static Status word_set_read(Reading *r, void *field, const Node *node)
 {
     int bits = 0;
     TRY(check_list(r, node));
@@ -32,7 +32,7 @@ static Status flags_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-static void flags_print(FILE *out, const Option *o, const Config *config)
+static void word_set_print(FILE *out, const Option *o, const Config *config)
 {
     char word[WORD_BYTES];
     const char *between = "";
@@ -311,7 +311,7 @@ static void layers_print(FILE *out, const Option *o, const Config *config)
 }
 
 const OptionKind kind_files = {"FILE|LIST", true, files_read, files_print, names_free};
-const OptionKind kind_flags = {"[WORD, ...]", true, flags_read, flags_print, NULL};
+const OptionKind kind_word_set = {"[WORD, ...]", true, word_set_read, word_set_print, NULL};
 const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, reals_free};
 const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, reals_free};
 const OptionKind kind_names = {"[NAME, ...]", true, names_read, names_print, names_free};

@@ -39,7 +39,7 @@ typedef struct OptionKind {
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum,
     kind_duration;
 extern const OptionKind kind_resume, kind_schedule;
-extern const OptionKind kind_files, kind_flags, kind_ints, kind_reals, kind_names, kind_layers,
+extern const OptionKind kind_files, kind_word_set, kind_ints, kind_reals, kind_names, kind_layers,
     kind_groups, kind_widths, kind_pairs, kind_variables, kind_window, kind_times, kind_patch;
 
 struct Option {
@@ -64,8 +64,8 @@ struct Option {
     bool lo_open;
     /* true: `hi` itself is not in the range */
     bool hi_open;
-    /* kind_enum, kind_flags: the accepted words, "a|b|c". A word's number, from 0, is the value of
-     * a kind_enum and a bit number of a kind_flags. NULL: the words are registered
+    /* kind_enum, kind_word_set: the accepted words, "a|b|c". A word's number, from 0, is the value
+     * of a kind_enum and a bit number of a kind_word_set. NULL: the words are registered
      * (option_words). */
     const char *words;
     /* help of each word in `words`, one line each; NULL: words have no help here (option_word) */
