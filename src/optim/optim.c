@@ -472,7 +472,7 @@ float optim_decay(const OptimPiece *piece)
     return piece->decay ? (float)piece->rule->constants->weight_decay : 0.0f;
 }
 
-const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece)
+const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimPiece *piece)
 {
     return optim->now ? optim->now + (piece->rule - optim->rule) : NULL;
 }

@@ -31,7 +31,7 @@ void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *par
 void optim_average_start_update(Optim *optim);
 /* Returns the numbers of the current update for the piece's rule, in memory that queued work reads;
  * NULL if the backend does not record work. */
-const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
+const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimPiece *piece);
 /* Computes the sum of squares of each chunk of x, float[piece->elements], for OptimArgs.norm[set].
  * A rule's measure calls it. piece: an entry of Optim.piece. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);

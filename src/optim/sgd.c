@@ -17,7 +17,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
         .nesterov = constants->nesterov,
         .first = optim->first,
         .average = optim_average_of(optim, piece),
-        .now = optim_now(optim, piece),
+        .now = optim_numbers_of(optim, piece),
     };
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
