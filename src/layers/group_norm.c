@@ -58,7 +58,7 @@ static Status instance_infer(OpSpec *spec, const LayerSize *size, LayerParam par
 
 /* Sets table[0] to a vector of n ones and table[1] to a vector of n zeros: the scale and the shift
  * of an instance normalisation without parameters. Layers share these vectors. */
-static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
+static void ones_and_zeros(const OnnxLayer *l, int64_t n, OnnxValue table[2])
 {
     const OnnxLayer shared = onnx_shared_layer(l, "group_norm");
     char key[64];
@@ -80,7 +80,7 @@ static OnnxValue group_onnx(const OnnxLayer *l)
     const Shape x = l->spec->x[0].shape;
     const int64_t groups = l->spec->groups;
     OnnxValue table[2];
-    constants(l, groups, table);
+    ones_and_zeros(l, groups, table);
     OnnxValue y = onnx_add(l, "Reshape", "groups", l->x[0], onnx_vector(l, 0, groups, -1));
     y = onnx_add(l, "InstanceNormalization", "normal", y, table[0], table[1]);
     onnx_attr_float(l, "epsilon", l->spec->eps);
@@ -97,7 +97,7 @@ static OnnxValue instance_onnx(const OnnxLayer *l)
     if (l->spec->w_count > 0)
         for (int i = 0; i < 2; ++i) table[i] = onnx_param(l, i);
     else
-        constants(l, l->spec->groups, table);
+        ones_and_zeros(l, l->spec->groups, table);
     OnnxValue y = onnx_add(l, "InstanceNormalization", NULL, l->x[0], table[0], table[1]);
     onnx_attr_float(l, "epsilon", l->spec->eps);
     return y;
