@@ -321,7 +321,7 @@ static Status build(Graph *graph, const Config *config, const GraphRollout *roll
     Status status = add_loss(graph, config, &outputs);
     if (status != OK) return add_place(config, status);
     TRY(graph_freeze(graph, config));
-    graph_need_dx(graph);
+    graph_set_need_dx(graph);
     return OK;
 }
 

@@ -64,7 +64,7 @@ void graph_count_uses(const Graph *graph, int *uses);
  * nothing. */
 Status graph_freeze(Graph *graph, const Config *config);
 /* Sets need_dx, frozen and x_shared of every node's spec. */
-void graph_need_dx(Graph *graph);
+void graph_set_need_dx(Graph *graph);
 /* Returns the number of multiply-adds of forward for one micro-batch; 0 if OpInfo does not count
  * them for this operation. */
 double node_macs(const Node *node);

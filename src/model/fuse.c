@@ -180,7 +180,7 @@ Status graph_fuse(Graph *graph, const BackendTable *table)
     }
     fuse_all(&f);
     compact(&f);
-    graph_need_dx(graph);
+    graph_set_need_dx(graph);
     mem_free(&f.merged_into);
     mem_free(&f.uses);
     mem_free(&f.reader);

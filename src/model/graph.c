@@ -253,7 +253,7 @@ bool node_is_trained(const Graph *graph, const Node *node)
 
 /* The gradient of an input is needed if the node that computes the input is trained, or if a node
  * on whose output that node depends is trained. */
-void graph_need_dx(Graph *graph)
+void graph_set_need_dx(Graph *graph)
 {
     /* needed[i]: the gradient of node i's output is needed */
     bool *needed = mem_new((size_t)(graph->node_count + 1) * sizeof *needed);

@@ -20,11 +20,12 @@ typedef struct Cutter {
     int chunks;
     /* number of pieces of the graph if it is cut at every possible boundary */
     int pieces;
-    /* the possible boundaries, [pieces + 1]: piece i is nodes at[i] .. at[i + 1] - 1; owned */
-    int *at;
-    /* cost of all nodes before at[i], in seconds; owned */
+    /* node before which each possible boundary lies, [pieces + 1]: piece i is nodes boundary[i] to
+     * boundary[i + 1] - 1; owned */
+    int *boundary;
+    /* cost of all nodes before each possible boundary, in seconds, [pieces + 1]; owned */
     double *cost;
-    /* bytes that cross a boundary before node at[i]; owned */
+    /* bytes that would cross each possible boundary, [pieces + 1]; owned */
     int64_t *bytes;
 } Cutter;
 
@@ -35,7 +36,7 @@ typedef struct PartialCut {
     int64_t bytes;
     /* sum of the squares of the chunks' costs: the smaller, the more even is the cut */
     double spread;
-    /* the last boundary, an index into Cutter.at */
+    /* the last boundary, an index into Cutter.boundary */
     int from;
 } PartialCut;
 
@@ -111,14 +112,14 @@ static void cutter_init(Cutter *c)
     size_t n = (size_t)g->node_count + 1;
     bool *closed = mem_new(n * sizeof *closed);
     int64_t *crossing_bytes = mem_new(n * sizeof *crossing_bytes);
-    c->at = mem_new(n * sizeof *c->at);
+    c->boundary = mem_new(n * sizeof *c->boundary);
     c->cost = mem_new(n * sizeof *c->cost);
     c->bytes = mem_new(n * sizeof *c->bytes);
     find_boundaries(g, closed, crossing_bytes);
     double cost = 0;
     for (int i = 0; i <= g->node_count; ++i) {
         if (!closed[i]) {
-            c->at[c->pieces] = i;
+            c->boundary[c->pieces] = i;
             c->cost[c->pieces] = cost;
             c->bytes[c->pieces++] = crossing_bytes[i];
         }
@@ -132,7 +133,7 @@ static void cutter_init(Cutter *c)
 
 static void cutter_fini(Cutter *c)
 {
-    mem_free(&c->at);
+    mem_free(&c->boundary);
     mem_free(&c->cost);
     mem_free(&c->bytes);
 }
@@ -143,10 +144,11 @@ static double chunk_cost(const Cutter *c, int from, int to)
     return c->cost[to] - c->cost[from];
 }
 
-/* Returns the lowest possible cost of the costliest chunk if the nodes before at[to] are cut into
- * `chunks` chunks. before[i]: the same for the nodes before at[i] and one chunk less. Let i be the
- * last boundary. As i rises, before[i] rises and the cost of the last chunk falls. So the best i is
- * the first one at which before[i] is at least the cost of the last chunk, or the one before it. */
+/* Returns the lowest possible cost of the costliest chunk if the nodes before boundary[to] are cut
+ * into `chunks` chunks. before[i]: the same for the nodes before boundary[i] and one chunk less.
+ * Let i be the last boundary. As i rises, before[i] rises and the cost of the last chunk falls. So
+ * the best i is the first one at which before[i] is at least the cost of the last chunk, or the one
+ * before it. */
 static double best_bottleneck(const Cutter *c, const double *before, int chunks, int to)
 {
     int low = chunks - 1, high = to - 1;
@@ -188,8 +190,8 @@ static bool is_better(PartialCut a, PartialCut b)
     return a.spread < b.spread;
 }
 
-/* Returns the best cut of the nodes before at[to] with one more chunk than the cuts in before[low]
- * to before[high], and no chunk that costs more than `limit`. */
+/* Returns the best cut of the nodes before boundary[to] with one more chunk than the cuts in
+ * before[low] to before[high], and no chunk that costs more than `limit`. */
 static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int high, int to,
                          double limit)
 {
@@ -229,7 +231,7 @@ static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->pieces + 1, ends = (size_t)c->chunks + 1;
     double limit = bottleneck(c);
-    /* cut[k * row + to]: the best cut of the nodes before at[to] into k chunks */
+    /* cut[k * row + to]: the best cut of the nodes before boundary[to] into k chunks */
     PartialCut *cut = mem_new(ends * row * sizeof *cut);
     int *low = mem_new(ends * sizeof *low), *high = mem_new(ends * sizeof *high);
     find_ends(c, limit, low, high);
@@ -241,7 +243,7 @@ static void cut_by_cost(const Cutter *c, int *first)
     first[c->chunks] = c->graph->node_count;
     for (int chunk = c->chunks; chunk > 0; --chunk) {
         at = cut[(size_t)chunk * row + (size_t)at].from;
-        first[chunk - 1] = c->at[at];
+        first[chunk - 1] = c->boundary[at];
     }
     mem_free(&cut);
     mem_free(&low);
@@ -250,12 +252,12 @@ static void cut_by_cost(const Cutter *c, int *first)
 
 /* ---- by steps of a rollout ---- */
 
-/* Returns the index of a node in c->at, or -1 if the node cannot begin a chunk or does not
+/* Returns the index of a node in c->boundary; -1: the node cannot begin a chunk or does not
  * exist. */
 static int piece_of(const Cutter *c, int node)
 {
     for (int i = 0; i < c->pieces; ++i)
-        if (c->at[i] == node) return i;
+        if (c->boundary[i] == node) return i;
     return -1;
 }
 
@@ -312,8 +314,8 @@ static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
         return config_fail_key(c->config, "grid.cuts",
                                "'%s' does not come after '%s': list the layers in their order",
                                name, c->graph->node[first[chunk - 1]].name);
-    while (c->at[i] < node) ++i;
-    if (c->at[i] != node)
+    while (c->boundary[i] < node) ++i;
+    if (c->boundary[i] != node)
         return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
                                node > c->graph->logits_node
                                    ? "the loss stays with the last layer that it reads"
@@ -349,27 +351,27 @@ static Status check_chunk_count(const Cutter *c)
         c->chunks, c->pieces, c->pieces == 1 ? "" : "s");
 }
 
-Status graph_check_cut(const Graph *graph, const Config *config, int parts)
+Status graph_check_cut(const Graph *graph, const Config *config, int chunks)
 {
-    Cutter c = {.graph = graph, .config = config, .chunks = parts};
+    Cutter c = {.graph = graph, .config = config, .chunks = chunks};
     cutter_init(&c);
     Status status = check_chunk_count(&c);
     cutter_fini(&c);
     return status;
 }
 
-Status graph_partition(const Graph *graph, const Config *config, int parts, int *first)
+Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first)
 {
-    if (parts < 1) return fail(ERR_BUG, "a model cut into %d chunks", parts);
+    if (chunks < 1) return fail(ERR_BUG, "a model cut into %d chunks", chunks);
     for (int i = 0; i < graph->node_count; ++i)
         if (!graph->node[i].op) return fail(ERR_BUG, "graph_partition comes after graph_plan");
-    Cutter c = {.graph = graph, .config = config, .chunks = parts};
+    Cutter c = {.graph = graph, .config = config, .chunks = chunks};
     cutter_init(&c);
     Status status = check_chunk_count(&c);
     if (status == OK && config->grid.cuts && *config->grid.cuts)
         status = cut_by_names(&c, first);
     else if (status == OK &&
-             (graph->steps <= 1 || parts % graph->steps || !cut_by_steps(&c, first)))
+             (graph->steps <= 1 || chunks % graph->steps || !cut_by_steps(&c, first)))
         cut_by_cost(&c, first);
     cutter_fini(&c);
     return status;

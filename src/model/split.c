@@ -312,7 +312,7 @@ static void make_graph(Splitter *s)
     to->logits_node = s->new_index[from->logits_node];
     to->loss_node = s->new_index[from->loss_node];
     graph_index_names(to);
-    graph_need_dx(to);
+    graph_set_need_dx(to);
 }
 
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices)
