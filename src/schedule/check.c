@@ -19,8 +19,8 @@ enum {
 };
 /* the effect of each kind of task */
 static const struct {
-    /* bits that must be set before the task; those that its chunk does not have (chunk_duties) do
-     * not count */
+    /* bits that must be set before the task, except those that are no duties of its chunk
+     * (chunk_duties) */
     int needs;
     /* bits that the task sets */
     int sets;

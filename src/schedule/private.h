@@ -53,7 +53,7 @@ typedef struct SchedulePhase {
     /* the pattern, one letter per step: "FbW".
      *  F, f: forward of the next micro-batch through the stage's first (F) or second (f) chunk
      *  B, b: data half of the next backward through the first (B) or second (b) chunk
-     *  W: weight half that belongs to the oldest data half without one, of either chunk */
+     *  W: weight half of the oldest data half that has none yet, of either chunk */
     const char *steps;
 } SchedulePhase;
 /* Appends a stage's tasks, given as `phases` phases (v_shaped.c). The phases may contain more

@@ -143,9 +143,9 @@ static Status play(Player *p, int depth, bool *done)
     return OK;
 }
 
-/* Fails with a message about stages that wait for each other. It begins at any stage that waits and
- * goes on to the stage for which this one waits, until it is at a stage for the second time: this
- * stage is in the cycle. */
+/* Fails with a message about stages that wait for each other. The search begins at a stage that
+ * waits, and goes from each stage to the stage for which it waits. The first stage that is reached
+ * for the second time is in a cycle. */
 static Status fail_deadlock(const Player *p)
 {
     const Schedule *s = p->schedule;
