@@ -12,8 +12,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Adds nodes that compute, summed over the elements of the vectors, half of the difference between
- * the square of the vectors' sum and the sum of their squares. */
+/* Adds nodes that compute the result without multiplying pairs: (a - b) / 2, where a is the sum of
+ * the squared elements of the vectors' sum, and b is the sum of the squares of all elements. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;
