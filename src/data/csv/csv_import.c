@@ -8,16 +8,18 @@
 
 #include <string.h>
 
-/* the training split or the test split: its input files and its output file */
+/* the training split or the test split: its input files and the data set that is made of them */
 typedef struct Split {
     CsvInput input;
     /* number of rows in the input files */
     int64_t rows;
-    /* number of blocks in the input files, and capacity of block_row and moments in blocks */
-    int64_t blocks, room;
-    /* owned: per block the number of rows; after sum_rows the number of the first row */
+    /* number of blocks in the input files */
+    int64_t blocks;
+    /* capacity of block_row and moments, in blocks */
+    int64_t room;
+    /* owned, [blocks]: number of rows of each block; after sum_rows, number of its first row */
     int64_t *block_row;
-    /* owned: moments of the columns of numbers, [blocks][schema->numbers] */
+    /* owned, [blocks][schema->numbers]: moments of the columns of numbers in each block */
     Moments *moments;
     TableWriter writer;
     TableLayout layout;
@@ -26,38 +28,42 @@ typedef struct Split {
 typedef struct Import {
     const CsvImport *options;
     const CsvSchema *schema;
-    /* training and test split. If the test split is the end of the training files, split[1] has no
-     * input, and its rows are those of split[0] from test_begin on; else test_begin is
-     * INT64_MAX. */
+    /* training split and test split; split[1] has no input if there is no test set, or if it is
+     * the end of the training files */
     Split split[2];
+    /* row of the training files at which the test set begins; INT64_MAX: the test set has its own
+     * files, or there is none */
     int64_t test_begin;
-    /* bytes of text read in the second pass */
+    /* bytes of unpacked text read in the second pass */
     int64_t bytes;
     /* protects the arrays of a Split in which a scan stores the results of blocks */
     pthread_mutex_t lock;
-    /* vocabularies of all threads, one thread after the other; after assign_ids, those of the first
-     * thread have the words of all threads */
+    /* Its vocabularies are [threads][categories]: each thread collects its own words. After
+     * assign_ids the first `categories` vocabularies have the words of all threads. */
     CsvEncoding encoding;
-    /* owned; the names are borrowed from the schema */
-    const char **column_name, **field_name;
+    /* owned; the names of the columns of numbers are borrowed from the schema */
+    const char **column_name;
+    /* owned; the names of the fields are borrowed from the schema */
+    const char **field_name;
 } Import;
 
-/* a pass over the files of a split that counts records, or collects values, before rows are
- * written */
+/* a pass over the files of a split before rows are written; it counts records, collects values, or
+ * does both */
 typedef struct Scan {
     Import *import;
     Split *split;
-    /* Values of rows before end_row are added to vocabularies and moments, unless count_only is
-     * true. INT64_MAX: all rows, and this pass also stores the number of rows of each block. */
+    /* end of the rows whose values are added to vocabularies and moments; INT64_MAX: there is no
+     * such limit, and the pass also stores the number of rows of each block */
     int64_t end_row;
-    /* true: no values are added */
+    /* true: the pass adds no values */
     bool count_only;
 } Scan;
 
 /* ---- the first pass ---- */
 
-/* Adds value i of the last record read to the vocabulary or the moments of column c, if c has
- * either. position: position of the record, as in CsvWord.first_or_id. */
+/* Adds value i of the record that was read last to the vocabulary or to the moments of column c; a
+ * column may have neither. vocab: vocabularies of this thread; moments: those of this block.
+ * position: position of the record, as in CsvWord.first_or_id. */
 static Status scan_value(const Scan *s, const CsvReader *r, int i, const CsvColumn *c,
                          CsvVocab *vocab, uint64_t position, Moments *moments)
 {
@@ -99,7 +105,8 @@ static void store_results(const Scan *s, const CsvBlock *b, int64_t rows, const 
     if (b->number >= p->blocks) p->blocks = b->number + 1;
 }
 
-/* ERR_IO: the block did not exist in the previous pass. */
+/* Fails with ERR_IO if the previous pass had no block with this number, since the file has become
+ * longer. */
 static Status check_block_number(const Split *p, const CsvBlock *b)
 {
     if (b->number < p->blocks) return OK;
@@ -144,8 +151,8 @@ static Status sum_rows(Split *p)
     return fail(ERR_DATA, "%s: holds no records", p->input.file[0].path);
 }
 
-/* Makes one pass over a split, as Scan describes. end_row INT64_MAX: also sets p->rows and the
- * first row of each block. */
+/* Makes one pass over a split, as Scan describes. If end_row is INT64_MAX, sets p->rows and the
+ * first row of each block, too. */
 static Status scan(Import *im, Split *p, int64_t end_row, bool count_only)
 {
     Scan s = {.import = im, .split = p, .end_row = end_row, .count_only = count_only};
@@ -155,9 +162,10 @@ static Status scan(Import *im, Split *p, int64_t end_row, bool count_only)
 
 /* ---- between the passes ---- */
 
-/* Joins the threads' vocabularies, drops rare words (min_count) and assigns ids. The fields' ranges
- * of ids follow each other. A range begins with the id of missing values; with a vocabulary, the id
- * of unknown values follows. With shared or hexadecimal ids the ranges are not used. */
+/* Joins the threads' vocabularies, drops rare words (min_count) and assigns ids. Each field has a
+ * range of ids, and the ranges follow each other. A range begins with the id of missing values. If
+ * the field has a vocabulary, the id of unknown values and those of the words follow. Fields with
+ * shared or hexadecimal ids do not use these ranges. */
 static Status assign_ids(Import *im)
 {
     const CsvSchema *s = im->schema;
@@ -215,8 +223,8 @@ static herr_t put_encoding(void *user, hid_t file)
 }
 
 /* Computes an upper bound of the bytes that put_encoding writes. ERR_DATA: a vocabulary is too
- * large. All its words are stored with the width of the longest, so one long value can make it too
- * large. */
+ * large to be stored. All words of a vocabulary are stored with the width of the longest word, so
+ * one long word can make it too large. */
 static Status compute_encoding_bytes(const Import *im, int64_t *bytes)
 {
     /* METADATA_BYTES: HDF5's metadata of one vocabulary */
@@ -278,10 +286,13 @@ static Status make_layout(Import *im, Split *p, int64_t samples)
 
 /* ---- the second pass ---- */
 
-/* converted rows of one block, owned: dense (rows, columns), ids (rows, fields), labels (rows) */
+/* converted rows of one block; owns its arrays */
 typedef struct Rows {
+    /* numbers, (rows, columns) */
     float *dense;
+    /* (rows, fields) */
     uint64_t *ids;
+    /* labels, (rows) */
     int32_t *y;
 } Rows;
 
@@ -291,8 +302,9 @@ typedef struct Writing {
     Split *split;
 } Writing;
 
-/* Writes the `count` rows of a block, which begin with row `first`, to the set of the split. If the
- * test set is the end of the training files, rows from test_begin on go to the test set. */
+/* Writes the `count` rows of a block to the split's data set. first: number of the block's first
+ * row in the split's files. If the test set is the end of the training files, rows from test_begin
+ * on go to the test set. */
 static Status put_rows(const Writing *w, int64_t first, int64_t count, const Rows *rows)
 {
     const Import *im = w->import;
@@ -350,8 +362,8 @@ static Status write_split(Import *im, Split *p)
 
 /* ---- the import ---- */
 
-/* Sets test_begin to the row at which the test set begins, if it is the end of the training files,
- * and otherwise to INT64_MAX. */
+/* Sets test_begin: if the test set is the end of the training files, counts their rows and finds
+ * the row at which it begins; otherwise test_begin is INT64_MAX. */
 static Status find_test_begin(Import *im)
 {
     const CsvImport *options = im->options;

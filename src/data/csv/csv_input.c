@@ -1,53 +1,60 @@
-/* Reads text files as blocks of whole records, and finds the columns of each file. One thread at a
- * time reads a block, while other threads parse their blocks. A block ends after its last complete
- * record; the text after it begins the next block. A record ends at a line break outside quotes; a
- * comment ends at its line break. Each pass over the files gets the same blocks, so that the row
- * numbers that the first pass has found for the blocks are valid in the second. */
+/* Reads text files as blocks of records, and finds the columns of each file. One thread at a time
+ * reads a block, while other threads parse their blocks. A block ends after its last complete
+ * record, and the text after this record begins the next block. A record ends at a line break
+ * outside quotes; a comment ends at its line break. If CSV_BLOCK_BYTES bytes have no complete
+ * record, the block is cut there, and csv_read_record refuses it. Each pass over the files gets the
+ * same blocks, so the row numbers that the first pass has found are valid in the second pass. */
 #include "csv.h"
 #include "../set/name_index.h"
 
 #include <string.h>
 
-/* state of a pass over all files; everything below lock is protected by it */
+/* state of a pass over all files, or of find_file_columns, which reads one file in one thread */
 typedef struct Pass {
     const CsvInput *input;
     CsvBlockWork *work;
     void *user;
+    /* protects all members below it; not used by find_file_columns */
     pthread_mutex_t lock;
-    /* file: index of the current file; packed: the open file. ended: the whole file has been
-     * read. */
+    /* index of the current file */
     int file;
+    /* the current file, if it is open */
     PackedFile packed;
+    /* true: the current file has been read to its end */
     bool ended;
-    /* number of the next block, and its offset in the unpacked file */
-    int64_t number, offset;
-    /* bytes of text read from all files */
+    /* number of the next block */
+    int64_t number;
+    /* offset of the next block in the unpacked file */
+    int64_t offset;
+    /* bytes of unpacked text read from all files */
     int64_t bytes;
-    /* owned: text after the last complete record, which begins the next block */
+    /* owned: text after the last complete record, with which the next block begins */
     char *rest;
+    /* length of rest */
     size_t rest_bytes;
-    /* failure of the first block that fails */
+    /* failure of the block with the lowest number */
     FirstFailure failure;
 } Pass;
 
-/* Returns the length of the text up to the end of its last complete record; 0: it has none. */
+/* Returns the length of the text up to the end of its last complete record or comment; 0: it has
+ * none. */
 static size_t complete_bytes(const CsvSchema *s, const char *text, size_t bytes)
 {
     const char *end = text + bytes, *at = text, *last = text;
     if (!s->quotes || !memchr(text, '"', bytes)) {
-        const char *line = memrchr(text, '\n', bytes);
-        return line ? (size_t)(line + 1 - text) : 0;
+        const char *line_break = memrchr(text, '\n', bytes);
+        return line_break ? (size_t)(line_break + 1 - text) : 0;
     }
     while (at < end) {
         bool in_quotes = false, comment = csv_is_comment(s, at, end);
         for (;;) {
-            const char *line = memchr(at, '\n', (size_t)(end - at)), *quote = at;
-            if (!line) return (size_t)(last - text);
-            while (!comment && (quote = memchr(quote, '"', (size_t)(line - quote)))) {
+            const char *line_break = memchr(at, '\n', (size_t)(end - at)), *quote = at;
+            if (!line_break) return (size_t)(last - text);
+            while (!comment && (quote = memchr(quote, '"', (size_t)(line_break - quote)))) {
                 in_quotes = !in_quotes;
                 ++quote;
             }
-            at = line + 1;
+            at = line_break + 1;
             if (!in_quotes) break;
         }
         last = at;
@@ -55,8 +62,8 @@ static size_t complete_bytes(const CsvSchema *s, const char *text, size_t bytes)
     return (size_t)(last - text);
 }
 
-/* Fills a block with the rest of the previous block and new text. If the block is not full then,
- * the file has ended. */
+/* Fills a block with the rest of the previous block and new text. The file has ended if this does
+ * not fill the block. */
 static Status fill_block(Pass *p, CsvBlock *b)
 {
     memcpy(b->text, p->rest, p->rest_bytes);
@@ -78,8 +85,8 @@ static Status open_file(Pass *p)
     return OK;
 }
 
-/* Reads the next block; called under the lock. *got false: there is none. A byte order mark at the
- * beginning of a file is replaced by empty lines. */
+/* Reads the next block. In csv_for_each_block, called under the lock. *got false: there is none. A
+ * byte order mark at the beginning of a file is replaced by empty lines. */
 static Status read_block(Pass *p, CsvBlock *b, bool *got)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
@@ -112,7 +119,8 @@ static Status read_block(Pass *p, CsvBlock *b, bool *got)
     return OK;
 }
 
-/* One thread of a pass: reads and processes blocks until none is left or one has failed. */
+/* Does the work of one thread of a pass: reads and processes blocks until none is left or one has
+ * failed. */
 static Status process_blocks(void *user, int worker, int64_t thread)
 {
     Pass *p = user;
@@ -151,8 +159,8 @@ Status csv_for_each_block(const CsvInput *input, int threads, CsvBlockWork *work
 
 /* ---- the columns of a file ---- */
 
-/* Assigns columns by the names in the header. found[c]: set to true if the header has column c of
- * the schema. */
+/* Sets file->column[i] to the schema's column that has the name of value i of the header, or to -1.
+ * Sets found[c] to true if the header has the name of the schema's column c. */
 static Status find_names(CsvFile *file, const CsvReader *r, bool *found)
 {
     const CsvSchema *s = r->input->schema;
@@ -174,8 +182,8 @@ static Status find_names(CsvFile *file, const CsvReader *r, bool *found)
     return st;
 }
 
-/* Assigns columns by the header, which must have all columns of the schema that are not
- * optional. */
+/* Sets file->column by the header, which must have all columns of the schema that are neither
+ * optional nor views. */
 static Status assign_by_header(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;
@@ -199,8 +207,9 @@ static Status assign_by_header(CsvFile *file, const CsvReader *r)
 }
 
 /* Returns the optional column that is missing from records of `width` values; -1: none is missing.
- * If columns have no explicit positions, the optional column is missing if records have exactly one
- * value less than the schema has columns that are not views. */
+ * If columns have explicit positions (key `at`), it is missing if its position is not below
+ * `width`. Otherwise it is missing if `width` is one less than the number of columns that are not
+ * views (columns with key `of`). */
 static int missing_column(const CsvSchema *s, int width)
 {
     for (int c = 0; c < s->count; ++c) {
@@ -211,8 +220,8 @@ static int missing_column(const CsvSchema *s, int width)
     return -1;
 }
 
-/* Assigns columns by their positions. Without explicit positions, columns after a missing column
- * move forward by one. */
+/* Sets file->column by the columns' positions. A column after a missing column has the value before
+ * its own position. */
 static Status assign_by_position(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;
@@ -239,8 +248,7 @@ static Status assign_by_position(CsvFile *file, const CsvReader *r)
                     file->width, s->file_columns);
 }
 
-/* Finds the columns of a file by the first record of a block; leaves them unknown if the block has
- * no record. */
+/* Finds the columns of a file by the first record of the block, if the block has a record. */
 static Status find_columns(CsvInput *input, const CsvBlock *block)
 {
     CsvFile *file = &input->file[block->file];
@@ -250,7 +258,7 @@ static Status find_columns(CsvInput *input, const CsvBlock *block)
     Status st = csv_read_record(&r, &got);
     if (st == OK && got) {
         file->width = r.width;
-        file->first_block = block->offset;
+        file->first_block_offset = block->offset;
         file->column = mem_new((size_t)r.width * sizeof *file->column);
         st = input->schema->header ? assign_by_header(file, &r) : assign_by_position(file, &r);
     }

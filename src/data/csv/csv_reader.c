@@ -113,7 +113,8 @@ static char *skip_blanks(const CsvReader *r, char *p)
     return p;
 }
 
-/* Reads a value that begins with the quote at p. Leaves r->at at the byte that ends the value. */
+/* Reads a value that begins with the quote at p. Sets r->at to the separator or line break after
+ * the value. */
 static Status read_quoted_value(CsvReader *r, int column, char *p, CsvValue *v)
 {
     char *from = p + 1, *to = from, *quote;
@@ -139,9 +140,10 @@ static Status read_quoted_value(CsvReader *r, int column, char *p, CsvValue *v)
                     "there is text after a closing quote; write a quote inside a value as two");
 }
 
-/* Fast path for unquoted values. `count` values of the record have been read. Stops at the end of
- * the record (*ended is set, and r->at is at the line break), after `most` values, or at a value
- * that needs read_special_value (r->at is at this value). Returns the new count. */
+/* Reads unquoted values quickly. count: number of the record's values that have been read. Stops at
+ * the end of the record (*ended is set, and r->at is at the line break), when `most` values have
+ * been read, or at a value that needs read_special_value (r->at is at this value). Returns the new
+ * count. */
 static int read_plain_values(CsvReader *r, int count, int most, bool *ended)
 {
     const CsvSchema *s = r->input->schema;
@@ -187,7 +189,7 @@ static Status read_special_value(CsvReader *r, int column, CsvValue *v)
                     r->block->cut ? "more than " : "", v->length, CSV_VALUE_BYTES_MAX);
 }
 
-/* Skips empty lines and comments; false at the end of the block. */
+/* Skips empty lines and comments. Returns false if there is no further record in the block. */
 static bool find_record(CsvReader *r)
 {
     while (r->at < r->end) {
@@ -249,6 +251,6 @@ Status csv_reader_begin(CsvReader *r, const CsvInput *input, const CsvBlock *b)
 {
     bool got;
     csv_reader_init(r, input, b, false);
-    if (!input->schema->header || b->offset != input->file[b->file].first_block) return OK;
+    if (!input->schema->header || b->offset != input->file[b->file].first_block_offset) return OK;
     return csv_read_record(r, &got);
 }

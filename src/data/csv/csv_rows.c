@@ -39,11 +39,13 @@ bool table_text_needs_training_set(const TableTextReader *t)
 typedef struct Rows {
     const TableTextReader *text_reader;
     const CsvInput *input;
-    /* number of values, and of ids, of a row */
-    int64_t columns, fields;
+    /* number of values of a row */
+    int64_t columns;
+    /* number of ids of a row */
+    int64_t fields;
     /* capacity of the batch, in rows */
     int rows_max;
-    /* owned arrays: rows that have not been passed to take yet */
+    /* rows that have not been passed to `take` yet; owns its arrays */
     Batch batch;
     TableTextTake *take;
     void *user;
@@ -66,7 +68,7 @@ static void rows_fini(Rows *r)
     mem_free(&r->batch.id_first);
 }
 
-/* Passes the batch to take. Its padding rows have no ids. */
+/* Passes the batch, unless it is empty, to `take`, and empties it. Its padding rows have no ids. */
 static Status rows_flush(Rows *r)
 {
     int32_t *first = r->batch.id_first;
@@ -78,7 +80,7 @@ static Status rows_flush(Rows *r)
     return st;
 }
 
-/* Converts the rows of a block. */
+/* Appends the rows of a block to the batch, which is passed on whenever it is full. */
 static Status convert_block(void *user, int worker, CsvBlock *block)
 {
     Rows *r = user;
@@ -111,7 +113,7 @@ Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
               .user = user};
     rows_init(&r);
     if (st == OK) st = csv_for_each_block(&input, 1, convert_block, &r, NULL);
-    /* If a row is bad, the rows before it are passed on first. */
+    /* if a row is bad, the rows before it are passed on, too */
     if (st == OK || st == ERR_DATA) {
         char *why = mem_text(fail_message());
         Status last = rows_flush(&r);

@@ -23,13 +23,14 @@ enum { SCHEMA_BYTES = 16 << 20 };
 /* state while columns are read */
 typedef struct ColumnParser {
     CsvSchema *schema;
+    /* index of the columns so far by their names */
     NameIndex names;
     /* owned: for each position 1 + the index of the column that has it; 0: no column has it */
     int *column_at;
-    /* owned: for each column the last of its views so far (columns with key `of`), or the column
-     * itself */
+    /* owned: for each column the index of its last view so far (a column with key `of`), or its
+     * own index */
     int *last_view;
-    /* the position after the last column that is not a view */
+    /* position of the next column, if that is no view and has no key `at` */
     int next_position;
 } ColumnParser;
 
@@ -44,8 +45,8 @@ static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
     return c;
 }
 
-/* Computes the members that follow from all columns: numbers of columns, slots, seeds, and the
- * first bytes of missing values. */
+/* Computes the members that follow from all columns and from the texts that mean "missing": counts
+ * of columns, slots, seeds, missing_begins and missing_empty. */
 static void complete_schema(CsvSchema *s)
 {
     s->numbers = s->categories = s->file_columns = 0;
@@ -81,7 +82,7 @@ void csv_schema_fini(CsvSchema *s)
 
 /* ---- nodes of the YAML tree ---- */
 
-/* Fails with the position of a node; `word` is appended to `what`. */
+/* Fails with ERR_CONFIG and the position of a node. The message is `what` and then `word`. */
 static Status node_fail(const CsvSchema *s, const Node *n, const char *what, const char *word)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s%s", s->path, n->line, n->column, what, word);
@@ -130,7 +131,7 @@ static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t 
     return OK;
 }
 
-/* Sets *which to the index of the node's text in a list that ends with NULL. */
+/* Sets *which to the index of the node's text in `word`, a list that ends with NULL. */
 static Status read_word(const CsvSchema *s, const Node *n, const char *const *word, int *which)
 {
     for (*which = 0; word[*which]; ++*which)
@@ -141,8 +142,8 @@ static Status read_word(const CsvSchema *s, const Node *n, const char *const *wo
     return node_fail(s, n, "expected one of: ", all);
 }
 
-/* Sets *which to the index of map's key i in a list that ends with NULL. Unknown keys are
- * errors. */
+/* Sets *which to the index of key i of `map` in `key`, a list that ends with NULL. A key that is
+ * not in the list is an error. */
 static Status read_key(const CsvSchema *s, const Node *map, int i, const char *const *key,
                        int *which)
 {
@@ -181,7 +182,7 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
     return OK;
 }
 
-/* Reads the key `of`: the column whose values column c reads, too. */
+/* Reads the value of key `of`: the name of the column whose values column c reads, too. */
 static Status read_view_of(const ColumnParser *r, const Node *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
@@ -247,7 +248,7 @@ static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvC
 
 /* ---- columns ---- */
 
-/* Reads the type of a column: "ignore", or the key `type` of a mapping. */
+/* Reads the type of a column: a word, or the key `type` of a mapping. */
 static Status read_type(const CsvSchema *s, const Node *n, CsvType *type)
 {
     static const char *const word[] = {"ignore", "label", "number", "category", NULL};
@@ -277,8 +278,8 @@ static const Node *find_key(const Node *map, const char *key)
     return NULL;
 }
 
-/* Checks that a category has only one rule for ids, and `least` only with a vocabulary. Applies the
- * table's key `hash`. */
+/* Checks that a category has at most one rule for ids, and that it has a vocabulary if it has the
+ * key `least`. Then applies the table's key `hash`. */
 static Status finish_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 {
     if (c->type != CSV_CATEGORY) return OK;
@@ -357,8 +358,8 @@ static Status read_columns(CsvSchema *s, const Node *n)
         return node_fail(s, n, "expected columns, each as NAME: {type: ...}", "");
     if (n->count > CSV_COLUMNS_MAX) return node_fail(s, n, "too many columns", "");
     int labels = 0;
-    /* Twice CSV_COLUMNS_MAX: columns without `at` may follow the largest position that `at` can
-     * give. */
+    /* twice CSV_COLUMNS_MAX positions: up to CSV_COLUMNS_MAX columns without `at` may follow the
+     * largest position that `at` can give */
     ColumnParser r = {.schema = s,
                       .column_at = mem_new(2 * CSV_COLUMNS_MAX * sizeof *r.column_at),
                       .last_view = mem_new((size_t)n->count * sizeof *r.last_view)};

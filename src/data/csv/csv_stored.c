@@ -1,28 +1,30 @@
 /* Reads the schema and the encoding (vocabularies, means and deviations) that a data set stores.
  * csv_stored_schema and csv_stored_encoding use HDF5 in a separate process, which sends the
- * requested arrays in order. csv_stored_scaling, which facts.c calls in its own separate process,
- * uses HDF5 directly. An array is sent as
+ * requested arrays in the order of the request. csv_stored_scaling uses HDF5 directly, because
+ * set/facts.c calls it in a separate process of its own. An array is sent as
  *
  *     bytes of an element (64 bits), number of elements (64 bits), the elements
  *
- * with 0, 0 for an array that is missing, empty or of another type, or that cannot be read. */
+ * An array that is missing or empty, has another type than memory_type accepts, or cannot be read
+ * is sent as two zeros. */
 #include "csv.h"
 
 #include <string.h>
 #include <xxhash.h>
 
-/* limits of the separate process in seconds: processor time and elapsed time */
+/* limits of the separate process: BUSY_S seconds of processor time, CLOCK_S seconds of elapsed
+ * time */
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
-/* A request consists of texts, each followed by a zero byte: the path of a data set, then the names
- * of its arrays. Returns the text that follows `text`. */
+/* Returns the text that follows `text` in a request. A request consists of texts, each followed by
+ * a zero byte: the path of a data set, then the names of its arrays. */
 static const char *next_text(const char *text)
 {
     return text + strlen(text) + 1;
 }
 
-/* Returns the type in memory: the stored type for strings of fixed length, double for floats; -1:
- * the array has another type. */
+/* Returns the type in memory for a stored type: double for floats, the stored type for strings of
+ * fixed length, -1 for all other types. The caller closes it. */
 static hid_t memory_type(hid_t stored)
 {
     if (H5Tget_class(stored) == H5T_FLOAT) return H5Tcopy(H5T_NATIVE_DOUBLE);
@@ -32,7 +34,7 @@ static hid_t memory_type(hid_t stored)
 
 static void send_array(hid_t file, const char *path, const char *name, FILE *answer)
 {
-    /* bytes of an element, number of elements */
+    /* [0]: bytes of an element; [1]: number of elements */
     uint64_t size[2] = {0, 0};
     char *value = NULL;
     bool is_external;
@@ -76,13 +78,16 @@ static void send_arrays(const void *input, size_t input_bytes, FILE *answer)
 typedef struct Stored {
     /* path of the data set, borrowed */
     const char *path;
-    /* owned */
+    /* the arrays, in the form that the comment of this file describes; owned */
     char *text;
-    /* size of text, and offset of the next array */
-    size_t bytes, at;
+    /* length of text */
+    size_t bytes;
+    /* offset of the next array in text */
+    size_t at;
 } Stored;
 
-/* Requests arrays. input: the request, in the form that next_text describes; it is freed here. */
+/* Requests arrays of the data set `path`. input: the request, in the form that next_text describes;
+ * it is freed here. The caller frees s->text. */
 static Status stored_request(Stored *s, const char *path, char *input, size_t input_bytes)
 {
     static const IsolatedJob job = {
@@ -99,8 +104,8 @@ static Status stored_request(Stored *s, const char *path, char *input, size_t in
     return st;
 }
 
-/* Returns the next array, borrowed. *each: bytes of an element; 0: the array is missing or
- * unusable. *count: number of elements. */
+/* Finds the next array. *value: its elements, borrowed. *each: bytes of an element; 0: the array is
+ * missing or unusable. *count: number of elements. ERR_DATA: the answer is damaged. */
 static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_t *count)
 {
     uint64_t size[2] = {0};
@@ -123,7 +128,7 @@ static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_
 
 /* ---- the schema ---- */
 
-/* Parses the schema, which is the next array. ERR_DATA: the data set stores none. */
+/* Parses the next array, which is the schema. ERR_DATA: the data set stores no schema. */
 static Status read_schema(Stored *s, CsvSchema *schema)
 {
     const char *text;
@@ -161,8 +166,8 @@ static Status fail_other_schema(const CsvSchema *schema, const char *path, const
                 schema->path, what);
 }
 
-/* Reads the next array, which has a mean or a deviation for each column of numbers, to `to`. If the
- * array is missing, `to` is not changed. */
+/* Reads the next array, the means or the deviations of all columns of numbers, and writes it to
+ * `to`. If the array is missing, `to` is not changed. */
 static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
 {
     const char *value;
@@ -175,8 +180,8 @@ static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
     return OK;
 }
 
-/* Reads the words of the field whose ids begin at `first`. The first two ids are those of missing
- * and of unknown values. */
+/* Reads the next array, the words of the field whose first id is `first`. The field's first two ids
+ * are for missing and for unknown values, so the ids of the words begin at first + 2. */
 static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;
@@ -192,8 +197,8 @@ static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *c
     return OK;
 }
 
-/* Reads all vocabularies and finds each field's first id, as assign_ids of the import does.
- * ERR_DATA: the data set has another number of ids. */
+/* Reads all vocabularies and finds each field's first id, by the rules of assign_ids in
+ * csv_import.c. ERR_DATA: the data set has another number of ids. */
 static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set,
                           CsvEncoding *encoding)
 {
@@ -212,8 +217,8 @@ static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set
     return rows == set->id_rows ? OK : fail_other_schema(schema, set->path, "its ids differ");
 }
 
-/* Compares the columns of one type in the schema with a list of names that the data set stores:
- * both must have the same names in the same order. */
+/* Checks that the columns of one type in the schema have the names of a list that the data set
+ * stores, in the same order. list: name of the attribute. */
 static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType type,
                           const char *list)
 {
@@ -226,7 +231,7 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
         good = good && at < names.count && !strcmp(names.name[at], schema->column[i].name);
         ++at;
     }
-    /* A data set without numbers has a column of ones. */
+    /* a data set without numbers has a column of ones, which the schema does not have */
     good = good && (at == names.count || (at == 0 && type == CSV_NUMBER));
     class_names_free(&names);
     return good

@@ -1,4 +1,4 @@
-/* Lists of texts in a schema, such as the texts that mean "missing". */
+/* Keeps the lists of texts in a schema, such as the texts that mean "missing". */
 #include "csv.h"
 
 #include <string.h>

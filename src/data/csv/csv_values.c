@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Returns how many bytes of a value a message quotes. */
+/* Returns the number of bytes of a value that a message quotes. */
 static int quoted_bytes(const CsvValue *v)
 {
     return (int)(v->length < 60 ? v->length : 60);
@@ -20,8 +20,8 @@ bool csv_is_missing(const CsvSchema *s, const CsvValue *v)
            csv_texts_contain(&s->missing, v->text, v->length);
 }
 
-/* Fast path for up to 15 digits without an exponent: the digits and the power of ten are exact
- * doubles, so one division gives the nearest double. false: use strtod. */
+/* Parses a number of up to 15 digits without an exponent. The digits and the power of ten are exact
+ * doubles, so one division gives the nearest double. Returns false for any other text. */
 static bool parse_short_number(const CsvValue *v, double *number)
 {
     static const double power_of_ten[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -94,10 +94,10 @@ Status csv_convert_label(const CsvReader *r, int i, const CsvColumn *c, int32_t 
                     v->text, c->label_text[1].text[0], c->label_text[0].text[0]);
 }
 
-/* Parses 1 to 8 hexadecimal digits; *good false: the value is something else. */
+/* Parses 1 to 8 hexadecimal digits. Sets *good to false if the value is anything else. */
 static uint64_t parse_hex(const CsvValue *v, bool *good)
 {
-    /* 1 + the value of a hexadecimal digit, and 0 for other characters: converting needs no
+    /* 1 + the value of a hexadecimal digit, 0 for all other characters; so a digit needs no
      * branch */
     static const uint8_t digit[256] = {
         ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
@@ -131,7 +131,6 @@ Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVo
                             XXH3_64bits_withSeed(v->text, v->length, c->seed) % (c->id_count - 1);
         return OK;
     case CSV_IDS_HEX:
-        /* bits 33 and up: field; bit 32: missing; bits 0 to 31: value */
         *id = (uint64_t)c->slot << 33 | (missing ? UINT64_C(1) << 32 : parse_hex(v, &good));
         if (good) return OK;
         return csv_fail(r, v->text, i, "'%.*s' is not 1 to 8 hexadecimal digits", quoted_bytes(v),
@@ -142,7 +141,7 @@ Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVo
     }
 }
 
-/* ---- whole records ---- */
+/* ---- records ---- */
 
 void csv_encoding_init(CsvEncoding *encoding, const CsvSchema *s, int vocabs)
 {

@@ -1,6 +1,6 @@
-/* The vocabulary of a field: an array of words, and a hash table with linear probing that finds
- * them. In the first pass of an import each thread has its own vocabularies; after they are joined
- * and sorted, the result does not depend on which thread read which record. */
+/* Keeps the vocabulary of a field: an array of words, and a hash table with linear probing that
+ * finds a word. In the first pass of an import each thread has its own vocabularies. After they
+ * are joined and sorted, the result does not depend on which thread read which record. */
 #include "csv.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void fill_slots(CsvVocab *v)
     }
 }
 
-/* Makes room for one more word of `bytes` bytes. */
+/* Reserves memory for one more word, of `bytes` bytes. */
 static void grow(CsvVocab *v, size_t bytes)
 {
     if (v->count == v->room) {

@@ -1,13 +1,13 @@
-/* weft data import criteo: the training files of Criteo's click logs (Kaggle's train.txt, the days
- * of the 1 TB set): lines of a label, 13 integers and 26 values of up to 8 hexadecimal digits,
- * separated by tabs; all but the label may be empty. Calls csv_import with a fixed schema, in which
- * only the rule for ids varies. */
+/* weft data import criteo: imports the training files of Criteo's click logs (Kaggle's train.txt,
+ * the days of the 1 TB set). A line has a label, 13 integers and 26 values of up to 8 hexadecimal
+ * digits, with tabs between them; each value except the label may be empty. The import is
+ * csv_import with a fixed schema, in which only the rule for ids varies. */
 #include "csv.h"
 
 enum { INTEGERS = 13, CATEGORIES = 26 };
 
-/* Writes and parses the schema. rows: ids are hashes below this number; 0: ids are made of field
- * and value. */
+/* Writes and parses the schema. rows: ids are hashes below this number; 0: an id consists of the
+ * field's index and the value (CSV_IDS_HEX). */
 static Status make_schema(CsvSchema *s, int64_t rows)
 {
     char *text;

@@ -13,7 +13,6 @@ static const Flag flags[] = {
     {"--schema", FLAG_FIELD(SchemaOptions, schema), .value = "YAML", .required = true,
      .help = "description of the columns"},
     FLAG_OUT(SchemaOptions, common.out, "the data set to write"),
-    /* help of --test; default and help of --test-share */
     CSV_FLAGS(SchemaOptions,
               "second data set, encoded with the vocabularies, means and deviations of the first",
               "0.1", "fraction of the records for --test"),

@@ -1,9 +1,9 @@
-/* weft data import movielens: ratings of MovieLens-100k (Harper and Konstan 2015), u.data, or of a
- * similar file: lines of user, film, rating from 0.5 to 5 and time, separated by tabs. A rating of
- * 4 or more becomes label 1. Rows are sorted by time, and the last rows are the test set, because
- * with a random test set a model would learn from later ratings. If PATH is a folder, its u.user
- * and u.item are read if present: a user's age, gender and occupation; the genres of a film, which
- * may have several. */
+/* weft data import movielens: imports the ratings of MovieLens-100k (Harper and Konstan 2015),
+ * u.data, or of a similar file. A line has a user, a film, a rating from 0.5 to 5 and a time, with
+ * tabs between them. A rating of 4 or more becomes label 1. Rows are sorted by time, and the last
+ * rows are the test set, because with a random test set a model would learn from later ratings. If
+ * PATH is a folder and has the files, u.user gives the age, gender and occupation of a user, and
+ * u.item gives the genres of a film, which may have several. */
 #include "csv.h"
 #include "moments.h"
 
@@ -14,15 +14,16 @@
 #include <unistd.h>
 
 enum {
-    /* bytes of the longest file, and of the longest gender or occupation; largest number of parts
-     * into which a line is split */
     FILE_BYTES_MAX = 256 << 20,
+    /* bytes of a gender or an occupation that are used */
     WORD_BYTES_MAX = 200,
+    /* largest number of parts into which a line is split */
     PARTS_MAX = 32,
-    /* largest number of a user or film */
+    /* largest number by which a user or a film may be named */
     NUMBER_MAX = 10000000,
-    /* genres of a film, and index of the first one in a line of u.item */
+    /* number of genres */
     GENRES = 19,
+    /* index of the first genre among the parts of a line of u.item */
     GENRE_PART = 5,
     /* smallest rating with label 1 */
     LIKED_MIN = 4
@@ -31,32 +32,40 @@ enum {
 enum { FIELDS = 5 };
 
 typedef struct Rating {
-    /* time in seconds; line in the file */
-    int64_t time, line;
-    /* numbers of user and film; label */
-    int user, item, liked;
+    /* in seconds */
+    int64_t time;
+    /* number of its line in the file */
+    int64_t line;
+    /* numbers of the user and of the film */
+    int user, item;
+    /* label: 1 for a rating of LIKED_MIN or more, else 0 */
+    int liked;
 } Rating;
 typedef struct User {
-    /* in years; NAN: unknown */
+    /* age in years; NAN: unknown */
     double age;
-    /* indices in the vocabularies; -1: unknown */
+    /* indices in Movies.gender and Movies.occupation; -1: unknown */
     int gender, occupation;
 } User;
 typedef struct Movies {
     /* owned: `count` ratings, sorted by time */
     Rating *rating;
     int64_t count;
-    /* users, items: the largest numbers of a user and of a film. has_users, has_items: u.user,
-     * u.item were found. */
+    /* largest number of a user, and of a film, in the ratings */
     int users, items;
-    bool has_users, has_items;
-    /* owned, indexed by number: users; for each film a bit set of its genres */
+    /* true: the file u.user was found */
+    bool has_users;
+    /* true: the file u.item was found */
+    bool has_items;
+    /* owned: users, indexed by their numbers */
     User *user;
+    /* owned: for each film, indexed by its number, the bit set of its genres */
     uint32_t *genres;
+    /* vocabularies */
     CsvVocab gender, occupation;
-    /* mean and deviation of the age */
+    /* mean and deviation of the age over the ratings for training */
     double mean, deviation;
-    /* first id of each field of the table, and the end of the last */
+    /* first id of each field that the table has; then the end of the last field's ids */
     uint64_t first_id[FIELDS + 1];
 } Movies;
 
@@ -65,10 +74,11 @@ typedef struct Lines {
     const char *path;
     /* owned */
     char *text;
-    /* rest of the text; NULL: none */
+    /* text after the current line, in `text`; NULL: none is left */
     char *rest;
-    /* number of the current line, and its parts */
+    /* number of the current line, from 1 */
     int64_t line;
+    /* the current line's parts, in `text`, [parts] */
     char *part[PARTS_MAX];
     int parts;
 } Lines;
@@ -82,7 +92,7 @@ static Status lines_open(Lines *l, const char *path)
     return OK;
 }
 
-/* Reads the next line that is not empty; false: there is none. */
+/* Reads the next line that is not empty. Returns false if there is none. */
 static bool lines_next(Lines *l, const char *separator)
 {
     char *line;
@@ -101,7 +111,7 @@ static Status line_fail(const Lines *l, const char *what)
     return fail(ERR_DATA, "%s: line %lld: %s", l->path, (long long)l->line, what);
 }
 
-/* Parses a text that is a whole number and nothing else. */
+/* Parses a text that is an integer from lo to hi and nothing else. */
 static bool parse_whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
 {
     return whole_read(&text, lo, hi, value) && *text == 0;
@@ -142,7 +152,7 @@ static Status read_ratings(Movies *m, const char *path)
     TRY(lines_open(&l, path));
     Status st = OK;
     while (st == OK && lines_next(&l, "\t")) {
-        /* RecBole's copy begins with a line of names. */
+        /* RecBole's copy of the file begins with the names of the columns. */
         if (l.line == 1 && strncmp(l.part[0], "user_id", 7) == 0) continue;
         if (m->count == room) {
             room = room ? 2 * room : 1 << 16;
@@ -161,14 +171,14 @@ static Status read_ratings(Movies *m, const char *path)
     return OK;
 }
 
-/* Adds a word to a vocabulary and returns its index, in order of first occurrence. */
+/* Adds a word to a vocabulary and returns its index in the order of first occurrence. */
 static int add_word(CsvVocab *vocab, const char *word)
 {
     char text[WORD_BYTES_MAX + CSV_OVERREAD_BYTES] = "";
     CsvValue value = {text, strnlen(word, WORD_BYTES_MAX)};
     memcpy(text, word, value.length);
-    /* Before csv_vocab_assign_ids, csv_vocab_find returns the smallest `first` that was added with
-     * the word: its index. */
+    /* Until csv_vocab_assign_ids is called, csv_vocab_find returns the smallest `first` with which
+     * the word was added; here it is the word's index. */
     csv_vocab_add(vocab, &value, (uint64_t)vocab->count, 1);
     return (int)csv_vocab_find(vocab, &value, 0);
 }
@@ -194,7 +204,7 @@ static Status read_users(Movies *m, const char *path)
     return st;
 }
 
-/* Reads u.item: number|title|two dates|address|19 genres, each 0 or 1. */
+/* Reads u.item: number|title|date|date|address|19 genres, each 0 or 1. */
 static Status read_items(Movies *m, const char *path)
 {
     Lines l;
@@ -236,8 +246,9 @@ static Status read_files(Movies *m, const char *path)
 
 /* ---- the table ---- */
 
-/* Lists the fields that the table has, and finds their first ids. Users and films keep their
- * numbers (none has number 0); the first id of gender and occupation means "unknown". */
+/* Lists the fields that the table has, and finds their first ids. The id of a user or film is the
+ * field's first id + its number; no number is 0. The first id of fields gender and occupation means
+ * "unknown". */
 static void list_fields(Movies *m, const char **name, int *count)
 {
     static const char *const names[FIELDS] = {"user", "item", "gender", "occupation", "genre"};
@@ -255,15 +266,15 @@ static void list_fields(Movies *m, const char **name, int *count)
     m->first_id[*count] = next;
 }
 
-/* Returns the age of a rating's user; the mean if it is unknown. */
+/* Returns the age of a rating's user, or the mean of the ages if it is unknown. */
 static double age_or_mean(const Movies *m, const Rating *r)
 {
     double age = m->user[r->user].age;
     return isnan(age) ? m->mean : age;
 }
 
-/* Computes mean and deviation of the age over the first `rows` ratings, which are for training.
- * Users of unknown age are left out. */
+/* Computes mean and deviation of the users' ages over the first `rows` ratings, which are for
+ * training. Ratings by users of unknown age are left out. */
 static void compute_age_mean(Movies *m, int64_t rows)
 {
     Moments age = {0};
@@ -275,8 +286,8 @@ static void compute_age_mean(Movies *m, int64_t rows)
     m->deviation = moments_deviation(&age);
 }
 
-/* Writes the ids of a rating to ids[at] and the elements that follow. ends[f]: set to the index
- * after the last id of field f. Returns the index after the last id. */
+/* Writes the ids of a rating to `ids` from index `at` on. Sets ends[f] to the index after the last
+ * id of the table's field f. Returns the index after the last id of the rating. */
 static uint64_t put_rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
                                uint64_t *ends)
 {
@@ -309,10 +320,10 @@ static herr_t put_words(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* Writes ratings first .. first + count - 1 as a data set. */
+/* Writes ratings `first` to first + count - 1 as a data set. */
 static Status write_set(Movies *m, const char *out, bool force, int64_t first, int64_t count)
 {
-    /* WORDS_BYTES: reserved for the vocabularies */
+    /* WORDS_BYTES: bytes reserved for the vocabularies */
     enum { SAMPLE_IDS_MAX = FIELDS - 1 + GENRES, WORDS_BYTES = 1 << 16 };
     const char *name[FIELDS], *column = m->has_users ? "age" : "one";
     int fields;

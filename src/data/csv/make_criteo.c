@@ -1,13 +1,13 @@
-/* weft data make criteo-like: synthetic clicks in the form of Criteo's logs, from a known teacher
- * model, so that the best possible result is known. There are 26 fields with as many values as in
- * Kaggle's data set. In a field, the value of rank r (from 1) occurs with a density of r^-a; a
- * fraction of the values is missing. The teacher has a normally distributed weight for each id, for
- * each pair of ids of some neighbouring fields, and for each of the 13 numbers, by which it
- * multiplies the number's centred logarithm. The sum, plus a constant with which 25.6 % of the rows
- * are clicks, is the logit of a click's probability p; the label is drawn with p. The attribute
- * best_auc is the AUC of p itself. With drift D each value is replaced by new ones D times between
- * the first and the last row of the training set, each value at its own times. A row follows from
- * its number, the seed, --samples, --drift and --rows. */
+/* weft data make criteo-like: makes synthetic clicks in the form of Criteo's logs by a known
+ * teacher model, so that the best possible result is known. There are 26 fields with as many values
+ * as in Kaggle's data set. In a field, the value of rank r (from 1) occurs with a probability in
+ * proportion to r^-a; a fraction of the values is missing. The teacher has a normally distributed
+ * weight for each id, for each pair of ids of some neighbouring fields, and for the centred
+ * logarithm of each of the 13 numbers. The logit of a click's probability p is the weighted sum
+ * plus a constant with which 25.6 % of the rows are clicks; the label is drawn with probability p.
+ * The attribute best_auc is the AUC of p itself. With drift D each value is replaced by new values
+ * D times between the first and the last row of the training set, each at its own times. A row
+ * follows from its number, the seed, --samples, --drift and --rows. */
 #include "table_file.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 enum {
     NUMBERS = 13,
     FIELDS = 26,
-    /* rows that a thread makes at a time */
+    /* number of rows that a thread makes and writes as a unit */
     BLOCK_ROWS = 1 << 13,
     /* largest number of rows from which the constant is found */
     SAMPLE_ROWS = 1 << 16,
@@ -30,8 +30,10 @@ enum {
 static const struct {
     /* number of values in Kaggle's data set */
     uint32_t values;
-    /* missing values per thousand; 100 times the exponent a */
-    int missing, exponent_hundredths;
+    /* missing values per thousand */
+    int missing;
+    /* 100 times the exponent a */
+    int exponent_hundredths;
 } fields[FIELDS] = {
     {1460, 0, 120},     {583, 0, 110},      {10131227, 34, 105}, {2202608, 34, 105},
     {305, 0, 120},      {24, 121, 120},     {12517, 0, 105},     {633, 0, 120},
@@ -46,20 +48,23 @@ typedef struct Maker {
     uint64_t seed;
     /* rows of the training set, the unit of time */
     int64_t samples;
-    /* ids are hashes below this number; 0: an id is the 32 bits of a value, bit 32 (set if the
-     * value is missing), and the field from bit 33 on */
+    /* ids are hashes below this number; 0: bits 0 to 31 of an id are the value, bit 32 is set if
+     * the value is missing, and bits from 33 on are the index of the field */
     int64_t id_rows;
-    /* replacements of a value over all samples */
+    /* replacements of a value over the training set */
     double drift;
     /* constant added to every logit */
     double bias;
-    /* per field: for uniform u in [0, 1) the rank is (1 + u * span)^(1 / (1 - a)) */
+    /* for each field: if u is uniform in [0, 1), (1 + u * span)^(1 / (1 - a)) is the rank */
     double span[FIELDS];
-    /* first row and number of rows of the data set that is being written */
-    int64_t first, count;
+    /* first row of the data set that is being written */
+    int64_t first;
+    /* number of rows of the data set that is being written */
+    int64_t count;
     const TableWriter *writer;
-    /* owned by make_set: for each row the probability of a click, and whether there was a click */
+    /* probability of a click in each row; owned by make_set */
     float *p;
+    /* 1 for each row with a click, else 0; owned by make_set */
     uint8_t *clicked;
 } Maker;
 
@@ -82,7 +87,8 @@ static double normal(uint64_t bits)
     return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-/* Permutes the numbers of 32 bits, so that ids do not show the rank. */
+/* Returns the image of x under a permutation of the numbers of 32 bits, so that ids do not show the
+ * ranks. */
 static uint32_t scramble(uint32_t x)
 {
     x = (x ^ x >> 16) * 0x7feb352dU;
@@ -90,9 +96,9 @@ static uint32_t scramble(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* Returns an id of field f. u, uniform in [0, 1), selects the rank of the value; `replaced` counts
- * how often the value of this rank has been replaced until `time`, which is 0 at the first row and
- * 1 at the end of the training set. */
+/* Returns an id of field f. u: a uniform number in [0, 1), which selects the rank of the value.
+ * time: 0 at the first row, 1 at the end of the training set; the value of this rank has been
+ * replaced drift * time times until then. */
 static uint64_t draw_id(const Maker *m, int f, double u, double time)
 {
     double a = fields[f].exponent_hundredths / 100.0, n = fields[f].values;
@@ -118,7 +124,7 @@ static double make_row(const Maker *m, int64_t row, float *dense, uint64_t *id)
         logit += 0.35 * normal(hash(m->seed, id[f], 1));
         if (f > 0 && f % 3 == 0) logit += 0.25 * normal(hash(id[f - 1], id[f], m->seed));
     }
-    /* Counts with a log-normal distribution, whose mean grows from number to number. */
+    /* the numbers are counts with a log-normal distribution; its mean grows with the index i */
     for (int i = 0; i < NUMBERS; ++i) {
         double z = normal(hash(m->seed, (uint64_t)row, (uint64_t)(1000 + i)));
         double x = floor(exp(0.5 + 0.2 * i + 1.2 * z));
@@ -133,7 +139,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Finds by bisection the bias that gives CLICK_RATE over a sample of rows. */
+/* Finds by bisection the bias with which a fraction CLICK_RATE of some rows are clicks. */
 static void find_bias(Maker *m)
 {
     int64_t rows = SAMPLE_ROWS < m->samples ? SAMPLE_ROWS : m->samples;
@@ -187,8 +193,8 @@ static int by_p(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the AUC: the fraction of pairs of a click and a row without a click in which the click
- * has the larger p; pairs with equal p count half. */
+/* Returns the AUC. Among all pairs of a row with a click and a row without, it is the fraction in
+ * which the row with the click has the larger p; pairs with equal p count half. */
 static double compute_auc(const float *p, const uint8_t *clicked, int64_t n)
 {
     Scored *s = mem_new((size_t)n * sizeof *s);

@@ -13,7 +13,8 @@
  * their rounding errors. */
 enum { RANGE = 400 };
 
-/* Returns a + b exactly: high is the rounded sum, low the rounding error. |a| >= |b|, or a is 0. */
+/* Returns a + b exactly: high is the rounded sum, low the rounding error. Requires |a| >= |b|, or
+ * that a is 0. */
 static Pair pair_sum_ordered(double a, double b)
 {
     double high = a + b;
@@ -48,7 +49,8 @@ static Pair pair_divide(Pair a, double b)
     return pair_sum_ordered(quotient, (remainder.high + remainder.low) / b);
 }
 
-/* Returns the exponent (Moments.exponent) for a difference of this size; 0: no scaling needed. */
+/* Returns the exponent (Moments.exponent) with which a difference of this size can be squared; 0:
+ * it needs no scaling. */
 static int exponent_for(double difference)
 {
     int exponent = isfinite(difference) ? ilogb(difference) : 1024;

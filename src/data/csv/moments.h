@@ -1,4 +1,4 @@
-/* Mean and deviation of numbers of any magnitude, to the last digits of a double. */
+/* Computes mean and deviation of numbers of any magnitude, to the last digits of a double. */
 #ifndef WEFT_DATA_MOMENTS_H
 #define WEFT_DATA_MOMENTS_H
 
@@ -7,18 +7,26 @@ typedef struct Pair {
     double high, low;
 } Pair;
 
-/* Sums of differences from the first value, so that a large mean loses no digits. All zero: no
- * value yet. */
+/* Sums of differences from the first value, so that a large mean loses no digits. If all members
+ * are 0, there is no value yet. */
 typedef struct Moments {
-    /* number of values; the first value, the smallest, the largest */
-    double count, shift, min, max;
-    /* sums of (x - shift) / 2^exponent, and of its square */
+    /* number of values */
+    double count;
+    /* the first value */
+    double shift;
+    /* the smallest and the largest value */
+    double min, max;
+    /* scale of the differences: d = (x - shift) / 2^exponent */
     int exponent;
-    Pair sum, squares;
+    /* sum of d */
+    Pair sum;
+    /* sum of d^2 */
+    Pair squares;
 } Moments;
 
 void moments_add(Moments *m, double x);
-/* Adds the values of `more`. Joining the same parts in the same order gives the same bits. */
+/* Adds the values of `more`. The result has the same bits whenever the same parts are joined in the
+ * same order. */
 void moments_join(Moments *m, const Moments *more);
 /* Returns the mean; 0 if there is no value. */
 double moments_mean(const Moments *m);

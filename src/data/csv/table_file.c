@@ -3,7 +3,8 @@
  * same result. */
 #include "table_file.h"
 
-/* Lays out everything about ids. */
+/* Writes the attributes about ids and, if it is known, the array /field_first. Lays out /sparse
+ * and, in a flat table, /sparse_offset. */
 static herr_t put_ids(TableWriter *w, hid_t file)
 {
     const TableLayout *l = w->layout;
@@ -22,7 +23,8 @@ static herr_t put_ids(TableWriter *w, hid_t file)
             h5_put_numbers(file, "id_most", H5T_STD_I64LE, H5T_NATIVE_INT64, &l->sample_ids_max, 0);
         if (rc >= 0) rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 1, &count, &w->ids_at);
         if (rc >= 0)
-            rc = h5_put_array(file, "/sparse_offset", H5T_NATIVE_UINT64, 1, &offsets, &w->first_at);
+            rc = h5_put_array(file, "/sparse_offset", H5T_NATIVE_UINT64, 1, &offsets,
+                              &w->sparse_offset_at);
     } else if (rc >= 0) {
         rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 2, dim, &w->ids_at);
     }
@@ -82,11 +84,11 @@ Status table_put(const TableWriter *w, int64_t first, int64_t count, const float
     return part_write(&w->part, y, count * 4, w->y_at + first * 4);
 }
 
-Status table_put_flat(const TableWriter *w, const uint64_t *ids, const uint64_t *first)
+Status table_put_flat(const TableWriter *w, const uint64_t *ids, const uint64_t *bag_first)
 {
     const TableLayout *l = w->layout;
     TRY(part_write(&w->part, ids, l->flat_ids * 8, w->ids_at));
-    return part_write(&w->part, first, (l->samples * l->fields + 1) * 8, w->first_at);
+    return part_write(&w->part, bag_first, (l->samples * l->fields + 1) * 8, w->sparse_offset_at);
 }
 
 Status table_finish(TableWriter *w)
