@@ -70,8 +70,8 @@ static int64_t days_in_rule(Calendar calendar, Date d)
     return days + d.day - 1;
 }
 
-/* Returns by how much the day number of a day is larger by the Gregorian rule than by the Julian
- * rule. */
+/* Returns the constant by which days_in_rule is larger for the Gregorian date of a day than for the
+ * Julian date of the same day. */
 static int64_t julian_shift(void)
 {
     return days_in_rule(CALENDAR_PROLEPTIC, (Date){1582, 10, 15}) -
@@ -103,8 +103,8 @@ static Date date_of(Calendar calendar, int64_t day)
     return d;
 }
 
-/* True if the calendar has the date. A day beyond its month, or in the standard calendar one of
- * 5 to 14 October 1582, has the day number of another date. */
+/* Returns whether the calendar has the date. A date that it does not have (31 April, or 5 to 14
+ * October 1582 in the standard calendar) has the day number of another date. */
 static bool is_date(Calendar calendar, Date d)
 {
     const Date same = date_of(calendar, day_number(calendar, d));
@@ -120,7 +120,7 @@ static const char *const calendar_words[] = {
     [CALENDAR_360_DAY] = "360_day",
 };
 
-/* Is the word one of those in `words`, without regard to case? */
+/* Returns whether `words`, words with spaces between them, has the word, in any case of letters. */
 static bool is_one_of(const char *words, const char *word, size_t length)
 {
     for (const char *at = words; *at;) {
@@ -153,8 +153,8 @@ static Status calendar_read(const char *word, Calendar *calendar)
                 word);
 }
 
-/* Reads a unit of time. Months and years are not accepted, since UDUNITS gives them a fixed length
- * that they have in no calendar. */
+/* Parses a unit of time; *seconds: its length. Months and years are not accepted, since UDUNITS
+ * gives them a fixed length that they have in no calendar. */
 static bool unit_read(const char *text, size_t length, double *seconds)
 {
     static const struct {
@@ -182,8 +182,8 @@ bool time_units_like(const char *units)
     return since && since > units;
 }
 
-/* Reads the clock time and the zone that may follow a date, "06:30:15.5 +01:00", as seconds from
- * the beginning of the date in UTC. Returns false for any other text. */
+/* Parses the clock time and the zone that may follow a date, "06:30:15.5 +01:00". *seconds: time
+ * from the beginning of the date to this time in UTC. Returns false for any other text. */
 static bool clock_read(const char *text, double *seconds)
 {
     int used = 0, hour = 0, minute = 0, sign;
@@ -227,7 +227,7 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
     const char *since = strstr(units, " since ");
     double end;
     TRY(calendar_read(calendar, &time->calendar));
-    /* Units without a date: times count from the start of a simulation. */
+    /* units without a date: times since the start of a simulation, here counted from 1970 */
     time->origin = 0;
     if (!since && unit_read(units, strlen(units), &time->unit)) return OK;
     if (!since || !unit_read(units, (size_t)(since - units), &time->unit))

@@ -1,6 +1,6 @@
 /* Makes the block of a set of fields: one allocation with everything that grows with the number of
- * files. While a set is being opened, the parts are separate arrays; then they are copied into one
- * block, in the order
+ * files. While a set is being opened, the parts are separate allocations. At the end they are
+ * copied into the block, in the order
  *
  *     files | arrays [files][stored] | paths, padded to a multiple of 8 bytes | segments
  *

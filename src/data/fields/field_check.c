@@ -7,13 +7,18 @@
 #include <math.h>
 #include <pthread.h>
 
-/* largest number of gaps and repeated times that are named one by one */
+/* largest number of gaps and repeated times that are listed one by one */
 enum { BREAKS_LISTED = 10 };
 
-/* Values of one level of a variable in some frames. */
+/* Statistics of the values of one level of a variable in some frames. */
 typedef struct Values {
-    /* numbers of values that are not missing, that are missing, and beyond float32's range */
-    int64_t count, missing, beyond;
+    /* number of values that are not missing */
+    int64_t count;
+    /* number of missing values */
+    int64_t missing;
+    /* number of values beyond the range of float32 */
+    int64_t beyond;
+    /* smallest and largest value that is not missing */
     double least, most;
 } Values;
 
@@ -21,10 +26,13 @@ typedef struct Checking {
     FieldReader *reader;
     const DataSet *set;
     const FieldSet *f;
+    /* protects the members below it, which cover all frames read so far */
     pthread_mutex_t lock;
-    /* protected by lock: pixels of each class, and those without a label, of all frames */
-    int64_t pixels[FIELD_CLASSES], unlabelled;
-    /* protected by lock: values of all frames that have been read */
+    /* number of pixels of each class */
+    int64_t pixels[FIELD_CLASSES];
+    /* number of pixels without a label */
+    int64_t unlabelled;
+    /* values of each variable and selected level */
     Values all[FIELD_VARIABLES][FIELD_LEVELS];
 } Checking;
 
@@ -58,7 +66,8 @@ static void values_join(Values *all, const Values *one)
     all->beyond += one->beyond;
 }
 
-/* Is a variable the target that has labels, and not an input as well? */
+/* Returns whether a variable is the label field (the target whose pixels have classes) and is not
+ * an input, too. */
 static bool has_only_labels(const FieldSet *f, int variable)
 {
     bool input = false;
@@ -82,8 +91,8 @@ static Status count_labels(Checking *c, int64_t frame)
     return st;
 }
 
-/* Reads frame number i, counted through the frames of one variable after the other, and adds its
- * values to the results. */
+/* Reads one frame of one variable and adds its values to the results. i: number of the frame,
+ * counted through all frames of variable 0, then those of variable 1, and so on. */
 static Status check_frame(void *user, int worker, int64_t i)
 {
     Checking *c = user;
@@ -110,7 +119,7 @@ static Status check_frame(void *user, int worker, int64_t i)
 static void warn_of_times(const FieldSet *f)
 {
     char a[FIELD_TIME_TEXT], b[FIELD_TIME_TEXT];
-    int named = 0, breaks = 0;
+    int listed = 0, breaks = 0;
     for (int i = 1; f->step_s > 0 && i < f->segments; ++i) {
         const FieldSegment *s = &f->segment[i - 1];
         const double last = field_frame_time(f, s->first + s->frames - 1);
@@ -121,7 +130,7 @@ static void warn_of_times(const FieldSet *f)
         /* A file whose times begin again is another member of an ensemble. */
         if (!gap && file->first == f->segment[i].first) continue;
         if (++breaks > BREAKS_LISTED) continue;
-        ++named;
+        ++listed;
         field_time_text(f, last, a);
         field_time_text(f, f->segment[i].start, b);
         if (gap)
@@ -130,8 +139,8 @@ static void warn_of_times(const FieldSet *f)
         else
             log_warn("%s: times fall or repeat: %s follows %s", path, b, a);
     }
-    if (breaks > named)
-        log_warn("%s: and %d more gaps or repeated times", field_path(f, 0), breaks - named);
+    if (breaks > listed)
+        log_warn("%s: and %d more gaps or repeated times", field_path(f, 0), breaks - listed);
 }
 
 static const char *level_text(const FieldVariable *v, int level, char text[FIELD_NAME + 40])
@@ -145,8 +154,8 @@ static const char *level_text(const FieldVariable *v, int level, char text[FIELD
     return text;
 }
 
-/* Warns of missing, constant and too large values of a level. all: its values in all frames.
- * ERR_DATA: all are missing. */
+/* Warns of missing, constant and too large values of a level. all: statistics of its values in all
+ * frames. ERR_DATA: all values are missing. */
 static Status check_values(const FieldSet *f, const FieldVariable *v, int level, const Values *all)
 {
     char name[FIELD_NAME + 40];

@@ -1,7 +1,7 @@
 /* Extends sets that grow (data.refresh) by files that have appeared since the set was opened, and
  * lists a set's files for a checkpoint. A file joins when it is complete: HDF5 opens it with all
- * variables, and it was not written to for a while. A file that is unlike the first file of the set
- * stays out until it changes. */
+ * variables, and it was not written to for QUIET_S seconds. A file that is unlike the first file of
+ * the set stays out until it changes. */
 #include "fields_private.h"
 
 #include <stdlib.h>
@@ -12,14 +12,18 @@
 /* seconds for which a file must not have been written to */
 enum { QUIET_S = 5 };
 
+/* Whether a file that the patterns of data.train match is in the set, will join it, or stays
+ * out. */
 typedef enum Membership { MEMBER, JOINS, STAYS_OUT } Membership;
 
-/* A file that was left out, in the state in which the log named it. */
+/* A file that was left out, and that the log has named. */
 typedef struct LeftOut {
+    /* owned */
     char *path;
+    /* state of the file when the log named it */
     struct stat state;
-    /* true: the file is unlike the set, and stays out until it changes; false: it was not
-     * complete */
+    /* true: the file is unlike the set, and stays out until it changes; false: the file was not
+     * complete, or could not be read */
     bool is_misfit;
 } LeftOut;
 
@@ -54,9 +58,9 @@ static LeftOut *left_out_find(const DataLeftOut *list, const char *path)
     return NULL;
 }
 
-/* Leaves a file out. Logs fail_message and `until`, unless the log has named the file in its
- * present state already. */
-static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const char *until)
+/* Adds a file to the list of files that are left out. Logs fail_message and `consequence`, unless
+ * the log has named the file in its present state already. */
+static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const char *consequence)
 {
     struct stat now = {0};
     LeftOut *file = left_out_find(list, path);
@@ -73,10 +77,10 @@ static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const
     }
     file->state = now;
     file->is_misfit = is_misfit;
-    (is_misfit ? log_warn : log_info)("%s; %s", fail_message(), until);
+    (is_misfit ? log_warn : log_info)("%s; %s", fail_message(), consequence);
 }
 
-/* Is the file complete? If not, the log says why. */
+/* Returns whether the file is complete. If it is not, the log says why. */
 static bool is_complete(DataLeftOut *list, const Config *config, const char *path)
 {
     struct stat now;
@@ -88,7 +92,7 @@ static bool is_complete(DataLeftOut *list, const Config *config, const char *pat
     return false;
 }
 
-/* Was the file, in its present state, found to be unlike the set? */
+/* Returns whether the file was found to be unlike the set, and has not changed since. */
 static bool is_known_misfit(const DataLeftOut *list, const char *path)
 {
     struct stat now;
@@ -96,7 +100,7 @@ static bool is_known_misfit(const DataLeftOut *list, const char *path)
     return file && file->is_misfit && stat(path, &now) == 0 && same_state(&file->state, &now);
 }
 
-/* Returns the Membership of each path. Owner: the caller. */
+/* Returns the Membership of each path in `found`. The caller owns the array. */
 static Membership *find_memberships(const DataSet *set, const Config *config,
                                     const FieldPaths *found, DataLeftOut *list)
 {
@@ -119,8 +123,8 @@ static Membership *find_memberships(const DataSet *set, const Config *config,
     return membership;
 }
 
-/* Compares all files that would join with the first file of the set, and leaves out those that are
- * unlike it. Returns the number of files left out. */
+/* Compares each file that would join with the first file of the set. A file that is unlike the
+ * first file, or cannot be read, stays out. Returns the number of files that now stay out. */
 static int leave_misfits_out(const DataSet *set, const Config *config, const FieldPaths *found,
                              Membership *membership, DataLeftOut *list)
 {
@@ -140,8 +144,8 @@ static int leave_misfits_out(const DataSet *set, const Config *config, const Fie
     return misfits;
 }
 
-/* Opens the members of a set and the files that join, in the order of `found`. *added: number of
- * files that join; 0: nothing is opened. */
+/* Opens the members of a set and the files that join as the set *next, in the order of `found`.
+ * *added: number of files that join; if it is 0, no set is opened. */
 static Status open_joined(DataSet *next, const Config *config, const FieldPaths *found,
                           const Membership *membership, int *added)
 {

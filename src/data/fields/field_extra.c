@@ -1,7 +1,7 @@
-/* Makes extra channels of coordinates and times, which tell the model where a pixel is and when a
- * sample is. An angle (a latitude, the time of a day) becomes two channels, its sine and cosine, so
- * that values do not jump after a full turn. Extra channels are not normalised, and have the same
- * bits on all processors. */
+/* Computes extra channels from coordinates and times. They show the model where a pixel is and when
+ * a sample is. An angle (a latitude, the time of a day) becomes two channels, its sine and cosine,
+ * so that values do not jump after a full turn. Extra channels are not normalised, and have the
+ * same bits on all processors. */
 #include "../flow/flow.h"
 #include "calendar.h"
 #include "fields_private.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const double DAY_S = 86400;
-/* distance of a time from 1970, in seconds, from which on it is no date; as in time_text */
+/* time in seconds; a time that is as far or farther from 1970 is no date (time_text) */
 static const double TIME_MOST = 2e11;
 
 typedef struct Extra {
@@ -18,11 +18,12 @@ typedef struct Extra {
     FieldDim along;
     /* true: `value` returns an angle in turns; the channels are its sine and cosine */
     bool is_angle;
-    /* needs_time: true if frames must have times that are dates. needs_degrees: true if the
-     * coordinate of dimension `along` must be in degrees. */
-    bool needs_time, needs_degrees;
-    /* Returns the angle, or the channel's value, at index `at` of the dimension. time: in seconds
-     * as in TimeUnits (calendar.h). */
+    /* true: frames must have times that are dates */
+    bool needs_time;
+    /* true: the coordinate of dimension `along` must be in degrees */
+    bool needs_degrees;
+    /* Returns the angle, or the channel's value if it is no angle, at index `at` of dimension
+     * `along`. time: in seconds as in TimeUnits (calendar.h). */
     double (*value)(const FieldSet *f, const FieldVariable *v, double time, int64_t at);
 } Extra;
 
@@ -40,7 +41,8 @@ static double longitude_turns(const FieldSet *f, const FieldVariable *v, double 
     return (double)f->columns.value[at] / 360;
 }
 
-/* Returns the position of index `at` of `size`, from -1 to 1; 0 if size is 1. */
+/* Returns the position, from -1 to 1, of index `at` in a dimension of `size` indices; 0 if size is
+ * 1. */
 static double relative_position(int64_t at, int64_t size)
 {
     return size > 1 ? 2 * (double)at / (double)(size - 1) - 1 : 0;
@@ -68,8 +70,8 @@ static double day_turns(const FieldSet *f, const FieldVariable *v, double time, 
     return time / DAY_S - floor(time / DAY_S);
 }
 
-/* Returns mean solar time as a fraction of a day, possibly more than 1 or less than 0. It is an
- * hour later for each 15 degrees to the east. */
+/* Returns mean solar time as a fraction of a day, which may be below 0 or above 1. It is an hour
+ * later for each 15 degrees to the east. */
 static double local_day_turns(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     return day_turns(f, v, time, at) + longitude_turns(f, v, time, at);
@@ -203,7 +205,8 @@ void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, do
     const Extra *kind = &kinds[v->made - 1];
     const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
     const int64_t n = kind->along == FIELD_ROW ? rows : kind->along == FIELD_COLUMN ? columns : 1;
-    /* [levels][n]: sines, then cosines; or the values of a channel that is no angle */
+    /* [levels][n]: the sines and then the cosines of an angle, or the values of a channel that is
+     * no angle */
     double *value = mem_new((size_t)(2 * n) * sizeof *value);
     for (int64_t i = 0; i < n; ++i) {
         value[i] = kind->value(f, v, time, i);

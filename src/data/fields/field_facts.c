@@ -1,7 +1,7 @@
-/* Reads the variables of a file with HDF5: arrays (as set/facts.c does), dimensions, packing (CF
- * conventions, section 8.1) and coordinates. A dimension is identified by its dimension scale's
- * attributes axis, standard_name and units, else by its name. place_rest gives the dimensions that
- * are not identified the meanings (time, level, row, column) that are left. */
+/* Reads the facts of a file's variables with HDF5: arrays (by set/facts.c), dimensions, packing (CF
+ * conventions, section 8.1) and coordinates. The meaning of a dimension (time, level, row, column)
+ * is found by the attributes axis, standard_name and units of its dimension scale, else by its
+ * name. place_rest gives the dimensions that are still unknown the meanings that are left. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "calendar.h"
@@ -20,15 +20,18 @@ typedef struct Reading {
     HashPieces *layout;
     FieldFacts *facts;
     FactsFile file;
-    /* owned: times of the frames; address in the file of the coordinate that they were read from */
+    /* owned: times of the frames; NULL: not read yet */
     double *times;
+    /* address in the file of the coordinate that has these times */
     haddr_t times_at;
 } Reading;
 
-/* A dimension of an array; scale -1: the dimension has none. */
+/* A dimension of an array. */
 typedef struct Dimension {
+    /* its dimension scale; -1: it has none */
     hid_t scale;
     int64_t length;
+    /* name of its dimension scale; "": it has none */
     char name[FIELD_NAME];
 } Dimension;
 
@@ -42,7 +45,8 @@ static Status attr_text(const Reading *r, hid_t object, const char *name, char t
     return OK;
 }
 
-/* Reads up to `most` numbers; *count 0: the object has no such attribute. */
+/* Reads an attribute of 1 to `most` numbers. *count: their number; 0: the object has no such
+ * attribute. ERR_DATA: the attribute is anything else. */
 static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t object,
                            const char *name, int most, double *value, int *count)
 {
@@ -62,7 +66,7 @@ static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t 
                 name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
 }
 
-/* Reads the stored values that mean missing. For an array of float32 they are rounded to float32,
+/* Reads the stored values that mean "missing". If the array is of float32, rounds them to float32,
  * because they are compared with values of that type. */
 static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
@@ -111,8 +115,8 @@ static bool is_word(const char *word, const char *words)
     return false;
 }
 
-/* Finds the meaning of a dimension by its scale's attributes, or by its name. *role: a FieldDim, or
- * -1: unknown. */
+/* Finds the meaning of a dimension by the attributes of its scale, or else by its name. *role: a
+ * FieldDim; -1: the meaning is unknown. */
 static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
 {
     static const char *const names[] = {
@@ -154,8 +158,8 @@ static Status scales_fail(const Reading *r, const FieldVariableFacts *v)
                 r->path, v->array.name);
 }
 
-/* Gives the dimensions that have not been identified the meanings that are left, from the last
- * dimension on. */
+/* Gives the dimensions whose meaning is unknown the meanings that are left, beginning with the last
+ * dimension. */
 static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 {
     bool taken[FIELD_DIMS] = {false};
@@ -184,8 +188,8 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 
 /* ---- coordinates ---- */
 
-/* Reads a scale's values into *values, owned by the caller. *count 0: the scale is no coordinate of
- * this length, or has more than `most` values. */
+/* Reads the values of a dimension's scale into *values, which the caller owns. *count: their
+ * number; 0: the scale is no coordinate of d->length numbers, or has more than `most` of them. */
 static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, double **values,
                               int64_t *count)
 {
@@ -200,7 +204,8 @@ static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most
     return OK;
 }
 
-/* Reads the times of frames, which must be the same for all variables. */
+/* Reads the times of the frames from the coordinate of dimension d. ERR_DATA: they differ from the
+ * times of an earlier variable. */
 static Status read_times(Reading *r, const Dimension *d, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
@@ -236,8 +241,8 @@ static Status read_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
-/* Sets *axis to the coordinate of rows or columns, unless it has one already or there are more than
- * FIELD_ROWS values. */
+/* Sets *axis to the coordinate of rows or columns, unless *axis has values already, or there are
+ * more than FIELD_ROWS values. */
 static Status set_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
                        int64_t count, FieldAxis *axis)
 {
@@ -299,20 +304,20 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
 
 /* ---- values ---- */
 
-/* Adds stored values to a hash as the numbers that readers return, in single precision. */
+/* Adds values to a hash. They are unpacked as readers do it, and rounded to single precision. */
 static void hash_numbers(HashPieces *hash, const FieldPacking *p, const double *value,
                          int64_t count)
 {
     for (int64_t i = 0; i < count; ++i) {
         bool missing = isnan(value[i]) != 0;
         for (int m = 0; m < p->missing_count; ++m) missing |= value[i] == p->missing[m];
-        /* All NaNs get the same bits, and both zeros do. */
+        /* + 0.0F turns -0 into 0; all NaNs have the bits of NAN */
         const float number = missing ? NAN : (float)(value[i] * p->scale + p->add) + 0.0F;
         hash_add(hash, &number, sizeof number);
     }
 }
 
-/* Hashes the values of a variable; if it has times, only the values of the first time. */
+/* Hashes the values of a variable or, if it has times, its values at the first time. */
 static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     enum { PIECE_VALUES = 4 << 20 };
@@ -353,8 +358,8 @@ static bool has_time(const FieldVariableFacts *v)
     return memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim) != NULL;
 }
 
-/* Reads the values of labels that have a meaning, and the meanings (CF conventions, section
- * 3.5). */
+/* Reads the values of the label field that have a name, and the names (attributes flag_values and
+ * flag_meanings: CF conventions, section 3.5). */
 static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
@@ -362,7 +367,8 @@ static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFac
     for (char *c = facts->meanings; *c; ++c)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     if (!*facts->meanings) return OK;
-    return attr_numbers(r, v, dataset, "flag_values", FIELD_CLASSES, facts->flag, &facts->flags);
+    return attr_numbers(r, v, dataset, "flag_values", FIELD_CLASSES, facts->flag,
+                        &facts->flag_count);
 }
 
 static Status read_variable(Reading *r, int i)

@@ -1,6 +1,6 @@
 /* Reads the facts of files in separate processes, because HDF5 trusts what it reads, and checks the
- * answers. Several processes read at once, each several files, since each call of a file system may
- * take milliseconds. */
+ * answers. Several processes read at the same time, since each call of a file system may take
+ * milliseconds; each process reads several files. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "fields_private.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GROUP_MOST: largest number of files that one process reads */
+/* largest number of files that one process reads */
 enum { GROUP_MOST = 32 };
 
 /* The input of a process: the files that it reads. */
@@ -19,14 +19,14 @@ typedef struct Group {
     char path[GROUP_MOST][DATA_PATH];
 } Group;
 
-/* Returns the bytes of facts up to the last variable of the request. */
+/* Returns the number of bytes of a FieldFacts up to the last variable of the request. */
 static size_t facts_bytes(const FieldFactsRequest *request)
 {
     return offsetof(FieldFacts, variable) +
            (size_t)request->count * sizeof *((FieldFacts *)NULL)->variable;
 }
 
-/* Writes the facts and the times of each file of a Group. */
+/* Runs in the separate process. Writes the facts and the times of each file of a Group. */
 static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     const Group *group = input;
@@ -68,12 +68,12 @@ static bool axis_is_valid(FieldAxis *axis)
     return axis->count >= 0 && axis->count <= FIELD_ROWS && isolated_bool(&axis->degrees);
 }
 
-/* Checks the facts of a file, and ends their texts with a zero byte. bytes: bytes of the answer
- * from these facts on. */
+/* Returns whether the facts of a file are possible, and ends their texts with a zero byte. bytes:
+ * length of the answer from these facts on. */
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
-    bool valid = facts->times >= 0 && facts->times <= FIELD_TIMES && facts->flags >= 0 &&
-                 facts->flags <= FIELD_CLASSES && axis_is_valid(&facts->rows) &&
+    bool valid = facts->times >= 0 && facts->times <= FIELD_TIMES && facts->flag_count >= 0 &&
+                 facts->flag_count <= FIELD_CLASSES && axis_is_valid(&facts->rows) &&
                  axis_is_valid(&facts->columns) && axis_is_valid(&facts->target_rows) &&
                  bytes >= facts_bytes(request) + (size_t)facts->times * sizeof(double);
     facts->why[sizeof facts->why - 1] = 0;
@@ -84,15 +84,17 @@ static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts,
     return valid;
 }
 
+/* State of field_facts_each. */
 typedef struct Taking {
     const FieldFactsRequest *request;
     FieldFactsTake *take;
     void *user;
-    /* owned: facts of the file that is taken */
+    /* owned: facts of the file for which `take` is called */
     FieldFacts *facts;
 } Taking;
 
-/* Checks the answer of a process, and calls take, for files first .. first + group->files - 1. */
+/* Checks the answer of a group's process, and calls `take` for each file of the group. first:
+ * number of the group's first file. */
 static Status take_group(const Taking *t, const Group *group, int first, const char *answer,
                          size_t bytes)
 {
@@ -138,8 +140,8 @@ static Group *group_new(const FieldFactsRequest *request, char *const *path, int
     return group;
 }
 
-/* Reads the files of a group one by one after its process has failed, so that the message names the
- * file at fault. */
+/* Reads the files of a group one by one, each in its own process, after the process of the group
+ * has failed, so that the message names the file at fault. */
 static Status read_alone(const Taking *t, const Group *failed, int first)
 {
     Status st = OK;
@@ -157,8 +159,8 @@ static Status read_alone(const Taking *t, const Group *failed, int first)
     return st;
 }
 
-/* Reads files first to end - 1 in up to ISOLATED_MOST groups of `each` files, all groups at
- * once. */
+/* Reads files `first` to end - 1 in up to ISOLATED_MOST groups of `each` files, all groups at the
+ * same time. */
 static Status read_groups(const Taking *t, char *const *path, int first, int end, int each)
 {
     Group *group[ISOLATED_MOST] = {0};

@@ -1,6 +1,6 @@
 /* Adds a file to a set of fields. All files must have the same variables, dimensions, units,
- * levels, grid and calendar, the same values without time, and the same names of classes; types,
- * packing and storage may differ. */
+ * levels, grid, calendar and names of classes, and the same values of variables that are static or
+ * have no time. Types, packing and storage may differ. */
 #include "calendar.h"
 #include "field_opening.h"
 
@@ -54,8 +54,8 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
     return OK;
 }
 
-/* Copies dimensions, units, storage and levels of a variable from the first file, and checks that
- * they fit its role. */
+/* Copies the dimensions, units, storage and levels of variable i from the facts of the first file,
+ * and checks that they fit the variable's role. */
 static Status copy_variable(const Opening *o, int i)
 {
     FieldVariable *v = &o->f->variable[i];
@@ -172,13 +172,13 @@ static Status add_file(Opening *o, const double *times)
 {
     FieldSet *f = o->f;
     FieldFile *file = &f->file[f->files];
-    const bool first = f->files == 0;
-    int timed = -1;
+    const bool is_first = f->files == 0;
+    int last_timed = -1;
     file->stat = o->facts->stat;
     file->layout = o->facts->layout;
     for (int i = 0; i < f->stored; ++i) {
         const FieldVariableFacts *facts = &o->facts->variable[i];
-        TRY(first ? copy_variable(o, i) : compare_variable(o, i));
+        TRY(is_first ? copy_variable(o, i) : compare_variable(o, i));
         *field_array(f, f->files, i) = (FieldArray){.type = facts->array.type,
                                                     .big_endian = facts->array.big_endian,
                                                     .offset = facts->array.offset,
@@ -191,19 +191,19 @@ static Status add_file(Opening *o, const double *times)
         int at = 0;
         while (facts->dim[at] != FIELD_TIME) ++at;
         const int64_t frames = facts->array.dim[at];
-        if (timed >= 0 && frames != file->frames)
+        if (last_timed >= 0 && frames != file->frames)
             return fail(ERR_DATA, "%s: %s has %lld frames, but %s has %lld",
-                        field_path(o->f, o->f->files), f->variable[timed].name,
+                        field_path(o->f, o->f->files), f->variable[last_timed].name,
                         (long long)file->frames, f->variable[i].name, (long long)frames);
         file->frames = frames;
-        timed = i;
+        last_timed = i;
     }
     file->first = o->frames;
     TRY(copy_class_names(o));
     TRY(add_times(o, times, file->frames));
     o->frames += file->frames;
     ++f->files;
-    if (!first) return OK;
+    if (!is_first) return OK;
     f->rows = o->facts->rows;
     f->columns = o->facts->columns;
     f->target_rows = o->facts->target_rows;

@@ -1,6 +1,7 @@
-/* Two tables of open files: descriptors for pread, and files of HDF5 with their variables. When a
- * table is full, the file whose last use is longest ago is closed; files that a thread is reading
- * stay open. Descriptors are opened outside of the lock, since that may take milliseconds. */
+/* Keeps two tables of open files: descriptors for pread, and files of HDF5 with their variables.
+ * When a table is full, the file whose last use is longest ago is closed; a file that a thread is
+ * reading stays open. Descriptors are opened outside of the lock, since that may take
+ * milliseconds. */
 #include "field_files.h"
 
 #include <errno.h>
@@ -9,48 +10,58 @@
 #include <unistd.h>
 
 enum {
-    /* largest number of open descriptors, unless more threads are reading; largest number of files
-     * that HDF5 has open */
+    /* largest number of open descriptors, unless more threads are reading */
     OPEN_MOST = 128,
+    /* largest number of files that HDF5 has open */
     HDF5_MOST = 64,
-    /* bytes of HDF5's caches of chunks. CACHES_BYTES: all variables of all open files, unless
-     * CACHE_LEAST makes them larger; CACHE_LEAST, CACHE_MOST: one variable of one file */
+    /* bytes of HDF5's caches of chunks, of all variables of all open files together; CACHE_LEAST
+     * may make them larger */
     CACHES_BYTES = 1 << 30,
+    /* smallest and largest number of bytes of the cache of one variable of one file */
     CACHE_LEAST = 1 << 20,
     CACHE_MOST = 32 << 20,
-    /* hash slots of such a cache, a prime as HDF5 recommends */
+    /* hash slots of such a cache, a prime number as HDF5 recommends */
     CACHE_SLOTS = 1009
 };
 
 typedef struct OpenFile {
-    /* -1: a free entry */
-    int file, fd;
-    /* true: a thread is opening it */
+    /* number of the file in the set; -1: the entry is free */
+    int file;
+    /* its descriptor; -1: the file is being opened, or the entry is free */
+    int fd;
+    /* true: a thread is opening the file */
     bool opening;
-    /* number of threads that are reading it; FieldFiles.uses at its last use */
+    /* number of threads that are reading the file */
     int holds;
+    /* FieldFiles.uses at the last use of the file */
     int64_t used;
 } OpenFile;
 
 typedef struct Hdf5File {
-    /* -1: a free entry */
+    /* number of the file in the set; -1: the entry is free */
     int file;
-    hid_t id, dataset[FIELD_VARIABLES];
+    hid_t id;
+    /* open variables; -1: not open */
+    hid_t dataset[FIELD_VARIABLES];
+    /* FieldFiles.hdf5_uses at the last use of the file */
     int64_t used;
 } Hdf5File;
 
 struct FieldFiles {
     const FieldSet *f;
-    /* protects `open`, room and uses */
+    /* protects `open`, `room` and `uses` */
     pthread_mutex_t mutex;
+    /* signalled when a file has been opened, or could not be */
     pthread_cond_t opened;
-    /* owned: [room]; uses: number of uses of files so far, which orders them */
+    /* owned: table of descriptors, [room] */
     OpenFile *open;
     int room;
+    /* number of uses of descriptors so far */
     int64_t uses;
-    /* owned: [hdf5_room]; protected by hdf5_lock, as are the next two fields */
+    /* owned: table of files of HDF5, [hdf5_room]; protected by hdf5_lock */
     Hdf5File *hdf5;
     int hdf5_room;
+    /* number of uses of files of HDF5 so far; protected by hdf5_lock */
     int64_t hdf5_uses;
 };
 
@@ -68,7 +79,7 @@ FieldFiles *field_files_new(const FieldSet *f)
 
 /* ---- descriptors ---- */
 
-/* Returns the entry of a file that is open or being opened; -1: it has none. */
+/* Returns the index in `open` of a file that is open or being opened; -1: the file is not open. */
 static int find(const FieldFiles *files, int file)
 {
     for (int i = 0; i < files->room; ++i)
@@ -76,8 +87,9 @@ static int find(const FieldFiles *files, int file)
     return -1;
 }
 
-/* Returns a free entry. *close_fd: descriptor of the file that had the entry, which the caller
- * closes, or -1. */
+/* Returns the index in `open` of an entry for a new file: a new entry or, if the table is full, the
+ * entry of the file whose last use is longest ago. *close_fd: descriptor of this file, which the
+ * caller closes; -1: none. */
 static int free_entry(FieldFiles *files, int *close_fd)
 {
     int best = -1;
@@ -94,8 +106,8 @@ static int free_entry(FieldFiles *files, int *close_fd)
     return files->room++;
 }
 
-/* Opens the file of entry `hold`, for which other threads may wait. Called with the mutex held,
- * which is released while the file is opened. */
+/* Opens the file of entry `hold`, for which other threads may wait. The caller holds the mutex; it
+ * is released while the file is opened. */
 static Status open_entry(FieldFiles *files, int hold, const char *path, int *fd)
 {
     pthread_mutex_unlock(&files->mutex);
@@ -168,7 +180,7 @@ static Status hdf5_find(FieldFiles *files, int file, Hdf5File **found)
     return OK;
 }
 
-/* Returns the bytes of the cache of one variable of one file. */
+/* Returns the size in bytes of the cache of one variable of one file. */
 static size_t cache_bytes(const FieldFiles *files)
 {
     const int bytes = CACHES_BYTES / (files->hdf5_room * files->f->variables);

@@ -1,6 +1,6 @@
-/* Names of channels, values in the variables' units, and sums for forecasts that need no model:
- * the climatology, which is the mean of each pixel over a set, and persistence, which is the
- * last input. */
+/* Names channels, converts outputs to the variables' units, and sums the values and errors of two
+ * forecasts that need no model: the climatology, which is the mean of each pixel over a set, and
+ * persistence, which is the last input. */
 #include "fields_private.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 /* ---- channels ---- */
 
-double field_level(const FieldVariable *v, int level)
+double field_level(const FieldVariable *v, int selected)
 {
-    return isnan(v->level_value[level]) ? v->level[level] : v->level_value[level];
+    return isnan(v->level_value[selected]) ? v->level[selected] : v->level_value[selected];
 }
 
 FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel)
@@ -95,25 +95,26 @@ void field_baselines_fini(FieldBaselines *b)
     mem_free(&b->weight);
 }
 
-/* State of field_baselines_add. A group of targets is read and added at once: the levels of one
- * variable at one time offset. An item is what is read of a group for one sample, an array of
+/* State of field_baselines_add. The targets are read and added in groups; a group is levels of one
+ * variable at one time offset. For each sample the values of a group are read into an item, an
+ * array of doubles:
  *
- *     values of the variable | values of last_inputs, if any | weights of the pixels */
+ *     values of the variable | values of last_input_variable, if any | weights of the pixels */
 typedef struct Adding {
     FieldBaselines *sums;
     FieldReader *reader;
     const DataSet *set;
     const FieldWeights *weights;
     int64_t first_sample;
-    /* the targets of the group: first to end - 1 */
+    /* the targets of the group: `first` to end - 1 */
     int first, end;
-    /* index of the variable of which the targets have a last input (field_last_input); -1: the
-     * targets have none */
-    int last_inputs;
+    /* index of the variable of the targets' last inputs (field_last_input); -1: the targets have
+     * no last input */
+    int last_input_variable;
 } Adding;
 
-/* Adds the values of a target to its sums, and the squared error of its last input. last_input
- * NULL: the target has none. pixel_weight: weight of the error at each pixel. */
+/* Adds the values of a target to its sums, and the squared error of its last input as a forecast.
+ * last_input NULL: the target has none. pixel_weight: weight of the error at each pixel. */
 static void add_field(const Adding *a, int target, const double *truth, const double *last_input,
                       const double *pixel_weight)
 {
@@ -132,25 +133,26 @@ static void add_field(const Adding *a, int target, const double *truth, const do
 }
 
 /* Returns the number of values of the group's variable in an item. */
-static int64_t truth_values(const Adding *a)
+static int64_t truth_count(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
     return f->variable[f->target[a->first].variable].levels * a->sums->pixels;
 }
 
 /* Returns the number of all values and weights of an item. */
-static int64_t item_values(const Adding *a)
+static int64_t item_count(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
-    const int64_t inputs =
-        a->last_inputs >= 0 ? f->variable[a->last_inputs].levels * a->sums->pixels : 0;
-    return truth_values(a) + inputs + a->sums->pixels;
+    const int64_t inputs = a->last_input_variable >= 0
+                               ? f->variable[a->last_input_variable].levels * a->sums->pixels
+                               : 0;
+    return truth_count(a) + inputs + a->sums->pixels;
 }
 
-/* Returns the weights of the pixels in an item. */
+/* Returns a pointer to the weights of the pixels in an item. */
 static double *weights_of(const Adding *a, double *item)
 {
-    return item + item_values(a) - a->sums->pixels;
+    return item + item_count(a) - a->sums->pixels;
 }
 
 /* Reads the item of sample first_sample + i. */
@@ -163,10 +165,10 @@ static Status read_group(void *user, int64_t i, void *item)
     const int64_t frame = field_sample_frame(f, a->first_sample + i);
     const int64_t lead = frame + f->offset[FIELD_TARGET][channel->offset];
     TRY(field_read_variable(a->reader, channel->variable, lead, item));
-    if (a->last_inputs >= 0)
-        TRY(field_read_variable(a->reader, a->last_inputs,
+    if (a->last_input_variable >= 0)
+        TRY(field_read_variable(a->reader, a->last_input_variable,
                                 frame + offset[f->offsets[FIELD_INPUT] - 1],
-                                (double *)item + truth_values(a)));
+                                (double *)item + truth_count(a)));
     return field_weights_at(a->weights, a->set, a->reader, lead, weights_of(a, item));
 }
 
@@ -175,20 +177,20 @@ static Status add_group(void *user, int64_t i, const void *item)
     const Adding *a = user;
     const FieldSet *f = &a->set->field_set;
     const int64_t pixels = a->sums->pixels;
-    const double *truth = item, *input = truth + truth_values(a);
+    const double *truth = item, *input = truth + truth_count(a);
     const double *pixel_weight = weights_of(a, (double *)(uintptr_t)item);
     (void)i;
     for (int k = a->first; k < a->end; ++k) {
         const int last = field_last_input(f, k);
-        const bool has_last = last >= 0 && f->input[last].variable == a->last_inputs;
+        const bool has_last = last >= 0 && f->input[last].variable == a->last_input_variable;
         add_field(a, k, truth + f->target[k].level * pixels,
                   has_last ? input + f->input[last].level * pixels : NULL, pixel_weight);
     }
     return OK;
 }
 
-/* May two targets be read together? They must have the same variable and offset, and their last
- * inputs the same variable. */
+/* Returns whether two targets belong to one group: they have the same variable and offset, and
+ * their last inputs are of one variable, or neither has a last input. */
 static bool same_group(const DataSet *set, int a, int b)
 {
     const FieldSet *f = &set->field_set;
@@ -210,8 +212,8 @@ Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const
         for (a.end = a.first + 1; a.end < last && same_group(set, a.first, a.end); ++a.end) {
         }
         const int input = field_last_input(f, a.first);
-        a.last_inputs = input >= 0 ? f->input[input].variable : -1;
-        const int64_t values = item_values(&a);
+        a.last_input_variable = input >= 0 ? f->input[input].variable : -1;
+        const int64_t values = item_count(&a);
         st = worker_pool_ahead(end - first, (size_t)values * sizeof(double), read_group, add_group,
                                &a);
     }

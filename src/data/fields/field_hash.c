@@ -4,8 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* number of samples that are hashed, spread evenly: SAMPLES_MOST, fewer if these have more than
- * BYTES_MOST bytes, but at least SAMPLES_LEAST, or all samples of a smaller set */
+/* Up to SAMPLES_MOST samples are hashed, spread evenly over the set. Of large samples only about
+ * BYTES_MOST bytes are hashed, but at least SAMPLES_LEAST samples, or all of a smaller set. */
 enum { SAMPLES_MOST = 256, SAMPLES_LEAST = 16, BYTES_MOST = 16 << 20 };
 
 static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel *list, int count)
@@ -20,8 +20,9 @@ static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel
     }
 }
 
-/* Hashes names, units, levels and offsets of all channels, which targets are changes, the times of
- * all segments, the classes of labels, and mean and deviation of the targets if they are known. */
+/* Hashes the description of a set: name, units, level and offset of each channel; the input from
+ * which each target's change is counted; the times of all segments; the classes of labels; mean and
+ * deviation of the targets, if they are known. */
 static void hash_description(XXH3_state_t *state, const FieldSet *f)
 {
     hash_list(state, f, f->input, f->inputs);
@@ -46,7 +47,7 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
 
 /* State of field_hash. */
 typedef struct Hashing {
-    /* owned: a copy of the set without patches, which borrows the set's block */
+    /* owned: a copy of the set, without patches; its block is borrowed */
     DataSet *set;
     XXH3_state_t *state;
     /* owned */
@@ -55,8 +56,8 @@ typedef struct Hashing {
     int64_t count;
 } Hashing;
 
-/* An item has the inputs, the targets and the mask of one sample; the mask is read at the time of
- * the sample's first target. Returns the offset of the mask in an item. */
+/* Returns the offset of the mask in an item, in bytes. An item has the inputs, the targets and the
+ * mask of one sample; the mask is read at the time of the sample's first target. */
 static size_t mask_at(const Hashing *h)
 {
     return (size_t)(h->set->x.sample_bytes + h->set->y.sample_bytes + 7) / 8 * 8;
@@ -68,7 +69,7 @@ static size_t mask_bytes(const Hashing *h)
     return (size_t)(h->set->y.dim[2] * h->set->y.dim[3]) * sizeof(double);
 }
 
-/* Reads inputs, targets and mask of hashed sample number i. */
+/* Reads the item of the i-th sample that is hashed. */
 static Status read_sample(void *user, int64_t i, void *item)
 {
     const Hashing *h = user;

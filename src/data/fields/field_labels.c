@@ -1,6 +1,6 @@
-/* Label fields: a target whose pixels have classes. Checks data.variables, names the classes, and
- * converts values to classes. A pixel that is missing, or has the value `ignore`, has no label: -1,
- * which losses and metrics leave out. */
+/* Checks and reads label fields. A label field is a target whose pixels have classes. Checks the
+ * configuration, names the classes, and converts values to classes. A pixel that is missing, or has
+ * the value `ignore`, has no label: it becomes -1, which losses and metrics leave out. */
 #include "field_facts.h"
 #include "field_patch.h"
 #include "fields_private.h"
@@ -83,7 +83,7 @@ void field_labels_name(const FieldFacts *facts, int count, FieldClasses *classes
     const char *word = facts->meanings;
     classes->named = false;
     for (int c = 0; c < count; ++c) snprintf(classes->name[c], sizeof classes->name[c], "%d", c);
-    for (int i = 0; i < facts->flags; ++i) {
+    for (int i = 0; i < facts->flag_count; ++i) {
         word += strspn(word, " ");
         const int length = (int)strcspn(word, " ");
         const double value = facts->flag[i];
@@ -120,7 +120,8 @@ static Status value_fail(const DataSet *set, double value, int64_t frame, int64_
                 last, value);
 }
 
-/* Converts the numbers of a window of a frame to classes. */
+/* Converts the values of the label field in a window of a frame to classes. ERR_DATA: a value is
+ * not one of the classes. */
 static Status classify(const DataSet *set, int64_t frame, const FieldWindow *window,
                        const double *value, int32_t *label)
 {

@@ -3,12 +3,13 @@
  *
  *     time (T)  [lead (L)]  [lev (Z)]  lat (H)  lon (W)     coordinates
  *     t2m (time[, lead][, lev], lat, lon)                    predicted
- *     t2m_truth (...)                                        with `truth`
- *     mask (time, lat, lon)                                  labels: classes (int16)
- *     valid_time (time, lead)                                with several leads
+ *     t2m_truth (...)                                        if FieldOutputPlan.truth is set
+ *     clouds (time, lat, lon)                                a label field: classes (int16)
+ *     valid_time (time, lead)                                if there are several leads
  *
- * The first file of the set is called the source. Attributes and coordinates that it lacks are left
- * out; coordinates of two dimensions (curvilinear grids) are not copied. */
+ * A lead is the time from the start of a forecast to the predicted fields. The first file of the
+ * set is called the source. Attributes and coordinates that the source lacks are left out;
+ * coordinates of two dimensions (curvilinear grids) are not copied. */
 #include "data/field_output.h"
 
 #include "calendar.h"
@@ -20,10 +21,11 @@
 #include <string.h>
 
 enum {
-    /* number of text attributes that are copied, and largest number of attributes of a variable */
+    /* number of text attributes that are copied from the source */
     COPIED = 6,
+    /* largest number of attributes of a variable */
     ATTRS = COPIED,
-    /* bytes of a text */
+    /* bytes of an attribute's text */
     TEXT = 128,
     /* largest number of axes */
     AXES = 3 * FIELD_VARIABLES
@@ -33,31 +35,39 @@ static const char *const copied[COPIED] = {"units", "standard_name", "long_name"
 
 /* Name and attributes of a variable or coordinate. */
 typedef struct Described {
-    char name[FIELD_NAME + 64], text[COPIED][TEXT];
+    char name[FIELD_NAME + 64];
+    /* texts of the attributes */
+    char text[COPIED][TEXT];
+    /* attributes, [attrs]; they point to `text` */
     NetcdfAttr attr[ATTRS];
     int attrs;
 } Described;
 
 /* A dimension of the output. */
 typedef struct Axis {
-    /* true: the source has no name for it */
+    /* true: the source has no name for the dimension */
     bool unnamed;
     Described is;
     /* FieldDim of the axis; -1: the axis is lead */
     int role;
     int64_t length;
-    /* values of its coordinate; NULL: it has none; owned */
+    /* values of its coordinate, owned; NULL: it has none, or it is time */
     double *value;
 } Axis;
 
-/* A predicted variable: channels first to first + levels - 1 of each lead. */
+/* A predicted variable: channels `first` to first + levels - 1 of each lead. */
 typedef struct OutVar {
     int first, levels;
-    /* axes of levels, rows and columns, by FieldDim; -1: the variable lacks the dimension */
+    /* for each FieldDim except time, the index of the axis; -1: the variable lacks the dimension */
     int axis[FIELD_DIMS];
-    Described is, truth;
-    /* indices of the two variables in the file; -1: not written */
-    int var, truth_var;
+    /* description of the prediction */
+    Described is;
+    /* description of the truth */
+    Described truth;
+    /* index of the prediction among the file's variables */
+    int var;
+    /* index of the truth among the file's variables; -1: not written */
+    int truth_var;
 } OutVar;
 
 struct FieldOutput {
@@ -65,16 +75,21 @@ struct FieldOutput {
     /* owned copy of the plan's leads */
     int64_t *lead;
     NetcdfWriter *file;
-    /* samples written so far */
+    /* number of samples written so far */
     int64_t written;
-    /* timed: true if frames have times, which are written in `units`, those of the source */
+    /* true: frames have times, which are written in `units` */
     bool timed;
+    /* units of time in the source */
     TimeUnits units;
+    /* number of entries of `axis` and of `var` */
     int axes, vars;
     Axis axis[AXES];
+    /* predicted variables */
     OutVar var[FIELD_VARIABLES];
-    /* indices of the variables of time and of valid_time in the file; valid_var -1: not written */
-    int time_var, valid_var;
+    /* index of the coordinate of time among the file's variables */
+    int time_var;
+    /* index of valid_time among the file's variables; -1: not written */
+    int valid_var;
     /* owned: values of one variable of one sample, at all leads */
     float *row;
 };
@@ -89,7 +104,7 @@ static void add_text(Described *d, const char *name, const char *text)
     d->attr[d->attrs++] = (NetcdfAttr){.name = name, .text = d->text[at]};
 }
 
-/* Copies name and text attributes of a data set. */
+/* Copies the name, without its groups, and the text attributes of a data set of HDF5. */
 static Status describe(Described *d, hid_t object, const char *name, const char *path)
 {
     char text[TEXT];
@@ -120,8 +135,8 @@ static bool same_axis(const Axis *a, const Axis *b)
            (!a->value || !memcmp(a->value, b->value, (size_t)a->length * sizeof *a->value));
 }
 
-/* Adds an axis, or finds an equal axis, and returns its index. An axis whose name another axis has
- * gets a number, "lat_2". Takes ownership of axis->value. */
+/* Adds an axis, or finds an equal axis, and returns its index. If another axis has the same name,
+ * the new axis gets a number: "lat_2". Takes ownership of axis->value. */
 static int add_axis(FieldOutput *o, Axis *axis)
 {
     char name[sizeof axis->is.name];
@@ -140,7 +155,7 @@ static int add_axis(FieldOutput *o, Axis *axis)
     return o->axes++;
 }
 
-/* Makes the axis of dimension i of a variable; scale -1: the dimension has none. */
+/* Makes the axis of dimension i of a variable. scale: its dimension scale; -1: it has none. */
 static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scale, int i,
                         Axis *axis)
 {
@@ -196,8 +211,7 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     return st;
 }
 
-/* Adds the axis of time as the first axis, in whatever order the variables have their
- * dimensions. */
+/* Adds the axis of time as the first axis; the variables may have their dimensions in any order. */
 static Status add_time(FieldOutput *o, hid_t file)
 {
     const FieldSet *f = &o->plan.set->field_set;
@@ -230,8 +244,8 @@ static bool has_variable(const FieldOutput *o, const char *name)
     return i < o->vars;
 }
 
-/* Renames dimensions that have no name in the source and whose usual name is that of a variable: in
- * NetCDF a variable with the name of a dimension is its coordinate. */
+/* Renames each axis that has no name in the source and whose usual name is the name of a variable,
+ * since in NetCDF a variable with the name of a dimension is the dimension's coordinate. */
 static void rename_axes(FieldOutput *o)
 {
     for (int i = 0; i < o->axes; ++i) {
@@ -312,7 +326,7 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
     o->valid_var = leads ? add_var(l, valid, ELEM_F64, 2, (const int[]){0, 1}) : -1;
     for (int i = 0; i < o->vars; ++i) {
         OutVar *v = &o->var[i];
-        int dim[NETCDF_DIMS], ndim = 0;
+        int dim[NETCDF_VAR_DIMS_MAX], ndim = 0;
         dim[ndim++] = 0;
         if (leads) dim[ndim++] = 1;
         for (int d = FIELD_LEVEL; d < FIELD_DIMS; ++d)
@@ -324,7 +338,7 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
         if (classes > 0) l->var[v->var].fill = NULL;
         if (o->plan.truth) v->truth_var = add_var(l, &v->truth, type, ndim, dim);
         for (int k = v->var; o->plan.meanings && k < l->vars; ++k) {
-            l->var[k].flags = classes;
+            l->var[k].classes = classes;
             l->var[k].flag_meanings = o->plan.meanings;
         }
     }
@@ -376,7 +390,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         if (o->var[i].levels > levels) levels = o->var[i].levels;
     o->row = mem_new((size_t)(plan->leads * levels) * pixels * sizeof *o->row);
     if (st == OK && plan->leads > 1) {
-        /* add_leads appends the axis lead, which is then moved to be axis 1. */
+        /* add_leads appends the axis lead; it is then moved to index 1 */
         add_leads(o);
         const Axis lead = o->axis[o->axes - 1];
         memmove(&o->axis[2], &o->axis[1], (size_t)(o->axes - 2) * sizeof lead);
@@ -384,7 +398,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         for (int i = 0; i < o->vars; ++i)
             for (int d = 0; d < FIELD_DIMS; ++d) o->var[i].axis[d] += o->var[i].axis[d] >= 0;
     }
-    /* The structures were copied: let attributes point to the copied texts. */
+    /* the structures have been copied, so attributes must point to the copied texts */
     for (int i = 0; i < o->axes; ++i)
         for (int k = 0; k < o->axis[i].is.attrs; ++k)
             o->axis[i].is.attr[k].text = o->axis[i].is.text[k];
@@ -400,7 +414,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
 
 /* ---- samples ---- */
 
-/* Returns the time of a frame in the units of the file; its number if frames have no times. */
+/* Returns the time of a frame in the units of the file, or its number if frames have no times. */
 static double time_of(const FieldOutput *o, int64_t frame)
 {
     const double time = field_frame_time(&o->plan.set->field_set, frame);
@@ -427,7 +441,7 @@ Status field_output_put(FieldOutput *o, int64_t sample, const float *predicted, 
     const int64_t frame = field_sample_frame(&o->plan.set->field_set, sample);
     const double start = time_of(o, frame), step = o->plan.set->field_set.step_s / o->units.unit;
     double *valid = mem_new((size_t)o->plan.leads * sizeof *valid);
-    /* Beyond the set's last frame, times continue at the same distance. */
+    /* a lead may be beyond the set's last frame, so its time is computed from the start */
     for (int l = 0; l < o->plan.leads; ++l)
         valid[l] = start + (double)o->lead[l] * (o->timed ? step : 1);
     Status st =

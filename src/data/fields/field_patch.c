@@ -1,23 +1,22 @@
-/* Patches of fields (data.patch). In training a sample is cut out at a place that is drawn from
- * (seed, epoch, sample), so it is the same on any grid of ranks. In evaluations the fields
- * are covered by tiles, row by row:
+/* Cuts patches out of fields (data.patch). In training the place of a sample's patch is drawn from
+ * (seed, epoch, sample), so it is the same on any grid of ranks. In evaluations the fields are
+ * covered by tiles, row by row. Along an axis of H pixels, with patches of p pixels:
  *
  *     0   p   2p H-p
  *     |---|---|-|--|
  *
- * Along an axis, each tile begins one patch size after the tile before it, and the last tile ends
- * at the end of the field. Pixels that two tiles have in common are counted in the first of the
- * two. If the grids of inputs and targets differ by a whole factor, both are cut at the same
- * place. */
+ * Each tile begins p pixels after the tile before it, but the last tile ends at the end of the
+ * field. Pixels that two tiles have in common are counted in the first of the two. The grids of
+ * inputs and targets may differ by an integer factor; both are cut at the same place. */
 #include "field_patch.h"
 
 #include <math.h>
 
 /* ---- keys ---- */
 
-/* Finds the factor between the grids along one axis: *input rows of the inputs are as long as
- * *target rows of the targets, and one of the two is 1. Returns false if there is no whole
- * factor. */
+/* Finds the factor between the grids along one axis, which have `inputs` and `targets` rows (or
+ * columns). *input rows of the inputs are as long as *target rows of the targets; one of the two
+ * numbers is 1. Returns false if there is no integer factor. */
 static bool find_factor(int64_t inputs, int64_t targets, int64_t *input, int64_t *target)
 {
     *input = inputs > targets ? inputs / targets : 1;
@@ -59,8 +58,8 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
     }
     p->seed = (uint64_t)config->run.seed;
     if (tiles) set->samples *= p->tiles[0] * p->tiles[1];
-    data_set_size_fields(set, size[0], size[1], size[0] / p->input_unit[0] * p->target_unit[0],
-                         size[1] / p->input_unit[1] * p->target_unit[1]);
+    field_set_sizes(set, size[0], size[1], size[0] / p->input_unit[0] * p->target_unit[0],
+                    size[1] / p->input_unit[1] * p->target_unit[1]);
     return OK;
 }
 
@@ -76,16 +75,15 @@ void data_set_drop_patch(DataSet *set)
     if (p.size[0] == 0) return;
     set->samples /= data_tiles(set);
     set->field_set.patch = (FieldPatch){.whole = {p.whole[0], p.whole[1]}};
-    data_set_size_fields(set, p.whole[0], p.whole[1],
-                         p.whole[0] / p.input_unit[0] * p.target_unit[0],
-                         p.whole[1] / p.input_unit[1] * p.target_unit[1]);
+    field_set_sizes(set, p.whole[0], p.whole[1], p.whole[0] / p.input_unit[0] * p.target_unit[0],
+                    p.whole[1] / p.input_unit[1] * p.target_unit[1]);
 }
 
 /* ---- places ---- */
 
-/* Returns where a patch begins along an axis, in rows (or columns) of the inputs: tile number
- * `tile` of the axis or, in training, a place drawn by key. *before: number of the patch's first
- * rows of targets that belong to the tile before it. */
+/* Returns the first row (or column) of a patch's inputs along an axis. In an evaluation the patch
+ * is tile number `tile` of the axis; in training its place is drawn by `key`. *before: number of
+ * the patch's first rows of targets that belong to the tile before it. */
 static int64_t begin_of(const FieldPatch *p, int axis, int64_t tile, RngKey key, int64_t *before)
 {
     const int64_t unit = p->input_unit[axis], room = p->whole[axis] - p->size[axis];

@@ -1,23 +1,27 @@
-/* Patches: which rows and columns of the fields a sample has. */
+/* Finds the place of a sample: which rows and columns of the fields it has (patches,
+ * data.patch). */
 #ifndef WEFT_DATA_FIELD_PATCH_H
 #define WEFT_DATA_FIELD_PATCH_H
 
 #include "field_slab.h"
 
-/* The place of a sample: its frame, and its rows and columns of inputs and of targets. The first
- * rows_before rows and columns_before columns of a tile's targets belong to the tiles before it. */
+/* The place of a sample. */
 typedef struct FieldPlace {
+    /* frame at the sample's own time, to which the offsets of data.window are added */
     int64_t frame;
+    /* rows and columns of the inputs, and of the targets */
     FieldWindow input, target;
+    /* number of first rows, and of first columns, of a tile's targets that belong to tiles before
+     * it; 0 if samples are not tiles */
     int64_t rows_before, columns_before;
 } FieldPlace;
-/* Returns the place of a sample; that of a patch in training depends on the epoch. */
+/* Returns the place of a sample. In training, the place of a patch depends on the epoch. */
 FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample);
-/* Does the same as field_read_variable for a window of rows and columns. */
+/* field_reader.c. Does the same as field_read_variable for a window of rows and columns. */
 Status field_read_window(FieldReader *reader, int variable, int64_t frame,
                          const FieldWindow *window, double *plane);
-/* Sets the targets that belong to other tiles to NaN (missing). plane: (rows,columns) of the
- * place. */
+/* Sets the targets of a tile that belong to tiles before it to NaN (missing). plane: one target
+ * channel at this place, (rows, columns). */
 void field_patch_leave_out(const FieldPlace *place, double *plane);
 
 #endif

@@ -1,5 +1,5 @@
-/* Finds the files of a set, in the order of the list of paths; files that match one pattern are in
- * the order of their names. */
+/* Finds the files of a set. They are in the order of the list of paths; the files that match one
+ * pattern are in the order of their names. */
 #include "fields_private.h"
 
 #include <glob.h>

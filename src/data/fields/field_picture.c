@@ -1,5 +1,5 @@
-/* Draws the fields of a sample: input, prediction, truth, and prediction - truth; if they are
- * labels, where the prediction is wrong. */
+/* Draws the fields of a sample in four panels: input, prediction, truth, and prediction - truth.
+ * For labels, the last panel shows where the prediction is wrong. */
 #include "data/field_picture.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ static void draw(Image *image, const FieldPicture *p, const FieldPanel *panel, c
     field_sheet_draw(image, &sheet);
 }
 
-/* change: buffer of `pixels` values for prediction - truth. */
+/* Draws a target of numbers. change: buffer of `pixels` values for prediction - truth. */
 static void draw_numbers(Image *image, const FieldPicture *p, int64_t pixels, float *change)
 {
     const FieldSet *f = &p->set->field_set;
@@ -74,8 +74,8 @@ static void draw_numbers(Image *image, const FieldPicture *p, int64_t pixels, fl
     draw(image, p, panel, label.units);
 }
 
-/* Writes predicted classes where they are wrong, -1 where they are right, NaN where there is no
- * truth. */
+/* Writes to each pixel of `to` the predicted class if it is wrong, -1 if it is right, and NaN if
+ * there is no truth. */
 static void find_errors(const FieldPicture *p, int64_t pixels, float *to)
 {
     for (int64_t i = 0; i < pixels; ++i)
@@ -84,7 +84,7 @@ static void find_errors(const FieldPicture *p, int64_t pixels, float *to)
                                                  : p->predicted[i];
 }
 
-/* errors: buffer of `pixels` values for find_errors. */
+/* Draws a label field. errors: buffer of `pixels` values for find_errors. */
 static void draw_labels(Image *image, const FieldPicture *p, int64_t pixels, float *errors)
 {
     const FieldSet *f = &p->set->field_set;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* largest numbers of segments, files and channels that the text lists; JSON lists all */
+/* largest number of segments, of files and of channels that the text lists; JSON lists all */
 enum { SEGMENTS_LISTED = 12, FILES_LISTED = 64, CHANNELS_LISTED = 24 };
 
 const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT])
@@ -34,8 +34,9 @@ const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD
     return text;
 }
 
-/* Is the time of each end of a run of frames known? Frames outside of all segments, which
- * data.train_time or data.test_time leaves out, have no known time. */
+/* Returns whether the times of the first and of the last of `frames` frames are known. They are
+ * unknown if the set has no times (step_s is 0), or if the frame is in no segment, because
+ * data.train_time or data.test_time leaves it out. */
 static bool ends_are_known(const FieldSet *f, int64_t first, int64_t frames)
 {
     const int64_t end[] = {first, first + frames - 1};
@@ -64,7 +65,7 @@ static bool same_packing(const FieldArray *a, const FieldArray *b)
            a->packing.scale == b->packing.scale && a->packing.add == b->packing.add;
 }
 
-/* Does a variable have the labels of the set? */
+/* Returns whether the variable is the set's label field, the target whose pixels have classes. */
 static bool has_labels(const FieldSet *f, int variable)
 {
     return f->classes.count > 0 && f->target[0].variable == variable;
@@ -84,13 +85,13 @@ static void print_classes(const FieldClasses *classes, FILE *out)
 static void print_packing(const FieldSet *f, int variable, FILE *out)
 {
     const FieldArray *a = field_array(f, 0, variable);
-    int others = 0, named = 0;
+    int others = 0, printed = 0;
     fprintf(out, "%s%s", element_name(a->type), a->big_endian ? " (big-endian)" : "");
     if (a->packing.scale != 1 || a->packing.add != 0)
         fprintf(out, " * %.9g + %.9g", a->packing.scale, a->packing.add);
     for (int i = 0; i < a->packing.missing_count; ++i)
         if (a->packing.missing[i] != FIELD_NEVER_WRITTEN && !isnan(a->packing.missing[i]))
-            fprintf(out, "%s%.9g", named++ ? " or " : ", missing: ", a->packing.missing[i]);
+            fprintf(out, "%s%.9g", printed++ ? " or " : ", missing: ", a->packing.missing[i]);
     fprintf(out, ", %s", f->variable[variable].storage);
     for (int i = 1; i < f->files; ++i) others += !same_packing(a, field_array(f, i, variable));
     if (others)
@@ -247,7 +248,8 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
     json_end(json);
 }
 
-/* Adds how many frames a run of frames has, and its first and last time if they are known. */
+/* Adds keys that describe `frames` consecutive frames: their number and, if both are known, the
+ * times of the first and of the last one. */
 static void span_json(const FieldSet *f, int64_t first, int64_t frames, Json *json)
 {
     char text[FIELD_TIME_TEXT];

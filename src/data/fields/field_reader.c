@@ -1,8 +1,8 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
  * normalised in double precision. A frame of a contiguous array (time, level, row, column) is read
  * by one pread, from the first to the last selected level; a patch needs a pread for each level or
- * each row. Chunks are read by chunks/field_chunks.c; all other arrays, and slabs in very many
- * pieces, go through HDF5 under its lock. */
+ * each row. Chunks are read by chunks/field_chunks.c. HDF5 reads, under its lock, all other arrays
+ * and the slabs that have very many pieces. */
 #include "../chunks/field_chunks.h"
 #include "field_patch.h"
 
@@ -16,7 +16,7 @@
 enum { PIECES_MOST = 4096 };
 
 struct FieldReader {
-    /* copy, which borrows the set's block */
+    /* copy of the set; its block is borrowed */
     DataSet set;
     /* owned */
     FieldFiles *files;
@@ -106,7 +106,7 @@ Status field_read_bytes(FieldFiles *files, const FieldSet *f, int file, int vari
     return st;
 }
 
-/* Reads the stored values of a slab to *raw, in this machine's byte order. The caller owns *raw,
+/* Reads the stored values of a slab to *raw, in this processor's byte order. The caller owns *raw,
  * also after an error. */
 static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
 {
@@ -126,8 +126,9 @@ static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
     return OK;
 }
 
-/* Reads `count` levels of a variable at a frame as one slab: the levels of the channels, or the
- * first `count` selected levels if channel is NULL. */
+/* Reads one slab of a variable at a frame, and unpacks `count` of its levels to `plane`: the levels
+ * of channel[0] to channel[count - 1] or, if `channel` is NULL, the first `count` selected
+ * levels. */
 static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
                           const FieldChannel *channel, int count, double *plane)
 {
@@ -156,8 +157,8 @@ Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *
     return field_read_window(r, variable, frame, &whole, plane);
 }
 
-/* Fills plane i, of `pixels` numbers, with the number plane[i], for i < count. The last plane is
- * filled first, since numbers and planes share memory. */
+/* Fills `count` planes of `pixels` numbers: plane i with the number plane[i]. The last plane is
+ * filled first, since the numbers and the planes share memory. */
 static void spread(double *plane, int count, int64_t pixels)
 {
     for (int i = count - 1; i >= 0; --i)
@@ -179,9 +180,9 @@ Status field_read_planes(FieldReader *r, int variable, int64_t frame, int64_t ah
 
 /* ---- samples ---- */
 
-/* Reads `count` channels of the inputs, which are levels of one variable that weft makes. */
-static void read_made(const FieldReader *r, const FieldPlace *place, const FieldChannel *channel,
-                      int count, double *plane)
+/* Computes `count` channels of the inputs, which are levels of one extra variable. */
+static void read_extra(const FieldReader *r, const FieldPlace *place, const FieldChannel *channel,
+                       int count, double *plane)
 {
     const FieldSet *f = &r->set.field_set;
     const FieldVariable *v = &f->variable[channel->variable];
@@ -197,16 +198,16 @@ static void read_made(const FieldReader *r, const FieldPlace *place, const Field
     mem_free(&all);
 }
 
-/* Reads `count` channels, which are levels of one variable at one offset. */
-static Status read_run(FieldReader *r, const FieldPlace *place, FieldRole role,
-                       const FieldChannel *channel, int count, double *plane)
+/* Reads a group of `count` channels, which are levels of one variable at one offset. */
+static Status read_group(FieldReader *r, const FieldPlace *place, FieldRole role,
+                         const FieldChannel *channel, int count, double *plane)
 {
     const FieldVariable *v = &r->set.field_set.variable[channel->variable];
     const int offset = r->set.field_set.offset[role][channel->offset];
     const FieldWindow *window = role == FIELD_TARGET ? &place->target : &place->input;
     const FieldWindow one = {.rows = 1, .columns = 1};
     if (v->made) {
-        read_made(r, place, channel, count, plane);
+        read_extra(r, place, channel, count, plane);
         return OK;
     }
     TRY(read_levels(r, channel->variable, place->frame + offset, v->is_scalar ? &one : window,
@@ -224,15 +225,15 @@ static bool read_together(const FieldChannel *a, const FieldChannel *b)
 static Status read_channels(FieldReader *r, const FieldPlace *place, FieldRole role,
                             const FieldChannel *list, int count, int64_t pixels, double *plane)
 {
-    for (int i = 0, run; i < count; i += run) {
-        for (run = 1; i + run < count && read_together(&list[i], &list[i + run]); ++run) {
+    for (int i = 0, group; i < count; i += group) {
+        for (group = 1; i + group < count && read_together(&list[i], &list[i + group]); ++group) {
         }
-        TRY(read_run(r, place, role, &list[i], run, plane + i * pixels));
+        TRY(read_group(r, place, role, &list[i], group, plane + i * pixels));
     }
     return OK;
 }
 
-/* Computes (from - mean) / std; NaN becomes `missing`. */
+/* Computes (from - mean) / std for n values; NaN becomes `missing`. */
 static void normalise(float *to, const double *from, int64_t n, double mean, double std,
                       float missing)
 {
@@ -241,8 +242,9 @@ static void normalise(float *to, const double *from, int64_t n, double mean, dou
         to[i] = isnan(from[i]) ? missing : (float)((from[i] - mean) * factor);
 }
 
-/* Reads the inputs to `plane`, in double precision and in the variables' units, and to x, which may
- * be NULL: normalised, with 0 for missing values, or in the variables' units, with NaN. */
+/* Reads the inputs to `plane`, in double precision and in the variables' units, and to x, unless x
+ * is NULL. If `normalised` is true, values in x are normalised and missing values are 0; if not,
+ * values are in the variables' units and missing values are NaN. */
 static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalised, double *plane,
                           float *x)
 {
@@ -257,9 +259,10 @@ static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalis
     return OK;
 }
 
-/* Reads the targets; if `normalised` is false, as values in the variables' units, never as changes.
- * inputs: planes of the inputs, for targets that are changes; NULL: the inputs that are needed are
- * read here. */
+/* Reads the targets; missing values are NaN. If `normalised` is true, targets are normalised, and
+ * they are changes if data.predict says so; if not, they are values in the variables' units.
+ * inputs: planes of the inputs in these units, from which changes are counted; NULL: the inputs
+ * that are needed are read here. */
 static Status fill_targets(FieldReader *r, const FieldPlace *place, bool normalised,
                            const double *inputs, float *target)
 {
@@ -274,7 +277,8 @@ static Status fill_targets(FieldReader *r, const FieldPlace *place, bool normali
         double *p = plane + i * pixels;
         const int input = normalised ? f->change_from[i] : -1;
         const double *from = inputs && input >= 0 ? inputs + input * pixels : read;
-        if (input >= 0 && !inputs) st = read_run(r, place, FIELD_INPUT, &f->input[input], 1, read);
+        if (input >= 0 && !inputs)
+            st = read_group(r, place, FIELD_INPUT, &f->input[input], 1, read);
         for (int64_t k = 0; st == OK && input >= 0 && k < pixels; ++k) p[k] -= from[k];
         field_patch_leave_out(place, p);
         normalise(target + i * pixels, p, pixels, stats ? (double)f->target_mean[i] : 0,

@@ -1,8 +1,8 @@
-/* Prepares a set of fields for rollouts. A sample has the targets of several steps. Its inputs are
- * those of the first step, then those that later steps read from the data. A step spans the time
- * from the last input to the target. A later step reads a channel from the data up to the time of
- * the last input; after that from the model's own output if the channel is a target, else from the
- * data (a forcing). */
+/* Prepares a set of fields for rollouts, in which the model is applied several times (steps). A
+ * sample has the targets of all steps. Its inputs are the inputs of the first step, and then those
+ * that later steps read from the data. A step spans the time from the last input to the target. A
+ * later step reads a channel at a time up to the last input's from the data. At a later time it
+ * reads the model's own output if the channel is a target, and the data if not (a forcing). */
 #include "fields_private.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static int step_frames(const FieldSet *f)
     return f->offset[FIELD_TARGET][0] - f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1];
 }
 
-/* Returns the number of frames from the last input of the first step to the time at which a step
- * reads input `channel`. */
+/* Returns the number of frames from the last input of the first step to the time at which step
+ * `step` (from 1) reads input `channel`; 0 or less: the time is not after the last input. */
 static int frames_ahead(const FieldSet *f, int step, int channel)
 {
     const int *offset = f->offset[FIELD_INPUT];
@@ -22,8 +22,8 @@ static int frames_ahead(const FieldSet *f, int step, int channel)
            (step - 1) * step_frames(f);
 }
 
-/* Returns the target of the first step that has the variable and level of an input; -1: there is
- * none. */
+/* Returns the index of the target of the first step that has the variable and level of input
+ * `channel`; -1: there is none. */
 static int target_of(const FieldSet *f, int channel)
 {
     for (int i = 0; i < f->step_targets; ++i)
@@ -31,8 +31,8 @@ static int target_of(const FieldSet *f, int channel)
     return -1;
 }
 
-/* Returns the input that has the variable and level of input `channel`, at offset `frames`; -1:
- * there is none. */
+/* Returns the index of the input that has the variable and level of input `channel` and an offset
+ * of `frames` frames; -1: there is none. */
 static int input_at(const FieldSet *f, int channel, int frames)
 {
     for (int i = 0; i < f->inputs; ++i)
@@ -51,7 +51,8 @@ FieldSource field_source(const FieldSet *f, int step, int channel)
     return (FieldSource){f->change_from[target], ahead / step_frames(f), target};
 }
 
-/* Adds to the inputs the channel that a step reads in place of input `channel`. */
+/* Adds to the inputs the channel that step `step` reads from the data in place of input
+ * `channel`. */
 static Status add_input(FieldSet *f, const Config *config, int step, int channel)
 {
     const int frames =

@@ -1,7 +1,7 @@
-/* Segments and samples of a set of fields. A segment is a run of frames at equal distances in time;
- * it ends at a gap in the times, where times begin again, or, if frames have no times, at the end
- * of its file. A sample needs all frames of its window in one segment, so that no sample joins
- * frames on two sides of a gap. */
+/* Finds the segments and samples of a set of fields. A segment is consecutive frames at equal
+ * distances in time. It ends at a gap in the times, where times begin again, or, if frames have no
+ * times, at the end of its file. All frames of a sample's window are in one segment, so no sample
+ * joins frames on two sides of a gap. */
 #include "calendar.h"
 #include "fields_private.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* largest deviation of a distance in time from a multiple of the usual distance between frames, as
- * a fraction of that distance */
+ * a fraction of the usual distance */
 #define STEP_TOLERANCE 1e-3
 
 static int compare_doubles(const void *a, const void *b)
@@ -36,7 +36,7 @@ static double usual_step(const double *times, int64_t frames)
     return best;
 }
 
-/* Does a segment end before this frame? */
+/* Returns whether a new segment begins with this frame, which is not the first. */
 static bool segment_ends(const FieldSet *f, const double *times, int64_t frame)
 {
     if (!times) return f->file[field_find_file(f, frame)].first == frame;
@@ -67,7 +67,7 @@ static Status find_segments(FieldSet *f, const double *times)
     return OK;
 }
 
-/* Converts the offsets of a role to frames. */
+/* Converts the offsets of a role, `list`, to numbers of frames. */
 static Status find_offsets(const Config *config, FieldSet *f, FieldRole role,
                            const ConfigList *list)
 {
@@ -94,7 +94,7 @@ static Status find_offsets(const Config *config, FieldSet *f, FieldRole role,
     return OK;
 }
 
-/* Is a target also an input at the same time? */
+/* Returns whether a target is also an input at the same time. */
 static bool targets_are_inputs(const Config *config, const FieldSet *f)
 {
     const ConfigVariables *list = &config->data.variables;
@@ -110,7 +110,7 @@ static bool targets_are_inputs(const Config *config, const FieldSet *f)
     return false;
 }
 
-/* Numbers the samples of all segments; returns the number of frames that a window spans. */
+/* Numbers the samples of all segments. Returns the number of frames that a window spans. */
 static int number_samples(DataSet *set)
 {
     FieldSet *f = &set->field_set;
@@ -150,19 +150,21 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 field_path(f, 0), span);
 }
 
-/* The times that are selected: from `from` up to `to`. `before` is true if `to` itself is not
- * selected. */
+/* The times that data.train_time or data.test_time selects. */
 typedef struct Span {
+    /* first and last time, in seconds */
     double from, to;
-    bool before;
+    /* true: the time `to` itself is not selected */
+    bool excludes_to;
 } Span;
 
-/* Cuts a segment to the frames in a span; false: none remains. */
+/* Cuts a segment to the frames in a span. Returns false if no frame remains. */
 static bool cut_segment(const FieldSet *f, FieldSegment *s, Span span)
 {
     const double begin = (span.from - s->start) / f->step_s, end = (span.to - s->start) / f->step_s;
     const double low = fmax(0, ceil(begin - STEP_TOLERANCE));
-    const double last = span.before ? ceil(end - STEP_TOLERANCE) - 1 : floor(end + STEP_TOLERANCE);
+    const double last =
+        span.excludes_to ? ceil(end - STEP_TOLERANCE) - 1 : floor(end + STEP_TOLERANCE);
     const double high = fmin((double)(s->frames - 1), last);
     if (low > high) return false;
     s->first += (int64_t)low;
@@ -171,7 +173,7 @@ static bool cut_segment(const FieldSet *f, FieldSegment *s, Span span)
     return true;
 }
 
-/* Reads the span that `times`, the value of a key, selects. */
+/* Finds the span that `times`, the value of configuration key `key`, selects. */
 static Status read_times(const DataSet *set, const Config *config, const char *key,
                          const ConfigTimes *times, Span *span)
 {
@@ -183,8 +185,8 @@ static Status read_times(const DataSet *set, const Config *config, const char *k
     const char *bad = !time_read(calendar, times->from, &span->from, &unused) ? times->from
                       : !time_read(calendar, times->to, &last, &span->to)     ? times->to
                                                                               : NULL;
-    span->before = !bad && span->to > last;
-    if (!bad && (span->before ? span->from < span->to : span->from <= span->to)) return OK;
+    span->excludes_to = !bad && span->to > last;
+    if (!bad && (span->excludes_to ? span->from < span->to : span->from <= span->to)) return OK;
     if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
     return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",
                            bad, calendar_name(calendar), field_path(f, 0));
@@ -230,7 +232,7 @@ double field_frame_time(const FieldSet *f, int64_t frame)
 
 int64_t field_sample_frame(const FieldSet *f, int64_t sample)
 {
-    /* Several segments may have the same first sample: all but the last of them have no samples. */
+    /* several segments may have the same first_sample; only the last one has samples */
     const FieldSegment *s = &f->segment[index_at_most(&f->segment[0].first_sample,
                                                       sizeof *f->segment, f->segments, sample)];
     return s->sample_frame + sample - s->first_sample;

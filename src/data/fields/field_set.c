@@ -1,6 +1,6 @@
-/* Opens a set of fields in one or several files: its variables (field_variables.c), its files
- * (field_file.c), then samples and sizes. Also checks single files, and pairs of files, that may
- * join a set (field_extend.c). */
+/* Opens a set of fields in one or several files: first its variables (field_variables.c), then its
+ * files (field_file.c), then samples and sizes. Also checks a file, and compares two files, before
+ * field_extend.c lets a file join a set. */
 #include "field_opening.h"
 
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static Status open_files(Opening *o)
     return field_facts_each(&o->request, o->paths.path, o->paths.count, field_opening_add_file, o);
 }
 
-/* Finds the size of the fields of inputs, or of targets, which must be the same for all of them. */
+/* Finds the height and width of `count` channels, all inputs or all targets. ERR_DATA: they differ.
+ * Channels of scalars and extra channels do not count. */
 static Status find_size(const Opening *o, const FieldChannel *channel, int count, int64_t *height,
                         int64_t *width)
 {
@@ -55,8 +56,8 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     return OK;
 }
 
-void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t target_height,
-                          int64_t target_width)
+void field_set_sizes(DataSet *set, int64_t height, int64_t width, int64_t target_height,
+                     int64_t target_width)
 {
     set->height = set->stored_height = height;
     set->width = set->stored_width = width;
@@ -77,7 +78,7 @@ static void set_arrays(DataSet *set, int64_t height, int64_t width)
     set->x = set->y = like;
     snprintf(set->x.name, sizeof set->x.name, "inputs");
     snprintf(set->y.name, sizeof set->y.name, "targets");
-    data_set_size_fields(set, set->height, set->width, height, width);
+    field_set_sizes(set, set->height, set->width, height, width);
     if (f->classes.count > 0) {
         snprintf(set->y.name, sizeof set->y.name, "%s", f->variable[f->target[0].variable].name);
         set->y.type = ELEM_I32;
@@ -120,7 +121,7 @@ static Status open_set(Opening *o)
                                (long long)set->height, (long long)set->width, (long long)height,
                                (long long)width);
     set_arrays(set, height, width);
-    /* The loader keeps samples of the same chunks together. */
+    /* frames that share a chunk; the loader keeps their samples together */
     set->x.chunk_rows = o->chunk_frames > 1 ? o->chunk_frames : 0;
     return OK;
 }
@@ -144,7 +145,7 @@ static Opening *opening_new(DataSet *set, const Config *config)
     return o;
 }
 
-/* Returns the key that gives these paths; NULL: none does. */
+/* Returns the configuration key whose value is `paths`; NULL: there is none. */
 static const char *key_of(const Config *c, const char *paths)
 {
     const bool is_train = c->data.train && strcmp(paths, c->data.train) == 0;

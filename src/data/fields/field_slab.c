@@ -1,7 +1,7 @@
-/* Finds the slab of an array to read, and its pieces in a contiguous array; unpacks its numbers.
- * Rows of a contiguous array are read with all their columns if they have at most ROW_BYTES bytes:
- * neighbouring rows are then one piece, and reading columns that are not needed costs less than one
- * more call. */
+/* Finds the slab of an array to read, and its pieces if the array is contiguous; unpacks its
+ * numbers. Rows of a contiguous array are read with all their columns if they have at most
+ * ROW_BYTES bytes. Neighbouring rows are then one piece, and reading the columns that are not
+ * needed takes less time than one more call. */
 #include "field_slab.h"
 
 #include <math.h>
@@ -67,8 +67,8 @@ FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const Field
     return s;
 }
 
-/* Returns the last dimension that is not read whole, or 0. Pieces differ in the indices of the
- * dimensions before it. */
+/* Returns the last dimension of which only a part of the indices is read; 0 if there is none. The
+ * pieces differ in the indices of the dimensions before it. */
 static int last_part(const FieldSet *f, const FieldSlab *s)
 {
     int i = f->variable[s->variable].ndim - 1;

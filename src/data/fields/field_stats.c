@@ -1,22 +1,27 @@
 /* Measures mean and deviation of each variable and level of a set of fields, and of each change
- * that the set predicts, over all frames of its segments. A row is one line of the statistics
- * (FieldStat). Frames are measured in blocks, and blocks are joined in their order (Chan, Golub &
- * LeVeque 1983), so results have the same bits with any number of threads and ranks. */
+ * that the set predicts, over all frames of its segments. A row of the statistics is one FieldStat.
+ * Frames are measured in blocks, and blocks are joined in their order (Chan, Golub & LeVeque 1983),
+ * so results have the same bits with any number of threads and ranks. */
 #include "fields_private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* frames of a block; least number of threads, which mostly wait for files */
-enum { BLOCK = 16, READERS = 16 };
+enum {
+    /* number of frames of a block */
+    BLOCK = 16,
+    /* smallest number of threads, which mostly wait for files */
+    READERS = 16
+};
 
 typedef struct Measuring {
     FieldReader *reader;
     const FieldSet *f;
+    /* the rows of the statistics */
     const FieldStats *rows;
     /* number of the first block that is measured here */
     int64_t first_block;
-    /* [blocks][rows]: moments of the frames of each block, for each row of the statistics */
+    /* moments of each block, for each row of the statistics, [blocks][rows->count]; borrowed */
     FieldMoments *moments;
 } Measuring;
 
@@ -29,8 +34,8 @@ static void join(FieldMoments *a, const FieldMoments *b)
     a->count = count;
 }
 
-/* Returns the moments of the values that are not missing; before: values to subtract from them, or
- * NULL. */
+/* Returns the moments of n values, or of their differences value - before if `before` is not NULL.
+ * Missing values and differences are left out. */
 static FieldMoments moments_of(const double *value, const double *before, int64_t n)
 {
     FieldMoments m = {0};
@@ -80,8 +85,8 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
 }
 
-/* Are there rows of a variable? A variable that is only the mask or a target with labels has
- * none. */
+/* Returns whether the statistics have a row of the variable. They have none of an extra variable,
+ * nor of one that is only the mask or the label field. */
 static bool is_measured(const FieldStats *rows, int variable)
 {
     int i = 0;
@@ -113,8 +118,9 @@ int64_t data_fields_blocks(const DataSet *set)
     return (frames_of(&set->field_set) + BLOCK - 1) / BLOCK;
 }
 
-/* Adds the values of a variable at a frame, and its changes from this frame on, to the moments of
- * the variable's rows. now, then: scratch memory for the values at both ends of a change. */
+/* Adds the values of a variable at a frame, and its changes from this frame to later ones, to the
+ * moments of the variable's rows. now, then: scratch memory for the values at this frame and at a
+ * later frame. */
 static Status measure_frame(const Measuring *m, int variable, const FieldSegment *s, int64_t frame,
                             double *now, double *then, FieldMoments *moments)
 {
@@ -136,7 +142,7 @@ static Status measure_frame(const Measuring *m, int variable, const FieldSegment
     return OK;
 }
 
-/* Measures the frames of a block of one variable. */
+/* Measures one variable at the frames of a block. */
 static Status measure_variable(const Measuring *m, int variable, int64_t block, double *now,
                                double *then, FieldMoments *moments)
 {
@@ -157,7 +163,8 @@ static Status measure_variable(const Measuring *m, int variable, int64_t block, 
     return OK;
 }
 
-/* Measures the frames of one block, variable after variable, so that chunks are read once. */
+/* Measures all frames of one variable in a block before the next variable, so that chunks are read
+ * once. */
 static Status measure_block(void *user, int worker, int64_t block)
 {
     const Measuring *m = user;
@@ -213,7 +220,7 @@ static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldCha
         return fail(ERR_DATA, "%s: %s has only missing %ss", field_path(f, 0),
                     f->variable[channel->variable].name, change ? "change" : "value");
     *mean = (float)row->mean;
-    /* A constant is moved to 0, but not scaled. */
+    /* a constant value is moved to 0, but not scaled */
     *std = row->deviation > 1e-12 * fabs(row->mean) ? (float)row->deviation : 1;
     return OK;
 }

@@ -1,10 +1,10 @@
-/* The file of data.stats, which `weft data stats` writes: YAML, one line for each variable and
- * level, and for each change that the set predicts,
+/* Writes and reads the file of data.stats, which `weft data stats` makes. It is YAML with a line
+ * for each variable and level, and for each change that the set predicts:
  *   statistics:
  *     - {variable: "u", level: 500, units: "m s-1", mean: 3.2, deviation: 8.1}
  *     - {variable: "u", level: 500, change: "6h", units: "m s-1", mean: 0.01, deviation: 1.4}
- * `number` is the level's number, counted from 0, if levels have no coordinate; `change` is a
- * distance in time, or a number of frames if these have no times. */
+ * If levels have no coordinate, key `number` has the level's number, counted from 0, in place of
+ * `level`. Key `change` has a distance in time or, if frames have no times, a number of frames. */
 #include "fields_private.h"
 #include "config/yaml.h"
 
@@ -15,8 +15,9 @@
 
 enum { FILE_BYTES = 4 << 20 };
 
-/* A line of the file. Texts are borrowed from the file's YAML tree. */
+/* A line of the file. */
 typedef struct Entry {
+    /* NULL: not given; borrowed from the file's YAML tree */
     const char *variable, *units, *change;
     /* NAN: not given */
     double level, number, mean, deviation;
@@ -24,7 +25,7 @@ typedef struct Entry {
 
 /* ---- writing ---- */
 
-/* Would two rows be lines of the same variable, level and change? */
+/* Returns whether the lines of two rows would have the same variable, level and change. */
 static bool same_name(const FieldSet *f, const FieldStat *a, const FieldStat *b)
 {
     const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
@@ -122,7 +123,8 @@ static Status read_entry(const char *path, const Node *node, Entry *entry)
                 path, node->line);
 }
 
-/* Is `text`, the change of an entry (NULL: none), a change over this number of frames? */
+/* Returns whether `text`, the key `change` of an entry (NULL: not given), means a change over
+ * `change` frames. */
 static bool same_change(const FieldSet *f, const char *text, int change)
 {
     double seconds;
@@ -143,8 +145,8 @@ static bool entry_fits(const FieldSet *f, const Entry *e, const FieldStat *row)
     return fabs(e->level - level) <= 1e-6 * fmax(1, fabs(level));
 }
 
-/* Finds the entry of each row, and copies its mean and deviation. ERR_DATA: a row has no entry, or
- * other units. */
+/* Finds the entry of each row, and copies the entry's mean and deviation. ERR_DATA: a row has no
+ * entry, or the entry has other units. */
 static Status find_rows(const DataSet *set, FieldStats *stats, const char *path, const Node *list)
 {
     const FieldSet *f = &set->field_set;

@@ -1,12 +1,12 @@
-/* Lists the units of a set's variables, and compares them with those of another set or of a
+/* Lists the units of a set's variables, and compares them with the units of another set or of a
  * checkpoint's training set. The list of units (DataColumns.lines) has a line "NAME [UNITS]" for
- * each variable that is an input or a target of numbers; units are empty if the file has none,
- * and lines that do not fit into DATA_COLUMN_LINES bytes are left out. */
+ * each variable that is an input or a target of numbers. UNITS is empty if the file gives no units.
+ * Lines that do not fit into DATA_COLUMN_LINES bytes are left out. */
 #include "fields_private.h"
 
 #include <string.h>
 
-/* Is a variable of the files an input, or a target that is a number? */
+/* Returns whether a variable is an input, or a target of numbers. */
 static bool has_channel(const FieldSet *f, int variable)
 {
     for (int i = 0; i < f->inputs; ++i)
@@ -16,8 +16,9 @@ static bool has_channel(const FieldSet *f, int variable)
     return false;
 }
 
-/* Returns the units of a variable in a list, and sets *bytes to their length; "]" follows them.
- * NULL: the list does not have the variable. name_bytes: length of its name. */
+/* Returns a pointer to the units of a variable in a list, which "]" follows; *bytes: their length.
+ * Returns NULL if the list does not have the variable. name_bytes: length of the variable's
+ * name. */
 static const char *find_units(const char *lines, const char *name, size_t name_bytes, int *bytes)
 {
     for (const char *line = lines; *line; line += strcspn(line, "\n"), line += *line == '\n') {

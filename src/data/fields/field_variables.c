@@ -1,11 +1,11 @@
-/* Adds variables and channels to a set of fields: those of data.variables, with the extra channels
- * that weft makes, and the mask. */
+/* Adds variables to a set of fields (those of data.variables, and the mask), and lists the channels
+ * of a sample. */
 #include "field_opening.h"
 
 #include <string.h>
 
-/* Returns the same number for input and target: a variable of one name is the same in both
- * roles. */
+/* Returns the role, but FIELD_INPUT for FIELD_TARGET: a name that is an input and a target is one
+ * variable. */
 static int sort_of(int role)
 {
     return role == FIELD_TARGET ? FIELD_INPUT : role;
@@ -76,7 +76,7 @@ static Status add_mask(Opening *o)
     return OK;
 }
 
-/* Adds the variables of all roles and the mask, extra ones last. */
+/* Adds the variables that the files have, with the mask, before the extra variables. */
 Status field_opening_variables(Opening *o)
 {
     const ConfigVariables *list = &o->config->data.variables;
@@ -95,8 +95,8 @@ Status field_opening_variables(Opening *o)
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
 }
 
-/* Adds channels of a role at one offset, given by its index, to a list. If `constant` is true, only
- * channels that are constant over space are added, else only the others. */
+/* Adds the channels of a role at one offset to a list. offset: index of the offset. constant: true:
+ * adds only channels that are constant over space; false: adds only the other channels. */
 static Status add_channels(const Opening *o, FieldRole role, bool constant, int offset,
                            FieldChannel *list, int *count)
 {
@@ -120,7 +120,7 @@ static Status add_channels(const Opening *o, FieldRole role, bool constant, int 
     return OK;
 }
 
-/* Finds, for each target that is a change, the input from which the change is counted. */
+/* Finds the targets that are changes, and for each the input from which the change is counted. */
 static Status find_changes(const Opening *o)
 {
     FieldSet *f = o->f;
@@ -135,8 +135,9 @@ static Status find_changes(const Opening *o)
                            "change needs a target that is an input, too: add it to the inputs");
 }
 
-/* Lists the channels of a sample. Inputs: offset after offset, then static and extra channels, last
- * those that are constant over space. Targets: offset after offset. */
+/* Inputs are listed offset after offset; then follow static channels, extra channels, and last the
+ * scalars and extra channels that are constant over space. Targets are listed offset after
+ * offset. */
 Status field_opening_channels(const Opening *o)
 {
     FieldSet *f = o->f;

@@ -1,6 +1,6 @@
-/* Computes the weights of a set's targets: of rows, by the cosine of their latitude; of pixels, by
- * the mask (data.mask); of variables and levels. Metrics use the first two, losses use all
- * three. */
+/* Computes the weights of a set's targets. There are three kinds: weights of rows, which are the
+ * cosines of their latitudes; weights of pixels, which are the mask (data.mask); and weights of
+ * variables and levels. Losses use all three kinds, metrics do not use the third. */
 #include "field_patch.h"
 
 #include <math.h>
@@ -68,14 +68,14 @@ double *field_row_weights(const DataSet *set, bool latitude)
     return weight;
 }
 
-/* Does the mask vary in time? */
+/* Returns whether the set has a mask that varies in time. */
 static bool mask_varies(const FieldSet *f)
 {
     return f->mask >= 0 && !f->variable[f->mask].is_static;
 }
 
-/* Multiplies the weights of pixels by the mask at a frame, where a missing value counts as 0.
- * ERR_DATA: the mask has a value that is no weight. */
+/* Multiplies the weights of pixels by the mask at a frame. A missing value of the mask counts as 0.
+ * ERR_DATA: a value of the mask is not from 0 to 1. */
 static Status multiply_mask(const DataSet *set, FieldReader *reader, int64_t frame, int64_t pixels,
                             double *pixel)
 {

@@ -1,8 +1,8 @@
-/* Writes NetCDF-4 files through HDF5's own calls, since its library for dimension scales (H5DS) is
- * often not installed. Each dimension has a scale: an array with the attributes CLASS, NAME and
- * _Netcdf4Dimid, which is the dimension's coordinate, or an empty array if it has none. A variable
- * refers to its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST. netCDF
- * needs files that keep the order in which arrays and attributes were created.
+/* Writes NetCDF-4 files through HDF5's basic calls, since its library for dimension scales (H5DS)
+ * is often not installed. Each dimension has a scale, an array with the attributes CLASS, NAME and
+ * _Netcdf4Dimid. It is the dimension's coordinate or, if there is none, an array without values. A
+ * variable refers to its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST.
+ * netCDF needs files that keep the order in which arrays and attributes were created.
  *
  *     /time (T)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
  *     /x    (W)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
@@ -16,28 +16,27 @@
 /* netCDF's value of elements that were never written (NC_FILL_FLOAT, NC_FILL_DOUBLE) */
 static const double MISSING = 9.9692099683868690e+36;
 
-/* NAME_BYTES: longest name; ROWS_CHUNK: elements in a chunk of a growing array of one dimension */
+/* NAME_BYTES: longest name; ROWS_CHUNK: elements in a chunk of an array with one dimension */
 enum { NAME_BYTES = 240, ROWS_CHUNK = 512 };
 
 typedef struct OpenVar {
-    /* open data set; -1: none */
+    /* open data set; negative: none */
     hid_t dataset;
     ElementType type;
     int ndim;
-    /* current extent */
-    hsize_t dim[NETCDF_DIMS];
-    /* grows: true if dimension 0 is unlimited; dim_index: its index in NetcdfFile.dim, or -1 */
+    /* present length of each dimension */
+    hsize_t dim[NETCDF_VAR_DIMS_MAX];
+    /* true: dimension 0 is unlimited */
     bool grows;
+    /* index of dimension 0 in NetcdfFile.dim; -1: the variable is a single value */
     int dim_index;
 } OpenVar;
 
 struct NetcdfWriter {
     PartFile part;
-    /* open file; -1: none */
-    hid_t file;
+    hid_t file; /* open file; -1: none */
     int vars;
-    /* owned */
-    OpenVar *var;
+    OpenVar *var; /* owned, [vars] */
 };
 
 /* ---- checks ---- */
@@ -54,14 +53,14 @@ static bool is_name(const char *name)
     return true;
 }
 
-/* Is variable v the coordinate of dimension d? */
+/* Returns whether variable v is the coordinate of dimension d. */
 static bool is_coordinate(const NetcdfFile *f, int v, int d)
 {
     const NetcdfVar *var = &f->var[v];
     return var->ndim == 1 && var->dim[0] == d && strcmp(var->name, f->dim[d].name) == 0;
 }
 
-/* Returns the index of a dimension's coordinate; -1: it has none. */
+/* Returns the index of the variable that is a dimension's coordinate; -1: there is none. */
 static int find_coordinate(const NetcdfFile *f, int d)
 {
     for (int v = 0; v < f->vars; ++v)
@@ -118,10 +117,11 @@ static Status check_file(const NetcdfFile *f, const char *out)
 
 /* ---- layout ---- */
 
-/* The layout of a file; the arrays have an entry for each variable or dimension, and are owned. */
+/* A file that is being laid out; its arrays are owned by put_layout. */
 typedef struct Layout {
     const NetcdfFile *file;
     hid_t root;
+    /* array of each variable, scale of each dimension, and references to them */
     hid_t *dataset, *scale;
     hobj_ref_t *var_ref, *scale_ref;
 } Layout;
@@ -131,10 +131,10 @@ static bool grows(const NetcdfFile *f, const NetcdfVar *var)
     return var->ndim > 0 && f->dim[var->dim[0]].size == NETCDF_UNLIMITED;
 }
 
-/* Chooses contiguous storage, or chunks of one map (NetcdfFile.deflate). */
+/* Chooses chunks (NetcdfFile.deflate) if the variable grows or is compressed, else no chunks. */
 static void set_storage(const NetcdfFile *f, const NetcdfVar *var, hid_t create)
 {
-    hsize_t chunk[NETCDF_DIMS];
+    hsize_t chunk[NETCDF_VAR_DIMS_MAX];
     bool growing = grows(f, var), packed = f->deflate > 0 && var->ndim > 1;
     if (!growing && !packed) {
         H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
@@ -160,7 +160,7 @@ static void set_fill(const NetcdfVar *var, hid_t create)
         H5Pset_fill_value(create, H5T_NATIVE_DOUBLE, &fill);
 }
 
-/* Returns properties of a new array: without times of creation, and with attributes in order. */
+/* Returns properties of a new array: no time of creation, and attributes keep their order. */
 static hid_t create_new(void)
 {
     hid_t create = H5Pcreate(H5P_DATASET_CREATE);
@@ -171,7 +171,7 @@ static hid_t create_new(void)
 
 static hid_t create_var(const NetcdfFile *f, const NetcdfVar *var, hid_t root)
 {
-    hsize_t dim[NETCDF_DIMS], most[NETCDF_DIMS];
+    hsize_t dim[NETCDF_VAR_DIMS_MAX], most[NETCDF_VAR_DIMS_MAX];
     hid_t create = create_new(), space = H5Screate(H5S_SCALAR);
     for (int i = 0; i < var->ndim; ++i) {
         dim[i] = (hsize_t)f->dim[var->dim[i]].size;
@@ -187,7 +187,7 @@ static hid_t create_var(const NetcdfFile *f, const NetcdfVar *var, hid_t root)
     return dataset;
 }
 
-/* Creates the scale of a dimension without coordinate; its elements take no space. */
+/* Creates the scale of a dimension that has no coordinate; its elements take no space. */
 static hid_t create_plain_scale(const NetcdfDim *d, hid_t root)
 {
     hsize_t size = (hsize_t)d->size, most = d->size == NETCDF_UNLIMITED ? H5S_UNLIMITED : size;
@@ -211,7 +211,7 @@ static bool put_attrs(hid_t object, const NetcdfAttr *attr, int count)
     return good;
 }
 
-/* Makes the data set of dimension d a scale. */
+/* Writes the attributes that make the array of dimension d a scale. */
 static bool put_scale(const Layout *l, int d, bool coordinate)
 {
     char name[80];
@@ -224,11 +224,11 @@ static bool put_scale(const Layout *l, int d, bool coordinate)
                0;
 }
 
-/* Writes DIMENSION_LIST: for each dimension a list with a reference to its scale. */
+/* Writes DIMENSION_LIST: for each dimension of variable v a list with a reference to its scale. */
 static bool put_dimension_list(const Layout *l, int v)
 {
     const NetcdfVar *var = &l->file->var[v];
-    hvl_t list[NETCDF_DIMS];
+    hvl_t list[NETCDF_VAR_DIMS_MAX];
     for (int i = 0; i < var->ndim; ++i) list[i] = (hvl_t){1, &l->scale_ref[var->dim[i]]};
     hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
     herr_t rc =
@@ -247,7 +247,7 @@ static bool put_reference_list(const Layout *l, int d)
 {
     const NetcdfFile *f = l->file;
     hsize_t uses = 0;
-    ScaleUse *use = mem_new((size_t)(f->vars * NETCDF_DIMS) * sizeof *use);
+    ScaleUse *use = mem_new((size_t)(f->vars * NETCDF_VAR_DIMS_MAX) * sizeof *use);
     for (int v = 0; v < f->vars; ++v)
         for (int i = 0; i < f->var[v].ndim && l->dataset[v] != l->scale[d]; ++i)
             if (f->var[v].dim[i] == d) use[uses++] = (ScaleUse){l->var_ref[v], i};
@@ -263,10 +263,10 @@ static bool put_reference_list(const Layout *l, int d)
 
 static bool put_flags(const NetcdfVar *var, hid_t dataset)
 {
-    int32_t *flag = mem_new((size_t)var->flags * sizeof *flag);
-    for (int i = 0; i < var->flags; ++i) flag[i] = i;
+    int32_t *flag = mem_new((size_t)var->classes * sizeof *flag);
+    for (int i = 0; i < var->classes; ++i) flag[i] = i;
     herr_t rc = h5_put_numbers(dataset, "flag_values", element_native(var->type), H5T_NATIVE_INT32,
-                               flag, (hsize_t)var->flags);
+                               flag, (hsize_t)var->classes);
     mem_free(&flag);
     return rc >= 0 && h5_put_text(dataset, "flag_meanings", var->flag_meanings) >= 0;
 }
@@ -279,12 +279,12 @@ static bool put_var_attrs(const Layout *l, int v, bool is_scale)
     if (good && var->fill)
         good =
             h5_put_numbers(l->dataset[v], "_FillValue", type, H5T_NATIVE_DOUBLE, var->fill, 1) >= 0;
-    if (good && var->flags > 0) good = put_flags(var, l->dataset[v]);
+    if (good && var->classes > 0) good = put_flags(var, l->dataset[v]);
     if (good && var->ndim > 0 && !is_scale) good = put_dimension_list(l, v);
     return good;
 }
 
-/* Creates all arrays, the scales without coordinate first. */
+/* Creates all arrays; the scales of dimensions without a coordinate come first. */
 static bool create_arrays(Layout *l)
 {
     const NetcdfFile *f = l->file;
@@ -327,7 +327,7 @@ static bool put_all_attrs(Layout *l)
     return good;
 }
 
-/* PartPut: lays out the file that `user`, a NetcdfFile, describes. */
+/* Lays out the file that `user`, a NetcdfFile, describes (a PartPut). */
 static herr_t put_layout(void *user, hid_t file)
 {
     const NetcdfFile *f = user;
@@ -350,7 +350,7 @@ static herr_t put_layout(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* Returns the bytes of all elements, with f->rows rows along unlimited dimensions. */
+/* Returns the number of bytes of all elements, with f->rows rows along unlimited dimensions. */
 static int64_t count_bytes(const NetcdfFile *f)
 {
     int64_t sum = 0;
@@ -407,7 +407,7 @@ Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force, con
         mem_free(&w);
         return st;
     }
-    /* the layout has no space yet for rows along unlimited dimensions */
+    /* the layout has no space for rows along unlimited dimensions yet */
     st = part_reserve(&w->part, count_bytes(file));
     if (st == OK) st = open_file(w, file);
     if (st != OK) netcdf_drop(&w);
@@ -415,7 +415,7 @@ Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force, con
     return st;
 }
 
-/* Makes a variable that grows at least `rows` rows long. */
+/* Extends a variable that grows, if needed, so that it has at least `rows` rows. */
 static bool extend(OpenVar *var, hsize_t rows)
 {
     if (!var->grows || rows <= var->dim[0]) return true;
@@ -426,7 +426,7 @@ static bool extend(OpenVar *var, hsize_t rows)
 static bool write_rows(OpenVar *var, hsize_t first, hsize_t count, const void *values)
 {
     hid_t type = element_native(var->type);
-    hsize_t start[NETCDF_DIMS] = {first}, part[NETCDF_DIMS];
+    hsize_t start[NETCDF_VAR_DIMS_MAX] = {first}, part[NETCDF_VAR_DIMS_MAX];
     if (var->ndim == 0)
         return H5Dwrite(var->dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
     if (!extend(var, first + count)) return false;
@@ -450,7 +450,7 @@ Status netcdf_write(NetcdfWriter *w, int var, int64_t first, int64_t count, cons
     return st;
 }
 
-/* Extends all variables of an unlimited dimension to the length of the longest of them. */
+/* Extends all variables that share an unlimited dimension to the length of the longest of them. */
 static bool equalise(NetcdfWriter *w)
 {
     bool good = true;

@@ -1,5 +1,5 @@
-/* Opens dimension scales, by HDF5's attribute DIMENSION_LIST: a list of references for each
- * dimension of a data set, of which the first is used. */
+/* Opens dimension scales by HDF5's attribute DIMENSION_LIST. It has a list of references for each
+ * dimension of an array; the first reference of a list is used. */
 #include "scales.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ const char *name_in_group(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* Opens the scale that a list refers to, which must be a data set; *scale stays -1 if the list is
- * empty. */
+/* Opens the scale to which the first reference of a list refers. *scale stays -1 if the list is
+ * empty. Returns false if the reference does not lead to an array. */
 static bool open_one(hid_t dataset, const hvl_t *list, hid_t *scale)
 {
     if (list->len < 1) return true;

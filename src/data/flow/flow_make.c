@@ -100,7 +100,7 @@ static Status begin_file(Member *m, const char *path)
                                                  .dim = {0, 1, 2},
                                                  .attr = regime,
                                                  .attrs = 1,
-                                                 .flags = 3,
+                                                 .classes = 3,
                                                  .flag_meanings = "background vortex strain"};
     const NetcdfFile file = {.dim = dim,
                              .dims = 3,
