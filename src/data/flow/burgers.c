@@ -1,4 +1,4 @@
-/* Burgers' equation of a velocity (u, v) on a doubly periodic box:
+/* Solves Burgers' equation for a velocity (u, v) on a doubly periodic box:
  *
  *     du/dt = -u du/dx - v du/dy + viscosity (d2u/dx2 + d2u/dy2), and the same for v.
  *
@@ -6,15 +6,16 @@
  * the complex field u + i v. */
 #include "spectral.h"
 
-/* WAVES: largest wave number of the initial state */
+/* largest wave number of the initial state along each axis */
 enum { WAVES = 4 };
-/* viscosity by default, in units of a cell's side: fronts are then some cells wide */
+/* default viscosity divided by the side of a cell, for velocities of root mean square 1; fronts are
+ * then a few cells wide */
 static const double CELL_VISCOSITY = 0.5;
 
 static FlowSolver *solver_new(const FlowMake *make)
 {
     FlowSolver *s = spectral_new(make);
-    if (!(make->viscosity >= 0)) s->viscosity = CELL_VISCOSITY * spectral_place(s, 1);
+    if (!(make->viscosity >= 0)) s->viscosity = CELL_VISCOSITY * spectral_coordinate(s, 1);
     return s;
 }
 
@@ -26,8 +27,8 @@ static void start(FlowSolver *s, uint64_t member, double *state)
     spectral_set_rms(s, 1, state);
 }
 
-/* Sets coef[0] to the coefficients of u + i v, coef[1] and coef[2] to those of its derivatives
- * along x and y. */
+/* Sets coef[0] to the coefficients of u + i v, coef[1] to those of its derivative along x, and
+ * coef[2] to those of its derivative along y. */
 static void set_coefs(FlowSolver *s, const double *state)
 {
     spectral_copy(s, state, 0);
@@ -48,7 +49,7 @@ static void set_coefs(FlowSolver *s, const double *state)
     }
 }
 
-/* Replaces the field of u + i v by -(u du/dx + v du/dy) - i (u dv/dx + v dv/dy). */
+/* Replaces field[0], u + i v, by -(u du/dx + v du/dy) - i (u dv/dx + v dv/dy). */
 static void advect(FlowSolver *s)
 {
     double *restrict u = s->field[0].re, *restrict v = s->field[0].im;

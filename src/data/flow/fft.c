@@ -1,7 +1,7 @@
-/* Fourier transforms of fields. One pass of Stockham's method combines four rows of an array to
- * four rows of another, elementwise. So all columns of a field are transformed together; the rows
- * are transformed as columns, after a transposition. The inverse is the forward transform with the
- * real and the imaginary array exchanged. */
+/* Computes Fourier transforms of fields. One pass of Stockham's method computes four rows of an
+ * array from four rows of another, element by element. So all columns of a field are transformed
+ * together; the rows are transformed as columns, after a transposition. The inverse transform is
+ * the forward transform with the real and the imaginary array exchanged. */
 #include "fft.h"
 
 #include "flow.h"
@@ -10,9 +10,12 @@
 
 struct Fft {
     int height, width;
-    /* all owned: cosines and sines of the angles of i / height turns and of i / width turns; real
-     * and imaginary part of a scratch field */
-    double *height_cos, *height_sin, *width_cos, *width_sin, *re, *im;
+    /* owned: cosines and sines of i / height turns, [height] */
+    double *height_cos, *height_sin;
+    /* owned: cosines and sines of i / width turns, [width] */
+    double *width_cos, *width_sin;
+    /* owned: real and imaginary parts of a scratch field */
+    double *re, *im;
 };
 
 static void fill_circle(int n, double **cosine, double **sine)
@@ -47,9 +50,9 @@ void fft_free(Fft **fft)
     mem_free(fft);
 }
 
-/* One pass: combines four blocks of `length` elements, `distance` elements apart, to four blocks
- * that follow each other. Block j + 1 of the result is multiplied by c[j] - i s[j], for j = 0, 1
- * and 2. */
+/* Transforms four blocks of `length` elements, which are `distance` elements apart, to four blocks
+ * that follow each other: element i of each block by a transform of four numbers. Multiplies block
+ * j + 1 of the result by c[j] - i s[j], for j = 0, 1 and 2. */
 static void combine_four(int64_t length, int64_t distance, Complex2d from, Complex2d to,
                          const double c[3], const double s[3])
 {
@@ -79,7 +82,8 @@ static void combine_four(int64_t length, int64_t distance, Complex2d from, Compl
     }
 }
 
-/* The last pass, if the number of points is not a power of four. */
+/* Transforms two blocks of `length` elements, which follow each other: the last pass if the number
+ * of points is not a power of four. */
 static void combine_two(int64_t length, Complex2d from, Complex2d to)
 {
     const double *restrict xr = from.re, *restrict xi = from.im;
@@ -98,9 +102,8 @@ static Complex2d array_at(Complex2d p, int64_t at)
     return (Complex2d){p.re + at, p.im + at};
 }
 
-/* Transforms the columns of x, which has n rows and `columns` columns, and returns the array with
- * the result: x or scratch. Overwrites x and scratch. cosine[i], sine[i]: of the angle of i / n
- * turns. */
+/* Transforms the columns of x, which has n rows and `columns` columns. Overwrites x and scratch,
+ * and returns the one that has the result. cosine[i], sine[i]: cosine and sine of i / n turns. */
 static Complex2d transform_columns(int n, int columns, const double *cosine, const double *sine,
                                    Complex2d x, Complex2d scratch)
 {
@@ -125,7 +128,7 @@ static Complex2d transform_columns(int n, int columns, const double *cosine, con
     return scratch;
 }
 
-/* Writes the transposed array, in blocks that fit a cache. */
+/* Writes the transposed array `from`, (rows, columns), to `to`, in blocks that fit a cache. */
 static void transpose(int rows, int columns, const double *restrict from, double *restrict to)
 {
     enum { BLOCK = 8 };

@@ -1,7 +1,7 @@
-/* The integrator of all solvers, and the random numbers, exponential and sine for their initial
- * states. The last bits of the C library's exponential and sine differ between processors, and a
- * flow amplifies such differences; the functions of this file give the same bits on all
- * processors. */
+/* Advances the states of all solvers, and computes the random numbers, exponentials and sines of
+ * their initial states. The last bits of the C library's exponential and sine differ between
+ * processors, and a flow amplifies such differences; the functions of this file give the same bits
+ * on all processors. */
 #include "flow.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void add_rate(const FlowStepper *s, const double *from, double a, double 
     }
 }
 
-/* One step of length h:
+/* Makes one step of length h:
  *     k1 = f(y), k2 = f(y + h/2 k1), k3 = f(y + h/2 k2), k4 = f(y + h k3),
  *     y += h/6 (k1 + 2 k2 + 2 k3 + k4) */
 static void step(FlowStepper *s, double h)
@@ -60,8 +60,7 @@ bool flow_advance(FlowStepper *s, double time, int64_t steps)
 {
     if (steps <= 0) {
         double count = ceil(time / s->kind->longest_step(s->solver, s->state));
-        /* The longest step of a state that has blown up is 0 or NaN, and count is infinite or
-         * NaN. */
+        /* if the flow has broken down, the longest step is 0 or NaN, and count infinite or NaN */
         if (!(count < 1e9)) return false;
         steps = (int64_t)count;
     }
@@ -85,8 +84,8 @@ double flow_draw(RngKey key, uint64_t i, double low, double high)
 
 double flow_exp(double x)
 {
-    /* e^x = (e^y)^1024 with y = x / 1024. |y| is below 1, so the terms of the series of e^y up to
-     * y^20 / 20! suffice for double precision. */
+    /* e^x = (e^y)^1024 with y = x / 1024. |y| is below 1, so for double precision the series of e^y
+     * may end with the term y^20 / 20!. */
     enum { SQUARINGS = 10, TERMS = 20 };
     if (x < -700) return 0;
     double y = x / (1 << SQUARINGS), sum = 1;
@@ -98,9 +97,9 @@ double flow_exp(double x)
 void flow_sine(double turns, double *sine, double *cosine)
 {
     const double two_pi = 6.283185307179586476925;
-    /* the series end with the terms x^19 and x^18 */
+    /* the series of the sine ends with the term x^19, that of the cosine with x^18 */
     enum { LAST = 18 };
-    /* The angle is q quarter turns plus x, in radians; |x| is at most an eighth of a turn. */
+    /* the angle is q quarter turns plus x radians; |x| is at most an eighth of a turn */
     double q = floor(4 * turns + 0.5), x = two_pi * (turns - q / 4), s = 1, c = 1;
     for (int i = LAST; i > 0; i -= 2) {
         s = 1 - x * x / (i * (i + 1)) * s;

@@ -1,6 +1,6 @@
-/* Makes a data set of flows. Each member of the set is a trajectory from its own random initial
- * state, in its own NetCDF file. Members are dealt out to the ranks in turn, and each rank's
- * members to its threads; one thread computes a member from beginning to end. */
+/* Makes a data set of flows. A member of the set is a trajectory from its own random initial state,
+ * in its own NetCDF file. The ranks get the members in turn, and the threads of a rank share its
+ * members; one thread computes a member from beginning to end. */
 #include "flow.h"
 
 #include "../data_private.h"
@@ -12,18 +12,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* SIDE_LEAST: smallest side of a grid, in which the waves of initial states fit; DIGITS: least
- * number of digits of a member's number in the name of its file */
-enum { SIDE_LEAST = 16, DIGITS = 3 };
+enum {
+    /* smallest side of a grid for the waves of the initial states */
+    SIDE_LEAST = 16,
+    /* smallest number of digits of a member's number in the name of its file */
+    DIGITS = 3
+};
 static const char prefix[] = "member-", ending[] = ".nc";
 
 typedef struct Maker {
     const FlowMake *make;
     const ImportRanks *ranks;
-    /* number of members of this rank, and of their frames */
-    int64_t members, frames;
+    /* number of members of this rank */
+    int64_t members;
+    /* number of frames of all members of this rank */
+    int64_t frames;
     pthread_mutex_t lock;
-    /* frames that are done, protected by lock */
+    /* number of frames that are written; protected by `lock` */
     int64_t done;
 } Maker;
 
@@ -34,13 +39,15 @@ typedef struct Member {
     FlowSolver *solver;
     FlowStepper stepper;
     NetcdfWriter *file;
-    /* index of the first field among the file's variables */
+    /* index of the first variable of FlowKind.var among the file's variables */
     int first_var;
-    /* owned: the fields of a frame (H,W), and one of them as floats */
+    /* owned: the fields of a frame, each (H,W) */
     double *field[FLOW_VARS];
+    /* owned: one field as floats, (H,W) */
     float *out;
-    /* owned, for labels: scratch memory (H,W), and the regime of each cell */
+    /* owned: scratch memory of flow_regimes, (H,W); NULL without FlowMake.labels */
     double *scratch;
+    /* owned: regime of each cell, (H,W); NULL without FlowMake.labels */
     int8_t *regime;
 } Member;
 
@@ -112,8 +119,8 @@ static Status begin_file(Member *m, const char *path)
     return netcdf_writer_new(&m->file, path, make->force, &file);
 }
 
-/* Writes numbers (H,W) as floats to a variable, from row `first` on: (H,W) is one row of a variable
- * with time, or H rows of a variable without time. */
+/* Writes a field (H,W) as floats to rows `first` to first + rows - 1 of a variable. rows: 1 if the
+ * variable has time, since its rows are frames; else H. */
 static Status write_field(Member *m, int var, int64_t first, int64_t rows, const double *from)
 {
     for (int64_t i = 0; i < m->make->height * m->make->width; ++i) m->out[i] = (float)from[i];
@@ -206,7 +213,7 @@ static char *member_path(const FlowMake *make, int64_t number)
                       (long long)number, ending);
 }
 
-/* PoolWork: makes member i of this rank. */
+/* Makes member i of this rank (a PoolWork). */
 static Status make_member(void *user, int worker, int64_t i)
 {
     Maker *maker = user;
@@ -256,8 +263,8 @@ static bool is_member(const char *name)
            strcmp(name + bytes - tail, ending) == 0;
 }
 
-/* Removes the members in the folder, so that members of two sets are never mixed. ERR_USAGE: there
- * are members, and force is false. */
+/* Removes all members that are in the folder, so that members of two sets are never mixed.
+ * ERR_USAGE: there are members, and `force` is false. */
 static Status clear_folder(const char *path, bool force)
 {
     Status st = OK;

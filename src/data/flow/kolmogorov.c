@@ -1,15 +1,15 @@
-/* A two-dimensional incompressible fluid on a doubly periodic box, driven by Kolmogorov's forcing
- * sin(waves y) along x, with friction (Boffetta and Ecke 2012, "Two-dimensional turbulence";
- * Kochkov et al. 2021, "Machine learning accelerated computational fluid dynamics"). The state is
- * the vorticity w = dv/dx - du/dy:
+/* Solves the equations of a two-dimensional incompressible fluid on a doubly periodic box, driven
+ * by Kolmogorov's forcing sin(waves y) along x, with friction (Boffetta and Ecke 2012,
+ * "Two-dimensional turbulence"; Kochkov et al. 2021, "Machine learning accelerated computational
+ * fluid dynamics"). The state is the vorticity w = dv/dx - du/dy:
  *
  *     dw/dt = -u dw/dx - v dw/dy + viscosity (d2w/dx2 + d2w/dy2) - drag w - waves cos(waves y) */
 #include "spectral.h"
 
-/* WAVES: largest wave number of the initial state */
+/* largest wave number of the initial state along each axis */
 enum { WAVES = 6 };
-/* viscosity by default, in units of a cell's area: the flow's finest filaments are then a few cells
- * wide */
+/* default viscosity divided by the area of a cell, per second; the flow's finest filaments are then
+ * a few cells wide */
 static const double CELL_VISCOSITY = 1;
 /* root mean square of the initial vorticity */
 static const double VORTICITY = 4;
@@ -17,7 +17,7 @@ static const double VORTICITY = 4;
 static FlowSolver *solver_new(const FlowMake *make)
 {
     FlowSolver *s = spectral_new(make);
-    double side = spectral_place(s, 1);
+    double side = spectral_coordinate(s, 1);
     if (!(make->viscosity >= 0)) s->viscosity = CELL_VISCOSITY * side * side;
     s->drag = make->drag;
     s->waves = make->waves;
@@ -31,8 +31,9 @@ static void start(FlowSolver *s, uint64_t member, double *state)
     spectral_set_rms(s, VORTICITY, state);
 }
 
-/* Sets coef[0] to the coefficients of u + i v, and coef[1] to those of dw/dx + i dw/dy. With the
- * stream function p, w = k^2 p, u = dp/dy and v = -dp/dx. */
+/* Sets coef[0] to the coefficients of u + i v, and coef[1] to those of dw/dx + i dw/dy.
+ * Coefficients of the stream function p have w = k^2 p for the wave number k; u = dp/dy and v =
+ * -dp/dx. */
 static void set_coefs(FlowSolver *s, const double *state)
 {
     for (int x = 0; x < s->width; ++x) {
@@ -53,7 +54,7 @@ static void set_coefs(FlowSolver *s, const double *state)
     }
 }
 
-/* Replaces the field of u + i v by -(u dw/dx + v dw/dy). */
+/* Replaces field[0], u + i v, by -(u dw/dx + v dw/dy). */
 static void advect(FlowSolver *s)
 {
     double *restrict u = s->field[0].re, *restrict v = s->field[0].im;
@@ -71,7 +72,7 @@ static void rate(FlowSolver *s, double *state, double *rate)
     spectral_to_grid(s, 2);
     advect(s);
     spectral_set_rate(s, state, rate);
-    /* -waves cos(waves y) */
+    /* the forcing, -waves cos(waves y) */
     rate[s->waves] -= (double)s->waves / 2;
     rate[s->height - s->waves] -= (double)s->waves / 2;
 }

@@ -1,13 +1,14 @@
-/* Rotating shallow water in a channel: periodic along x, with walls in the south and in the north,
- * on a beta plane. The equations, with thickness h, velocity (u, v) and height of the ground b:
+/* Solves the equations of rotating shallow water on a beta plane, in a channel that is periodic
+ * along x and has walls in the south and in the north. With the thickness h, the velocity (u, v)
+ * and the height of the ground b, the equations are
  *
  *     dh/dt = -dU/dx - dV/dy                    U = h u, V = h v
  *     du/dt =  q V - dB/dx - D(u)               q = (f + dv/dx - du/dy) / h
  *     dv/dt = -q U - dB/dy - D(v)               B = g (h + b) + (u^2 + v^2) / 2
  *
- * D(u) is the hyperviscosity: viscosity times the Laplacian of the Laplacian of u. The scheme is
- * Sadourny's that conserves potential enstrophy (1975, "The dynamics of finite-difference models
- * of the shallow-water equations", equations 4 to 6), on Arakawa's C grid:
+ * D(u) is the hyperviscosity: `viscosity` times the Laplacian of the Laplacian of u. The scheme is
+ * the one of Sadourny that conserves potential enstrophy (1975, "The dynamics of finite-difference
+ * models of the shallow-water equations", equations 4 to 6), on Arakawa's C grid:
  *
  *     q---v---q      h, B in the centre of cell (y, x); u, U at its western side;
  *     u   h   u      v, V at its southern side; q at its south-western corner.
@@ -17,10 +18,14 @@
 
 #include <math.h>
 
-/* extent of the channel from wall to wall, in m; gravity, in m/s^2 */
-static const double CHANNEL = 6.4e6, GRAVITY = 9.80616;
-/* Coriolis parameter in the middle, per s, and its slope, per m and s: those of 45 degrees north */
-static const double CORIOLIS = 1.0313e-4, BETA = 1.6187e-11;
+/* width of the channel from wall to wall, in m */
+static const double CHANNEL = 6.4e6;
+/* in m/s^2 */
+static const double GRAVITY = 9.80616;
+/* Coriolis parameter in the middle of the channel, per s: that of 45 degrees north */
+static const double CORIOLIS = 1.0313e-4;
+/* slope of the Coriolis parameter, per m and s: that of 45 degrees north */
+static const double BETA = 1.6187e-11;
 /* time in which the default hyperviscosity damps the shortest waves to 1/e, in s */
 static const double DAMPING = 4 * 3600.0;
 /* fraction of the longest stable step (FLOW_STABLE) that is used */
@@ -29,7 +34,7 @@ static const double SHARE = 0.6;
 enum { JETS = 2, VORTICES = 8, MOUNTAINS = 5 };
 /* kinds of random numbers, for flow_key */
 enum { DRAW_JETS, DRAW_VORTICES, DRAW_MOUNTAINS };
-/* The orography is the same for all members. */
+/* number of a member in the key of the orography, which is the same for all members */
 static const uint64_t EVERY_MEMBER = UINT64_MAX;
 
 /* ---- the solver ---- */
@@ -40,14 +45,15 @@ void water_set_coriolis(FlowSolver *w, double f, double beta)
         w->coriolis[y] = f + beta * w->side * (y - w->height / 2.0);
 }
 
-/* Returns the height of a hill of height 1 and this radius at (x, y) from its top. */
+/* Returns the height, at distance (x, y) from its top, of a hill of height 1 and radius
+ * `radius`. */
 static double hill(double x, double y, double radius)
 {
     return flow_exp(-(x * x + y * y) / (2 * radius * radius));
 }
 
-/* Returns the signed distance to the nearest periodic copy of a point at distance x along a channel
- * of this length: at most half of the length. */
+/* Returns the signed distance to the nearest periodic copy of a point that is at distance x along a
+ * channel of length `length`. Its absolute value is at most half of the length. */
 static double wrap(double x, double length)
 {
     return x - length * floor(x / length + 0.5);
@@ -72,7 +78,7 @@ static void raise_mountains(FlowSolver *w, double most)
     }
 }
 
-/* Fills the halo of a field whose rows are 0 .. rows - 1. mirror 1: a wall is between two rows, and
+/* Fills the halo of a field with rows 0 to rows - 1. mirror 1: each wall is between two rows, and
  * values are the same on both sides of it. mirror -1: rows 0 and rows - 1 are the walls; values are
  * 0 there, and change their sign across a wall. */
 static void fill_halo(const FlowSolver *w, double *field, int rows, double mirror)
@@ -178,8 +184,8 @@ static void set_row_rates(const FlowSolver *w, int y, double *rate)
     }
 }
 
-/* Writes the Laplacian of a row for cells of side 1, times `by`, to `to`, or adds it if `add` is
- * set. */
+/* Computes the Laplacian of a row, for cells of side 1, times `by`. Adds it to `to` if `add` is
+ * true, else writes it there. */
 static void laplacian_row(const FlowSolver *w, const double *restrict from, double by, bool add,
                           double *restrict to)
 {
@@ -241,8 +247,8 @@ static double longest_step(FlowSolver *w, const double *state)
 
 /* ---- the initial state ---- */
 
-/* Adds a jet along x, in geostrophic balance with h: at y, its speed in m/s is speed / cosh^2((y -
- * middle) / half_width). */
+/* Adds a jet along x to u, and to h the heights with which it is in geostrophic balance. At y, its
+ * speed in m/s is speed / cosh^2((y - middle) / half_width). */
 static void add_jet(const FlowSolver *w, double middle, double half_width, double speed, double *h,
                     double *u)
 {
@@ -259,12 +265,12 @@ static void add_jet(const FlowSolver *w, double middle, double half_width, doubl
     }
 }
 
-/* Adds a vortex, whose largest speed is |speed|, to the stream function, which is given at the
- * corners of cells and is 0 at the walls. */
+/* Adds a vortex with the largest speed |speed| to the stream function. The stream function is given
+ * at the corners of cells and is 0 at the walls. */
 static void add_vortex(const FlowSolver *w, double x0, double y0, double radius, double speed,
                        double *stream)
 {
-    /* The flow is fastest at distance `radius`, where hill() is exp(-1/2). */
+    /* the flow is fastest at distance `radius`, where hill() is exp(-1/2) */
     double most = speed * radius * 1.6487212707001282, length = w->side * w->width, wall, ignored;
     for (int y = 0; y <= w->height; ++y) {
         flow_sine(0.5 * y / w->height, &wall, &ignored);
@@ -274,7 +280,8 @@ static void add_vortex(const FlowSolver *w, double x0, double y0, double radius,
     }
 }
 
-/* Adds the flow of the stream function, in geostrophic balance with h. */
+/* Adds the flow of the stream function to u and v, and to h the heights with which it is in
+ * geostrophic balance. */
 static void add_stream(const FlowSolver *w, double *stream, double *h, double *u, double *v)
 {
     fill_halo(w, stream, w->height + 1, -1);
@@ -290,7 +297,8 @@ static void add_stream(const FlowSolver *w, double *stream, double *h, double *u
     }
 }
 
-/* Shifts h so that the mean height of the surface is the depth, and subtracts the ground. */
+/* Shifts h, which is the height of the surface, so that its mean is the depth; then subtracts the
+ * ground, so that h is the thickness. */
 static void settle(const FlowSolver *w, double *h)
 {
     double sum = 0;
@@ -304,7 +312,8 @@ static void settle(const FlowSolver *w, double *h)
         }
 }
 
-/* Sets the initial state: jets, the first of them strong, and vortices that disturb them. */
+/* Sets the initial state: jets, of which the first is strong, and vortices that disturb the
+ * jets. */
 static void start(FlowSolver *w, uint64_t member, double *state)
 {
     double *h = state, *u = state + w->field, *v = state + 2 * w->field, *stream = w->q;

@@ -1,5 +1,5 @@
-/* Functions that the pseudo-spectral solvers share: wave numbers, random fields, transforms, decay,
- * the limit of the time step. */
+/* Computes what the pseudo-spectral solvers share: wave numbers, random fields, transforms, decay,
+ * and the longest time step. */
 #include "spectral.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@ static const double TWO_PI = 6.283185307179586476925;
 /* fraction of the longest stable step (FLOW_STABLE) that is used */
 static const double SHARE = 0.5;
 
-/* Sets the wave numbers of n coefficients, and keep[i] to 1 if coefficient i is kept, else to 0. */
+/* Sets k[i] to the wave number of coefficient i, for n coefficients, and keep[i] to 1 if the
+ * coefficient is kept, else to 0. unit: wave number of one wave along the side. */
 static void set_waves(int n, double unit, double *k, double *keep)
 {
     for (int i = 0; i < n; ++i) {
@@ -68,12 +69,13 @@ int64_t spectral_values(const FlowSolver *s)
     return 2 * s->points;
 }
 
-double spectral_place(const FlowSolver *s, int64_t i)
+double spectral_coordinate(const FlowSolver *s, int64_t i)
 {
     return TWO_PI * (double)i / s->height;
 }
 
-/* Adds (re + i im) (a + i b) to the coefficient of wave (x, y). */
+/* Adds (re + i im) (a + i b) to the coefficient with x waves along x and y waves along y, if it is
+ * kept. */
 static void add_wave(const FlowSolver *s, int x, int y, double a, double b, double re, double im,
                      double *state)
 {
@@ -92,9 +94,8 @@ void spectral_add_random(const FlowSolver *s, RngKey key, int most, double peak,
     for (int x = 0; x * unit <= most; ++x) {
         for (int y = -most; y <= most; ++y) {
             double a = flow_draw(key, drawn++, -1, 1), b = flow_draw(key, drawn++, -1, 1);
-            /* A field is real if the coefficients of each wave and of its opposite are conjugate,
-             * so a draw serves both waves; of the waves with x 0 only those with y above 0
-             * count. */
+            /* A field is real if the coefficients of (x, y) and (-x, -y) are conjugate, so one
+             * draw gives both. If x is 0, y above 0 gives all pairs. */
             if (x == 0 && y <= 0) continue;
             double square = (x * unit * (x * unit) + (double)(y * y)) / (peak * peak);
             double size = 1 / (1 + square * square);
@@ -151,8 +152,8 @@ double spectral_longest_step(const FlowSolver *s)
         if (fabs(u[i]) > most_u) most_u = fabs(u[i]);
         if (fabs(v[i]) > most_v) most_v = fabs(v[i]);
     }
-    /* limit of the wave numbers that are kept, the same along both sides, since cells are
-     * squares */
+    /* upper limit of the wave numbers that are kept; it is the same along both sides, since cells
+     * are squares */
     double k = s->height / 3.0;
     return SHARE * FLOW_STABLE /
            (k * (most_u + most_v) + 2 * s->viscosity * k * k + s->drag + 1e-9);
