@@ -1,18 +1,20 @@
-/* The memory of unpacked chunks:
+/* Lays out and manages the memory of unpacked chunks:
  *
- *     head | buckets | slots | places of static chunks | places of other chunks
+ *     ChunkMemory | buckets | slots | places of static chunks | places of other chunks
  *
- * A slot describes a chunk. It is in the list of its bucket, by which it is found, and in the list
- * of its ring, in the order of places. A ring gives out places one after the other and begins again
- * at its end, so the chunks that are dropped are those that were claimed first; places that threads
- * hold are passed over. Epochs that are shuffled by chunks read one window of chunks after the
- * other, so this order is as good as the order of last use. Static chunks, which all samples need,
- * have a ring of their own, which has room for all of them unless they are very large
- * (field_memory.c).
+ * A place has the values of one chunk, and a slot describes the chunk. The slot is in the list of
+ * its bucket, by which it is found, and in the list of its ring, in the order of places. There are
+ * two rings, one for the places of static chunks and one for the others. A ring gives out places
+ * one after the other, and begins again at its end. So the chunks that were claimed first are
+ * dropped first; places of chunks that threads hold are passed over. Epochs that are shuffled by
+ * chunks read one window of chunks after the other, so this order is as good as the order of last
+ * use. All samples need the static chunks; their ring has places for all of them unless they are
+ * very large (field_memory.c).
  *
- * Slots are numbered from 1 and places are offsets, because processes map the memory at different
- * addresses. A mutex guards everything but the data of claimed and held chunks. If a process ends
- * while it has the mutex, the next one that locks it ends, too, as the whole run does. */
+ * Slots have numbers from 1, and places have offsets, because processes map the memory at different
+ * addresses. A mutex protects everything but the values of claimed and held chunks. If a process
+ * ends while it has the mutex, the next process that locks the mutex ends, too, and so does the
+ * run. */
 #include "chunk_memory.h"
 
 #include <errno.h>
@@ -26,37 +28,47 @@ enum { STATIC_RING, OTHER_RING, RINGS };
 
 typedef struct Slot {
     ChunkKey key;
-    /* offset of the place in the memory, and its bytes */
-    size_t at, bytes;
-    /* next slot of the bucket, or of the list of free slots; slots of the places before and after
-     * this one in the ring; 0: none */
-    uint32_t next, before, after;
+    /* offset of the place in the memory */
+    size_t at;
+    /* size of the place */
+    size_t bytes;
+    /* next slot of the bucket, or of the list of free slots; 0: none */
+    uint32_t next;
+    /* slots of the places before and after this one in the ring; 0: none */
+    uint32_t before, after;
     /* number of threads that hold the chunk or have claimed it */
     int32_t holds;
+    /* index in ChunkMemory.ring */
     int8_t ring;
     /* true: the chunk is unpacked; false: it is claimed */
     bool complete;
 } Slot;
 
 typedef struct Ring {
-    /* bounds of the places, and the offset where the next place is looked for */
-    size_t begin, end, head;
-    /* slots of the first and the last place; slot of the first place at or after head; 0: none */
-    uint32_t first, last, behind;
+    /* offsets in the memory of the beginning and the end of the places */
+    size_t begin, end;
+    /* offset from which on the next place is searched */
+    size_t head;
+    /* slots of the first and of the last place; 0: none */
+    uint32_t first, last;
+    /* slot of the first place at or after `head`; 0: none */
+    uint32_t behind;
     /* number of chunks that may be added before one must be dropped */
     uint32_t left;
 } Ring;
 
 struct ChunkMemory {
     pthread_mutex_t mutex;
-    /* number of chunks unpacked */
+    /* number of chunks that have been unpacked, also outside the memory */
     _Atomic int64_t total;
     Ring ring[RINGS];
-    /* number of slots that were ever used; first free slot among these, 0: none */
-    uint32_t used, spare;
+    /* number of slots that were ever used */
+    uint32_t used;
+    /* first slot of the list of slots that were used and are free; 0: none */
+    uint32_t spare;
     /* number of buckets, a power of two */
     uint32_t buckets;
-    /* offsets of the arrays of buckets and slots */
+    /* offsets in the memory of the arrays of buckets and of slots */
     size_t bucket_at, slot_at;
 };
 
@@ -79,10 +91,17 @@ static uint32_t buckets_for(uint32_t chunks)
     return buckets;
 }
 
-/* Offsets of the arrays of a memory, and its end. */
 typedef struct Layout {
+    /* number of buckets */
     uint32_t buckets;
-    size_t bucket_at, slot_at, fixed_at, other_at, end;
+    /* offsets in the memory of the arrays of buckets and of slots */
+    size_t bucket_at, slot_at;
+    /* offset of the places of static chunks */
+    size_t fixed_at;
+    /* offset of the places of other chunks */
+    size_t other_at;
+    /* size of the memory */
+    size_t end;
 } Layout;
 
 static Layout layout_of(const ChunkSizes *sizes)
@@ -154,7 +173,11 @@ static void unlock(ChunkMemory *m)
     pthread_mutex_unlock(&m->mutex);
 }
 
-/* ---- slots; under the mutex ---- */
+/* ---- slots ---- */
+
+/* The functions of this section are called under the mutex. */
+
+/* Returns the slot of a chunk; 0: it is not in the memory. */
 
 static uint32_t find(ChunkMemory *m, const ChunkKey *key)
 {
@@ -166,7 +189,7 @@ static uint32_t find(ChunkMemory *m, const ChunkKey *key)
     return slot;
 }
 
-/* Removes a chunk, whose place becomes free. */
+/* Removes a chunk; its place and its slot become free. */
 static void drop(ChunkMemory *m, uint32_t slot)
 {
     Slot *s = slot_of(m, slot);
@@ -197,9 +220,9 @@ static void pass(ChunkMemory *m, Ring *ring)
     ring->behind = s->after;
 }
 
-/* Moves the head of the ring to a free place of `bytes` bytes, and makes a slot free; drops the
- * chunks in its way that nobody holds. False: the ring is too small, or threads hold too many of
- * its chunks. */
+/* Moves the head of the ring to a free place of `bytes` bytes, and ensures that there is a free
+ * slot. Drops chunks in the way that no thread holds. Returns false if the ring is too small, or if
+ * threads hold too many of its chunks. */
 static bool make_place(ChunkMemory *m, Ring *ring, size_t bytes)
 {
     bool begun_again = false;
@@ -220,7 +243,8 @@ static bool make_place(ChunkMemory *m, Ring *ring, size_t bytes)
     }
 }
 
-/* Adds a claimed chunk at the head of the ring, where make_place has made a place. */
+/* Adds a claimed chunk at the head of ring r, where make_place has made a place. Returns its
+ * slot. */
 static uint32_t add(ChunkMemory *m, int r, const ChunkKey *key, size_t bytes)
 {
     Ring *ring = &m->ring[r];

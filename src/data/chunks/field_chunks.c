@@ -3,31 +3,36 @@
  *     slab --> its chunks --> in memory? -------------------------> copied to the slab
  *                             else claimed, read, inflated, unshuffled --^
  *
- * The addresses of a variable's chunks in a file are found with HDF5, under its lock, when their
- * first slab is read; afterwards HDF5 is not used. A thread that needs a chunk which another thread
- * is unpacking, perhaps in another process, waits for it (chunk_memory.h). */
+ * The addresses of a variable's chunks in a file are found with HDF5, under its lock, when a slab
+ * of the variable is first read; afterwards HDF5 is not used. A thread that needs a chunk which
+ * another thread, perhaps of another process, is unpacking waits until the chunk is complete
+ * (chunk_memory.h). */
 #include "field_chunks.h"
 #include "../fields/fields_private.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* seconds between two looks for a chunk that another thread unpacks, and number of looks between
- * two checks that the other processes have not ended */
+/* seconds between two looks for a chunk that another thread is unpacking */
 static const double LOOK_S = 1e-4;
+/* number of looks between two checks that the other processes have not ended */
 enum { LOOKS = 1000 };
 
 /* The chunks of one variable in one file. */
 typedef struct Index {
-    /* usable: true if the array can be read without HDF5. shuffle, deflate: true if its chunks have
-     * this filter. */
-    bool usable, shuffle, deflate;
-    /* sizes of a chunk, and numbers of chunks, by dimension of the array */
-    int64_t size[SHAPE_DIMS], grid[SHAPE_DIMS];
-    /* elements of a chunk */
+    /* true: the array can be read without HDF5 */
+    bool usable;
+    /* true: the chunks have this filter */
+    bool shuffle, deflate;
+    /* size of a chunk along each dimension of the array */
+    int64_t size[SHAPE_DIMS];
+    /* number of chunks along each dimension of the array */
+    int64_t grid[SHAPE_DIMS];
+    /* number of elements of a chunk */
     int64_t elements;
-    /* owned: offset and stored bytes of each chunk */
+    /* owned: offset of each chunk in the file */
     int64_t *offset;
+    /* owned: stored bytes of each chunk */
     uint32_t *bytes;
 } Index;
 
@@ -37,12 +42,15 @@ struct FieldChunks {
     FieldFiles *files;
     /* owned, [files][variables]; NULL: not found yet */
     _Atomic(Index *) *index;
-    /* the memory of chunks; NULL: not made yet. It is `own`, or that of `shared`. */
+    /* the memory of chunks, which is shared.at or own; NULL: not made yet */
     _Atomic(ChunkMemory *) memory;
+    /* memory that readers of several processes share; at NULL: none */
     FieldMemory shared;
-    /* owned: memory of this reader alone, or NULL; made under the mutex */
+    /* owned: memory of this reader alone; NULL: not made */
     void *own;
+    /* size of own */
     size_t own_bytes;
+    /* protects `own` */
     pthread_mutex_t mutex;
 };
 
@@ -63,7 +71,8 @@ void field_chunks_share(FieldChunks *c, const FieldMemory *memory)
     atomic_store(&c->memory, memory->at);
 }
 
-/* Returns the memory of chunks; makes one for this reader alone if it shares none. */
+/* Returns the memory of chunks. If the reader shares none and has none, makes one for this reader
+ * alone. */
 static ChunkMemory *memory_of(FieldChunks *c)
 {
     ChunkMemory *memory = atomic_load(&c->memory);
@@ -109,8 +118,9 @@ void field_chunks_free(FieldChunks **chunks)
 
 /* ---- finding chunks ---- */
 
-/* Finds all chunks, which have `unpacked` bytes when unpacked; false: a chunk is not stored, has an
- * impossible size, or a filter was skipped for it, or this HDF5 is older than 1.10.5. */
+/* Finds the offsets and sizes of all `count` chunks. unpacked: bytes of an unpacked chunk. Returns
+ * false if a chunk is not stored, has an impossible size, or was written without one of the
+ * filters, or if HDF5 is older than 1.10.5. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)
@@ -139,7 +149,7 @@ static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked,
 #endif
 }
 
-/* Finds the chunks of a variable in an open data set. */
+/* Finds the chunks of a variable, whose array in the file is open as `dataset`. */
 static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset, Index *index)
 {
     const FieldVariable *v = &f->variable[variable];
@@ -164,8 +174,8 @@ static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset,
     H5Pclose(create);
 }
 
-/* Returns the chunks of a variable in a file, which are found when this is first called for them.
- * *found: owned by c. */
+/* Sets *found to the chunks of a variable in a file; c owns them. Finds the chunks at the first
+ * call for this variable and file. */
 static Status find_index(FieldChunks *c, int file, int variable, const Index **found)
 {
     const FieldSet *f = c->f;
@@ -190,7 +200,7 @@ static Status find_index(FieldChunks *c, int file, int variable, const Index **f
 /* ---- unpacking ---- */
 
 /* Undoes HDF5's filter shuffle, which stores byte 0 of all elements, then byte 1 of all elements,
- * and so on. */
+ * and so on. each: bytes of an element. */
 static void unshuffle(const uint8_t *from, int64_t elements, size_t each, uint8_t *to)
 {
     for (size_t b = 0; b < each; ++b)
@@ -207,7 +217,8 @@ static void swap_bytes(uint8_t *data, int64_t elements, size_t each)
         }
 }
 
-/* Reads and unpacks a chunk to `data`, of `bytes` bytes, in this machine's byte order. */
+/* Reads a chunk and unpacks it to `data`, which has `bytes` bytes, in this processor's byte
+ * order. */
 static Status read_chunk(const FieldChunks *c, const Index *index, const ChunkKey *key,
                          uint8_t *data, size_t bytes)
 {
@@ -235,16 +246,17 @@ static Status read_chunk(const FieldChunks *c, const Index *index, const ChunkKe
     return st;
 }
 
-/* A chunk that a thread uses: held in the memory of chunks (own is NULL), or owned by the thread
- * because it had no place there. held.data are its values in both cases. */
+/* A chunk that a thread uses. */
 typedef struct Unpacked {
     ChunkMemory *memory;
+    /* the chunk in the memory; held.data points to the values also if `own` has them */
     ChunkHeld held;
+    /* owned: the values, if the memory had no place for the chunk; else NULL */
     void *own;
 } Unpacked;
 
-/* Finds a chunk, waiting while another thread unpacks it. If that thread cannot read the chunk,
- * this one claims it, and fails with a message of its own. */
+/* Finds a chunk; waits while another thread is unpacking it. If the other thread cannot read the
+ * chunk, this thread claims it, and then fails with its own message. */
 static ChunkAnswer find_chunk(const FieldChunks *c, Unpacked *u, const ChunkKey *key, size_t bytes)
 {
     const bool is_static = c->f->variable[key->variable].is_static;
@@ -258,7 +270,8 @@ static ChunkAnswer find_chunk(const FieldChunks *c, Unpacked *u, const ChunkKey 
     return answer;
 }
 
-/* Finds a chunk, or reads it. Release *u with release_chunk, unless it fails. */
+/* Finds a chunk in the memory, or reads and unpacks it. Unless this fails, release *u with
+ * release_chunk. */
 static Status hold_chunk(FieldChunks *c, const Index *index, const ChunkKey *key, Unpacked *u)
 {
     const FieldArray *array = field_array(c->f, key->file, key->variable);
@@ -283,15 +296,21 @@ static void release_chunk(Unpacked *u)
 
 /* ---- slabs ---- */
 
-/* The elements that a chunk and a slab have in common, as a box of four dimensions. */
+/* The elements that a chunk and a slab have in common: a box of four dimensions. */
 typedef struct Overlap {
-    /* size of the box; index of its first element in the chunk, and in the slab */
-    int64_t count[SHAPE_DIMS], chunk[SHAPE_DIMS], slab[SHAPE_DIMS];
-    /* distance of neighbours along each dimension in the chunk, and in the slab, in elements */
-    int64_t chunk_step[SHAPE_DIMS], slab_step[SHAPE_DIMS];
+    /* size of the box */
+    int64_t count[SHAPE_DIMS];
+    /* index of the box's first element in the chunk */
+    int64_t chunk[SHAPE_DIMS];
+    /* index of the box's first element in the slab */
+    int64_t slab[SHAPE_DIMS];
+    /* distance of neighbours along each dimension, in elements of the chunk */
+    int64_t chunk_step[SHAPE_DIMS];
+    /* distance of neighbours along each dimension, in elements of the slab */
+    int64_t slab_step[SHAPE_DIMS];
 } Overlap;
 
-/* Finds the overlap with the chunk at index `at` of the grid of chunks. */
+/* Returns the overlap of the slab and the chunk at index `at` in the grid of chunks. */
 static Overlap overlap_of(const Index *index, const FieldSlab *s, int ndim, const int64_t *at)
 {
     Overlap o = {.count = {0}};

@@ -1,5 +1,5 @@
-/* Reads arrays that are stored in HDF5's chunks. HDF5 only finds the chunks, once; then they are
- * read by their offset and unpacked without it, on any number of threads, and kept in memory
+/* Reads arrays that HDF5 stores in chunks. HDF5 only finds the chunks, once. Then the chunks are
+ * read by their offsets and unpacked without HDF5, on any number of threads, and kept in memory
  * (chunk_memory.h). */
 #ifndef WEFT_DATA_FIELD_CHUNKS_H
 #define WEFT_DATA_FIELD_CHUNKS_H
@@ -11,16 +11,16 @@
 enum { CHUNKS_MOST = 1 << 20 };
 
 typedef struct FieldChunks FieldChunks;
-/* set and files are borrowed. */
+/* Creates a reader of chunks. `set` and `files` are borrowed. */
 FieldChunks *field_chunks_new(const DataSet *set, FieldFiles *files);
 void field_chunks_free(FieldChunks **chunks);
-/* Do what field_reader_share and field_reader_unpacked say. */
+/* Do what field_reader_share and field_reader_unpacked do for a FieldReader. */
 void field_chunks_share(FieldChunks *chunks, const FieldMemory *memory);
 int64_t field_chunks_unpacked(FieldChunks *chunks);
-/* Reads a slab to `to`, in this machine's byte order. *done false: nothing was read, and HDF5 must
- * read the array, since it is not chunked, has too many chunks, has other filters than shuffle and
- * deflate, or has chunks that are not stored, or HDF5 is older than 1.10.5. Several threads may
- * call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
+/* Reads a slab to `to`, in this processor's byte order. *done false: nothing was read, and HDF5
+ * must read the array. This is so if the array is not chunked, has more than CHUNKS_MOST chunks,
+ * has other filters than shuffle and deflate, or has chunks that are not stored, and if HDF5 is
+ * older than 1.10.5. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
 /* Defined in field_memory.c. Returns the sizes of a memory for the chunks of a set that the readers
  * of `ranks` ranks share. */

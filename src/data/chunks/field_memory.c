@@ -1,20 +1,23 @@
-/* Sizes of the memory in which readers keep the unpacked chunks of a set. A set whose chunks take
- * at most KEPT_BYTES is kept whole. Of a larger one KEPT_BYTES are kept if its chunks have several
- * frames each; this is about two windows of the order in which its samples are shuffled
- * (sampler.c). A chunk of one frame is seldom used twice in a short time, so then KEPT_SINGLE_BYTES
- * are kept for each rank, besides static variables. Static variables of a larger set have up to
- * half of KEPT_BYTES. */
+/* Computes the size of the memory in which readers keep the unpacked chunks of a set. If all chunks
+ * of a set have at most KEPT_BYTES bytes, all are kept. Of a larger set KEPT_BYTES bytes are kept
+ * if its chunks have several frames each; this is about two windows of the order in which its
+ * samples are shuffled (loader/sampler.c). A chunk of one frame is seldom used twice in a short
+ * time, so if chunks have one frame, KEPT_SINGLE_BYTES bytes are kept for each rank, and static
+ * variables in addition. The static variables of a larger set get up to half of KEPT_BYTES. */
 #include "field_chunks.h"
 #include "../fields/fields_private.h"
 
 enum { KEPT_BYTES = 256 << 20, KEPT_SINGLE_BYTES = 16 << 20 };
 
-/* Number of some chunks, and bytes of their places. */
 typedef struct ChunkCount {
-    double chunks, bytes;
+    /* number of chunks */
+    double chunks;
+    /* bytes of their places */
+    double bytes;
 } ChunkCount;
 
-/* Counts the chunks of static variables, which are read in the first file only, and the others. */
+/* Counts the chunks of static variables, which are read in the first file only, and all other
+ * chunks. */
 static void count_chunks(const FieldSet *f, ChunkCount *fixed, ChunkCount *other)
 {
     *fixed = *other = (ChunkCount){0};
@@ -30,8 +33,9 @@ static void count_chunks(const FieldSet *f, ChunkCount *fixed, ChunkCount *other
         }
 }
 
-/* Returns the size of a part for these chunks, `most` bytes at most. If they do not all fit, there
- * are slots for twice as many chunks of the mean size as fit, because chunks differ in size. */
+/* Returns the size of a part for these chunks, with at most `most` bytes. If not all chunks fit,
+ * the part has slots for twice the number of chunks of mean size that fit, because chunks differ in
+ * size. */
 static ChunkPart part_of(const ChunkCount *count, double most)
 {
     const double spare = 64;
