@@ -3,14 +3,16 @@
 
 #include <string.h>
 
-/* The arrays in memory, each with the type of box_array_info. */
+/* The arrays in memory; box_array_info has their types. */
 typedef struct Arrays {
-    /* owned: an allocation for each array */
+    /* owned: elements of each array */
     void *at[BOX_ARRAYS];
+    /* number of rows of each array */
     int64_t rows[BOX_ARRAYS];
 } Arrays;
 
-/* Sets fit to scale, left and top edge of a picture in its square. */
+/* Describes how a picture lies in its square of `side` pixels. fit[0]: scale of the picture;
+ * fit[1], fit[2]: x and y of its upper left corner. */
 static void put_fit(double fit[3], const BoxPicture *p, int side)
 {
     const ImageBox at = letterbox(p->width, p->height, side);

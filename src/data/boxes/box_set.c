@@ -1,6 +1,6 @@
 /* Lists the pictures, labels and classes of an import, brings them into the order in which they are
- * stored, and checks the labels. A label that cannot be used is an error that names the label; with
- * --broken skip the label is left out; the log names the first LISTED_MAX such labels. */
+ * stored, and checks the labels. A label that cannot be used is an error that names the label. With
+ * --broken skip the label is left out instead, and the log names the first LISTED_MAX of them. */
 #include "box_set.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* SLACK: pixels by which a box may reach beyond its picture, since tools round; LISTED_MAX: largest
- * number of labels that the log names if they are left out */
+/* pixels by which a box may reach beyond its picture, since tools round */
 static const double SLACK = 1;
+/* largest number of labels and lines that are left out of which the log names each */
 enum { LISTED_MAX = 10 };
 
 static void *grow(void *array, int64_t count, int64_t *room, size_t each)
@@ -95,7 +95,8 @@ Status box_set_read_classes(BoxSet *set, int64_t first)
     return OK;
 }
 
-/* Leaves a label out, or fails. why: what is wrong with it. */
+/* Refuses a label: leaves it out with a warning if import->skip_broken is true, else fails with
+ * ERR_DATA. why: what is wrong with the label. */
 static Status refuse(BoxSet *set, BoxLabel *l, const char *why)
 {
     const char *path = "", *open = "", *close = "";
@@ -184,7 +185,7 @@ static Status check_label_ids(const BoxSet *set)
     return st;
 }
 
-/* Finds the picture and the class of each label. */
+/* Finds the picture and the class of each label. Refuses labels that have none. */
 static Status find_ids(BoxSet *set)
 {
     for (int64_t i = 0; i < set->labels; ++i) {
@@ -283,7 +284,7 @@ static bool is_duplicate(const BoxLabel *a, const BoxLabel *b)
     return !b->left_out && a->class == b->class && memcmp(a->box, b->box, sizeof a->box) == 0;
 }
 
-/* Counts a picture's boxes that are around crowds, have no area, or equal an earlier box. */
+/* Counts a picture's boxes that are around groups, have no area, or equal an earlier box. */
 static void count_traits(BoxSet *set, int64_t picture)
 {
     for (int64_t k = set->first[picture]; k < set->first[picture + 1]; ++k) {

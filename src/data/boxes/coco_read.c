@@ -1,14 +1,16 @@
-/* Reads COCO's annotations: a JSON object with images, annotations and categories, in any order.
- * Other keys, such as polygons, are skipped. The file is read whole, plain or gzip. */
+/* Reads COCO's annotations: a JSON object with the lists images, annotations and categories, in any
+ * order. All other keys, such as those of polygons, are skipped. The file may be compressed with
+ * gzip; it is read to memory as a whole. */
 #include "box_set.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { JSON_BYTES_SHIFT = 34 }; /* 16 GB */
+/* log2 of the largest number of bytes of an unpacked file, 16 GiB */
+enum { JSON_BYTES_SHIFT = 34 };
 
-/* Reads a number of a box. NaN and infinities, which Python writes although JSON has none, are
- * read, so that the check of labels can name the box. */
+/* Reads a number of a box. Accepts NaN and infinities, which Python writes although JSON has none,
+ * so that the check of labels can name the box. */
 static Status read_number(JsonScan *s, double *value)
 {
     static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
@@ -59,7 +61,7 @@ static Status read_side(JsonScan *s, int32_t *side)
     return OK;
 }
 
-/* Is this a relative path without ".."? */
+/* Returns whether this is a relative path without "..". */
 static bool is_below(const char *path)
 {
     if (!*path || *path == '/') return false;

@@ -1,7 +1,7 @@
 /* Chooses the objects of a scene and their places. At least half of each object stays visible, and
- * two boxes have an IoU of at most 0.3. In a hundred scenes, about five have no object, and three
- * have a heap: many objects close together, with one box around all. Objects of a heap may be
- * covered wholly. */
+ * two boxes have an IoU of at most 0.3. Of a hundred scenes, about five have no object, and about
+ * three have a heap: many objects close together, with one box around all of them. Objects of a
+ * heap may be covered completely. */
 #include "compose_private.h"
 
 #include <math.h>
@@ -10,14 +10,16 @@
 enum {
     /* number of places that are tried for an object before it is left out */
     TRIES = 20,
-    /* fewest objects of a heap */
+    /* smallest number of objects of a heap */
     HEAP_LEAST = 6,
-    /* largest side of an object of a heap, and largest distance along an axis of its box's corner
-     * from the random place of the heap, in pixels */
+    /* largest side of the scaled image of a heap's object, in pixels */
     HEAP_SIDE = 24,
+    /* largest distance along an axis of the corner of an object's box from the random place of the
+     * heap, in pixels */
     HEAP_SPREAD = 20,
-    /* percentage of scenes that are empty, and of scenes that have a heap */
+    /* percentage of scenes that are empty */
     EMPTY_PERCENT = 5,
+    /* percentage of scenes that have a heap, if they are not empty */
     HEAP_PERCENT = 3
 };
 static const double IOU_MOST = 0.3;
@@ -57,7 +59,8 @@ Status compose_load(const Composer *composer, ComposeWork *w, int64_t image, int
     return OK;
 }
 
-/* Sets the box and the area of an object from the scaled image, whose corner is at (0, 0). */
+/* Sets the box and the area of an object by the scaled image. The corner of the image is at (0, 0)
+ * of the scene until move_box moves it. */
 static void find_box(const ComposeWork *w, ComposedObject *o)
 {
     int x0 = o->side, y0 = o->side, x1 = -1, y1 = -1;
@@ -85,8 +88,8 @@ static void choose_colour(Draws *d, uint8_t colour[3])
     for (int i = 0; i < 3; ++i) colour[i] = (uint8_t)(255 * gain * part[i] / most);
 }
 
-/* Chooses side and colour of an object, scales its image and finds its box. The side is log-uniform
- * between COMPOSE_SIDE_LEAST and `most` pixels. */
+/* Chooses the side and the colour of an object, scales its image and finds its box. The logarithm
+ * of the side is uniform between those of COMPOSE_SIDE_LEAST and of `most` pixels. */
 static Status choose_object(const Composer *c, ComposeWork *w, Draws *d, int64_t image, int most,
                             ComposedObject *o)
 {
@@ -109,7 +112,7 @@ static double compute_iou(const ImageBox *a, const ImageBox *b)
     return both / ((double)a->width * a->height + (double)b->width * b->height - both);
 }
 
-/* Moves an object so that the corner of its box is at (x, y) of the scene. */
+/* Moves an object so that the upper left corner of its box is at (x, y) of the scene. */
 static void move_box(ComposedObject *o, int x, int y)
 {
     o->x += x - o->box.x;
@@ -118,7 +121,7 @@ static void move_box(ComposedObject *o, int x, int y)
     o->box.y = y;
 }
 
-/* Adds an object in front of all others, and updates w->owner. */
+/* Adds an object in front of all earlier objects, and updates w->owner. */
 static void put(ComposeWork *w, int side, Composition *plan, const ComposedObject *o)
 {
     plan->object[plan->count++] = *o;
@@ -128,8 +131,9 @@ static void put(ComposeWork *w, int side, Composition *plan, const ComposedObjec
                 w->owner[(o->box.y + y) * side + o->box.x + x] = (uint8_t)plan->count;
 }
 
-/* Is the place of object o free enough? seen: number of visible pixels of each object, numbered
- * from 1; covered: set to the number of them that o covers. */
+/* Returns whether object o may be added at its place: its box does not overlap another box too
+ * much, and each earlier object stays visible by half. seen[k]: number of visible pixels of object
+ * k, from 1. Sets covered[k] to the number of pixels of object k that o covers. */
 static bool fits(const ComposeWork *w, int side, const Composition *plan, const ComposedObject *o,
                  const int64_t *seen, int64_t *covered)
 {
@@ -188,7 +192,7 @@ static void add_to_box(ImageBox *sum, const ImageBox *b)
     sum->height = y1 - sum->y;
 }
 
-/* Adds a heap: one image in several sizes and colours, close together. */
+/* Adds a heap: objects that are one image in several sizes and colours, close together. */
 static Status plan_heap(const Composer *c, ComposeWork *w, Draws *d, Composition *plan)
 {
     int count = HEAP_LEAST + (int)draw_below(draw_word(d), COMPOSE_HEAP - HEAP_LEAST + 1);

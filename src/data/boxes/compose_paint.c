@@ -1,37 +1,41 @@
-/* Paints a scene: a gradient, lines and rectangles, pieces of images that have no label, then the
- * objects, and noise over all. An object's pixel of value a has the opacity a / 255 and the
- * object's colour times a / 255. */
+/* Paints a scene: first a gradient, lines and rectangles, and pieces of images, which have no box;
+ * then the objects; at last noise over everything. A pixel of an object's scaled image with the
+ * value a has the opacity a / 255 and the object's colour times a / 255. */
 #include "compose_private.h"
 
 #include <string.h>
 
 enum {
-    /* number of lines and rectangles */
+    /* smallest and largest number of lines and rectangles */
     SHAPES_LEAST = 3,
     SHAPES_MOST = 8,
-    /* number of pieces of images */
+    /* smallest and largest number of pieces of images */
     PIECES_LEAST = 6,
     PIECES_MOST = 12,
-    /* side of a piece, and of the scaled image that it is cut from, in pixels */
+    /* smallest and largest side of a piece, in pixels */
     PIECE_LEAST = 8,
     PIECE_MOST = 14,
+    /* smallest and largest side of the scaled image from which a piece is cut, in pixels */
     CUT_LEAST = 28,
     CUT_MOST = 64,
-    /* values of the gradient's corners and of the colours of shapes */
+    /* smallest and largest value of the gradient's corners and of the colours of shapes */
     DARK = 20,
     BRIGHT = 220,
-    /* standard deviation of the noise */
+    /* smallest and largest standard deviation of the noise */
     SIGMA_LEAST = 8,
     SIGMA_MOST = 16
 };
 
-/* A scene while it is painted: three planes of side x side pixels. */
+/* A scene that is being painted. */
 typedef struct Canvas {
     int side;
+    /* red, green and blue, (3, side, side); borrowed */
     uint8_t *pixel;
 } Canvas;
 
-static int draw_whole(Draws *d, int least, int most)
+/* Returns a random integer from `least` to `most`. */
+
+static int random_between(Draws *d, int least, int most)
 {
     return least + (int)draw_below(draw_word(d), most - least + 1);
 }
@@ -42,7 +46,7 @@ static void paint_gradient(const Canvas *c, Draws *d)
     int n = c->side - 1;
     for (int k = 0; k < 3; ++k) {
         int64_t corner[4];
-        for (int i = 0; i < 4; ++i) corner[i] = draw_whole(d, DARK, BRIGHT);
+        for (int i = 0; i < 4; ++i) corner[i] = random_between(d, DARK, BRIGHT);
         uint8_t *to = c->pixel + k * c->side * c->side;
         for (int y = 0; y <= n; ++y) {
             int64_t left = corner[0] * (n - y) + corner[1] * y;
@@ -53,7 +57,7 @@ static void paint_gradient(const Canvas *c, Draws *d)
     }
 }
 
-/* Fills a rectangle, of which parts may be outside. */
+/* Fills a rectangle; parts of it may be outside the scene. */
 static void fill(const Canvas *c, ImageBox box, const uint8_t colour[3])
 {
     for (int y = box.y; y < box.y + box.height; ++y)
@@ -64,30 +68,32 @@ static void fill(const Canvas *c, ImageBox box, const uint8_t colour[3])
 
 static void paint_line(const Canvas *c, Draws *d, const uint8_t colour[3])
 {
-    int x0 = draw_whole(d, 0, c->side - 1), y0 = draw_whole(d, 0, c->side - 1);
-    int dx = draw_whole(d, 0, c->side - 1) - x0, dy = draw_whole(d, 0, c->side - 1) - y0;
-    int width = draw_whole(d, 1, 3);
+    int x0 = random_between(d, 0, c->side - 1), y0 = random_between(d, 0, c->side - 1);
+    int dx = random_between(d, 0, c->side - 1) - x0, dy = random_between(d, 0, c->side - 1) - y0;
+    int width = random_between(d, 1, 3);
     for (int i = 0; i <= c->side; ++i)
         fill(c, (ImageBox){x0 + dx * i / c->side, y0 + dy * i / c->side, width, width}, colour);
 }
 
 static void paint_shapes(const Canvas *c, Draws *d)
 {
-    int count = draw_whole(d, SHAPES_LEAST, SHAPES_MOST);
+    int count = random_between(d, SHAPES_LEAST, SHAPES_MOST);
     for (int i = 0; i < count; ++i) {
         uint8_t colour[3];
-        for (int k = 0; k < 3; ++k) colour[k] = (uint8_t)draw_whole(d, DARK, BRIGHT);
+        for (int k = 0; k < 3; ++k) colour[k] = (uint8_t)random_between(d, DARK, BRIGHT);
         if (draw_word(d) >> 31) {
             paint_line(c, d, colour);
             continue;
         }
-        int x = draw_whole(d, 0, c->side - 1), y = draw_whole(d, 0, c->side - 1);
-        int width = draw_whole(d, 4, 4 + c->side / 3), height = draw_whole(d, 4, 4 + c->side / 3);
+        int x = random_between(d, 0, c->side - 1), y = random_between(d, 0, c->side - 1);
+        int width = random_between(d, 4, 4 + c->side / 3),
+            height = random_between(d, 4, 4 + c->side / 3);
         fill(c, (ImageBox){x, y, width, height}, colour);
     }
 }
 
-/* Paints the part `from` of the scaled image at (x, y) of the scene. */
+/* Paints the part `from` of the scaled image, in a colour, with its corner at (x, y) of the
+ * scene. */
 static void blend(const Canvas *c, const ComposeWork *w, ImageBox from, int x, int y,
                   const uint8_t colour[3])
 {
@@ -105,15 +111,16 @@ static void blend(const Canvas *c, const ComposeWork *w, ImageBox from, int x, i
 
 static Status paint_pieces(const Canvas *c, const Composer *composer, ComposeWork *w, Draws *d)
 {
-    int count = draw_whole(d, PIECES_LEAST, PIECES_MOST);
+    int count = random_between(d, PIECES_LEAST, PIECES_MOST);
     for (int i = 0; i < count; ++i) {
         int64_t image = draw_below(draw_word(d), composer->images->samples);
-        int side = draw_whole(d, PIECE_LEAST, PIECE_MOST), cut = draw_whole(d, CUT_LEAST, CUT_MOST);
-        int u = draw_whole(d, 0, cut - side), v = draw_whole(d, 0, cut - side);
-        int x = draw_whole(d, 0, c->side - side), y = draw_whole(d, 0, c->side - side);
+        int side = random_between(d, PIECE_LEAST, PIECE_MOST),
+            cut = random_between(d, CUT_LEAST, CUT_MOST);
+        int u = random_between(d, 0, cut - side), v = random_between(d, 0, cut - side);
+        int x = random_between(d, 0, c->side - side), y = random_between(d, 0, c->side - side);
         uint8_t colour[3];
         int32_t class;
-        for (int k = 0; k < 3; ++k) colour[k] = (uint8_t)draw_whole(d, 96, 255);
+        for (int k = 0; k < 3; ++k) colour[k] = (uint8_t)random_between(d, 96, 255);
         TRY(compose_load(composer, w, image, cut, &class));
         blend(c, w, (ImageBox){u, v, side, side}, x, y, colour);
     }
@@ -143,7 +150,7 @@ Status compose_paint(const Composer *composer, ComposeWork *work, int64_t scene,
     Canvas c = {composer->side, out};
     uint64_t number = (uint64_t)scene;
     Draws d = {rng_key(composer->seed, RNG_TEST, number, COMPOSE_PAINT), 0};
-    int sigma = draw_whole(&d, SIGMA_LEAST, SIGMA_MOST);
+    int sigma = random_between(&d, SIGMA_LEAST, SIGMA_MOST);
     if (composer->plain) {
         memset(out, 0, 3 * (size_t)c.side * (size_t)c.side);
     } else {

@@ -33,7 +33,7 @@ static Status list_files(const BoxSet *set, FolderFiles *files)
         files_path(files, first), (long long)set->picture[first].id, set->source, more);
 }
 
-/* FolderExtra.find */
+/* Reads, orders and checks the labels, and lists the pictures (FolderExtra.find). */
 static Status find(void *user, FolderFiles *files)
 {
     BoxSet *set = user;
@@ -46,7 +46,8 @@ static Status find(void *user, FolderFiles *files)
     return list_files(set, files);
 }
 
-/* FolderExtra.check */
+/* Checks that a picture has the size that its labels name (FolderExtra.check); if they name none,
+ * takes the picture's size. */
 static Status check(void *user, int64_t i, const FolderSample *sample)
 {
     BoxSet *set = user;
@@ -64,20 +65,20 @@ static Status check(void *user, int64_t i, const FolderSample *sample)
                 box_set_path(set, i), p->width, p->height, width, height, hint);
 }
 
-/* FolderExtra.close */
+/* Checks the labels of pictures whose size was unknown, and closes the set (FolderExtra.close). */
 static Status close_set(void *user, const uint8_t *left_out)
 {
     TRY(box_set_check_labels(user));
     return box_set_close(user, left_out);
 }
 
-/* FolderExtra.put */
+/* Writes the arrays of boxes (FolderExtra.put). */
 static bool put(void *user, hid_t file, const uint8_t *left_out)
 {
     return box_set_put(user, file, left_out);
 }
 
-/* FolderExtra.name */
+/* Writes the name of picture i for messages (FolderExtra.name). */
 static void name(void *user, int64_t i, char *out, size_t room)
 {
     const BoxSet *set = user;
@@ -90,7 +91,7 @@ static void add_count(char *text, size_t room, int64_t count, const char *what)
     if (count) snprintf(text + used, room - used, "; %lld %s", (long long)count, what);
 }
 
-/* FolderExtra.report */
+/* Logs what was written (FolderExtra.report). */
 static void report(void *user, int64_t samples, int64_t left_out, const char *orientations)
 {
     const BoxSet *set = user;

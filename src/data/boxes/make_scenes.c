@@ -1,18 +1,18 @@
-/* weft data make scenes: composes pictures with labelled boxes from a set of small grey images. The
- * boxes of all scenes are found first, so that the whole file can be laid out; then the threads
- * paint the scenes, and write each as soon as it is painted. Ids of images and categories have
- * gaps, as COCO's. */
+/* weft data make scenes: composes pictures with labelled boxes from a set of small grey images.
+ * First the boxes of all scenes are found, so that the file can be laid out. Then the threads paint
+ * the scenes, and write each scene as soon as it is painted. Ids of images and categories have
+ * gaps, as COCO's ids do. */
 #include "box_set.h"
 #include "compose.h"
 
 #include <string.h>
 
 enum {
-    /* number of scenes whose boxes are found, by all threads, before they are added to the list */
+    /* number of scenes whose boxes the threads find before these are added to the list */
     CHUNK = 4096,
     /* number of ids that are reserved for the boxes of a scene */
     LABELS = 16,
-    /* sides of images that are accepted */
+    /* smallest and largest side of the images that are accepted */
     IMAGE_LEAST = 8,
     IMAGE_MOST = 1024
 };
@@ -20,15 +20,18 @@ _Static_assert(COMPOSE_OBJECTS + 1 < LABELS, "ids of boxes are unique");
 
 typedef struct Maker {
     Composer composer;
+    /* number of scenes */
     int64_t samples;
-    /* all three owned: scratch memory of each thread; boxes; names of classes */
+    /* owned: scratch memory of each thread */
     ComposeWork **work;
     BoxSet boxes;
+    /* names of the classes */
     ClassNames names;
     /* number of the scene of plan[0] */
     int64_t first;
-    /* owned: plans of up to CHUNK scenes; pixels of one scene for each thread */
+    /* owned: plans of up to CHUNK scenes */
     Composition *plan;
+    /* owned: pixels of one scene for each thread */
     uint8_t *pixels;
     PartFile part;
     /* offset of the pixels in the file */
@@ -142,7 +145,7 @@ static Status make(Maker *m, const char *out, bool force, int threads)
 
 /* ---- the verb ---- */
 
-/* ERR_DATA: the images are not squares of grey bytes with classes. */
+/* Checks that the images are squares of grey bytes with classes. ERR_DATA. */
 static Status check_images(const DataSet *set)
 {
     const char *why = NULL;

@@ -1,14 +1,16 @@
 /* Writes random pictures with random boxes, for timing. The time of a step depends on the number of
- * boxes, which is about COCO's 7.2 a picture, and hardly on their places. */
+ * boxes, and hardly on their places; a picture has 7 boxes on average, COCO's pictures have 7.2. */
 #include "box_set.h"
 
 #include <math.h>
 
+/* largest number of boxes of a picture */
 enum { MOST_BOXES = 14 };
 
 /* A file that is being written. */
 typedef struct RandomBoxes {
     BoxSet set;
+    /* shape of the pictures, (N,channels,side,side) */
     Shape sample;
     uint64_t seed;
     PartFile part;
@@ -16,8 +18,8 @@ typedef struct RandomBoxes {
     int64_t x_offset;
 } RandomBoxes;
 
-/* Adds a picture with 0 to MOST_BOXES boxes. The sides of boxes are log-uniform between a twentieth
- * of the picture's side and the whole side. */
+/* Adds picture i with 0 to MOST_BOXES boxes. The logarithm of a box's side is uniform between those
+ * of a twentieth of the picture's side and of the picture's side. */
 static void add_picture(RandomBoxes *r, int64_t i)
 {
     const int side = (int)r->sample.dim[2];

@@ -1,7 +1,7 @@
 /* Reads Pascal VOC's annotations: DIR/Annotations has an XML file for each picture in
- * DIR/JPEGImages. Corners of boxes are numbers of pixels, counted from 1; the pixels of both
- * corners belong to the box. Objects that are `difficult` are stored as crowds: they are not
- * trained on, and detections of them are not counted. */
+ * DIR/JPEGImages. The corners of a box are numbers of pixels, counted from 1, and the pixels of
+ * both corners belong to the box. Objects that are marked as difficult are stored as crowds: they
+ * are not trained on, and detections of them are not counted. */
 #include "box_set.h"
 #include "xml_scan.h"
 #include "../set/name_index.h"
@@ -19,14 +19,19 @@ typedef struct Voc {
     char *annotations;
     /* indices in set->category, by name */
     NameIndex classes;
-    /* the current file: its path, its picture, and its current object */
+    /* path of the current XML file */
     const char *path;
+    /* name of the current file's picture */
     char filename[XML_TEXT];
+    /* size of this picture in pixels; 0: not given */
     int32_t width, height;
+    /* class of the current object */
     char name[XML_TEXT];
+    /* xmin, ymin, xmax, ymax of the current object */
     double corner[4];
-    /* bit i: corner[i] has been read */
+    /* bit set: bit i is set if corner[i] has been read */
     int corners;
+    /* true: the current object is marked as difficult */
     bool difficult;
 } Voc;
 
@@ -38,7 +43,8 @@ static Status read_number(const Voc *v, const char *text, double *value)
     return fail(ERR_DATA, "%s: '%.40s' is no number", v->path, text);
 }
 
-/* Returns the class of a name; -1: it is not among --classes. */
+/* Returns the index of the class v->name; -1: it is not among --classes. Without --classes, adds a
+ * class that is new. */
 static int64_t find_class(Voc *v)
 {
     BoxSet *set = v->set;
@@ -73,7 +79,7 @@ static Status end_object(Voc *v)
     return OK;
 }
 
-/* Interprets the element that has just ended. */
+/* Reads the element of an annotation that has just ended. */
 static Status read_element(Voc *v, const XmlScan *s)
 {
     static const char *const corner[] = {"xmin", "ymin", "xmax", "ymax"};
@@ -100,7 +106,7 @@ static Status read_element(Voc *v, const XmlScan *s)
     return OK;
 }
 
-/* Reads one file, and adds its picture. */
+/* Reads the XML file v->path, and adds its picture and labels. */
 static Status read_file(Voc *v)
 {
     char *text;
@@ -132,7 +138,8 @@ static int by_bytes(const void *left, const void *right)
     return strcmp(*a, *b);
 }
 
-/* Reads the files that the list names, each in the first word of a line. */
+/* Reads the XML files that are named in the file `list`; the first word of a line is a name without
+ * ".xml". */
 static Status read_listed(Voc *v, const char *list)
 {
     char *text, *rest;
@@ -166,7 +173,7 @@ static Status read_all(Voc *v)
     return st;
 }
 
-/* Numbers the classes that were found in the order of their names. */
+/* Gives the classes that were found ids from 1 in the order of their names. */
 static void sort_classes(BoxSet *set)
 {
     size_t n = (size_t)set->categories;

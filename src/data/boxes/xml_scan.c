@@ -1,6 +1,6 @@
-/* A scanner of XML 1.0 for annotations. It reads elements with text and XML's five entities, and
- * skips attributes, comments and <?...?>; DOCTYPE and CDATA are errors. Depth, names and texts are
- * bounded. */
+/* Scans XML 1.0, for annotations. Reads elements with text and XML's five entities, and skips
+ * attributes, comments and <?...?>. DOCTYPE and CDATA are errors. Depth, names and texts have
+ * limits. */
 #include "xml_scan.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static Status scan_fail(const XmlScan *s, const char *why)
     return fail(ERR_DATA, "%s: byte %lld: %s", s->name, (long long)(s->at - s->text), why);
 }
 
-/* Moves past the next occurrence of `end`; false: there is none. */
+/* Moves behind the next occurrence of `end`. Returns false if there is none. */
 static bool skip_to(XmlScan *s, const char *end)
 {
     const char *found = strstr(s->at, end);
@@ -25,7 +25,8 @@ static void pop_path(XmlScan *s)
     s->pop = false;
 }
 
-/* Appends a character of the text, or the character of an entity. */
+/* Appends a byte of the text, or the character that an entity means, to s->value. *used: length of
+ * s->value. */
 static Status read_char(XmlScan *s, size_t *used)
 {
     static const char *const entity[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"};
@@ -42,7 +43,7 @@ static Status read_char(XmlScan *s, size_t *used)
     return OK;
 }
 
-/* Reads "<name attributes>"; *empty: it ends with "/>". */
+/* Reads "<name attributes>", of which "<" has been read. *empty: true if it ends with "/>". */
 static Status read_begin(XmlScan *s, bool *empty)
 {
     size_t length = strcspn(s->at, " \t\r\n/>"), used = strlen(s->path);
@@ -64,7 +65,7 @@ static Status read_begin(XmlScan *s, bool *empty)
     return OK;
 }
 
-/* Reads the "name>" of an end tag. The name must be that of the innermost element. */
+/* Reads the "name>" of an end tag. It must be the name of the innermost open element. */
 static Status read_end(XmlScan *s)
 {
     const char *last = strrchr(s->path, '/');

@@ -1,7 +1,8 @@
-/* Reads labels as YOLO's programs write them: next to a folder of pictures there is a folder of
- * text files, with a line for each box: class, x and y of the centre, width, height, as fractions
- * of the picture's sides. A line with three points or more is a polygon, whose bounding box is
- * stored. A picture without a text file, or with an empty one, has no boxes. */
+/* Reads labels as YOLO's programs write them. Next to a folder of pictures there is a folder of
+ * text files, each with a line for each box of a picture: class, x and y of the centre, width and
+ * height, as fractions of the picture's sides. A line with a class and three or more points is a
+ * polygon, whose bounding box is stored. A picture whose text file is missing or empty has no
+ * boxes. */
 #include "box_set.h"
 
 #include <ctype.h>
@@ -18,15 +19,19 @@ typedef struct Yolo {
     BoxSet *set;
     /* owned: folder of the texts */
     char *labels;
-    /* number of pictures without a text file; largest class */
-    int64_t missing, largest;
+    /* number of pictures without a text file */
+    int64_t missing;
+    /* largest class so far; -1: none */
+    int64_t largest;
     /* owned: values of a line */
     double *value;
 } Yolo;
 
-/* Finds the folders of pictures and of texts: IMAGES and LABELS if import->labels is given, else
- * IMAGES/images and IMAGES/labels; if there is no such folder, IMAGES, and IMAGES with its last
- * part `images` replaced by `labels`, or IMAGES itself if it has no such part. */
+/* Finds the folders of the pictures and of the texts. If import->labels is given, they are
+ * import->images and import->labels. Otherwise, if there is a folder IMAGES/images, where IMAGES is
+ * import->images, they are IMAGES/images and IMAGES/labels. Otherwise the pictures are in IMAGES,
+ * and the texts in the folder whose path is IMAGES with its last part `images` replaced by
+ * `labels`; if no part is `images`, the texts are in IMAGES, too. */
 static void find_folders(Yolo *y)
 {
     const char *images = y->set->import->images, *last = NULL;
@@ -38,7 +43,6 @@ static void find_folders(Yolo *y)
         y->set->root = mem_text(inside);
         y->labels = mem_format("%s/labels", images);
     } else {
-        /* the last part of the path that is `images` becomes `labels` */
         for (const char *at = images; (at = strstr(at, "images")); ++at)
             if ((at == images || at[-1] == '/') && (at[6] == '/' || at[6] == 0)) last = at;
         y->set->root = mem_text(images);
@@ -48,7 +52,8 @@ static void find_folders(Yolo *y)
     mem_free(&inside);
 }
 
-/* Reads the numbers of a line and returns how many they are; -1: the line has something else. */
+/* Reads the numbers of a line. Returns the number of numbers; -1: the line has anything else, or
+ * more than VALUES_MAX numbers. */
 static int read_values(const char *at, double *value)
 {
     int count = 0;
@@ -64,7 +69,8 @@ static int read_values(const char *at, double *value)
     }
 }
 
-/* Sets box to the bounding box of a polygon: x and y of the centre, width, height. */
+/* Sets box to the bounding box of a polygon (x and y of the centre, width, height). point: x and y
+ * of each point. */
 static void bound(double box[4], const double *point, int points)
 {
     double low[2] = {point[0], point[1]}, high[2] = {point[0], point[1]};
@@ -129,7 +135,7 @@ static Status read_text(Yolo *y, int64_t picture)
     return st;
 }
 
-/* Adds the classes, named by their numbers; used without --classes. */
+/* Adds classes 0 to y->largest, whose names are their numbers; used without --classes. */
 static void add_numbers(Yolo *y)
 {
     for (int64_t c = 0; c <= y->largest; ++c) {
