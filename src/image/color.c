@@ -1,7 +1,7 @@
-/* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow; written from the
- * description of Pillow's enhancers and HSV conversion. A blend is computed in single precision,
- * clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation and value
- * have one byte each. */
+/* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow. The functions
+ * follow the description of Pillow's enhancers and HSV conversion. A blend is computed in single
+ * precision, clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation
+ * and value have one byte each. */
 #include "image.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static inline uint8_t grey(const uint8_t *p)
     return (uint8_t)((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
 }
 
-/* Blends every byte with the same value, by a table of the 256 results. */
+/* Replaces each byte by its blend with the value `other`: `other` if factor is 0, the byte if it is
+ * 1. Uses a table of the 256 results. */
 static void blend_with(Image *image, int other, float factor)
 {
     uint8_t table[256];
@@ -57,8 +58,8 @@ static inline int clip8(int v)
     return v < 0 ? 0 : v > 255 ? 255 : v;
 }
 
-/* Computes hue and saturation of a pixel whose channels are not all equal; most, least: largest and
- * smallest channel. */
+/* Computes hue and saturation of a pixel whose channels are not all equal. most, least: its largest
+ * and its smallest channel. */
 static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturation)
 {
     float range = (float)(most - least), s = range / (float)most;
@@ -77,9 +78,10 @@ static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *
     *saturation = clip8((int)(s * 255.0));
 }
 
-/* A hue as one of six sectors of the colour circle and a position in this sector, from 0 to 1. */
 typedef struct Hue {
+    /* position in the sector, from 0 to below 1 */
     double part;
+    /* one of the six sectors of the colour circle */
     int sector;
 } Hue;
 
@@ -91,7 +93,7 @@ static void hues_set(Hue hues[256])
     }
 }
 
-/* Rounds a number from 0 to 255 as round() does: halves up. */
+/* Rounds a number from 0 to 255; halves are rounded up. */
 static inline uint8_t to_byte(double v)
 {
     int below = (int)v;
@@ -100,7 +102,7 @@ static inline uint8_t to_byte(double v)
 
 static inline void from_hsv(uint8_t *out, Hue hue, double saturation, int value)
 {
-    /* for each sector: the level, v, t, p or q, of red, green and blue */
+    /* which of the levels v, t, p and q red, green and blue have in each sector */
     enum { V, T, P, Q };
     static const uint8_t channel[6][3] = {{V, T, P}, {Q, V, P}, {P, V, T},
                                           {P, Q, V}, {T, P, V}, {V, P, Q}};
@@ -123,7 +125,7 @@ void image_hue(Image *image, int shift)
         int most = p[0] > p[1] ? p[0] : p[1], least = p[0] < p[1] ? p[0] : p[1];
         most = p[2] > most ? p[2] : most;
         least = p[2] < least ? p[2] : least;
-        /* A grey pixel has no hue. */
+        /* a grey pixel has no hue */
         if (most == least) continue;
         int hue, saturation;
         to_hsv(p, most, least, &hue, &saturation);

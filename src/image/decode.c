@@ -8,8 +8,10 @@
 typedef struct FormatRow {
     ImageFormat format;
     const char *name;
-    /* bytes at offset 0; bytes at offset 8, NULL: any */
-    const char *at_0, *at_8;
+    /* bytes at the beginning of a file of this format */
+    const char *at_0;
+    /* bytes at offset 8; NULL: any bytes */
+    const char *at_8;
     const ImageCodec *codec;
 } FormatRow;
 static const FormatRow formats[] = {
@@ -19,14 +21,14 @@ static const FormatRow formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* True if the file has this text at offset `at`, or if text is NULL. */
+/* Returns true if the file has the bytes of `text` at offset `at`, or if `text` is NULL. */
 static bool has_text(const uint8_t *bytes, size_t count, size_t at, const char *text)
 {
     size_t length = text ? strlen(text) : 0;
     return length == 0 || (at + length <= count && memcmp(bytes + at, text, length) == 0);
 }
 
-/* Returns the file's format; NULL: none of the known formats. */
+/* Returns the file's format; NULL: it is unknown. */
 static const FormatRow *find_format(const uint8_t *bytes, size_t count)
 {
     for (int i = 0; i < FORMATS; ++i)

@@ -1,6 +1,6 @@
-/* Reads the camera's orientation from EXIF data, which is a TIFF file: a header with the byte order
- * and the offset of a directory, whose entries of 12 bytes hold a tag, a type, a count and a
- * value. */
+/* Reads the camera's orientation from EXIF data, which is a TIFF file. It has a header with the
+ * byte order and the offset of a directory. An entry of the directory has 12 bytes: a tag, a type,
+ * a count and a value. */
 #include "codec.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct Tiff {
     bool big_endian;
 } Tiff;
 
-/* Reads a number of `bytes` bytes at offset `at`; returns 0 if the data are too short. */
+/* Returns the number in the `bytes` bytes at offset `at`; 0 if the data end before. */
 static uint32_t read_number(const Tiff *tiff, size_t at, int bytes)
 {
     uint32_t value = 0;

@@ -1,19 +1,21 @@
-/* Draws sheets of fields (field_sheet.h): panels, each with its title and with a colour bar or the
- * names of classes. A colour map interpolates linearly between a few colours. In the sequential map
- * the lightness rises evenly, so that it can be read in grey and by colour-blind people, too. */
+/* Draws sheets of fields (field_sheet.h). A sheet has panels, each with its title and with a colour
+ * bar or the names of classes. A colour map interpolates linearly between a few colours. In the
+ * sequential map the lightness rises evenly, so that the map can be read in grey and by
+ * colour-blind people, too. */
 #include "image/field_sheet.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    /* minimum and maximum width of a panel, in pixels */
+    /* smallest and largest width of a panel, in pixels */
     PANEL_LEAST = 360,
     PANEL_MOST = 1200,
-    /* pixels between panels; height of a colour bar */
+    /* pixels between panels */
     GAP = 16,
+    /* height of a colour bar, in pixels */
     BAR = 14,
-    /* size of letters: pixels of the picture for each pixel of the font */
+    /* sizes of letters: pixels of the picture for each pixel of the font */
     LARGE = 2,
     SMALL = 1,
     /* bytes of a text */
@@ -30,15 +32,15 @@ static const uint8_t diverging[][3] = {{15, 50, 120},   {60, 125, 190},  {150, 1
                                        {115, 10, 40}};
 _Static_assert(sizeof sequential == sizeof diverging, "maps have the same number of colours");
 enum { COLOURS = sizeof sequential / sizeof *sequential };
-/* Okabe & Ito's colours for classes, with brown for black */
+/* colours of classes: those of Okabe & Ito, with brown in place of black */
 static const uint8_t categorical[][3] = {{0, 114, 178},   {230, 159, 0},  {0, 158, 115},
                                          {204, 121, 167}, {86, 180, 233}, {213, 94, 0},
                                          {240, 228, 66},  {115, 70, 40}};
 enum { CATEGORIES = sizeof categorical / sizeof *categorical };
 
-/* Returns the colour of a class; white if category is -1. Classes 0 to 7 have the eight colours of
- * the table, classes 8 to 15 these colours divided by 2, and classes 16 to 23 divided by 3, which
- * makes them darker. Class 24 has the colour of class 0, and so on. */
+/* Returns the colour of a class; white if category is negative. Classes 0 to 7 have the eight
+ * colours of the table, classes 8 to 15 these colours divided by 2, which makes them darker, and
+ * classes 16 to 23 these colours divided by 3. Class 24 has the colour of class 0, and so on. */
 static Colour category_colour(int category)
 {
     Colour c = white;
@@ -74,11 +76,18 @@ void colour_range_add(ColourRange *range, const float *value, int64_t count)
     }
 }
 
-/* Sizes of a sheet in pixels. A panel's field has `width` x `height`; with its title and its colour
- * bar the panel is cell_height high. title_height: height of the sheet's title. A value is drawn as
- * zoom x zoom pixels; or every skip-th value of every skip-th row as one pixel. */
+/* Sizes of a sheet. */
 typedef struct Sizes {
-    int zoom, skip, width, height, cell_height, title_height;
+    /* a value is drawn as zoom x zoom pixels */
+    int zoom;
+    /* only every skip-th value of every skip-th row is drawn; zoom is 1 if skip is above 1 */
+    int skip;
+    /* size of a panel's field in pixels */
+    int width, height;
+    /* height of a panel with its title and its colour bar, in pixels */
+    int cell_height;
+    /* height of the sheet's title, in pixels */
+    int title_height;
 } Sizes;
 
 static Sizes sizes_of(const FieldSheet *s)
@@ -94,22 +103,27 @@ static Sizes sizes_of(const FieldSheet *s)
     return z;
 }
 
-/* Writes a text in large letters if they fit into the width, else in small ones. */
+/* Writes a text in large letters if it then fits into `width` pixels, else in small letters. */
 static void put_text(Image *image, const char *text, int x, int y, int width)
 {
     const int scale = paint_text_width(text, LARGE) <= width ? LARGE : SMALL;
     paint_text(image, text, x, y + (LARGE - scale) * FONT_HEIGHT / 2, scale, black);
 }
 
-/* The numbers of the two ends and the middle of a colour bar, in one size of letters. */
+/* The numbers at the beginning, in the middle and at the end of a colour bar. */
 typedef struct BarNumbers {
+    /* the numbers; the last one has the units, too */
     char text[3][TEXT];
-    int width[3], scale;
-    /* true: there is room for the number of the middle */
+    /* widths of the texts in pixels */
+    int width[3];
+    /* size of letters */
+    int scale;
+    /* true: there is room for the number in the middle */
     bool has_middle;
 } BarNumbers;
 
-/* Chooses the largest letters that leave a gap of two characters between the numbers. */
+/* Chooses the largest letters that leave a gap of two characters between the numbers; if there are
+ * none, small letters without the number in the middle. */
 static BarNumbers bar_numbers(const ColourRange *range, const char *units, int width)
 {
     const double width_value = range->high - range->low, middle = (range->low + range->high) / 2;
@@ -128,7 +142,7 @@ static BarNumbers bar_numbers(const ColourRange *range, const char *units, int w
     return b;
 }
 
-/* Draws a colour bar with the numbers of its ends and its middle, and the unit. */
+/* Draws a colour bar with the numbers at its ends and in its middle, and the units. */
 static void put_bar(Image *image, const ColourRange *range, const char *units, int x, int y,
                     int width)
 {

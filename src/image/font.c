@@ -1,6 +1,6 @@
-/* A font of 5 x 7 pixels for labels in pictures, drawn for weft: one string for each ASCII
- * character from the blank to the tilde, its rows from the top, then one string for all other
- * characters. */
+/* Has a font of 5 x 7 pixels for labels in pictures, drawn for weft. A glyph is a string with the
+ * rows of a character from the top; '#' is a pixel that is set. There is a glyph for each ASCII
+ * character from the blank to the tilde, and a last one for all other characters. */
 #include "image/paint.h"
 
 /* clang-format off: two glyphs a line */

@@ -14,12 +14,12 @@
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
 enum {
-    /* largest number of scans, since each costs as much time as a whole picture; progressive
-     * pictures have about ten */
+    /* largest number of scans of a picture; progressive pictures have about ten. Each scan may take
+     * as much time as a picture with one scan. */
     SCANS_MAX = 500,
-    /* rows that are read at once */
+    /* number of rows that are read by one call */
     ROWS = 16,
-    /* pixels around a region that are decoded, too */
+    /* number of pixels around a region that are decoded, too */
     MARGIN = 16
 };
 
@@ -27,8 +27,9 @@ typedef struct Jpeg {
     struct jpeg_decompress_struct lib;
     struct jpeg_error_mgr error;
     struct jpeg_progress_mgr progress;
-    /* target of the library's error handlers; set before the library is called */
+    /* place to which the library's error handlers jump; set before the library is called */
     jmp_buf failed;
+    /* reason of the failure, set by the error handlers */
     char reason[JMSG_LENGTH_MAX];
 } Jpeg;
 
@@ -39,7 +40,8 @@ static _Noreturn void on_error(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Treats the warning that the data end early as an error. */
+/* Is called by the library for a warning. Treats the warning that the data end early as an
+ * error. */
 static void on_warning(j_common_ptr lib, int level)
 {
     if (level < 0 && lib->err->msg_code == JWRN_JPEG_EOF) {
@@ -49,7 +51,7 @@ static void on_warning(j_common_ptr lib, int level)
     }
 }
 
-/* Progress callback of the library: fails if the picture has too many scans. */
+/* Is called by the library while it decodes. Fails if the picture has too many scans. */
 static void check_scans(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;
@@ -58,7 +60,7 @@ static void check_scans(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Starts decoding and reads the header. exif: true to keep the EXIF data. */
+/* Starts decoding and reads the header. exif: true: the EXIF data are kept. */
 static void begin(Jpeg *jpeg, const uint8_t *bytes, size_t count, bool exif)
 {
     jpeg_create_decompress(&jpeg->lib);
@@ -114,7 +116,7 @@ static void cmyk_row(uint8_t *rgb, const uint8_t *cmyk, int width)
             rgb[c] = (uint8_t)(cmyk[3] - times_over_255(255 - (unsigned)cmyk[c], cmyk[3]));
 }
 
-/* Reads the next rows, as many as the image has. */
+/* Reads the next image->height rows. */
 static void read_rows(Jpeg *jpeg, Image *image)
 {
     size_t pitch = (size_t)image->width * 3;
@@ -128,7 +130,7 @@ static void read_rows(Jpeg *jpeg, Image *image)
     }
 }
 
-/* Reads all rows. scratch: memory for a row of CMYK. */
+/* Reads all rows of a CMYK picture and converts them to RGB. scratch: memory for a row of CMYK. */
 static void read_cmyk(Jpeg *jpeg, Image *image, uint8_t *scratch)
 {
     size_t pitch = (size_t)image->width * 3;
@@ -174,8 +176,8 @@ static ImageBox with_margin(ImageBox need, int width, int height)
     return (ImageBox){x, y, right - x, below - y};
 }
 
-/* Decodes a region. Rows above it, and columns at its sides, are parsed but not transformed; rows
- * below it are not read. */
+/* Decodes a region that contains `need`, and sets *part to it. Rows above the region, and columns
+ * at its sides, are parsed but not transformed; rows below it are not read. */
 static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
 {
     *part = with_margin(need, (int)jpeg->lib.output_width, (int)jpeg->lib.output_height);
@@ -186,7 +188,7 @@ static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
         part->width = (int)width;
     }
     if (part->y > 0) jpeg_skip_scanlines(&jpeg->lib, (JDIMENSION)part->y);
-    /* No margin is needed below, since the library itself reads the next rows. */
+    /* no margin is needed below, since the library itself reads the next rows */
     part->height = need.y + need.height - part->y;
     image_set_size(image, part->width, part->height);
     read_rows(jpeg, image);

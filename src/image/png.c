@@ -1,14 +1,13 @@
-/* Decodes PNG with libspng. Alpha is dropped, and of 16 bits per colour the higher eight are kept.
- * Grey of 16 bits is divided by 257 and rounded; Pillow's conversion of 16-bit grey is not copied,
- * because it makes nearly all pixels white. All chunks are read, so a file without its end is
- * refused. */
+/* Decodes PNG with libspng. Alpha is dropped. Colours of 16 bits are reduced to their higher eight
+ * bits. Grey of 16 bits is divided by 257 and rounded; Pillow converts it in another way, which
+ * makes nearly all pixels white. All chunks are read, so a file without its end is refused. */
 #include "codec.h"
 
 #include <stdio.h>
 
 #include <spng.h>
 
-/* Returns a decoder of the `count` bytes. Release with finish. */
+/* Returns a decoder of a file of `count` bytes. Release with `finish`. */
 static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 {
     spng_ctx *png = spng_ctx_new(0);

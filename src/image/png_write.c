@@ -1,5 +1,5 @@
-/* Writes PNG files (ISO/IEC 15948): 8-bit RGB, rows filtered by differences to the left pixel, one
- * zlib stream. */
+/* Writes PNG files (ISO/IEC 15948): RGB of 8 bits, in one zlib stream. Rows are filtered by the
+ * differences to the pixel on the left. */
 #include "image.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@ static uint8_t *put_chunk(uint8_t *to, const char *type, const uint8_t *data, si
     return to + CHUNK_EXTRA + bytes;
 }
 
-/* Returns the filtered rows, each after the number of its filter; owned by the caller. */
+/* Returns the filtered rows; each row follows the number of its filter. *bytes: length of all rows.
+ * The caller owns them. */
 static uint8_t *filter_rows(const Image *image, size_t *bytes)
 {
     const size_t row = 3 * (size_t)image->width;
@@ -41,7 +42,7 @@ static uint8_t *filter_rows(const Image *image, size_t *bytes)
 uint8_t *image_encode_png(const Image *image, size_t *count)
 {
     static const uint8_t mark[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    /* bit depth 8, colour type 2 (RGB); 0 for the methods of compression, filter and interlacing */
+    /* bit depth 8, colour type 2 (RGB); methods of compression, filter and interlacing are 0 */
     uint8_t head[13] = {[8] = 8, [9] = 2};
     size_t bytes;
     uint8_t *rows = filter_rows(image, &bytes);

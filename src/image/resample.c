@@ -1,20 +1,23 @@
-/* Resamples with the same bits as Pillow, written from Pillow's description: a pass along the rows
- * and a pass down the columns, each rounded to bytes. With scale = inputs / outputs, the filter is
- * widened if the picture shrinks (antialiasing): its support is the kernel's times max(scale, 1).
- * The window of output i is centred at (i + 1/2) * scale and cut at the edge of the box; weights
- * are divided by their sum and rounded to multiples of 2^-22. All sums are sums of integers, so
- * every machine, with and without AVX2, gives the same bytes. A pass that would keep the size is
- * skipped. */
+/* Resamples with the same bits as Pillow, by Pillow's description: in a pass along the rows and a
+ * pass down the columns, each rounded to bytes. Let scale be inputs / outputs. If the picture
+ * shrinks, the filter is widened (antialiasing): its support is the support of the kernel times
+ * max(scale, 1). The window of output i is centred at (i + 1/2) * scale and cut at the edge of the
+ * box; weights are divided by their sum and rounded to multiples of 2^-22. All sums are sums of
+ * integers, so all processors, with and without AVX2, give the same bytes. A pass that would keep
+ * the size is skipped. */
 #include "resample.h"
 
 #include <math.h>
 #include <string.h>
 
 struct ImageResampler {
-    /* weights of the passes along the rows and down the columns */
-    Weights across, down;
+    /* weights of the pass along the rows */
+    Weights across;
+    /* weights of the pass down the columns */
+    Weights down;
     /* owned: output of the first pass */
     uint8_t *intermediate;
+    /* size of `intermediate` */
     size_t intermediate_bytes;
 };
 
@@ -26,7 +29,7 @@ static double triangle(double x)
     return x < 1 ? 1 - x : 0;
 }
 
-/* Keys 1981, "Cubic convolution interpolation", with a = -1/2 */
+/* Returns the cubic kernel (Keys 1981, "Cubic convolution interpolation") with a = -1/2. */
 static double cubic(double x)
 {
     const double a = -0.5;
@@ -40,7 +43,7 @@ static const struct {
     double support;
 } filters[] = {[IMAGE_BILINEAR] = {triangle, 1}, [IMAGE_BICUBIC] = {cubic, 2}};
 
-/* Provides memory for the arrays, and sets all weights to zero. */
+/* Allocates the arrays, unless their memory is large enough, and sets all weights to zero. */
 static void weights_allocate(Weights *w, int outputs, int stride)
 {
     int64_t n = outputs, cells = n * stride;
@@ -74,8 +77,8 @@ static void weights_split(Weights *w, int output)
     }
 }
 
-/* Computes the weights for resampling `inputs` values to `total`, of which only the outputs begin
- * to begin + outputs - 1 are computed. */
+/* Computes the weights for resampling `inputs` values to `total` values, of which only values
+ * `begin` to begin + outputs - 1 are needed. */
 static void weights_set(Weights *w, int inputs, int total, int begin, int outputs,
                         ImageFilter filter)
 {
@@ -159,13 +162,15 @@ void image_resampler_free(ImageResampler **resampler)
     mem_free(resampler);
 }
 
-/* Rows of a picture: first pixel, and bytes from one row to the next. */
+/* Rows of a picture. */
 typedef struct Rows {
+    /* first pixel of the first row */
     const uint8_t *pixel;
+    /* bytes from one row to the next */
     size_t step;
 } Rows;
 
-/* Returns memory for the output of the first pass. */
+/* Returns memory for the output of the first pass, width x height pixels; borrowed. */
 static uint8_t *intermediate(ImageResampler *r, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
@@ -177,7 +182,7 @@ static uint8_t *intermediate(ImageResampler *r, int width, int height)
     return r->intermediate;
 }
 
-/* Resamples each of `rows` rows to across.outputs pixels. */
+/* Resamples each of `rows` rows to r->across.outputs pixels, and returns the new rows, in `to`. */
 static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *to)
 {
     size_t step = (size_t)r->across.outputs * 3;
@@ -186,7 +191,7 @@ static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *t
     return (Rows){to, step};
 }
 
-/* Resamples rows of `width` pixels to down.outputs rows. */
+/* Resamples rows of `width` pixels to r->down.outputs rows, and returns the new rows, in `to`. */
 static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to)
 {
     size_t step = (size_t)width * 3;
@@ -196,16 +201,17 @@ static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to
     return (Rows){to, step};
 }
 
-/* True if the pass down the columns comes first. The bytes depend on the order, since each pass
- * rounds. The rule is Pillow 13's, found by comparing both orders with Pillow's results. */
+/* Returns whether the pass down the columns comes first. The bytes depend on the order of the two
+ * passes, since each pass rounds. The rule is that of Pillow 13; it was found by comparing both
+ * orders with Pillow's results. */
 static bool is_down_first(ImageBox box, int width, int height)
 {
     int removed_columns = box.width - width, removed_rows = box.height - height;
     return removed_rows > 0 && 2 * (int64_t)removed_columns < removed_rows;
 }
 
-/* Returns the first input that any output needs, and makes w->first relative to it; *count: number
- * of inputs from there to the last one that is needed. */
+/* Returns the first input that the outputs need, and makes w->first relative to it. *count: number
+ * of inputs from the first to the last that is needed. */
 static int weights_trim(Weights *w, int *count)
 {
     int first = w->first[0], last = w->outputs - 1;

@@ -1,4 +1,4 @@
-/* The weights of resampling, and the interface of the two passes with AVX2. */
+/* Declares the weights of resampling, and the functions of the two passes with AVX2. */
 #ifndef WEFT_IMAGE_RESAMPLE_H
 #define WEFT_IMAGE_RESAMPLE_H
 
@@ -14,37 +14,49 @@ enum {
     TAP_GROUP = 4
 };
 
-/* The weights of one pass: output i is the weighted sum of taps[i] inputs, from first[i] on. */
+/* The weights of one pass. Output i is the weighted sum of taps[i] inputs, from input first[i]
+ * on. */
 typedef struct Weights {
+    /* number of outputs */
     int outputs;
-    /* number of weights stored for each output: a multiple of TAP_GROUP, at least the largest of
-     * taps[] */
+    /* number of weights that are stored for each output: a multiple of TAP_GROUP, at least the
+     * largest of taps[] */
     int stride;
-    int32_t *first, *taps;
-    /* int32_t[outputs][stride] */
+    /* index of the first input of each output, [outputs] */
+    int32_t *first;
+    /* number of inputs of each output, [outputs] */
+    int32_t *taps;
+    /* weights, [outputs][stride] */
     int32_t *weight;
-    /* each entry has the low (high) parts of two neighbouring weights, 16 bits each;
-     * uint32_t[outputs][stride / 2] */
-    uint32_t *low, *high;
-    /* owned: memory of all arrays above, and its bytes */
+    /* low parts of the weights, [outputs][stride / 2]; an entry has those of two neighbours, 16
+     * bits each */
+    uint32_t *low;
+    /* high parts of the weights, stored in the same way */
+    uint32_t *high;
+    /* owned: memory of all arrays above */
     char *memory;
+    /* size of `memory` */
     int64_t memory_bytes;
 } Weights;
 
-/* Rows of RGB pixels: `rows` input rows, from_step bytes apart, and as many output rows, to_step
- * bytes apart. */
+/* The rows of RGB pixels of a pass along the rows. */
 typedef struct RowPass {
+    /* first input row */
     const uint8_t *from;
+    /* first output row */
     uint8_t *to;
+    /* bytes from one input row to the next, and from one output row to the next */
     size_t from_step, to_step;
+    /* number of input rows, and of output rows */
     int rows;
 } RowPass;
 /* Resamples each input row to an output row of w->outputs pixels. May read up to IMAGE_SLACK bytes
  * beyond the end of an input row. */
 typedef void RowsResample(const Weights *w, const RowPass *pass);
 RowsResample rows_resample_avx2;
-/* Computes one output row of the pass down the columns: row `output`, of `bytes` bytes. from: the
- * first input row of the pass. May read up to 15 bytes beyond the end of an input row. */
+/* Computes output row `output` of the pass down the columns, and writes it to `to`. from: first
+ * input row of the pass; from_step: bytes from one input row to the next; bytes: length of a row.
+ * May read up to 15 bytes beyond the end of an input row. */
 typedef void ColumnResample(const Weights *w, int output, const uint8_t *from, size_t from_step,
                             uint8_t *to, int bytes);
 ColumnResample column_resample_avx2;

@@ -1,8 +1,8 @@
-/* The two passes of resampling with AVX2. A weight has up to 24 bits with its sign, so its product
- * with a byte would need 32-bit multiplication. Instead each weight is split into a low part of 11
- * bits and a high part (resample.h). Both fit 16 bits, and one instruction multiplies two
- * neighbours by their 16-bit weights and adds the products. The sum with the high parts, shifted by
- * SPLIT_BITS, plus the sum with the low parts is exact. */
+/* Computes the two passes of resampling with AVX2. A weight has up to 24 bits with its sign, so its
+ * product with a byte would need a multiplication of 32 bits. Instead each weight is split into a
+ * low part of 11 bits and a high part (resample.h). Both fit 16 bits, and one instruction
+ * multiplies two neighbouring inputs by their weights of 16 bits and adds the products. The sum
+ * with the high parts, shifted by SPLIT_BITS, plus the sum with the low parts is exact. */
 #include "resample.h"
 
 #if defined(__x86_64__)
@@ -12,15 +12,15 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Combines the sums with the low and with the high parts; the caller clamps the results to
- * bytes. */
+/* Returns the sums in units of bytes, from the sums with the low and with the high parts of the
+ * weights; the caller clamps them to bytes. */
 AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, SPLIT_BITS), low),
                              WEIGHT_BITS);
 }
 
-/* Stores three of four 32-bit sums, clamped to bytes, as a pixel. */
+/* Clamps the first three of four sums of 32 bits to bytes, and stores them as a pixel. */
 AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
 {
     __m128i words = _mm_packs_epi32(sum, sum);
@@ -30,8 +30,8 @@ AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
     to[2] = (uint8_t)(bytes >> 16);
 }
 
-/* Resamples two rows at a time, one in each half of a 256-bit register. The bytes of two
- * neighbouring pixels become the 16-bit numbers r0 r1 g0 g1 b0 b1 0 0. */
+/* Resamples two rows, one in each half of a 256-bit register. The bytes of two neighbouring pixels
+ * become the 16-bit numbers r0 r1 g0 g1 b0 b1 0 0. */
 AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *other, uint8_t *to,
                           uint8_t *to_other)
 {
@@ -67,15 +67,16 @@ AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *
 AVX2 void rows_resample_avx2(const Weights *w, const RowPass *pass)
 {
     for (int y = 0; y < pass->rows; y += 2) {
-        /* If the number of rows is odd, the last row is computed twice. */
+        /* if the number of rows is odd, the last row is computed twice */
         size_t other = (size_t)(y + 1 < pass->rows ? y + 1 : y);
         two_rows(w, pass->from + (size_t)y * pass->from_step, pass->from + other * pass->from_step,
                  pass->to + (size_t)y * pass->to_step, pass->to + other * pass->to_step);
     }
 }
 
-/* Computes 16 bytes of an output row. Bytes of two input rows are interleaved, so that one
- * instruction multiplies both rows by their weights and adds the products. */
+/* Computes 16 bytes of output row `output`. The bytes of two input rows are interleaved, so that
+ * one instruction multiplies both rows by their weights and adds the products. from: these bytes in
+ * the output's first input row. */
 AVX2 static inline __m128i sixteen_bytes(const Weights *w, int output, const uint8_t *from,
                                          size_t step)
 {
@@ -86,7 +87,7 @@ AVX2 static inline __m128i sixteen_bytes(const Weights *w, int output, const uin
     __m256i high_a = _mm256_setzero_si256(), high_b = high_a;
     int taps = w->taps[output];
     for (int t = 0; t < taps; t += 2, from += 2 * step) {
-        /* The last of an odd number of rows is paired with itself, with weight zero. */
+        /* the last of an odd number of rows is paired with itself, with weight zero */
         const uint8_t *next = t + 1 < taps ? from + step : from;
         __m128i p = _mm_loadu_si128((const __m128i *)from);
         __m128i q = _mm_loadu_si128((const __m128i *)next);

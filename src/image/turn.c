@@ -3,16 +3,16 @@
 
 #include <string.h>
 
-/* Pixel (x, y) of the upright picture is pixel number first + x * x_step + y * y_step of the stored
- * picture. */
+/* Says where the pixels of the upright picture are in the stored picture: pixel (x, y) is pixel
+ * number first + x * x_step + y * y_step. */
 typedef struct PixelMap {
     ptrdiff_t first, x_step, y_step;
 } PixelMap;
 
-/* Returns the map of an orientation from 2 to 8. width, height: size of the stored picture. */
+/* Returns the PixelMap of an orientation from 2 to 8. width, height: size of the stored picture. */
 static PixelMap pixel_map(int orientation, ptrdiff_t width, ptrdiff_t height)
 {
-    /* first pixel of the last column, and of the last row */
+    /* number of the first pixel of the last column, and of the first pixel of the last row */
     ptrdiff_t right = width - 1, below = (height - 1) * width;
     switch (orientation) {
     case 2:

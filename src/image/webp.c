@@ -1,4 +1,4 @@
-/* Decodes WebP with libwebp, lossy and lossless. Alpha is dropped. Animations are refused. */
+/* Decodes WebP, lossy and lossless, with libwebp. Alpha is dropped. Animations are refused. */
 #include "codec.h"
 
 #include <stdio.h>
@@ -15,9 +15,9 @@ static const char *reason(VP8StatusCode code)
                                                     : "its data are invalid";
 }
 
-/* Returns the orientation in the EXIF chunk of the RIFF file; 1 if there is none. The file's header
- * has 12 bytes; a chunk has a name and a length of 4 bytes each, and is padded to an even
- * length. */
+/* Returns the orientation in the EXIF chunk of the file, which is a RIFF file; 1 if there is none.
+ * The file's header has 12 bytes. A chunk has a name of 4 bytes, a length of 4 bytes, and data that
+ * are padded to an even length. */
 static int orientation(const uint8_t *bytes, size_t count)
 {
     enum { FILE_HEADER = 12, CHUNK_HEADER = 8 };
