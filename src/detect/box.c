@@ -1,5 +1,5 @@
-/* Intersection over union of boxes, in the order of operations of pycocotools' bbIou, on which the
- * last bit depends. */
+/* Computes the intersection over union of boxes, with the operations of pycocotools' bbIou in their
+ * order, on which the last bit depends. */
 #include "detect.h"
 
 double box_iou(const double box[4], const double truth[4], bool crowd)

@@ -1,5 +1,5 @@
-/* Evaluates arrays of boxes of many images: groups them by image, matches a part of the images on
- * each thread, and joins the parts. */
+/* Evaluates arrays of boxes of many images: groups the boxes by image, matches a part of the images
+ * on each thread, and joins the parts. */
 #include "coco_private.h"
 
 #include <string.h>
@@ -7,11 +7,14 @@
 /* Boxes sorted by image. */
 typedef struct Grouped {
     const CocoBoxes *boxes;
-    /* owned. truth, detected: the sorted boxes; truth_begin, detected_begin: index of the first box
-     * of each image, [images + 1] */
+    /* owned: true boxes, sorted */
     TruthBox *truth;
+    /* owned: detections, sorted */
     DetectedBox *detected;
-    int64_t *truth_begin, *detected_begin;
+    /* owned: index of the first true box of each image, [images + 1] */
+    int64_t *truth_begin;
+    /* owned: index of the first detection of each image, [images + 1] */
+    int64_t *detected_begin;
 } Grouped;
 
 /* Plans a sort of `count` boxes by image. Returns the index of the first box of each image after

@@ -1,12 +1,9 @@
-/* COCO's evaluation, from the matches of all images (coco_match.c) to twelve numbers, class by
- * class:
- *
- *   matches of the class by falling score, then by image, then by place in the image
- *   for each range of areas and threshold: precision after each true positive, made monotonically
- *   falling, and read at 101 recalls
- *
- * The order of matches is total, so that the order in which images were added changes no bit. The
- * rules are those of pycocotools' accumulate and summarize. */
+/* Computes the twelve numbers of COCO's evaluation from the matches of all images (coco_match.c).
+ * The matches of a class are sorted by falling score, then by image, then by place in the image.
+ * This order is total, so the order in which images were added changes no bit. For each range of
+ * areas and each IoU threshold, the precision after each true positive is computed, made
+ * monotonically falling, and read at 101 recalls. The rules are those of pycocotools' functions
+ * accumulate and summarize. */
 #include "coco_private.h"
 
 #include <float.h>
@@ -70,8 +67,8 @@ static int by_score(const void *left, const void *right)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* Returns the mean of the precisions at 101 recalls. precision[found]: precision after each true
- * positive, made monotonically falling here; truths: number of truths. */
+/* Returns the mean of the precisions at 101 recalls. precision: precision after each true positive,
+ * [found]; it is made monotonically falling here. truths: number of truths that count. */
 static double mean_precision(double *precision, int64_t found, int64_t truths)
 {
     double sum = 0;
@@ -87,7 +84,8 @@ static double mean_precision(double *precision, int64_t found, int64_t truths)
     return sum / COCO_RECALLS;
 }
 
-/* Sets ap and recall of one range of areas and threshold. precision: room for `count` values. */
+/* Sets c->ap and c->recall for one range of areas and one threshold, from the sorted matches of the
+ * class. precision: scratch memory, [count]. */
 static void average_precision(CocoClass *c, const CocoMatch *match, int64_t count, int64_t truths,
                               int area, int threshold, double *precision)
 {
@@ -111,16 +109,16 @@ static void average_precision(CocoClass *c, const CocoMatch *match, int64_t coun
     c->recall[COCO_AREAS + 1][threshold] = (double)found_10 / (double)truths;
 }
 
-/* Sorts the matches of a class and computes its result. Sets *twice to an image that has two
- * matches of equal score and place, because it was added twice; leaves it unchanged if there is
+/* Sorts the matches of a class and computes its result. Sets *repeated_image to an image that has
+ * two matches of equal score and place, because it was added twice; leaves it unchanged if there is
  * none. */
 static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count, const int64_t *truths,
-                           int64_t *twice)
+                           int64_t *repeated_image)
 {
     double *precision = mem_new((size_t)(count + 1) * sizeof *precision);
     if (count > 1) qsort(match, (size_t)count, sizeof *match, by_score);
     for (int64_t i = 1; i < count; ++i)
-        if (by_score(&match[i - 1], &match[i]) == 0) *twice = match[i].image;
+        if (by_score(&match[i - 1], &match[i]) == 0) *repeated_image = match[i].image;
     for (int a = 0; a < COCO_AREAS + 2; ++a)
         for (int t = 0; t < COCO_THRESHOLDS; ++t) c->recall[a][t] = -1;
     for (int a = 0; a < COCO_AREAS; ++a)
@@ -153,8 +151,9 @@ static int64_t *sort_by_class(CocoEval *eval)
     return begin;
 }
 
-/* Returns the mean of row[t] over classes with truths and over thresholds from `first` to `last`,
- * or -1 if no class has truths. row: offset in CocoClass of a row of `ap` or `recall`. */
+/* Returns the mean of a row of CocoClass.ap or CocoClass.recall over the thresholds from `first` to
+ * `last` and over the classes whose values are not -1; -1 if there is no such class. row: offset of
+ * the row in CocoClass, in bytes. */
 static double mean_of(const CocoClass *class, int classes, size_t row, int first, int last)
 {
     double sum = 0;
@@ -198,7 +197,7 @@ Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result)
     const int classes = eval->categories;
     const size_t n = (size_t)classes + 1;
     CocoClass *class = mem_new(n * sizeof *class);
-    int64_t *begin = sort_by_class(eval), *twice = mem_new(n * sizeof *twice);
+    int64_t *begin = sort_by_class(eval), *repeated_image = mem_new(n * sizeof *repeated_image);
     *result = (CocoResult){.categories = classes,
                            .ap = mem_new(n * sizeof *result->ap),
                            .ap50 = mem_new(n * sizeof *result->ap50),
@@ -207,17 +206,17 @@ Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result)
     (void)threads;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int c = 0; c < classes; ++c) {
-        twice[c] = -1;
+        repeated_image[c] = -1;
         evaluate_class(&class[c], eval -> match + begin[c], begin[c + 1] - begin[c],
-                       eval -> truths + c * COCO_AREAS, &twice[c]);
+                       eval -> truths + c * COCO_AREAS, &repeated_image[c]);
     }
     Status st = OK;
     for (int c = 0; st == OK && c < classes; ++c)
-        if (twice[c] >= 0)
-            st = fail(ERR_DATA, "image %lld was evaluated twice", (long long)twice[c]);
+        if (repeated_image[c] >= 0)
+            st = fail(ERR_DATA, "image %lld was evaluated twice", (long long)repeated_image[c]);
     summarize(result, class, eval->truths);
     if (st != OK) coco_result_fini(result);
-    mem_free(&twice);
+    mem_free(&repeated_image);
     mem_free(&begin);
     mem_free(&class);
     return st;

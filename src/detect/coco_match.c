@@ -1,49 +1,57 @@
-/* Matches the detections of an image with its truths, class by class:
+/* Matches the detections of an image with its truths, class by class, for each range of areas and
+ * each IoU threshold. The rules are those of pycocotools' function evaluateImg.
  *
- *   detections of the class by falling score, the first 100
- *   for each range of areas: truths that count come before truths that are ignored
- *     for each threshold: each detection in turn is matched with the free truth of the largest IoU
- *     that reaches the threshold, if there is one (of equal IoUs with the later truth; with an
- *     ignored truth only if no free truth that counts reaches the threshold)
- *
- * A truth is free until a detection is matched with it; a crowd stays free. The rules are those of
- * pycocotools' evaluateImg. A detection is ignored if its truth is ignored, or if it has no truth
- * and its own area is out of range. */
+ * The first COCO_DETECTIONS detections of a class by falling score are matched one after the
+ * other. A detection is matched with the free truth whose IoU is largest, if the IoU reaches the
+ * threshold; if IoUs are equal, with the later truth. A truth is free until a detection is
+ * matched with it; a crowd stays free. A truth is ignored if it is a crowd or its area is out of
+ * range. A detection is matched with an ignored truth only if no free truth that counts reaches
+ * the threshold. A detection is ignored if its truth is ignored, or if it has no truth and its
+ * own area is out of range. */
 #include "coco_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sort key of a box: class, then falling score, then position in the input. */
+/* The sort key of a box: keys are sorted by class, then by falling score, then by index. */
 typedef struct Key {
     double score;
+    /* index of the box in the image's truths or detections */
     int64_t index;
     int32_t category;
 } Key;
 
 struct CocoScratch {
-    /* owned: keys of the truths and of the detections */
+    /* owned: keys of the truths and of the detections of an image, sorted */
     Key *truth_key, *detection_key;
+    /* capacity of truth_key and of detection_key */
     int64_t truth_room, detection_room;
-    /* owned, for one class: iou[detections][truths]; order: indexes of the truths, first of those
-     * that count; ignored[t]: 1 if truth t is ignored; taken[t]: 1 if a detection is matched with
-     * truth t */
+    /* owned: IoUs of one class, [detections][truths] */
     double *iou;
-    int64_t iou_room, order_room;
+    /* capacity of `iou` */
+    int64_t iou_room;
+    /* capacity of each of the arrays `order`, `ignored` and `taken` */
+    int64_t order_room;
+    /* owned: indices of the truths of one class; those of the truths that count come first */
     int64_t *order;
-    uint8_t *ignored, *taken;
+    /* owned: [t] is 1 if truth t is ignored */
+    uint8_t *ignored;
+    /* owned: [t] is 1 if a detection is matched with truth t */
+    uint8_t *taken;
 };
 
-/* truths and detections of one class of an image */
+/* The truths and detections of one class of an image. */
 typedef struct Group {
+    /* truths and detections of the image; the index of a Key is an index here */
     const TruthBox *truth;
     const DetectedBox *detected;
+    /* keys of the class, [truths] and [detections] */
     const Key *truth_key, *detection_key;
     int64_t truths, detections;
 } Group;
 
-/* smallest and largest area of each range */
+/* smallest and largest area of each range, in pixels */
 static const double area_range[COCO_AREAS][2] = {
     {0, 1e10}, {0, 32 * 32}, {32 * 32, 96 * 96}, {96 * 96, 1e10}};
 
@@ -138,7 +146,7 @@ static Status sort_detections(const CocoEval *eval, int64_t image, const Detecte
 
 /* ---- matching ---- */
 
-/* Fills iou; returns true if any detection reaches the lowest threshold. */
+/* Computes s->iou. Returns true if any IoU reaches the lowest threshold. */
 static bool compute_iou(CocoScratch *s, const Group *g)
 {
     bool any = false;
@@ -156,7 +164,7 @@ static bool compute_iou(CocoScratch *s, const Group *g)
     return any;
 }
 
-/* Fills `ignored` and `order` for a range of areas. Returns the number of truths that count. */
+/* Sets s->ignored and s->order for a range of areas. Returns the number of truths that count. */
 static int64_t order_truths(CocoScratch *s, const Group *g, int area)
 {
     int64_t counting = 0, n = 0;
@@ -177,7 +185,7 @@ static int64_t order_truths(CocoScratch *s, const Group *g, int area)
     return counting;
 }
 
-/* Returns the truth that detection d is matched with at this threshold, or -1. */
+/* Returns the index of the truth with which detection d is matched at a threshold; -1: none. */
 static int64_t choose_truth(const CocoScratch *s, const Group *g, int64_t d, double threshold)
 {
     const double *iou = s->iou + d * g->truths;
@@ -207,7 +215,7 @@ static void match_at(CocoScratch *s, const Group *g, CocoMatch *match, int area,
     }
 }
 
-/* Matches one class, and appends the matches. */
+/* Matches the detections of one class, and appends their CocoMatches. */
 static void match_group(CocoEval *eval, int64_t image, const Group *g)
 {
     CocoScratch *s = eval->scratch;
@@ -231,8 +239,8 @@ static void match_group(CocoEval *eval, int64_t image, const Group *g)
     eval->count += g->detections;
 }
 
-/* Returns the end of the keys with this class, which are those from `at` on; `at` if there are
- * none. */
+/* Returns the index after the last key of a class. The keys of the class begin at index `at`; if
+ * there are none, returns `at`. */
 static int64_t class_end(const Key *key, int64_t at, int64_t count, int32_t category)
 {
     while (at < count && key[at].category == category) ++at;

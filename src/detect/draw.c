@@ -1,6 +1,6 @@
-/* Draws detections into a picture: a frame in the colour of the class, and its name and score on a
- * strip of that colour; and true boxes: a white dashed frame. Lines and letters grow with the
- * picture. */
+/* Draws boxes into a picture. A detection gets a frame in the colour of its class, and the name of
+ * the class and the score on a strip of that colour. A true box gets a white dashed frame and the
+ * name of its class. Lines and letters grow with the picture. */
 #include "detect.h"
 #include "image/paint.h"
 
@@ -12,6 +12,7 @@ enum {
     PIXELS_PER_LINE = 300,
     /* length of a dash divided by the thickness of its line */
     DASH_LINES = 3,
+    /* bytes of the text of a strip */
     LABEL_BYTES = 128
 };
 
@@ -22,7 +23,7 @@ static Colour class_colour(int32_t class)
     Colour c;
     double hue = fmod(0.05 + class * 0.6180339887498949, 1) * 6;
     for (int i = 0; i < 3; ++i) {
-        /* distance on the circle of hues from this primary colour */
+        /* distance on the circle of hues from red, green or blue (i) */
         double apart = fabs(fmod(hue - 2 * i + 9, 6) - 3);
         double part = apart < 1 ? 1 : apart > 2 ? 0 : 2 - apart;
         c.rgb[i] = (uint8_t)(55 + 200 * part);
@@ -30,23 +31,28 @@ static Colour class_colour(int32_t class)
     return c;
 }
 
-/* Returns black or white, whichever has more contrast to the colour. */
+/* Returns black or white: the one that has more contrast to the colour `on`. */
 static Colour text_colour(Colour on)
 {
     int luma = 299 * on.rgb[0] + 587 * on.rgb[1] + 114 * on.rgb[2];
     return luma > 128000 ? (Colour){{0, 0, 0}} : (Colour){{255, 255, 255}};
 }
 
-/* Rounds a coordinate to a pixel, limited to -side .. 2 * side; NaN becomes 0. */
+/* Rounds a coordinate to a pixel, and limits it to values from -side to 2 * side. NaN becomes 0. */
 static int to_pixel(double value, int side)
 {
     if (!(value > -side)) return value <= -side ? -side : 0;
     return value > 2.0 * side ? 2 * side : (int)lround(value);
 }
 
-/* A box in whole pixels of a picture, [x, right) x [y, bottom), and the thickness of its lines. */
+/* The frame around a box, in pixels of the picture. */
 typedef struct Frame {
-    int x, y, right, bottom, line;
+    /* left and upper edge */
+    int x, y;
+    /* right and lower edge: the first column and row after the frame */
+    int right, bottom;
+    /* thickness of lines */
+    int line;
 } Frame;
 
 static Frame frame_of(const Image *image, const double box[4])
@@ -59,8 +65,9 @@ static Frame frame_of(const Image *image, const double box[4])
                    .line = longer < 2 * PIXELS_PER_LINE ? 1 : longer / PIXELS_PER_LINE};
 }
 
-/* Writes a text on a strip of a colour whose lower left corner is at (x, bottom), shifted to be
- * between the picture's left and right sides. */
+/* Writes a text on a strip of colour `colour`. The lower left corner of the strip is at (x,
+ * bottom), but the strip is moved sideways if it would reach beyond the picture. line: pixels of
+ * the picture for each pixel of the font. */
 static void draw_strip(Image *image, const char *text, int x, int bottom, int line, Colour colour)
 {
     const int height = (FONT_HEIGHT + 2) * line, y = bottom - height;
@@ -87,7 +94,8 @@ static void draw_box(Image *image, const DetectedBox *box, const char *name)
     draw_strip(image, text, f.x, bottom, f.line, colour);
 }
 
-/* Returns the name of a class, or its number, written to `number`, if it has no name. */
+/* Returns the name of a class. If it has no name, writes its number to `number` and returns
+ * that. */
 static const char *name_of(int32_t class, const char *const *name, int64_t names, char number[24])
 {
     snprintf(number, 24, "%d", class);

@@ -1,6 +1,7 @@
-/* Non-maximum suppression. Goes through the boxes with the highest scores (NmsOptions.candidates),
- * by falling score, until NmsOptions.most are kept, and drops a box if its IoU with a kept box of
- * the same class is above a threshold. Boxes of different classes never suppress each other. */
+/* Suppresses boxes around the same object (non-maximum suppression). Takes the boxes by falling
+ * score, up to NmsOptions.candidates of them, until NmsOptions.most are kept. Drops a box if its
+ * IoU with a kept box of the same class is above NmsOptions.iou. Boxes of different classes never
+ * suppress each other. */
 #include "detect.h"
 
 #include <math.h>

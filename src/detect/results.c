@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Writes a number, rounded to a number of decimals. */
+/* Writes a number, rounded to `decimals` decimals. */
 static void put_rounded(FILE *file, double value, int decimals)
 {
     char text[400];
