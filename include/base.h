@@ -1,6 +1,6 @@
 /* base: foundations of every module: status and messages, log, memory, clock, phases, files,
  * processes, leases, random numbers, hashes, text, JSON, protocol buffers. The module uses no MPI,
- * no HDF5 and no device. Nothing here is collective. */
+ * no HDF5 and no device. No function is collective. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 

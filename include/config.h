@@ -1,8 +1,8 @@
 /* config: makes a Config from a YAML file and key=value overrides, with one table of options. An
  * unknown key, a duplicate, a wrong type or a value out of range is ERR_CONFIG with file, line and
- * column, before MPI starts. The same table makes the help, the man page, the shell completion and
- * the resolved configuration. Verbs and their flags are rows of tables, too (config/verb.h). Not
- * collective. */
+ * column, before MPI starts. The table of options also makes the help, the man page, the shell
+ * completion and the resolved configuration. Verbs and their flags are rows of other tables
+ * (config/verb.h). No function is collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
@@ -10,8 +10,9 @@
 #include "config/values.h"
 #include "config/verb.h"
 
-/* Values of model.size, W(constant, "word"). They are defined here because the module data needs
- * them to cut token sets into samples of the model's context, and data may not include model.h. */
+/* Values of model.size, W(constant, "word"). They are defined here and not in model.h because
+ * model.size decides the default number of tokens in a sample, by which the data module cuts sets
+ * of tokens into samples, and the data module may not include model.h. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
@@ -19,91 +20,102 @@ typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
 /* Value of the field checkpoint.resume if the key has a path instead of a word. */
 enum { RESUME_FILE = -1 };
 
-/* Section optim: the update rule, its constants and the curve of the learning rate; options.c has
- * the help of each key. name and lr_schedule are row numbers in tables of the optim module. */
+/* Section optim: the update rule, its constants and the curve of the learning rate.
+ * src/config/options.c has the help of each key. Here and in Config, a key whose value is a word is
+ * an int: a constant of the enum that the comment names, which the header of the key's module
+ * declares. */
 typedef struct OptimConfig {
+    /* name: update rule, as its row number in rules.c; lr_schedule: curve of the learning rate, as
+     * its row number in the table of curves. Both tables are in the optim module. */
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
-    /* constants of ftrl */
+    /* constants of the rule ftrl */
     double l1, l2, beta;
     /* factor of the L1 penalty on the scales of batch norms: slim times the sign of a scale is
-     * added to the scale's gradient; 0: none */
+     * added to the scale's gradient; 0: no penalty */
     double slim;
-    /* plateau: patience: number of evaluations without improvement; threshold: relative improvement
-     * that counts */
+    /* curve plateau: largest number of consecutive evaluations without improvement that does not
+     * yet lower the rate */
     int64_t patience;
+    /* curve plateau: smallest improvement that counts, relative to the best value */
     double threshold;
     /* nesterov: true for Nesterov momentum. decay_all: true if weight decay also applies to biases
      * and norms. */
     bool nesterov, decay_all;
-    /* muon: LrAdjust */
+    /* rule muon: how the learning rate of a matrix is scaled, an LrAdjust */
     int lr_adjust;
-    /* lbfgs: number of pairs (step, change of the gradient) that are kept */
+    /* rule lbfgs: number of pairs (step, change of the gradient) that are kept */
     int64_t history;
-    /* multistep: epochs at which the learning rate falls */
+    /* curve multistep: epochs at which the learning rate falls, in ascending order */
     ConfigList milestones;
-    /* wsd: fraction of the steps after the warm-up in which the rate falls; DecayShape */
+    /* curve wsd: length of the rate's final fall, as a fraction of all steps after the warm-up */
     double decay_fraction;
+    /* curve wsd: shape of this fall, a DecayShape */
     int decay_shape;
-    /* onecycle: fraction of the steps in which the rate rises; lr divided by the first rate; the
-     * first rate divided by the last; AnnealStrategy */
+    /* curve onecycle. pct_start: fraction of the steps in which the rate rises; div_factor: lr
+     * divided by the first rate; final_div_factor: the first rate divided by the last rate;
+     * anneal_strategy: shape of the rise and of the fall, an AnnealStrategy. */
     double pct_start, div_factor, final_div_factor;
     int anneal_strategy;
+    /* length of the warm-up, in steps or in epochs; at least one of the two keys is 0 */
     int64_t warmup_steps;
     double warmup_epochs;
-    /* at the start of the warm-up: learning rate of biases, and momentum; -1: not set */
+    /* values at the start of the warm-up. warmup_bias_lr: learning rate of biases; warmup_momentum:
+     * momentum, or beta1 of rules that have it; -1: not set */
     double warmup_bias_lr, warmup_momentum;
-    /* factor on the learning rate from each depth group to the next one closer to the input */
+    /* learning rate of a depth group divided by the rate of the next group closer to the output;
+     * 1: all groups have one rate */
     double layer_decay;
     int group_count;
-    /* owned */
+    /* optim.groups, [group_count]; owned */
     struct OptimGroup *group;
 } OptimConfig;
 /* One entry of optim.groups: parameters that have other optimizer options. */
 typedef struct OptimGroup {
     int match_count;
-    /* patterns on parameter names (fnmatch), owned; empty: any name */
+    /* patterns (fnmatch) on parameter names, [match_count]; owned; none: any name matches */
     char **match;
-    /* a bit for each ParamRole (optim.h); 0: any role */
+    /* bit i is set if parameters of role i, a ParamRole (optim.h), match; 0: any role matches */
     int roles;
     /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
-    /* all options of the group, set by groups_resolve, before which only those of `given` are set;
-     * owns nothing */
+    /* the group's options. While the file is read, only the options in `given` are set; once the
+     * configuration is loaded, all are set. Owns nothing. */
     OptimConfig resolved;
-    /* bit i: the group sets the key with index i within section optim */
+    /* bit i is set if the group gives the key with index i within section optim */
     uint64_t given;
     /* position of the entry in the file, counted from 1; 0: from the command line */
     int line, column;
 } OptimGroup;
 
-/* All keys by section; options.c has the help of each key. A key whose value is a word is an int: a
- * constant of the enum named in the comment, which is in the header of the module to which the key
- * belongs. */
+/* All keys by section. src/config/options.c has the help of each key. For keys whose value is a
+ * word see OptimConfig. */
 typedef struct Config {
-    /* path of the file or name of the text, for messages; owned, as is every char * below */
+    /* path of the configuration file, or name of the text, for messages; owned. Every char * of
+     * this struct is owned. */
     char *path;
-    /* source and line of each key, an entry for each row of the option table; owned; private to the
-     * config module; may be NULL */
+    /* source and line of each key, one entry for each row of the option table; owned; private to
+     * the config module; may be NULL */
     struct ConfigPlace *place;
     struct {
         /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
-        /* true: an earlier run in the folder is moved away (fresh); trace.json is written (trace);
-         * the trace's spans are also given to NVIDIA's profilers (nvtx); training waits for the
-         * hook (hook_wait); the place of each rank is printed (map) */
+        /* fresh: true if an earlier run in the folder is moved away; trace: true if trace.json is
+         * written; nvtx: true if NVIDIA's profilers, too, get the trace's spans; hook_wait: true if
+         * training waits for the hook at the end of an epoch and after an evaluation; map: true if
+         * the place of each rank is printed */
         bool fresh, trace, nvtx, hook_wait, map;
-        /* shell command; "": none */
+        /* shell command that rank 0 runs after events; "": none */
         char *hook;
-        /* a bit for each event of run.hook_on (train.h); 0: all events */
+        /* bit i is set if event i, a HookEvent (train.h), runs the hook; 0: all events do */
         int hook_on;
         /* time limit of the hook in seconds */
         double hook_s;
         /* order_log: folder to which servers write the order in which they answer ranks; replay:
-         * folder from which servers read this order to repeat it */
+         * folder from which servers read such an order, which they repeat; "": none */
         char *order_log, *replay;
-        /* file of weft bench machine; "": none */
+        /* path of the file that `weft bench machine` has written; "": none */
         char *machine;
         /* seconds after which the run stops; 0: no limit */
         double max_time;
@@ -113,166 +125,186 @@ typedef struct Config {
     struct {
         /* name of a model of the zoo; "" if model.layers lists layers */
         char *name;
-        /* Stem */
+        /* resnets: the first layers, a Stem */
         int stem;
-        /* number of classes; 0: the number in the data set */
+        /* number of classes; 0: the number that the data set gives */
         int64_t classes;
         /* dropout probability; below 0: the model's default */
         double dropout;
-        /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
+        /* widths of the hidden layers of mlp, wide_deep and deepfm, and of dlrm's top network */
         ConfigList hidden;
-        /* mlp, unet, fieldresnet, columns: a constant of the enum Act minus 1; activation_layer
-         * returns the name of its layer */
+        /* mlp, unet, fieldresnet, columns: the activation, an Act minus 1, since the key has no
+         * word for ACT_NONE; activation_layer (layers.h) returns the layer kind that applies it */
         int activation;
-        /* widths of dlrm's bottom */
+        /* widths of the hidden layers of dlrm's bottom network */
         ConfigList bottom;
-        /* unet: channels of each level; Up and Down; residual: true if a block adds its input to
-         * its output. norm: FieldNorm of unet, fieldresnet and columns. pad_mode: modes of padding
-         * of unet and fieldresnet, "a", or "a,b" for rows and columns */
+        /* unet: number of channels of each level, the largest level first */
         ConfigList channels;
+        /* norm: normalisation in unet, fieldresnet and columns, a FieldNorm; up, down: how unet
+         * doubles and halves the size, an Up and a Down */
         int norm, up, down;
+        /* unet: true if a block adds its input to its output */
         bool residual;
+        /* unet, fieldresnet: padding mode of convolutions, "a", or "a,b" if rows have mode a and
+         * columns mode b */
         char *pad_mode;
-        /* attention: heads of attention on the smallest level of unet; film: width of the
-         * perceptron of unet and fieldresnet that computes scales and shifts of channels from
-         * scalars; 0: none */
+        /* attention: number of attention heads on unet's smallest level; film: width of the
+         * perceptron of unet and fieldresnet that computes a scale and a shift of each channel from
+         * the inputs that are constant over space. 0: no such layer. */
         int64_t attention, film;
-        /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */
+        /* detectors. depth_multiple: factor on the number of times that a block repeats;
+         * width_multiple: factor on the number of channels. 0: the model's own factor. */
         double depth_multiple, width_multiple;
-        /* detectors: widths and heights of anchors in pixels; empty: the model's own */
+        /* detectors: width and height of each anchor in pixels; empty: the model's own anchors */
         ConfigList anchors;
         /* names of the layers that the loss reads, "a,b"; "": the last layer, or the model's own
          * choice */
         char *outputs;
-        /* gpt2: GptSize */
+        /* gpt2: published size, a GptSize */
         int size;
-        /* gpt2: Positions */
+        /* gpt2: how positions enter the model, a Positions (model.h) */
         int positions;
-        /* gpt2, llama, unet, fieldresnet, columns: number of blocks, from model.layers: N; 0: the
-         * model's default */
+        /* gpt2, llama, unet, fieldresnet, columns: number of blocks, the value N of `model.layers:
+         * N`; 0: the model's default */
         int64_t depth;
-        /* width of the vectors, or of the first layers of some models; 0: the model's default */
+        /* gpt2, llama, columns: numbers in the vectors between blocks; resnets, mobilenet_v2,
+         * fieldresnet: channels of the first stage or layer; models of ids: numbers in a row of a
+         * table. 0: the model's default. */
         int64_t width;
-        /* gpt2, llama: attention heads; 0: the model's default */
+        /* gpt2, llama: number of attention heads of a block; 0: the model's default */
         int64_t heads;
-        /* tokens in a sample; 0: the model's default */
+        /* number of tokens in a sample; 0: the model's default */
         int64_t context;
-        /* llama: heads of keys and values; 0: as many as heads */
+        /* llama: number of heads of keys and of values; 0: the number of query heads */
         int64_t kv_heads;
-        /* llama: width of the feed-forward layers; 0: 8/3 of width */
+        /* llama: width of the feed-forward layers; 0: 8/3 of width, rounded up to a multiple of
+         * 64 */
         int64_t ffn;
         /* llama: base of the rotary angles */
         double rotary_base;
         /* llama: added to the mean square in rms_norm */
         double rms_eps;
-        /* true (llama): the head uses the embedding's weight */
+        /* llama: true if the head uses the embedding's weight */
         bool tied;
-        /* true (llama): queries, keys and values have biases */
+        /* llama: true if queries, keys and values have biases */
         bool qkv_bias;
         /* llama: how rotary angles are scaled for longer contexts */
         ConfigPairs rope_scaling;
         /* llama: number of keys that a query attends to; 0: all */
         int64_t window;
-        /* llama: first block with this window, counted from 0 */
+        /* llama: first block that uses `window`, counted from 0 */
         int64_t window_from;
-        /* number of tokens in the vocabulary, or of rows of each table; 0: the number that the data
-         * set gives */
+        /* number of tokens in the vocabulary; models of ids: number of rows of each table. 0: the
+         * number that the data set gives. */
         int64_t vocab;
         int layer_count;
-        /* model.layers as a list; owned */
+        /* model.layers if it is a list, [layer_count]; owned */
         ConfigLayer *layer;
-        /* channels of layers by name; each layer at most once */
+        /* model.widths: number of channels of layers, by name; each layer occurs at most once */
         ConfigWidths widths;
-        /* checkpoint from which parameters are taken; NULL if not set */
+        /* path of the checkpoint from which initial parameters are loaded; NULL if not set */
         char *init_from;
-        /* patterns "a,b" of layers or tensors that keep their initial values; "": the classifier if
-         * its size differs */
+        /* patterns "a,b" on names of layers or tensors that are initialised anew instead of loaded;
+         * "": the last layer, if its size differs from the file's */
         char *init_fresh;
-        /* replacements "old:new,..." of prefixes of the names in the file */
+        /* replacements "old:new,..." of prefixes of the tensors' names in the init_from file */
         char *init_rename;
-        /* true: the moving average of the parameters is loaded if the file has it */
+        /* true: the moving average of the parameters is loaded from the init_from file if that has
+         * it */
         bool init_ema;
-        /* patterns "a,b" of layers or parameters that are not trained */
+        /* patterns "a,b" on names of layers or parameters that are not trained */
         char *freeze;
-        /* FreezeNorm */
+        /* part of a frozen batch norm that does not change, a FreezeNorm */
         int freeze_norm;
     } model;
     struct {
         /* HDF5 files, or patterns of files, separated by '\n'; NULL if not set */
         char *train, *test;
-        /* names of the data sets in the files; default /x and /y */
+        /* names of the HDF5 data sets in the files, of samples (x) and of labels or targets (y) */
         char *x, *y;
-        /* DataLayout of x in the file */
+        /* order of the dimensions of x in the file, a DataLayout */
         int layout;
-        /* label of the first class in the file */
+        /* number that the file's labels have for the first class */
         int64_t label_base;
-        /* AUGMENT_ bits (data/config_words.h) */
+        /* random changes of training images: AUGMENT_ bits (data/config_words.h) */
         int augment;
+        /* crop_pad: padding on each side before the random crop; cutout_size: side of the square
+         * that cutout blanks; both in pixels */
         int64_t crop_pad, cutout_size;
-        /* side lengths in pixels; 0: the step is skipped, except that center_crop is then the
-         * random crop's side, and resize of encoded pictures 8/7 of the crop */
+        /* side lengths in pixels; 0: no such operation. Two defaults replace 0: center_crop becomes
+         * the side of the random crop, and for encoded pictures resize becomes 8/7 of the crop's
+         * side. */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* random resized crop. crop_scale: smallest and largest fraction of the area; crop_ratio:
-         * smallest and largest ratio of width to height */
+        /* random_resized_crop. crop_scale: smallest and largest fraction of the picture's area that
+         * is cropped; crop_ratio: smallest and largest ratio of width to height of the crop */
         ConfigList crop_scale, crop_ratio;
-        /* sets of boxes. letterbox: side in pixels of the square that contains a whole picture, 0:
-         * the stored side; mosaic: probability that four pictures are joined into one input;
-         * affine_scale: smallest and largest factor, or empty; affine_shift: largest shift in each
-         * direction, as a fraction of the side */
+        /* sets of boxes: side in pixels of the square that contains a whole picture; 0: the stored
+         * side */
         int64_t letterbox;
+        /* sets of boxes. mosaic: probability that four pictures are joined into one input;
+         * affine_shift: largest shift of an input in each direction, as a fraction of its side. */
         double mosaic, affine_shift;
+        /* sets of boxes: smallest and largest factor by which an input is enlarged; empty: none */
         ConfigList affine_scale;
-        /* ImageFilter */
+        /* filter that resamples images, an ImageFilter */
         int filter;
-        /* strengths of changes of brightness, contrast, saturation and hue, or empty */
+        /* strengths of random changes of brightness, contrast, saturation and hue, or empty */
         ConfigList color_jitter;
-        /* erasing: probability; mixup, cutmix: parameter of the Beta distribution; 0: off */
+        /* erasing: probability that a rectangle of a training image is blanked; mixup, cutmix:
+         * parameter of the Beta distribution of the weights; 0: off */
         double erasing, mixup, cutmix;
         /* true: values are normalized by mean and std below, or by the file's attributes if these
          * are empty */
         bool normalize;
         /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
+        /* mean and standard deviation of scaled values: one number for all channels, or one for
+         * each; empty: those of the file */
         ConfigList mean, std;
-        /* sets of fields: variables and their roles, offsets in time, FieldPredict */
+        /* sets of fields: variables and their roles */
         ConfigVariables variables;
+        /* sets of fields: times of a sample's fields, as offsets from the sample's own time */
         ConfigWindow window;
+        /* sets of fields: form in which targets are learnt, a FieldPredict */
         int predict;
-        /* sets of fields: times of the training set and of the test set */
+        /* sets of fields: first and last time of the training set and of the test set */
         ConfigTimes train_time, test_time;
+        /* sets of fields: size of the part of a field that is a training sample */
         ConfigPatch patch;
-        /* DataRefresh */
+        /* when the patterns of `train` are expanded again to find new files, a DataRefresh */
         int refresh;
-        /* file with mean and deviation of each variable; "": they are measured */
+        /* sets of fields: path of the file with mean and deviation of each variable; "": they are
+         * measured */
         char *stats;
         /* sets of fields: name of the variable with the weight, 0 to 1, of each pixel of the
          * targets; "": all weights are 1 */
         char *mask;
-        /* DataShuffle */
+        /* order of the samples in an epoch, a DataShuffle */
         int shuffle;
-        /* prefetch: micro-batches prepared ahead; workers: threads that prepare them, 0:
-         * automatic */
+        /* prefetch: number of micro-batches prepared ahead; workers: number of threads that prepare
+         * them, 0: automatic */
         int64_t prefetch, workers;
     } data;
     struct {
-        /* length of the training, in epochs or in steps; the other of the two is 0 */
+        /* length of the training, in epochs or in steps; the one that does not give the length is
+         * 0 */
         int64_t epochs, steps;
-        /* batch: samples of a step over all ranks; micro_batch: samples of a micro-batch, 0:
-         * automatic */
+        /* batch: number of samples of a step over all ranks; micro_batch: number of samples of a
+         * micro-batch, 0: automatic */
         int64_t batch, micro_batch;
         /* true: batch_norm takes statistics over the micro-batches that all replicas process at the
          * same time */
         bool sync_batch_norm;
-        /* Precision, Reproducible, DeviceKind, LossName */
+        /* a Precision, a Reproducible, a DeviceKind and a LossName, in this order */
         int precision, reproducible, device, loss;
-        /* number of slices of each sum that a tensor-parallel group can divide: a power of two; 0:
-         * automatic */
+        /* number of slices of a sum, a power of two; it applies to each sum that a tensor-parallel
+         * group could divide. 0: automatic. */
         int64_t sum_slices;
-        /* GraphsKind */
+        /* whether the work of a step on a GPU is captured and replayed, a GraphsKind */
         int cuda_graphs;
-        /* "off", "time", or the path of a file that records algorithms */
+        /* "off", "time", or the path of a file with recorded algorithms, which the run uses */
         char *cuda_tune;
-        /* CpuSet */
+        /* instruction set of the CPU kernels, a CpuSet */
         int cpu;
         double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
         /* weight of each class; empty: all 1 */
@@ -280,27 +312,29 @@ typedef struct Config {
         /* sets of fields: number of times that the model is applied, each time to its own
          * outputs */
         int64_t rollout;
-        /* fp16: initial loss scale, a power of two; number of steps without overflow after which it
-         * doubles */
+        /* fp16: initial loss scale, a power of two */
         double loss_scale;
+        /* fp16: number of steps without overflow after which the loss scale doubles */
         int64_t loss_scale_steps;
-        /* threads of each rank; 0: the smallest number of cores that any rank may use */
+        /* number of threads of each rank; 0: the smallest number of cores that any rank may use */
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;
-        /* consecutive evaluations without improvement after which training ends, 0: never; smallest
-         * improvement that counts */
+        /* number of consecutive evaluations without improvement after which training ends; 0:
+         * never */
         int64_t early_stop;
+        /* smallest improvement that counts for early_stop */
         double early_stop_delta;
-        /* decay of the moving average of the parameters, 0: no average; number r of updates over
-         * which the decay rises: after update t it is ema (1 - exp(-t / r)) */
+        /* ema: final decay of the moving average of the parameters; 0: no average. ema_ramp: number
+         * of updates over which the decay rises: after update t it is ema (1 - exp(-t /
+         * ema_ramp)). */
         double ema, ema_ramp;
-        /* Auc */
+        /* how evaluations compute the area under the ROC curve, an Auc */
         int auc;
-        /* true: rows are weighted by the cosine of their latitude in metrics of fields
-         * (eval_latitude) and in losses on fields (latitude_weights) */
+        /* sets of fields: true if each row of pixels is weighted by the cosine of its latitude, in
+         * metrics (eval_latitude) and in losses (latitude_weights) */
         bool eval_latitude, latitude_weights;
-        /* number of targets of fields that are drawn after an evaluation */
+        /* sets of fields: number of targets of which pictures are made after each evaluation */
         int64_t eval_pictures;
         /* true: the gradient noise scale is measured */
         bool grad_noise;
@@ -308,10 +342,10 @@ typedef struct Config {
         int64_t log_every;
         /* seconds without progress of any rank after which the job ends; 0: no limit */
         double hang_s;
-        /* bytes that a rank may use; 0: its device's free memory, or its share of the host's
-         * memory */
+        /* largest number of bytes that a rank may use; 0: its device's free memory, or its share of
+         * the host's memory */
         double memory;
-        /* OnBad */
+        /* reaction of a run to a bad step, an OnBad */
         int on_bad;
         /* a loss is a spike if it is this number of standard deviations above the mean of recent
          * losses; 0: never */
@@ -322,42 +356,47 @@ typedef struct Config {
     } train;
     OptimConfig optim;
     struct {
-        /* 0: ranks / (pp * tp) */
+        /* number of replicas; 0: (ranks - servers) / (pp * tp) */
         int64_t dp;
-        /* pipeline stages; tensor-parallel ranks */
+        /* pp: number of pipeline stages; tp: number of ranks of a tensor-parallel group */
         int64_t pp, tp;
-        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
+        /* number of servers: the job's last ranks, which hold the rows of sparse tables and compute
+         * nothing */
         int64_t servers;
-        /* TableMode; steps between sync points; delay of mode stale in steps */
+        /* when updates of parameters and tables are applied, a TableMode */
         int mode;
+        /* geo_steps: number of steps between sync points, in all modes but sync; staleness: delay
+         * of updates in mode stale, in steps */
         int64_t geo_steps, staleness;
-        /* Zero, ScheduleKind (schedules.def), Recompute */
+        /* a Zero, a ScheduleKind (schedules.def) and a Recompute, in this order */
         int zero, pipeline_schedule, recompute;
         /* "auto", or the path of a map of places (topo.h); "": the launcher's order */
         char *rank_map;
         /* path of the schedule if pipeline_schedule is SCHEDULE_FILE */
         char *schedule_path;
-        /* chunks of each stage, at least 1 once the configuration is loaded */
+        /* number of chunks of each stage, at least 1 once the configuration is loaded */
         int64_t chunks;
-        /* names "a,b" of the first layers of all chunks except the first; "": chosen by cost */
+        /* names "a,b" of the first layer of each chunk except the first chunk; "": chosen by
+         * cost */
         char *cuts;
-        /* Transport; CommWay */
+        /* transport: mechanism for sums and messages, a Transport; sums: algorithm of sums that are
+         * sent as messages, a CommWay */
         int transport, sums;
         /* size of a gradient bucket, in MB (10^6 bytes) */
         double bucket_mb;
     } grid;
     struct {
-        /* steps, epochs and seconds between checkpoints; 0: this measure is not used */
+        /* steps, epochs and seconds (every_s) between checkpoints; 0: no checkpoints by this key */
         int64_t every_steps, every_epochs;
         double every_s;
         /* number of newest checkpoints to keep; 0: all */
         int64_t keep;
-        /* row number in `metrics` of src/train/eval/best.c */
+        /* metric of the best evaluation: row number in `metrics` of src/train/eval/best.c */
         int best_metric;
-        /* true: checkpoints are written while training continues (background); the checkpoint of
-         * the best evaluation is kept (best) */
+        /* background: true if checkpoints are written while training continues; best: true if the
+         * checkpoint of the best evaluation is kept */
         bool background, best;
-        /* ResumeMode */
+        /* choice of the checkpoint that a start resumes: a ResumeMode, or RESUME_FILE */
         int resume;
         /* path of the checkpoint if resume is RESUME_FILE */
         char *resume_path;
@@ -366,84 +405,87 @@ typedef struct Config {
 
 /* A word that a key accepts, as defined by the module to which the key belongs. */
 typedef struct ConfigWord {
-    /* "adamw" */
+    /* the word: "adamw" */
     const char *word;
-    /* help, one line */
+    /* help text of one line */
     const char *help;
-    /* keys of the same section that this word uses: "beta1 beta2 eps"; or NULL */
+    /* keys of the same section that this word uses: "beta1 beta2 eps"; NULL: none */
     const char *uses;
-    /* the word's own defaults of keys, "momentum=0.95", if they differ from the option table; or
-     * NULL */
+    /* defaults of the keys in `uses` that differ from the option table: "momentum=0.95"; NULL:
+     * none */
     const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
     /* the key: "optim.name"; for the roles of a group "optim.groups.roles" */
     const char *key;
-    /* Returns word i; word 0 is the default of a key that takes one word, except for model.name.
-     * After the last word .word is NULL. */
+    /* Returns word i. Word 0 is the default of a key that takes one word, except for model.name. If
+     * i is past the last word, .word of the result is NULL. */
     ConfigWord (*word)(int i);
-    /* if word is NULL: all words, "auto|shm|mpi", without help */
+    /* if the member `word` is NULL: all words, "auto|shm|mpi", which have no help */
     const char *text;
 } ConfigWords;
-/* True if the word uses this key of its section. A word without a definition (.word NULL) uses
- * every key. */
+/* Returns true if the word uses the key `leaf` of its section ("beta1"). If word.word is NULL,
+ * returns true for every key. */
 bool word_uses(ConfigWord word, const char *leaf);
-/* Registers the modules' words, before anything is parsed. lists must live as long as the program.
- * A second list of the same key replaces the first. A key whose words are not registered accepts
- * only its default. */
+/* Registers the words of the modules' keys. Call it before anything is parsed. `lists`, [count],
+ * must live as long as the program. A second list of the same key replaces the first. A key whose
+ * words are not registered accepts only its default. */
 void config_use_words(const ConfigWords *lists, int count);
 /* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
  * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
-/* Registers a check of another module. It is called when all keys have been read, before the rules
- * across keys set further defaults, and its error is reported together with those of keys. NULL: no
- * check. */
+/* Registers a check of another module, or NULL for none. It is called when all keys have been read
+ * and before the rules across keys set further defaults. Its error is reported together with the
+ * errors of keys. */
 void config_use_check(Status (*check)(const Config *config));
 
-/* Reads path, applies `count` overrides ("train.batch=64"), sets defaults and checks the rules
- * across keys. path NULL: only defaults and overrides. ERR_NOINPUT or ERR_IO: the file cannot be
- * opened or read; ERR_CONFIG: a value or rule is violated. On error *config is NULL. The caller
- * owns *config. */
+/* Reads the configuration file `path`, applies `count` overrides ("train.batch=64"), sets defaults
+ * and checks the rules across keys. If path is NULL, there are only defaults and overrides.
+ * ERR_NOINPUT or ERR_IO: the file cannot be opened or read. ERR_CONFIG: a key or a rule is
+ * violated. On error *config is NULL. The caller owns *config and frees it with config_free. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
-/* Does the same with text in memory (NULL: none). name: name of the text in messages. */
+/* Does what config_load does, but with a text in memory instead of a file. text: NULL if there is
+ * none. name: name of the text in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* Fails with ERR_CONFIG and "file:line:column: " before the message, or "command line: " if line is
- * 0, for modules that find an error in a ConfigAttr. */
+/* Fails with ERR_CONFIG, for modules that find an error in a ConfigAttr. The message begins with
+ * "FILE:LINE:COLUMN: ", or with "command line: " if line is 0. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
-/* Fails with ERR_CONFIG; the message names a key ("train.batch") and where it was set. */
+/* Fails with ERR_CONFIG. The message begins with the place where the key ("train.batch") was set,
+ * and its name. */
 Status config_fail_key(const Config *config, const char *key, const char *fmt, ...)
     BASE_PRINTF(3, 4);
 
-/* True if the file or the command line sets this key. */
+/* Returns true if the file or the command line sets this key. */
 bool config_key_is_set(const Config *config, const char *key);
 
-/* Returns the resolved configuration as YAML, which config_load reads back to an equal Config. The
+/* Returns the resolved configuration as YAML text; config_load makes an equal Config from it. The
  * caller owns the text. */
 char *config_text(const Config *config);
-/* Returns the value of a key as YAML, "[a, b]". The caller owns it. */
+/* Returns the value of a key as YAML: "[a, b]". The caller owns the text. */
 char *config_key_text(const Config *config, const char *key);
-/* Compares two texts of config_text; returns true if they differ. The first difference is then
- * written to from_x and from_y (`bytes` bytes each) as "section.key: value", or "no section.key"
- * for a text without the key; of a list, its first entry that differs, "section.key: - value". */
+/* Compares two texts of config_text, and returns true if they differ. The first difference is then
+ * written to from_x and from_y, buffers of `bytes` bytes each, as "section.key: value". If a text
+ * lacks the key, "no section.key" is written. If the values are lists of lines, the first entries
+ * that differ are written: "section.key: - value". */
 bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes);
 
-/* Sets the channels of a layer in model.widths. */
+/* Sets the number of channels of a layer in model.widths. */
 void config_set_width(Config *config, const char *layer, int64_t channels);
-/* Copies model.widths of another configuration, unless config has its own. Returns true if it
+/* If config has no model.widths, copies those of the configuration `from`. Returns true if it has
  * copied any. */
 bool config_copy_widths(Config *config, const Config *from);
 
 /* Prints the help of all keys. */
 void config_help(FILE *out);
-/* Prints lines "TABLE<tab>ROW<tab>MEANING": all keys (table "key"), and for each key that takes
- * words its words (table: the key). */
+/* Prints lines "TABLE<tab>ROW<tab>MEANING". TABLE "key" has a row for each key. For each key that
+ * takes words, the table with the key's name has a row for each word. */
 void config_tables(FILE *out);
-/* Prints the man page in roff, with verbs_roff under COMMANDS. */
+/* Prints the man page in roff; its part COMMANDS is verbs_roff. */
 void config_man(FILE *out, const char *verbs_roff);
-/* Prints a completion script for bash. */
+/* Prints a completion script for bash. verbs: all verbs, [count]. */
 void config_completion(FILE *out, const Verb *const *verbs, int count);
 
 #endif

@@ -1,7 +1,8 @@
-/* The parts of object detection that do not depend on a network: COCO's evaluation and file of
- * results, non-maximum suppression, and drawing of boxes. A box is (x, y, width, height) in pixels,
- * x and y of its top left corner. Everything is computed in double and gives the same bits for any
- * number of threads and ranks. The module uses neither MPI nor data sets. Not collective. */
+/* detect: the parts of object detection that do not depend on a network: COCO's evaluation and file
+ * of results, non-maximum suppression, and drawing of boxes. A box is (x, y, width, height) in
+ * pixels; x and y are those of its top left corner. Everything is computed in double and gives the
+ * same bits for any number of threads and ranks. The module uses neither MPI nor data sets. Not
+ * collective. */
 #ifndef WEFT_DETECT_H
 #define WEFT_DETECT_H
 
@@ -11,21 +12,21 @@
 /* A true box. */
 typedef struct TruthBox {
     double box[4];
-    /* decides to which range of areas the box belongs; in COCO's sets the area of the polygon, not
-     * of the box */
+    /* area in square pixels, by which the box belongs to a range of areas; in COCO's sets that of
+     * the polygon, not of the box */
     double area;
-    /* number of the annotation, from 1: COCO treats a match with annotation 0 as no match */
+    /* number of the annotation, at least 1; COCO treats a match with annotation 0 as no match */
     int64_t id;
-    /* image: number of the image, from 0, in ascending order of COCO's image ids; category: class,
-     * from 0 */
+    /* number of the image, counted from 0 in ascending order of COCO's image ids */
     int64_t image;
+    /* class, counted from 0 */
     int32_t category;
-    /* true: the box is around a group of objects; it may be matched several times, and its matches
-     * do not count */
+    /* true: the box is around a group of objects; several detections may match it, and these
+     * matches do not count */
     bool crowd;
 } TruthBox;
 
-/* A box that a network found. */
+/* A box that a network found. image, category: see TruthBox. */
 typedef struct DetectedBox {
     double box[4];
     double score;
@@ -33,9 +34,9 @@ typedef struct DetectedBox {
     int32_t category;
 } DetectedBox;
 
-/* Returns intersection over union of two boxes (pycocotools' bbIou), 0 if they do not overlap.
- * crowd: true if `truth` is around a group; the intersection is then divided by the area of `box`
- * alone. */
+/* Returns the intersection over union (IoU) of two boxes, as pycocotools' bbIou; 0 if they do not
+ * overlap. crowd: true if `truth` is around a group; the intersection is then divided by the area
+ * of `box` alone. */
 double box_iou(const double box[4], const double truth[4], bool crowd);
 
 /* ---- COCO's evaluation, as pycocotools 2.0.11 does it for boxes ---- */
@@ -45,10 +46,10 @@ enum {
     COCO_THRESHOLDS = 10,
     /* ranges of areas: all, small (to 32 x 32 pixels), medium (to 96 x 96), large */
     COCO_AREAS = 4,
-    /* the most detections per image and class that are evaluated */
+    /* largest number of detections of an image and class that are evaluated */
     COCO_DETECTIONS = 100
 };
-/* the printed numbers, in pycocotools' order, with the names that weft gives them */
+/* The twelve numbers that are printed, in pycocotools' order, with weft's names. */
 #define COCO_NUMBERS_LIST(W)                                                                       \
     W(COCO_AP, "AP")                                                                               \
     W(COCO_AP50, "AP50")                                                                           \
@@ -66,31 +67,31 @@ typedef enum CocoNumber { COCO_NUMBERS_LIST(LIST_CONSTANT) COCO_NUMBERS } CocoNu
 /* Returns the name of a number, for example "AP50". Static. */
 const char *coco_number_name(CocoNumber number);
 
-/* The part of a detection that evaluation needs once its image is matched. Plain bytes, which ranks
- * may send to each other. */
+/* The result of matching one detection. Plain bytes, which ranks may send to each other. */
 typedef struct CocoMatch {
     double score;
     int64_t image;
-    /* bit area * COCO_THRESHOLDS + threshold is set in `matched` if the detection has a truth in
-     * this range of areas at this threshold, and in `ignored` if the detection does not count
-     * there */
+    /* Bit area * COCO_THRESHOLDS + threshold belongs to this range of areas and this threshold. It
+     * is set in `matched` if the detection matches a true box there, and in `ignored` if the
+     * detection does not count there. */
     uint64_t matched, ignored;
     int32_t category;
-    /* index among the detections of its image and class, by falling score */
+    /* index among the detections of its image and class, highest score first */
     int32_t place;
 } CocoMatch;
 
-/* Collects the matches of images. Used by one thread at a time. */
+/* Collects the matches of images. Only one thread at a time may use it. */
 typedef struct CocoEval CocoEval;
 CocoEval *coco_eval_new(int categories);
 void coco_eval_free(CocoEval **eval);
 /* Matches the detections of one image with its truths; the field `image` of both is not read.
  * Truths, and detections of equal scores, are matched in the given order. ERR_DATA: a class is not
- * below `categories`, a number is NaN or infinite, a width, height or area is negative. */
+ * below the number of categories, a number is NaN or infinite, a width, height or area is
+ * negative. */
 Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
                            const DetectedBox *detected, int64_t count);
-/* Returns the matches so far; borrowed. *truths: number of truths that count in each class and
- * range of areas, int64_t[categories][COCO_AREAS]. */
+/* Returns the matches so far, [*count]. *truths: number of true boxes that count in each class and
+ * range of areas, int64_t[categories][COCO_AREAS]. Both arrays are borrowed. */
 const CocoMatch *coco_eval_matches(const CocoEval *eval, int64_t *count, const int64_t **truths);
 /* Adds matches and truths that coco_eval_matches returned for other images, for example on another
  * rank. The order in which images are added changes no bit of the result. */
@@ -98,12 +99,13 @@ void coco_eval_add_matches(CocoEval *eval, const CocoMatch *match, int64_t count
                            const int64_t *truths);
 
 typedef struct CocoResult {
-    /* -1 if there are no truths that count */
+    /* the numbers that are printed; -1 if there are no true boxes that count */
     double number[COCO_NUMBERS];
     int categories;
-    /* owned, [categories]. ap, ap50: AP and AP50 of each class, -1 if the class has no truths that
-     * count; truths: number of truths that count */
+    /* AP and AP50 of each class, [categories], owned; -1 if the class has no true boxes that
+     * count */
     double *ap, *ap50;
+    /* number of true boxes that count in each class, [categories]; owned */
     int64_t *truths;
 } CocoResult;
 /* Computes the result of all images that were added, on `threads` threads. Release with
@@ -115,26 +117,27 @@ void coco_result_fini(CocoResult *result);
 typedef struct CocoBoxes {
     int64_t images;
     int categories;
-    /* borrowed; images may be in any order; the boxes of an image keep the given order */
+    /* true boxes, [truths], and detections, [detections]; borrowed. Images may be in any order; the
+     * boxes of an image keep their order. */
     const TruthBox *truth;
     const DetectedBox *detected;
     int64_t truths, detections;
 } CocoBoxes;
-/* Evaluates all images of `boxes` on `threads` threads: coco_eval_new to coco_eval_finish in one
- * call. ERR_DATA as from these functions, or if an image is not below `images`. */
+/* Evaluates all images of `boxes` on `threads` threads; it calls coco_eval_new to coco_eval_finish.
+ * ERR_DATA: as from these functions, or the image of a box is not below boxes->images. */
 Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
 
-/* Writes detections as COCO's file of results (JSON), replacing an existing file: boxes with 3
- * decimals, scores with 5. image_id[i], category_id[i]: COCO's ids of image i and of class i.
- * ERR_IO. */
+/* Writes detections as COCO's file of results (JSON), with 3 decimals for boxes and 5 for scores.
+ * An existing file is replaced. image_id[i]: COCO's id of image i; category_id[c]: COCO's id of
+ * class c. ERR_IO. */
 Status coco_results_write(const char *path, const DetectedBox *detected, int64_t count,
                           const int64_t *image_id, const int64_t *category_id);
 
 /* ---- pictures ---- */
 
-/* Draws boxes of one image, given in pixels of this image, with names of classes and scores; the
- * first boxes are on top. name[names]: names of the classes; a class without a name is drawn as its
- * number. */
+/* Draws boxes of one image, in pixels of this image, with the names of their classes and their
+ * scores. The first boxes are on top. name[names]: names of the classes; a class without a name is
+ * drawn as its number. */
 void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char *const *name,
                  int64_t names);
 
@@ -145,15 +148,16 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
 /* ---- non-maximum suppression ---- */
 
 typedef struct NmsOptions {
-    /* a box is dropped if its IoU with a kept box of the same class is larger than this */
+    /* largest IoU of two kept boxes of the same class; a box is dropped if its IoU with a better
+     * box that is kept is larger */
     double iou;
-    /* candidates: number of boxes that are considered, the highest scores first; most: maximum
-     * number of boxes that are kept; both over all classes */
+    /* candidates: largest number of boxes that are considered, the highest scores first; most:
+     * largest number of boxes that are kept. Both numbers are over all classes. */
     int64_t candidates, most;
 } NmsOptions;
-/* Non-maximum suppression of the boxes of one image. Moves the kept boxes to the front, by falling
- * score, equal scores in input order, and sets *kept to their number. The field `image` is not
- * read. ERR_DATA: a number is NaN or infinite. */
+/* Performs non-maximum suppression of the boxes of one image. Moves the kept boxes to the front, by
+ * falling score and, if scores are equal, in input order. *kept: number of kept boxes. The field
+ * `image` is not read. ERR_DATA: a number is NaN or infinite. */
 Status nms(DetectedBox *box, int64_t count, const NmsOptions *options, int64_t *kept);
 
 #endif

@@ -1,30 +1,31 @@
 /* doctor: checks whether this allocation of machines is fit to train on. For each check in a table,
- * all ranks measure, and rank 0 judges the measurements and prints a line: "ok"; a finding with its
- * hosts or ranks and a command to try; or "skip", if nothing could be measured. No setting is
- * changed, and no file stays in the folder. */
+ * all ranks measure, and rank 0 judges the measurements and prints lines: "ok"; or "skip", if
+ * nothing could be measured; or findings, each with its hosts or ranks and a command to try. Doctor
+ * changes no setting, and leaves no file in the folder that it tests. */
 #ifndef WEFT_DOCTOR_H
 #define WEFT_DOCTOR_H
 
 #include "parallel.h"
 
 typedef struct DoctorOptions {
-    /* folder that runs will write to; borrowed, as are all strings here */
+    /* folder to which runs will write; borrowed, as are all strings of this struct */
     const char *folder;
-    /* size of one checkpoint in bytes; the folder should have space for three */
+    /* bytes of one checkpoint; the folder should have space for three */
     double checkpoint_bytes;
-    /* true: one JSON object is printed instead of lines */
+    /* true: the result is printed as one JSON object instead of lines */
     bool json;
-    /* the lines of `weft --version`, which are compared between ranks */
+    /* the lines of `weft --version`, which doctor compares between ranks */
     const char *versions;
-    /* "", or a folder that is used in place of / when /proc, /sys and /dev/shm are read */
+    /* "", or the path of a folder that doctor uses in place of / when /proc, /sys and /dev/shm are
+     * read */
     const char *root;
     /* true: this process is the launcher's first task, or the only process. If MPI cannot start,
      * only the first task prints the finding. */
     bool first;
 } DoctorOptions;
 
-/* Starts MPI, runs all checks and ends MPI, within about 30 s: if a rank does not answer in time,
- * the job is ended with a message that names the check. Returns OK even if there are warnings.
+/* Starts MPI, runs all checks and ends MPI, within about 30 s. If a rank does not answer in time,
+ * ends the job with a message that names the check. Returns OK even if there are warnings.
  * ERR_CONFIG: a run could not work here. Collective; all ranks return the same Status. */
 Status doctor_run(const DoctorOptions *options);
 
@@ -35,8 +36,11 @@ Status doctor_rows_check(void);
 const char *doctor_check_name(int i, const char **threshold_meaning);
 
 /* Runs one part of the checks on files. It is called in a separate process, because a file system
- * may never answer. task is "folder:NAME", "make:NAME", "find:NAME" or "remove:NAME". Prints each
- * result to stdout at once. ERR_USAGE: there is no such task. */
+ * may never answer. task: "folder:NAME" tests `folder`; "make:NAME", "find:NAME" and "remove:NAME"
+ * make, look for and remove a test file there or, if the folder does not exist, in its nearest
+ * existing parent; the file's name contains NAME. NAME is lower-case letters and digits, and
+ * "folder:" ignores it. Prints each result to stdout as soon as it has it. ERR_USAGE: there is no
+ * such task. */
 Status doctor_probe(const char *task, const char *folder);
 
 #endif

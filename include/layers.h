@@ -1,5 +1,5 @@
 /* layers: the kinds of layer. A kind is one const table: attributes, shape rule, and parameters
- * with their initialisers. The shape rule fills an OpSpec, the request for an operation, which a
+ * with their initialisers. The shape rule fills an OpSpec, which describes the operation that a
  * backend computes. */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
@@ -8,12 +8,11 @@
 #include "layers/onnx.h"
 #include "tensor.h"
 
-/* Initialisers. A layer that PyTorch has begins with PyTorch's initialiser by default. fan_in and
- * fan_out are computed from the shape of the weight. */
+/* Initialisers of parameters. Layers that PyTorch also has use PyTorch's initialiser by default.
+ * fan_in and fan_out are computed from the shape of the weight. */
 typedef enum Init {
     /* not set: layer_infer fails with ERR_BUG */
     INIT_UNSET,
-    /* constants */
     INIT_ZERO,
     INIT_ONE,
     /* U(-1/sqrt(fan_in), +1/sqrt(fan_in)): weight and bias of PyTorch's Linear and Conv2d */
@@ -27,16 +26,17 @@ typedef enum Init {
     INITS
 } Init;
 
-/* How a parameter is trained; USE_UNSET is refused. */
+/* How a parameter is trained. */
 typedef enum LayerParamUse {
+    /* not set: layer_infer fails with ERR_BUG */
     USE_UNSET,
     /* trained, with weight decay */
     USE_DECAYED,
     /* trained, without weight decay: biases and norms */
     USE_UNDECAYED,
-    /* trained, without weight decay; the parameter scales each channel after normalisation over the
-     * batch, so that its absolute value measures the channel's importance (Liu et al. 2017,
-     * "Network slimming") */
+    /* trained, without weight decay. The parameter scales each channel after normalisation over the
+     * batch, so its absolute value measures the channel's importance (Liu et al. 2017, "Network
+     * slimming"). */
     USE_CHANNEL_SCALE,
     /* running statistic: not trained, no gradient */
     USE_STATISTIC,
@@ -46,27 +46,27 @@ typedef struct LayerParam {
     /* for example "weight" or "running_mean" */
     const char *name;
     Init init;
-    /* INIT_NORMAL: standard deviation. INIT_UNIFORM and INIT_UNIFORM_FP16: if above 0, the fan_in
-     * to use instead of the shape's. */
+    /* INIT_NORMAL: standard deviation. INIT_UNIFORM, INIT_UNIFORM_FP16: if above 0, the fan_in to
+     * use instead of the fan_in of the shape. */
     float scale;
-    /* returns a number that is added to the initial value of element i; may be NULL */
+    /* Returns a number that is added to the initial value of element i. May be NULL. */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* set by layer_infer. buffer: true if use is USE_STATISTIC; decay: if it is USE_DECAYED;
-     * channel_scale: if it is USE_CHANNEL_SCALE. */
+    /* layer_infer sets these from `use`. buffer: true if it is USE_STATISTIC; decay: true if it is
+     * USE_DECAYED; channel_scale: true if it is USE_CHANNEL_SCALE. */
     bool buffer, decay, channel_scale;
 } LayerParam;
 
 /* How a layer's output channels depend on its input channels. Channels are dimension 1 of (N,C) and
- * (N,C,H,W), and the last dimension of (N,T,C). This value decides which values of parameters are
- * removed with a channel (model/units.h), and which layers model.widths can name. */
+ * (N,C,H,W), and the last dimension of (N,T,C). This decides which values of parameters are removed
+ * together with a channel (model/units.h), and which layers model.widths can name. */
 typedef enum LayerChannels {
-    /* not set: an error at start */
+    /* not set: layer_kind_check fails */
     CHANNELS_UNSET,
-    /* The layer has LayerSize.width new channels: rows of w[0] and elements of w[1]. Its input
-     * channels are dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group
-     * of inputs. If the numbers of groups, inputs and outputs are equal (depthwise), the layer
-     * keeps its input's channels. */
+    /* The layer makes LayerSize.width new channels: rows of w[0] and elements of w[1]. Its input
+     * channels are dimension 1 of w[0]. With OpSpec.groups, each group of output channels reads its
+     * group of input channels. If the numbers of groups, inputs and outputs are equal (depthwise),
+     * this value means the same as CHANNELS_KEEP. */
     CHANNELS_NEW,
     /* The layer keeps its input's channels, each by itself or in OpSpec.groups equal groups of
      * neighbours; its parameters have one element per channel. */
@@ -76,7 +76,8 @@ typedef enum LayerChannels {
     CHANNELS_UNITE,
     /* the output has the channels of all inputs, one input after the other */
     CHANNELS_CONCAT,
-    /* every element of a sample becomes a channel: height x width of them for each input channel */
+    /* every element of a sample becomes a channel: an input channel becomes height x width
+     * channels */
     CHANNELS_FLATTEN,
     /* channel i of the first half and channel i of the second half become channel i */
     CHANNELS_HALVES,
@@ -84,38 +85,38 @@ typedef enum LayerChannels {
     CHANNELS_FIXED,
 } LayerChannels;
 
-/* The tables of a bag: one for all fields, or one for each field. */
+/* The tables of a bag. TABLES_SHARED: one table for all fields; TABLES_EACH: one for each field. */
 typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
 
 /* Sizes and choices of a layer that are not in its OpSpec. Each attribute of a configured layer
  * sets one field of OpSpec or of LayerSize. */
 typedef struct LayerSize {
     /* dense: number of outputs; convolutions, detect: number of output channels; embedding, fm,
-     * interaction, numeric_embedding: length of a vector; bag: floats per row */
+     * interaction, numeric_embedding: numbers in a vector; bag: floats in a row */
     int64_t width;
-    /* embedding: number of tokens; positions: number of rows of its table (context); bag: number of
-     * rows of each table, or 0 for a row for every id */
+    /* embedding: number of tokens; positions: number of positions (context); bag: number of rows of
+     * each table, or 0 for a row for each id that occurs */
     int64_t vocab;
-    /* true: the layer (dense, convolutions, detect) has a bias */
+    /* dense, convolutions, detect: true if the layer has a bias */
     bool bias;
-    /* true: instance_norm has a weight and a bias */
+    /* instance_norm: true if the layer has a weight and a bias */
     bool affine;
-    /* initialiser of the weight, or of a bag's rows. A uniform initialiser is also that of the
-     * bias; otherwise the bias begins at 0. */
+    /* initialiser of the weight, or of a bag's rows. A uniform initialiser also initialises the
+     * bias; with any other, the bias begins at 0. */
     Init init;
     /* INIT_NORMAL: standard deviation; bag with INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
-    /* true: a bag hashes ids to numbers below vocab */
+    /* bag: true if ids are hashed to numbers below vocab */
     bool hashed;
     /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* bag: facts about the data. fields: number of fields of ids in a sample; id_rows: all ids are
-     * below it; 0: ids have no bound */
+    /* bag. fields: number of fields of ids in a sample of the data; id_rows: all ids of the data
+     * are below this number, 0: they have no bound. */
     int64_t fields;
     uint64_t id_rows;
 } LayerSize;
 
-/* The second input of a loss, after the logits. */
+/* The second input of a loss; the first is the logits. */
 typedef enum LossReads {
     LOSS_READS_UNSET,
     /* labels that are classes */
@@ -131,10 +132,10 @@ typedef enum LossReads {
 /* The meaning of columns 1 and 2 of a loss's results; column 0 is the loss. */
 typedef enum LossColumns {
     LOSS_COLUMNS_UNSET,
-    /* both columns are 0 */
+    /* columns 1 and 2 are 0 */
     LOSS_COLUMNS_NONE,
-    /* column 1: number of logits above the label's, -1 without a label; column 2: class of the
-     * largest logit */
+    /* column 1: number of logits that rank before the label's logit (larger, or equal with a lower
+     * index), -1 without a label; column 2: class of the largest logit */
     LOSS_COLUMNS_BEST,
     /* column 1: 0 if the sign of the logit predicts the label, else 1; column 2: the logit of label
      * 1 */
@@ -144,29 +145,30 @@ typedef enum LossColumns {
     LOSS_COLUMNS_PARTS,
 } LossColumns;
 
-/* OUTPUTS_GRIDS: several grids with channels for boxes, objects and each class */
+/* Values of LossInfo.outputs. OUTPUTS_PER_CLASS: one output for each class, for each token, or for
+ * each number of the target. OUTPUTS_GRIDS: several grids, whose channels are for boxes, objects
+ * and each class. */
 enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1, OUTPUTS_GRIDS = -2 };
 /* Requirements of a loss on the model and the data, and the meaning of its results. */
 typedef struct LossInfo {
-    /* value of train.loss. `help` is taken from the layer; `uses` lists the keys of section train
-     * that the loss uses; label_smoothing becomes OpSpec.smoothing. */
+    /* value of train.loss. word.help is taken from the layer kind; word.uses lists the keys of
+     * section train that the loss uses. */
     ConfigWord word;
     LossReads reads;
     LossColumns columns;
-    /* number of outputs of the model; or OUTPUTS_PER_CLASS: one for each class, for each token, or
-     * for each number of the target; or OUTPUTS_GRIDS */
+    /* number of outputs of the model, or one of the constants OUTPUTS_... */
     int64_t outputs;
     /* largest number of classes that the data can have; 0 if there is no limit */
     int64_t classes;
 } LossInfo;
-/* Returns the largest k, 5 or 1, for which column 1 of the results tells whether the label is among
- * the k best classes; 0: it does not tell this for any k. */
+/* Returns the largest k, 5 or 1, for which column 1 of the loss's results tells whether the label
+ * is among the k likeliest classes; 0 if column 1 does not tell this. */
 static inline int loss_top_k(const LossInfo *loss)
 {
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
 }
 
-/* numbers of inputs that are not fixed */
+/* values of LayerKind.inputs for a number of inputs that is not fixed */
 enum { INPUTS_TWO_OR_MORE = -1, INPUTS_ONE_OR_MORE = -2 };
 
 typedef struct LayerKind LayerKind;
@@ -176,42 +178,44 @@ struct LayerKind {
     OpKind op;
     /* NULL-terminated names of the accepted attributes (see layer_set_attr); may be NULL */
     const char *const *attrs;
-    /* number of inputs, or one of the constants above */
+    /* number of inputs, or one of the constants INPUTS_... */
     int inputs;
-    /* CHANNELS_UNSET is refused */
+    /* must not be CHANNELS_UNSET */
     LayerChannels channels;
     /* help text, one line */
     const char *help;
-    /* sets non-zero defaults; may be NULL */
+    /* Sets defaults that are not 0. May be NULL. */
     void (*defaults)(OpSpec *spec, LayerSize *size);
-    /* Returns the kind of a layer that must be inserted before this layer, or NULL for none; moves
-     * from spec to *padding the padding that the inserted layer will do. Called once, after the
-     * attributes are set. The field is NULL if no layer is ever inserted. */
+    /* Returns the kind of a layer that must be inserted before this layer, and moves from spec to
+     * *padding the padding that the inserted layer will do. Returns NULL if no layer must be
+     * inserted. Called once, after the attributes are set. The member is NULL if no layer is ever
+     * inserted. */
     const LayerKind *(*before)(OpSpec *spec, Padding *padding);
-    /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
-     * size. If shapes do not fit, fails with ERR_CONFIG and a message with the shapes that the
-     * layer got and needs; the caller adds file and line. */
+    /* The shape rule: sets spec->y.shape, spec->w[], spec->w_count and param[] from the shapes of
+     * spec->x and from size. ERR_CONFIG: the shapes do not fit; the message has the shapes that the
+     * layer got and needs, and the caller adds file and line. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
     /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL if a model with this layer
      * cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
-    /* NULL if the layer is no loss */
+    /* requirements of a loss; NULL if the layer is no loss */
     const LossInfo *loss;
 };
 
-/* Returns kind i, counted from 0, or NULL after the last: first the kinds listed in kinds.c, then
- * the operations that are layers without a file (OpInfo.layer_inputs). */
+/* Returns kind i, counted from 0, or NULL after the last kind. The first kinds are those listed in
+ * kinds.c; the others are operations that are layers without a file of their own
+ * (OpInfo.layer_inputs). */
 const LayerKind *layer_kind_at(int i);
 /* Returns the kind of that name, or NULL. */
 const LayerKind *layer_kind(const char *name);
-/* The exchange between the ranks of a tensor-parallel group. graph_split inserts this layer and
- * sets its shapes; it cannot be configured. */
+/* The kind that exchanges data between the ranks of a tensor-parallel group. graph_split inserts
+ * layers of this kind and sets their shapes; it cannot be configured. */
 extern const LayerKind layer_exchange;
-/* Sums of channels of several layers. Rollouts, and models that read only some channels, insert
- * this layer and set its sums; it cannot be configured. */
+/* The kind that adds channels of several layers. Rollouts, and models that read only some channels,
+ * insert layers of this kind and set their sums; it cannot be configured. */
 extern const LayerKind layer_channel_sum;
 
-/* Returns the layer of the loss that train.loss selects. */
+/* Returns the layer kind of the loss that train.loss selects. */
 const LayerKind *loss_kind(const Config *config);
 /* Returns loss_kind(config)->loss. */
 const LossInfo *loss_info(const Config *config);
@@ -223,44 +227,47 @@ const char *activation_layer(const Config *config);
 enum { LAYERS_WORDS = 2 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
-/* ERR_BUG, naming the kind, if its table is incomplete or contradicts its operation. */
+/* Checks the table of a kind. ERR_BUG, naming the kind: the table is incomplete or contradicts the
+ * kind's operation. */
 Status layer_kind_check(const LayerKind *kind);
-/* Checks the tables of all kinds, and that the table in attr.c has each of their attributes, with a
- * type, an effect (AttrEffect), and words or a range if the type needs them. ERR_BUG. */
+/* Checks the tables of all kinds. Also checks that the table in attr.c has each of their
+ * attributes, with a type, an effect (AttrEffect), and words or a range if the type needs them.
+ * ERR_BUG: something is missing or wrong. */
 Status layers_check(void);
 
-/* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.
- * ERR_BUG if the kind's table is incomplete. */
+/* Begins a layer of this kind: sets the operation and the defaults in *spec and *size. Call it
+ * before attributes and inputs are set. ERR_BUG: the kind's table is incomplete. */
 Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);
-/* Runs kind->infer on cleared results. ERR_BUG names a result that the shape rule did not set. */
+/* Clears the results of the shape rule, and calls kind->infer. ERR_BUG names a result that the
+ * shape rule did not set. */
 Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
                    LayerParam param[SPEC_PARAMS]);
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
- * ERR_CONFIG, without file and line, for an unknown attribute (the message suggests a known one), a
- * wrong type or range. */
+ * ERR_CONFIG, without file and line: the kind has no such attribute (the message suggests one), or
+ * the value has a wrong type or is out of range. */
 Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                       const char *value);
-/* An attribute with different values in two layers. Values are texts: "4", "true", "[3, 5]". */
+/* An attribute with different values in two layers. name: the attribute, borrowed. value: its
+ * values as text: "4", "true", "[3, 5]". */
 enum { ATTR_VALUE = 64 };
 typedef struct AttrDifference {
-    /* borrowed */
     const char *name;
     char value[2][ATTR_VALUE];
 } AttrDifference;
-/* Compares two layers of one kind after layer_infer. Returns true, and sets *difference, if an
- * attribute makes them compute different outputs from the same tensors. Attributes that only
- * training uses, and attributes that change the shape of a tensor, are not compared. */
+/* Compares two layers of one kind after layer_infer. Returns true and sets *difference if an
+ * attribute makes them compute different outputs from the same tensors. It does not compare
+ * attributes that only training uses, nor attributes that change the shape of a tensor. */
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference);
 
-/* Computes the initial values of an id's row in a sparse table: a pure function of (seed, table,
- * id, column). table: hash_text of the table's name. INIT_UNIFORM: U(-scale, scale); normal
- * initialisers: N(0, scale^2). */
+/* Computes the initial values of an id's row in a sparse table, `width` floats: a pure function of
+ * (seed, table, id, column). table: hash_text of the table's name. INIT_UNIFORM: U(-scale, scale);
+ * normal initialisers: N(0, scale^2). */
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
                     float *out);
 
-/* Computes the initial values of parameter i into out, in plain order with shape spec->w[i]. name:
- * the parameter's full name; name and seed determine the random numbers. */
+/* Computes the initial values of the layer's parameter i into `out`, in plain order with shape
+ * spec->w[i]. name: full name of the parameter; name and seed determine the random numbers. */
 void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
                       uint64_t seed, float *out);
 

@@ -6,81 +6,86 @@
 
 #include "layers.h"
 
-/* value of Node.in for the data */
+/* value of Node.in that stands for the data */
 enum { NODE_INPUT = -1 };
 /* vocabulary of the published GPT-2 models */
 enum { GPT2_VOCAB = 50257 };
 
 typedef struct Node {
-    /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
+    /* unique name: "layer1.0.conv2"; in the zoo PyTorch's name; owned */
     char *name;
-    /* borrowed; NULL for a reorder inserted by graph_plan */
+    /* layer kind; borrowed; NULL for a reorder that graph_plan has inserted */
     const LayerKind *kind;
-    /* attributes, with which the shape rule can run again */
+    /* sizes and choices of the layer, kept because the shape rule may run again */
     LayerSize size;
     OpSpec spec;
-    /* indexes of earlier nodes, or NODE_INPUT */
+    /* index of the node of each input, lower than this node's index, or NODE_INPUT;
+     * [spec.x_count] */
     int in[SPEC_INPUTS];
-    /* indexes into Graph.param, spec.w_count of them */
+    /* indexes into Graph.param, [spec.w_count] */
     int param[SPEC_PARAMS];
     /* the planned operation; owned; NULL until graph_plan */
     Op *op;
 } Node;
 
-/* How a parameter is divided among the ranks of a tensor-parallel group. Dimension `dim` consists
- * of `parts` parts side by side (queries, keys, values); parts is 0 if the parameter is not
- * divided. The first part has `units` units of lead * unit rows each (a query head, or all query
- * heads that share a key head), each other part `others` units of `unit` rows. Each part's units
- * are divided among the ranks by slice_first. */
+/* How a parameter is divided among the ranks of a tensor-parallel group. One dimension consists of
+ * parts side by side, for example queries, keys and values. Each part consists of units, which
+ * slice_first divides among the ranks. Example, grouped queries: a unit of the first part is all
+ * query heads that share a key head; a unit of another part is one key head or value head. */
 typedef struct ParamCut {
+    /* dim: the divided dimension; parts: number of parts, 0 if the parameter is not divided */
     int dim, parts;
+    /* units: number of units of the first part; others: number of units of each other part; unit:
+     * rows of a unit of another part; lead * unit: rows of a unit of the first part */
     int64_t units, others, unit, lead;
 } ParamCut;
 
 /* One row of the table of parameters and running statistics. */
 typedef struct Param {
-    /* owned: "layer1.0.conv2.weight" */
+    /* unique name: "layer1.0.conv2.weight"; owned */
     char *name;
-    /* shape on this rank, after slicing, in plain order (dimensions as in PyTorch) */
+    /* shape of this rank's slice, in plain order (dimensions as in PyTorch) */
     Shape shape;
     /* the parameter is w[slot] of the spec of Graph.node[node] */
     int node, slot;
     LayerParam info;
-    /* index of the earlier parameter to which this parameter is tied, or -1. A tied parameter has a
-     * gradient of its own, which is added to the earlier parameter's gradient at the end of a step;
-     * value, optimizer state and entries in checkpoints are those of the earlier parameter. */
+    /* index of the earlier parameter to which this parameter is tied, or -1. A tied parameter has
+     * its own gradient, which is added to the earlier parameter's gradient at the end of a step. It
+     * shares the earlier parameter's value, optimizer state and entries in checkpoints. */
     int tied;
     ParamCut cut;
-    /* true: the parameter is not trained and has neither gradient nor optimizer state; a frozen
-     * running statistic does not change. Tied parameters are frozen together. */
+    /* true: the parameter is not trained and has neither gradient nor optimizer state; a running
+     * statistic does not change. Tied parameters are frozen together. */
     bool frozen;
     /* true: each rank of the tensor-parallel group computes a part of the gradient, and the parts
      * are summed over the ranks */
     bool partial;
-    /* offset and length, in floats, as stored, in an arena of all parameters of the graph; set by
-     * graph_plan. offset is a multiple of 16; a tied parameter has the earlier parameter's. A run
-     * has arenas with other offsets (Plan.param_offset). */
+    /* offset: first float of the parameter in an arena of all parameters of the graph, a multiple
+     * of 16; a tied parameter has the earlier parameter's offset. elements: number of floats that
+     * the parameter takes there in its stored (packed) form, which may be more than its shape has.
+     * graph_plan sets both. A training run does not use `offset` but Plan.param_offset. */
     int64_t offset, elements;
 } Param;
 
-/* A sparse table: the rows of a bag, by 64-bit ids. A table is no parameter: it is not in the
- * arenas, and ranks have different rows of it. */
+/* A sparse table: rows that a bag looks up by 64-bit ids. A table is no parameter: it is not in the
+ * arenas of parameters, and ranks have different rows of it. */
 typedef struct SparseTable {
-    /* the bag's name, or "NAME.3" for field 3 if each field has its own table; owned */
+    /* the bag's name or, if each field has its own table, "NAME.3" for field 3; owned */
     char *name;
-    /* node: the bag's node. field: the field of the bag, counted from 0, or -1 for all fields. */
+    /* node: index of the bag's node. field: number of the bag's field, counted from 0, or -1 if the
+     * table is for all fields. */
     int node, field;
-    /* number of rows; with 0 any id is allowed, and each id that occurs gets a row */
+    /* number of rows; 0: any id is allowed, and each id that occurs gets a row */
     uint64_t rows;
     /* true: a hash maps ids to rows, so ids may share a row. false: an id is the number of its row,
      * and an id of `rows` or more is ERR_DATA; if rows is 0, each id has a row of its own. */
     bool hashed;
-    /* values per row */
+    /* floats in a row */
     int width;
     Init init;
-    /* meaning as in LayerParam; INIT_UNIFORM: U(-scale, scale) */
+    /* INIT_UNIFORM: initial values are U(-scale, scale); other initialisers: as LayerParam.scale */
     float scale;
-    /* true: its rows are not trained */
+    /* true: the rows are not trained */
     bool frozen;
 } SparseTable;
 
@@ -104,80 +109,87 @@ typedef struct NodeNames {
 
 typedef struct Graph {
     int node_count, param_count;
-    /* number of allocated nodes and parameters */
+    /* number of entries for which `node` and `param` have memory */
     int node_capacity, param_capacity;
-    /* number of bags; number of sparse tables */
     int bag_count, table_count;
-    /* in the order of bags, then of fields; owned */
+    /* sparse tables, ordered by bag and then by field, [table_count]; owned */
     SparseTable *table;
-    /* owned */
+    /* nodes in topological order, [node_count]; owned */
     Node *node;
     NodeNames names;
-    /* owned */
+    /* parameters and running statistics, [param_count]; owned */
     Param *param;
     /* description of one micro-batch of data */
     Desc input;
     GraphIds ids;
-    /* number of classes, of tokens in the vocabulary, or of targets of a sample */
+    /* number of classes, of tokens in the vocabulary, or of numbers in a sample's target */
     int64_t classes;
     /* losses for boxes: largest number of boxes in a micro-batch */
     int64_t box_rows;
-    /* true (losses for numbers): weights of targets may differ from sample to sample */
+    /* losses for numbers: true if weights of targets may differ from sample to sample */
     bool weights_vary;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
     /* description of the input of one application of the model: `input`, or in a rollout the input
      * of each step */
     Desc step_input;
-    /* number of times that the model is applied; names of steps 2, 3, ... begin with "step2." */
+    /* number of times (steps) that the model is applied. The name of a node that step k > 1 adds
+     * begins with "stepK.": "step2.conv1". */
     int steps;
-    /* Used while a step of a rollout is added. prefix: prefix of names, borrowed, or NULL. source:
-     * index + 1 of the node that NODE_INPUT means, or 0 if it means the data. */
+    /* while a step k > 1 of a rollout is added: the prefix of its nodes' names, borrowed; else
+     * NULL */
     const char *prefix;
+    /* while a step of a rollout is added: 1 + the index of the node from which its layers with
+     * input NODE_INPUT read; else 0: they read the data */
     int source;
-    /* arrays that OpSpec.channel_sums borrow; owned */
+    /* arrays to which OpSpec.channel_sums of nodes point, [sums_count]; the array and its entries
+     * are owned */
     ChannelSum **sums;
     int sums_count;
     /* index of the loss, which is the last node */
     int loss_node;
-    /* index of the last node whose output the loss reads; Node.in of the loss has all of them */
+    /* index of the last node whose output the loss reads; Node.in of the loss has the indexes of
+     * all such nodes */
     int logits_node;
     /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
      * divided. */
     struct Graph *whole;
-    /* rank in the tensor-parallel group, and size of the group; 0 and 0 if the graph is not
-     * divided */
+    /* rank: this rank's number in its tensor-parallel group; ranks: number of ranks of the group.
+     * Both are 0 if the graph is not divided. */
     int rank, ranks;
 } Graph;
 
-/* Builds the model that config describes, for micro-batches of shape input (int32 (N,T) for token
- * models) and `classes` classes. Errors are ERR_CONFIG with file:line:column. The caller owns
- * *graph. */
+/* Builds the model that config describes. input: a micro-batch of data; token models need int32
+ * (N,T). ERR_CONFIG: the model cannot be built; the message begins with file:line:column. The
+ * caller owns *graph. */
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
-/* Does the same as graph_build for data with ids. */
+/* Does what graph_build does, for data that have ids. */
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes);
-/* largest number of steps of a rollout, and bytes of the prefix of a step's names */
+/* ROLLOUT_STEPS: largest number of steps of a rollout. GRAPH_PREFIX: bytes of the longest prefix of
+ * a step's names, with its final zero. */
 enum { ROLLOUT_STEPS = 32, GRAPH_PREFIX = 24 };
 /* A model that is applied several times, to its own outputs (src/model/rollout.c). z of a step is
- * the part of the graph's output that belongs to the step: the step's output or, if the model
- * predicts changes, the sum of the outputs so far. All arrays are borrowed for the call. */
+ * what the loss reads of the step. For a channel whose value the model predicts, z is the model's
+ * output in this step. For a channel whose change the model predicts, z is the sum of the outputs
+ * of this and all earlier steps. All arrays are borrowed for the call. */
 typedef struct GraphRollout {
     int steps;
     /* inputs: number of channels that a step reads; targets: number of channels of its output */
     int inputs, targets;
-    /* (steps, inputs): the channels that each step reads. ChannelTerm.input 0 is the data; k is z
-     * of step k, counted from 1. */
+    /* (steps, inputs): how each channel that a step reads is computed. In ChannelTerm.input, 0
+     * means the data, and k > 0 means z of step k; the first step is 1. */
     const ChannelSum *state;
-    /* (targets): z of each step after the first. ChannelTerm.input 0 is the step's output; 1 is z
-     * of the step before. z of the first step is its output. */
+    /* (targets): how each channel of z of a step after the first is computed. In ChannelTerm.input,
+     * 0 means the model's output in this step, and 1 means z of the step before. z of the first
+     * step is the model's output. */
     const ChannelSum *output;
 } GraphRollout;
-/* Builds a model that is applied several times. input: micro-batches of data; classes: number of
+/* Builds a model that is applied several times. input: a micro-batch of data; classes: number of
  * channels of a step's output. The loss reads z of all steps, one after the other along the
- * channels. The parameters of later steps are tied to those of the first step. ERR_CONFIG: the
- * model has running statistics, sparse tables or several outputs. */
+ * channels. Parameters of later steps are tied to those of the first step. ERR_CONFIG: the model
+ * has running statistics, sparse tables or several outputs. The caller owns *graph. */
 Status graph_build_rollout(Graph **graph, const Config *config, Desc input,
                            const GraphRollout *rollout, int64_t classes);
 /* Returns a node's or parameter's name without the prefix of its step. */
@@ -185,7 +197,7 @@ const char *graph_step_name(const Graph *graph, const char *name);
 /* Frees the graph with its operations; call it before the backend is closed. */
 void graph_free(Graph **graph);
 
-/* index that functions return if a node could not be added */
+/* value that functions return instead of a node's index if a node could not be added */
 enum { GRAPH_FAILED = -2 };
 /* Adds a layer; models of the zoo are built with it. Attributes are pairs of texts,
  * NULL-terminated:
@@ -196,78 +208,84 @@ enum { GRAPH_FAILED = -2 };
  * is GRAPH_FAILED, so that callers need to check only the last node. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
-/* Ties parameter `slot` of node to the earlier parameter `name` (GPT-2's head to its embedding).
- * Both layers then store the parameter in plain order, which only dense, embedding and positions
- * can do. ERR_CONFIG if the layers cannot, the shapes differ, or there is no such parameter. */
+/* Ties parameter `slot` of node `node` to the earlier parameter with this name, as GPT-2's head to
+ * its embedding. Both layers then store the parameter in plain order, which only layers with
+ * op_plain_weight can do (dense, embedding, numeric_embedding, positions). ERR_CONFIG: a layer
+ * cannot do this, the shapes differ, or there is no such parameter. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
-/* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
+/* Returns true if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's
+ * name. */
 bool param_matches(const char *patterns, const char *name);
-/* Returns the length of the layer's name in a parameter's name: all before the last dot. */
+/* Returns the length of the layer's name in a parameter's name, that is of the part before the last
+ * dot. */
 int param_layer_chars(const char *name);
-/* True if the parameter is trained and only one layer uses it: it is not tied to another parameter,
- * and no parameter is tied to it. */
+/* Returns true if the parameter is trained and only one layer uses it: it is not tied to another
+ * parameter, and no parameter is tied to it. */
 bool graph_has_one_use(const Graph *graph, int param);
-/* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
- * then one for each block (names up to their first number: layer1.0, h.3), the last for the head.
- * Without blocks, each layer with parameters is a group. A tied parameter is in the group of the
- * parameter that it is tied to. Returns the number of groups. */
+/* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay, and returns the
+ * number of groups. Group 0 is the stem, each block is a group, and the last group is the head.
+ * Parameters are in one block if their names are equal up to and including the first part between
+ * dots that is a number: layer1.0, h.3. If no name has such a part, each layer with parameters is a
+ * group. A tied parameter is in the group of the parameter to which it is tied. */
 int graph_depth_groups(const Graph *graph, int *depth_group);
 
-/* Replaces *graph by the slice of rank `rank` in a tensor-parallel group of `ranks`. Pairs of dense
- * layers are divided by columns and rows, attention between them by heads, embedding and softmax
- * loss by vocabulary, and the other layers by the sequence if all of them allow it. slices: number
- * of slices, a power of two, into which every sum over a divided dimension is cut (OpSpec.slices
- * and OpSpec.tokens), so that results do not depend on `ranks`. There are fewer slices if a layer
- * has fewer units. With slices 0 each rank sums its part of the terms as a whole. With one rank the
- * graph stays whole; its sums are cut if several ranks could divide it. Call it after graph_build
- * and before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or
- * too little, can be divided among several ranks. */
+/* Replaces *graph by the slice of rank `rank` in a tensor-parallel group of `ranks` ranks. Pairs of
+ * dense layers are divided by columns and rows, attention between them by heads, embedding and
+ * softmax loss by vocabulary, and the other layers by the sequence if all of them allow it. slices:
+ * number of slices, a power of two, into which every sum over a divided dimension is cut
+ * (OpSpec.slices and OpSpec.tokens), so that results do not depend on `ranks`; a layer with fewer
+ * units has fewer slices. If slices is 0, each rank adds up its terms without cutting the sum. If
+ * ranks is 1, the graph is not divided; its sums are cut if several ranks could divide it. Call it
+ * after graph_build and before graph_fuse, on every rank with the same arguments except `rank`.
+ * ERR_CONFIG: several ranks cannot divide the graph, or too little of it. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
-/* If there are several replicas, makes all layers that can do so compute their statistics over the
- * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. Frozen layers are left
- * out. ERR_CONFIG, naming train.sync_batch_norm, if the model has no such layer. */
+/* If there are several replicas, makes all layers that support it compute their statistics over the
+ * micro-batches of all replicas (OpSpec.synced), except frozen layers. Call it before graph_plan.
+ * ERR_CONFIG, naming train.sync_batch_norm: the model has no such layer. */
 Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
-/* True if the loss reads the node's output, directly or in another layout. */
+/* Returns true if the loss reads the node's output, directly or after a reorder. */
 bool graph_is_output(const Graph *graph, int node);
 /* Returns the number of values in a rank's slice of a parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
-/* Copy a rank's slice from the whole parameter (get) or into it (put); slice and whole are in plain
- * order. */
+/* param_slice_get copies a rank's slice out of the undivided parameter `whole`; param_slice_put
+ * copies it into `whole`. Both arrays are in plain order. */
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice);
 void param_slice_put(const Graph *graph, int param, int rank, const float *slice, float *whole);
-/* Returns the undivided graph, which is `graph` itself without tensor parallelism. */
+/* Returns the undivided graph: `graph` itself if it is not divided. */
 const Graph *graph_whole(const Graph *graph);
 
 /* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
  * of several such cuts, the cut with the fewest bytes over its boundaries is chosen. Chunk k is
- * nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The
- * data never crosses a boundary: a node whose output is a view of the data, without a copy, is in
- * the same chunk as its readers. The loss is in the chunk of the logits. In a rollout, if chunks is
- * a multiple of Graph.steps, the first step is cut by cost, and the other steps before the same
- * layers if that is possible. grid.cuts may name the first layer of each chunk except the first.
- * ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not name layers
- * that can begin a chunk. A pure function. */
+ * nodes first[k] .. first[k+1] - 1; `first` has chunks + 1 entries, and first[0] is 0. The cost of
+ * a node is node_cost. Stages do not send the data to each other, so a node whose output is the
+ * data's own memory is in the same chunk as all nodes that read it. The loss is in the chunk of the
+ * logits. In a rollout whose number of steps divides `chunks`, the first step is cut by cost, and
+ * the other steps are cut at the same layers if that is possible. grid.cuts may instead name the
+ * first layer of each chunk except the first chunk. ERR_CONFIG: the graph cannot be cut into that
+ * number of chunks, or grid.cuts does not name layers that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
-/* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
+/* Returns ERR_CONFIG if a planned graph cannot be cut into that number of chunks. A pure
+ * function. */
 Status graph_check_cut(const Graph *graph, const Config *config, int chunks);
-/* Returns the estimated seconds of forward and backward on one CPU core, from flops and bytes. */
+/* Returns the estimated seconds of the node's forward and backward on one CPU core, from its flops
+ * and the bytes that it reads and writes. */
 double node_cost(const Node *node);
 
-/* True if the node has a parameter or a table that is trained. */
+/* Returns true if the node has a parameter or a table that is trained. */
 bool node_is_trained(const Graph *graph, const Node *node);
-/* Return the number of elements of all parameters, and of trained parameters, of the undivided
- * graph. A value that tied parameters share is counted once; running statistics and tables are not
- * counted. */
+/* graph_param_count returns the number of elements of all parameters of the undivided graph,
+ * graph_trained_count of the trained parameters only. A value that tied parameters share is counted
+ * once; running statistics and tables are not counted. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
-/* Returns the number of elements of the frozen tables or of the trained tables. A table with an
- * unknown number of rows counts as 0. */
+/* Returns the number of floats of all frozen tables (frozen = true) or of all trained tables. A
+ * table with an unknown number of rows counts as 0. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
-/* Returns the number of multiply-adds of forward for one sample, in the operations that count them
- * (OpInfo.macs): convolutions, also transposed ones, dense layers, feature interactions and
- * attention, of causal attention only the half that is not masked. The graph is the undivided
- * one. */
+/* Returns the number of multiply-adds of the forward pass of one sample, for the undivided graph.
+ * Only operations that count them are included (OpInfo.macs): convolutions and transposed
+ * convolutions, dense layers, feature interactions, and attention; of causal attention only the
+ * part that is not masked. */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation:
  *  - on every backend: batch_norm, group_norm or instance_norm + relu or relu6; batch_norm + add,
@@ -277,39 +295,45 @@ double graph_forward_macs(const Graph *graph);
  *    after it
  * Names, parameters and results do not change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* Sets closed[i] for all node_count + 1 boundaries: true if a boundary before node i would separate
- * two dense layers of which the second computes the gradient of the activation between them
- * (OpSpec.x_act). Neither a chunk nor a recomputed block may begin at node i. */
+/* Sets closed[i], [node_count + 1], to true if neither a chunk nor a recomputed block may begin at
+ * node i. This is so if the boundary before node i would separate two dense layers of which the
+ * second computes the gradient of the activation between them (OpSpec.x_act). */
 void graph_close_act_boundaries(const Graph *graph, bool *closed);
-/* Plans every node's operation, inserts reorders where a node prefers another layout, and sets the
- * offsets in the parameter table. */
+/* Plans the operation of every node, inserts reorders before nodes that prefer another layout, and
+ * sets offset and elements of the parameters. Indexes of nodes may change. Call it once, after
+ * graph_fuse. */
 Status graph_plan(Graph *graph, Backend *backend);
-/* Prints the layers with shapes, parameters and flops, then counts, tables, ties and kernels. */
+/* Prints the layers with their shapes, parameters and flops, then totals, tables, ties and
+ * kernels. */
 void graph_print(const Graph *graph, FILE *out);
-/* Does the same as graph_print with another column at the end: `title`, and the text mark[i] for
+/* Does what graph_print does, with another column at the end: its title, and the text mark[i] for
  * node i. */
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
 /* Writes the initial values of this rank's slice of a parameter, in plain order. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
+/* A model of the zoo. */
 typedef struct ZooEntry {
+    /* name: value of model.name; help: one line */
     const char *name, *help;
-    /* the keys of section model that this model uses and others do not, such as "width heads";
-     * "blocks" stands for model.layers as a number. May be NULL. */
+    /* keys of section model that not every model uses and this model does, for example "width
+     * heads"; other keys of this kind are refused. "blocks" is model.layers as a number. May be
+     * NULL. */
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
     /* names of the layers that the loss reads, "a,b"; NULL if the loss reads the layer that `build`
      * returns */
     const char *outputs;
-    /* true: the model maps fields to fields of the same size, with a channel for each target */
+    /* true: the model maps fields to fields of the same size; its output has a channel for each
+     * target */
     bool fields;
     /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
      * node, which is the last one, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-/* model_check: ERR_BUG, with the name of the model or of the pruning method, if its const table is
- * incomplete. zoo_row_check checks one model. */
+/* model_check checks the rows of all models and all pruning methods; ERR_BUG names the first one
+ * that is incomplete. zoo_row_check checks one model. */
 Status model_check(void);
 Status zoo_row_check(const ZooEntry *row);
 /* All models of the zoo, NULL-terminated. */

@@ -12,70 +12,78 @@
 typedef struct Observer Observer;
 /* The parts that add up to a detector's loss. */
 typedef enum LossPart { LOSS_PART_BOX, LOSS_PART_OBJECT, LOSS_PART_CLASS, LOSS_PARTS } LossPart;
-/* Returns "box_loss". Static. */
+/* Returns the name of a part, for example "box_loss". Static. */
 const char *loss_part_name(LossPart part);
+/* The report of a training step. */
 typedef struct TrainLine {
-    /* number of completed steps, and of all steps of the run */
+    /* step: number of completed steps; steps: number of all steps of the run */
     int64_t step, steps;
-    /* number of the current epoch, and of all epochs of the run (0: the configuration sets the
-     * number of steps instead) */
+    /* epoch: number of the current epoch; epochs: number of all epochs of the run, 0: the
+     * configuration sets the number of steps instead */
     int64_t epoch, epochs;
     double loss, lr, samples_per_s, grad_norm;
-    /* true: train.grad_noise is on, and the next three fields are set: squared norm of the
-     * gradient, trace of its covariance, and gradient noise scale in samples (NaN: the noise hides
-     * the gradient) */
+    /* true: train.grad_noise is on, and grad_square, grad_variance and noise_scale are set */
     bool grad_noise;
-    double grad_square, grad_variance, noise_scale;
-    /* fractions of the training batch; NaN: not known */
+    /* squared norm of the gradient, and trace of the covariance of a sample's gradient */
+    double grad_square, grad_variance;
+    /* gradient noise scale in samples; NaN: the noise hides the gradient */
+    double noise_scale;
+    /* top-1 and top-5 of the step's batch; NaN: not known */
     double top1, top5;
     /* estimated time left in seconds; NaN: not known */
     double left_s;
     /* number of steps so far that made no update */
     int64_t skipped;
-    /* true: samples_per_s, top1 and top5 count tokens */
+    /* true: samples_per_s, top1 and top5 count tokens instead of samples */
     bool tokens;
     /* true: the model has one logit, and top1 is the accuracy */
     bool has_one_logit;
-    /* true: the model finds boxes, and `part` is set: the parts of the loss */
+    /* true: the model finds boxes, and `part` is set */
     bool boxes;
+    /* parts of the loss */
     double part[LOSS_PARTS];
-    /* seconds of each part of the time between the last two logged steps, the mean over the ranks;
-     * all 0: not known. During a run, waiting is not divided by its cause: bubble and imbalance are
-     * 0. */
+    /* seconds of each part of the ledger between the last two logged steps, mean over the ranks;
+     * all 0: not known. During a run, waiting is not divided by its causes: bubble and imbalance
+     * are 0. */
     double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
 /* A picture for TensorBoard. */
 typedef struct EvalPicture {
-    /* text of at most 199 bytes */
+    /* name of the picture, with a final zero */
     char tag[200];
     int width, height;
-    /* bytes of a PNG file; owned */
+    /* content of a PNG file, [bytes]; owned */
     uint8_t *png;
     size_t bytes;
 } EvalPicture;
+/* The result of an evaluation. */
 typedef struct EvalLine {
+    /* step, epoch: numbers of completed steps and epochs; samples: number of evaluated samples */
     int64_t step, epoch, samples;
+    /* seconds: duration of the evaluation */
     double loss, seconds;
-    /* fractions of the samples; NaN for regression */
+    /* top-1 and top-5; NaN for regression */
     double top1, top5;
-    /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the model has no single logit, and
-     * the next three are not set */
+    /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the model has more than one logit,
+     * and auc, normalized_entropy and calibration are not set */
     const char *auc_kind;
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
-    /* true: the model finds boxes, and the next two fields are set: COCO's twelve numbers (-1: not
-     * defined), and the parts of the loss */
+    /* true: the model finds boxes, and `coco` and `part` are set */
     bool boxes;
-    double coco[COCO_NUMBERS], part[LOSS_PARTS];
-    /* metrics of fields; NULL: the data set has no fields. Borrowed from the trainer until its next
-     * evaluation, like the next two pointers */
+    /* COCO's twelve numbers; -1: not defined */
+    double coco[COCO_NUMBERS];
+    /* parts of the loss */
+    double part[LOSS_PARTS];
+    /* metrics of fields, borrowed from the trainer until its next evaluation; NULL: the data set
+     * has no fields */
     const FieldMetrics *fields;
-    /* metrics of label fields; NULL: the data set has none */
+    /* metrics of label fields, borrowed in the same way; NULL: the data set has no label field */
     const LabelMetrics *labels;
-    /* pictures of predicted fields, [pictures]; on rank 0 only */
+    /* pictures of predicted fields, [pictures], borrowed in the same way; on rank 0 only */
     const EvalPicture *picture;
     int pictures;
-    /* true: samples, loss, top1 and top5 count tokens */
+    /* true: samples, loss, top1 and top5 count tokens instead of samples */
     bool tokens;
 } EvalLine;
 /* A decision to stop, to save or to change the rate, made after a step by the run's hook or by
@@ -84,92 +92,97 @@ typedef struct DecisionLine {
     int64_t step, epoch;
     /* "hook" or "early_stop" */
     const char *event;
-    /* reason in words; NULL: none is given */
+    /* reason in words; NULL: no reason is given */
     const char *why;
     /* stop: true if the run ends after this step; save: true if a checkpoint is saved */
     bool stop, save;
     /* learning rate from this step on; 0: unchanged */
     double lr;
 } DecisionLine;
-/* Writes the metrics that the evaluation has, as keys of an open JSON object. One logit: four keys
- * (AUC, its method, normalized entropy, calibration). Boxes: COCO's twelve numbers and the parts of
- * the loss. Fields: three keys and a list of targets. Label fields: three keys and a list of
- * classes. */
+/* Writes the metrics of an evaluation as keys of an open JSON object. Models with one logit have
+ * four keys (AUC, its method, normalized entropy, calibration). Models that find boxes have COCO's
+ * twelve numbers and the parts of the loss. Fields have three keys and a list of targets. Label
+ * fields have three keys and a list of classes. */
 void eval_put_metrics(const EvalLine *line, Json *json);
-/* Returns "tokens" or "samples". */
+/* Returns "tokens" if `tokens` is true, else "samples". */
 const char *row_unit(bool tokens);
 
-/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, the call
- * removes torn lines of dir/metrics.jsonl and those with steps > step. If it is not, the call
- * renames an existing metrics.jsonl to metrics.jsonl.1 (.2, ...). A new events.out.tfevents file is
- * always started. lease: the folder's lease (base/lease.h), borrowed, checked before a file is
+/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, removes torn
+ * lines of dir/metrics.jsonl and lines of steps above `step`. If the run is not resumed, renames an
+ * existing metrics.jsonl to metrics.jsonl.1 (.2, ...). Always starts a new events.out.tfevents
+ * file. lease: lease of the folder (base/lease.h), borrowed, which must be held whenever a file is
  * opened again; NULL if no other process writes in the folder. The caller owns *observer. ERR_IO: a
  * file cannot be read or written. */
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
                     bool resumed);
 void observer_free(Observer **observer);
-/* Reports a training step. On a terminal it rewrites one line, at most ten times a second. If
- * stdout is not a terminal, it prints a line if log_now is set. If log_now is set, it also writes a
- * line of log.txt, of metrics.jsonl and of events. */
+/* Reports a training step. If stdout is a terminal, rewrites one line there, at most ten times a
+ * second; if not, prints a line if log_now is true. If log_now is true, also writes a line to
+ * log.txt, to metrics.jsonl and to the file of events. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
+/* Reports an evaluation. */
 void observer_eval(Observer *observer, const EvalLine *line);
-/* Writes a decision as a line of metrics.jsonl. TensorBoard's events have no decisions. */
+/* Writes a decision as a line of metrics.jsonl. The file of events does not get it. */
 void observer_decision(Observer *observer, const DecisionLine *line);
-/* Ends the progress line so that other text can follow. */
+/* Ends the progress line, so that other text can follow on the terminal. */
 void observer_end_line(Observer *observer);
-/* Writes the data that an earlier failed write has left in memory, and reports files that were
- * removed, replaced or cut short. observer_train does the same with log_now, but at most once a
- * second; observer_eval and observer_decision do it at each call. These three functions warn once
- * when writing begins to fail, and report when it works again. ERR_IO: a file cannot be written;
- * its data stays in memory. */
+/* Writes the data that is in memory because an earlier write failed, and reports files that were
+ * removed, replaced or cut short. observer_train does this, too, at most once a second and only if
+ * log_now is true; observer_eval and observer_decision do it at each call. The three functions warn
+ * once when writing begins to fail, and report when it works again. ERR_IO: a file cannot be
+ * written; its data stays in memory. */
 Status observer_flush(Observer *observer);
-/* Waits until the data written so far is on the disk (fsync). Any thread may call it. */
+/* Waits until the data that was written so far is on the disk (fsync). Any thread may call it. */
 Status observer_sync(Observer *observer);
 
 /* Opens dir/log.txt and writes a line with the time and the step of this start. The file then gets
- * a copy of the messages kept since log_copy_begin, and of all later messages of this process. At
- * 16 MiB it is renamed to log.txt.1. A file that is removed or renamed meanwhile is written again.
- * lease: as in observer_new, borrowed until log_file_pin. ERR_IO: the file cannot be opened. Only
- * one log file is open at a time: the next call closes it. */
+ * the messages that were kept since log_copy_begin, and all later messages of this process. At 16
+ * MiB it is renamed to log.txt.1, and a new file is begun. If the file is removed or renamed
+ * meanwhile, a copy of it is written to the path. lease: as in observer_new, borrowed until
+ * log_file_pin. ERR_IO: the file cannot be opened. Only one log file is open at a time: the next
+ * call closes it. */
 Status log_file_open(const char *dir, const Lease *lease, int64_t step);
-/* Makes later messages go to the open file even if its name is removed or leads to another file. */
+/* Makes all later messages go to the file that is open, even if its name is removed or leads to
+ * another file. It is then not renamed at 16 MiB either. */
 void log_file_pin(void);
-/* Warns, once each, about what happened to the file since the last call: removed, replaced, cut
- * short, or impossible to write. */
+/* Warns if the file was removed, replaced or cut short since the last call, or could not be
+ * written; it warns once about each change. */
 void log_file_warn_of_changes(void);
 
+/* Everything that the summary at the end of a run prints. */
 typedef struct RunSummary {
-    /* the run's folder */
+    /* path of the run's folder */
     const char *dir;
     /* path of best.h5, or NULL */
     const char *best;
     /* path of the last checkpoint, or NULL */
     const char *last;
-    /* duration of the run */
+    /* duration of the run in seconds */
     double seconds;
-    /* mean rate over all steps except the first, without the time of evaluations and saves */
+    /* mean rate over all steps except the first one, without the time of evaluations and saves */
     double samples_per_s;
-    /* true: samples_per_s counts tokens */
+    /* true: samples_per_s counts tokens instead of samples */
     bool tokens;
-    /* ranks 0: the run made no step */
+    /* time of the ranks; if its `ranks` is 0, the run made no step */
     Ledger ledger;
-    /* starts 0: this is the run's first start */
+    /* time of all starts of the run; if its `starts` is 0, this is the run's first start */
     Goodput goodput;
-    /* last evaluation; samples 0: there was none */
+    /* last evaluation; if its `samples` is 0, there was none */
     EvalLine eval;
-    /* the rank that uses most memory; the next three fields are bytes of this rank */
+    /* number of the rank that uses the most memory */
     int memory_rank;
+    /* memory of this rank by its plan */
     double planned_bytes;
-    /* growth since just before the plan was made; 0: not known */
+    /* growth of this rank's memory since just before the plan was made; 0: not known */
     double measured_bytes;
-    /* peak of the process, libraries included */
+    /* largest memory of this rank's process, libraries included */
     double peak_bytes;
     /* true: the run was stopped, and the same command continues it */
     bool stopped;
     /* true: the run was started with run.fresh. The command that continues it must leave run.fresh
      * out, or it would start over. */
     bool fresh;
-    /* reason for an end before the last step; NULL: it ran to the last step */
+    /* reason why the run ended before its last step; NULL: it ran to the last step */
     const char *ended;
 } RunSummary;
 /* Prints the last evaluation, the ledger, memory, and paths of the files to `out` and to

@@ -5,16 +5,17 @@
 
 #include "topo.h"
 
-/* Writes the report of the runs with these folders to the file `out`, which is replaced. Equal
- * files give equal reports. ERR_NOINPUT: a folder has no metrics.jsonl. ERR_DATA: metrics.jsonl or
- * ledger.jsonl has an invalid line. ERR_CONFIG: topo.json is invalid. ERR_IO: `out` cannot be
- * written. */
+/* Writes the report of the runs in these folders, folder[0 .. runs - 1], to the file `out`, which
+ * is replaced. Equal files in the folders give equal reports. ERR_NOINPUT: a folder has no
+ * metrics.jsonl. ERR_DATA: metrics.jsonl or ledger.jsonl has an invalid line. ERR_CONFIG: topo.json
+ * is invalid. ERR_IO: `out` cannot be written. */
 Status report_write(char *const *folder, int runs, const char *out);
 
-/* Writes a page about a topology: pictures of the nodes with the ranks on them, links as heat maps,
- * and tables of the numbers. Nodes with equal hardware and ranks are drawn once. ERR_IO. */
+/* Writes a page about a topology to the file `out`: pictures of the nodes with the ranks on them,
+ * links as heat maps, and tables of the numbers. Nodes with equal hardware and equal ranks are
+ * drawn once. ERR_IO: `out` cannot be written. */
 Status report_topology(const Topology *topo, const char *out);
-/* Writes only the pictures of such a page, as one SVG file. ERR_IO. */
+/* Writes only the pictures of such a page, as one SVG file. ERR_IO: `out` cannot be written. */
 Status report_topology_svg(const Topology *topo, const char *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The set of vector instructions that this process computes with. It is chosen once, before the
+/* The set of vector instructions with which this process computes. It is chosen once, before the
  * first kernel runs, because different sets round sums differently: the last bits of results
  * differ. Not collective. */
 #ifndef WEFT_BASE_CPU_H
@@ -9,42 +9,43 @@
 
 #include <stdint.h>
 
-/* Sets in ascending order. base: what every processor of the architecture has (SSE2 on x86-64, and
- * SSE4.1 inside oneDNN); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, where the processor
- * has it, BF16, without AMX. */
+/* Sets in ascending order. base: the instructions of every processor of the architecture (on x86-64
+ * SSE2, inside oneDNN SSE4.1); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, if the
+ * processor has it, BF16, without AMX. */
 #define CPU_SET_WORDS(W) W(CPU_BASE, "base") W(CPU_AVX2, "avx2") W(CPU_AVX512, "avx512")
-/* portable: avx2 without oneDNN's sums, so that results have the same bits on every x86-64
- * processor with AVX2 and FMA. */
+/* Values of train.cpu. auto: no restriction; portable: the set avx2 without oneDNN's sums, so that
+ * results have the same bits on every x86-64 processor with AVX2 and FMA. */
 #define CPU_WORDS(W) W(CPU_AUTO, "auto") CPU_SET_WORDS(W) W(CPU_PORTABLE, "portable")
 typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 
-/* Returns the set's name, "avx2". Borrowed. */
+/* Returns the name of a set, for example "avx2". Borrowed. */
 const char *cpu_name(CpuSet set);
 /* Returns the largest set that this processor has; never CPU_AUTO. */
 CpuSet cpu_best(void);
-/* Returns a hash of CPUID leaf 7: instructions from AVX2 on, except FMA, including those beyond the
- * sets (AMX), and flags of the processor that are no instructions. Processors with equal hashes
- * have the same such instructions. Off x86-64 it is the same on all processors. */
+/* Returns a hash of CPUID leaf 7. The leaf has a bit for each instruction set from AVX2 on, except
+ * FMA; also for those that are in no CpuSet (AMX), and for properties of the processor that are no
+ * instructions. Processors with equal hashes have the same ones. If the architecture is not x86-64,
+ * the hash is the same on all processors. */
 uint32_t cpu_features(void);
-/* Writes the processor's name, "AMD EPYC 7763 64-Core Processor", or "" where the kernel does not
+/* Writes the name of the processor, "AMD EPYC 7763 64-Core Processor", or "" if the kernel does not
  * provide it. Returns out. */
 enum { CPU_MODEL = 128 };
 char *cpu_model(char out[CPU_MODEL]);
-/* Sets *set to `wanted`. If `wanted` is CPU_AUTO, the environment variable WEFT_CPU names the set;
- * if the variable is not set, *set is CPU_AUTO, no restriction. ERR_CONFIG: the processor lacks the
- * set, or the variable is none of CPU_WORDS. */
+/* Sets *set to `wanted`. If `wanted` is CPU_AUTO, sets it to the set that the environment variable
+ * WEFT_CPU names, or to CPU_AUTO (no restriction) if the variable is empty or not set. ERR_CONFIG:
+ * the processor lacks the set, or the variable is none of CPU_WORDS. */
 Status cpu_choose(CpuSet wanted, CpuSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */
 void cpu_set_limit(CpuSet set);
-/* Returns the set that this process is restricted to; CPU_AUTO: no restriction. If cpu_set_limit
- * was not called, cpu_choose(CPU_AUTO) determines the set, and a wrong value of WEFT_CPU ends the
- * process. */
+/* Returns the set to which this process is restricted; CPU_AUTO: no restriction. If cpu_set_limit
+ * has not been called, cpu_choose(CPU_AUTO) determines the set, and a wrong value of WEFT_CPU ends
+ * the process. */
 CpuSet cpu_limit(void);
-/* Returns the set that kernels use: the result of cpu_limit, but cpu_best for CPU_AUTO and CPU_AVX2
- * for CPU_PORTABLE. */
+/* Returns the set that kernels use: the result of cpu_limit, except that CPU_AUTO becomes
+ * cpu_best() and CPU_PORTABLE becomes CPU_AVX2. */
 CpuSet cpu_used(void);
-/* True if this process is restricted to CPU_PORTABLE. */
+/* Returns true if this process is restricted to CPU_PORTABLE. */
 bool cpu_portable(void);
 
 #endif

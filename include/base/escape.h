@@ -1,22 +1,23 @@
-/* Makes untrusted text (names in files, paths) safe for a terminal. */
+/* Makes untrusted text (names in files, paths) safe for a terminal. Not collective. */
 #ifndef WEFT_BASE_ESCAPE_H
 #define WEFT_BASE_ESCAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns a copy of the text in which control characters, separators of lines and paragraphs, and
- * characters that change the direction of text are replaced by their codes, such as \u202e. ascii:
- * also escapes all other characters beyond ASCII, and writes each byte that is not UTF-8 as \x and
- * two hex digits; if false, both are kept. Line feeds and tabs are always kept. Owner: the
- * caller. */
+/* Returns a copy of the text in which codes such as \u202e replace control characters, separators
+ * of lines and paragraphs, and characters that change the direction of text. ascii = true: all
+ * other characters beyond ASCII are replaced, too, and each byte that is not UTF-8 becomes \x and
+ * two hex digits; false: both are kept. Line feeds and tabs are always kept. The caller owns the
+ * result. */
 char *text_escape(const char *text, bool ascii);
-/* Does the same as text_escape without ascii, but writes into `room` bytes and cuts text that does
- * not fit; for callers that cannot allocate memory. */
+/* Does what text_escape(text, false) does, but writes to `out`, at most `room` bytes including the
+ * zero byte, and cuts text that does not fit; for callers that cannot allocate memory. */
 void text_escape_to(char *out, size_t room, const char *text);
-/* Escapes two texts for a message that says that they differ. Characters beyond ASCII are escaped
- * only if the two texts might look alike without this, because they have the same width, for
- * example two names that differ only in Unicode normalisation. The caller owns *x and *y. */
+/* Escapes the texts a and b, for a message that says that they differ, to *x and *y, which the
+ * caller owns. Characters beyond ASCII are escaped only if the two texts have the same width on a
+ * terminal: they might then look alike, for example two names that differ only in Unicode
+ * normalisation. */
 void text_escape_pair(const char *a, const char *b, char **x, char **y);
 
 #endif

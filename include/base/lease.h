@@ -1,6 +1,6 @@
 /* A lease is the ownership of a folder by one process, without file locks: the file owner-N with
- * the largest N in the folder names the owner, and the owner writes a heartbeat into this file
- * every few seconds. Not collective. */
+ * the largest number N in the folder names the owner, and the owner writes a heartbeat into this
+ * file every few seconds. Not collective. */
 #ifndef WEFT_BASE_LEASE_H
 #define WEFT_BASE_LEASE_H
 
@@ -15,45 +15,46 @@
 
 typedef struct Lease Lease;
 /* Makes this process the owner of an existing folder, and starts a thread that writes a heartbeat
- * every beat_s. An owner that has ended or died is replaced. If the owner is on a host that cannot
- * be queried, its file is watched for four of its heartbeat intervals. ERR_CONFIG: there is another
- * owner, which the message names; ERR_IO: the folder or a file in it cannot be read or written;
- * ERR_STOPPED: a stop was requested meanwhile; ERR_MEMORY: the thread cannot be started. At its
- * next heartbeat a process dies with ERR_CONFIG if its lease was taken over or removed, or with
- * ERR_IO if the folder was moved, replaced or removed. Owner of *lease: the caller; NULL after an
- * error. */
+ * every beat_s seconds. An owner that has ended or died is replaced. If the state of the owner
+ * cannot be queried, because it is on another host, its file is watched for four of its heartbeat
+ * intervals. ERR_CONFIG: there is another owner, which the message names. ERR_IO: the folder or a
+ * file in it cannot be read or written. ERR_STOPPED: a stop was requested meanwhile. ERR_MEMORY:
+ * the thread cannot be started. Later, at its next heartbeat, the process dies with ERR_CONFIG if
+ * its lease was taken over or removed, and with ERR_IO if the folder was moved, replaced or
+ * removed. The caller owns *lease, and ends it with lease_end; *lease is NULL after an error. */
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);
-/* Returns whether the previous owner was an earlier start of the same weft run, or of the same
- * batch job after a requeue. */
+/* Returns true if the previous owner was an earlier start of the same weft run, or of the same
+ * batch job before it was requeued. */
 bool lease_follows_same_run(const Lease *lease);
-/* Returns whether this process still owns the folder. False if the folder was renamed, replaced or
- * removed, or the lease was taken over or removed. An I/O error counts as still owned, because it
- * is no evidence of another owner. Returns true if `lease` is NULL. Sets no message. */
+/* Returns true if this process still owns the folder. Returns false if the folder was renamed,
+ * replaced or removed, or the lease was taken over or removed. Returns true after an I/O error,
+ * which does not show that there is another owner, and if `lease` is NULL. Sets no message. */
 bool lease_is_held(const Lease *lease);
-/* Ends the process with a message if lease_is_held is false. Called before the process makes,
+/* Ends the process with a message if lease_is_held is false. Call it before this process makes,
  * renames or removes a file of the folder, which only the owner may do. */
 void lease_require(const Lease *lease);
-/* Records in the file that the owner has ended normally, if the lease is still held, and frees the
- * lease; the file stays. *lease NULL: does nothing. */
+/* Records in the lease's file that the owner has ended normally, if the lease is still held; the
+ * file stays. Frees the lease. Does nothing if *lease is NULL. */
 void lease_end(Lease **lease);
 
-/* For other processes: returns whether the folder's owner has that lease id. Also false if the id
- * cannot be read. */
+/* For other processes: returns true if the folder's newest lease has the id `id`; false if it has
+ * not, or cannot be read. */
 bool lease_owner_is(const char *folder, const char *id);
-/* For other processes: whether one start of weft run owns the folder. */
+/* For other processes: the relation of one start of weft run to a folder. */
 typedef enum LeaseStart {
-    /* the start never owned the folder, another owner followed, or there is no folder or lease */
+    /* The start never owned the folder, or is no longer the last owner; or there is no folder or no
+     * lease. */
     LEASE_START_NOT_OWNER,
-    /* the start is the last owner, and has recorded no end; it may have died */
+    /* The start is the last owner, and has not recorded its end. It may have died. */
     LEASE_START_IS_OWNER,
-    /* the start was the last owner, and ended normally */
+    /* The start is the last owner, and has ended normally. */
     LEASE_START_ENDED,
-    /* the folder or its newest lease exists, but cannot be read */
+    /* The folder or its newest lease exists, but cannot be read. */
     LEASE_START_UNREADABLE
 } LeaseStart;
-/* Returns the state of start `start` of the weft run with id `run`. */
+/* Returns the state of start number `start` of the weft run with the id `run`. */
 LeaseStart lease_start_state(const char *folder, const char *run, int start);
 
 #endif

@@ -7,9 +7,10 @@
 
 #include <stdbool.h>
 
-/* Phases of a run. A phase lasts until the next phase_enter. A process is in one phase at a time,
- * and only one of its threads may call the functions of this header. sum: sums over replicas, and
- * other waits for all ranks; messages: between stages; exchange: in a tensor-parallel group. */
+/* Phases of a process. A phase lasts until the next phase_enter; a process is in one phase at a
+ * time. Only one thread of a process may call the functions of this header. sum: sums over
+ * replicas, and other waits for all ranks; messages: messages between stages; exchange: exchanges
+ * in a tensor-parallel group. */
 #define PHASES(W)                                                                                  \
     W(PHASE_OTHER, "other")                                                                        \
     W(PHASE_DATA, "data")                                                                          \
@@ -23,34 +24,32 @@
     W(PHASE_CHECKPOINT, "checkpoint")
 typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
-/* Begins a phase, and with the first call the counting. Returns the previous phase, which the
- * caller enters again after a nested phase. */
+/* Begins a phase. The first call also begins the counting of time. Returns the previous phase,
+ * which the caller enters again after a nested phase. */
 Phase phase_enter(Phase phase);
-/* Counts all time until phase_whole_end as this phase, even if other phases are entered meanwhile;
- * the trace and phase_watch still get the other phases. Returns the phase before, for
+/* Counts all time until phase_whole_end as time of this phase, even if other phases are entered
+ * meanwhile; the trace and phase_watch still get these. Returns the phase before, for
  * phase_whole_end. Calls cannot be nested. */
 Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
-/* Called before and after a wait for other ranks. A wait during PHASE_UPDATE or PHASE_OTHER, such
- * as an agreement between two steps, is counted as PHASE_SUM. phase_wait_end gets the result of
- * phase_wait_begin. */
+/* Call these two functions before and after a wait for other ranks. A wait during PHASE_UPDATE or
+ * PHASE_OTHER, such as an agreement between two steps, is counted as PHASE_SUM. before: the result
+ * of phase_wait_begin. */
 Phase phase_wait_begin(void);
 void phase_wait_end(Phase before);
-/* Returns the seconds spent in a phase so far. */
+/* Returns the seconds spent in a phase so far, including the time since the last phase_enter. */
 double phase_s(Phase phase);
-/* Returns the result of phase_s without the time since the last phase_enter; does not read the
- * clock. */
+/* Returns the seconds spent in a phase up to the last phase_enter. Does not read the clock. */
 double phase_spent_s(Phase phase);
-/* From now on calls `entered` at the beginning of every phase. `entered` is NULL to end these
- * calls. */
+/* From now on, calls `entered` at the beginning of every phase. NULL ends these calls. */
 void phase_watch(void (*entered)(Phase phase));
-/* trace_start begins to record the beginning and the end of every phase; the newest `events` phases
- * are kept. trace_write writes them, and the phase that has not ended, as a Chrome trace
- * (trace.json). ERR_IO: the file cannot be written. */
+/* trace_start begins to record the beginning and the end of every phase; the newest `events` of
+ * them are kept. trace_write writes them, and the phase that has not ended, as a Chrome trace
+ * (trace.json). rank: number of this process in the trace. ERR_IO: the file cannot be written. */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
-/* Checks that trace_write could write to path, without changing an existing file. ERR_IO: it could
- * not. */
+/* Checks that trace_write could write to `path`, without changing an existing file. ERR_IO: it
+ * could not. */
 Status trace_check(const char *path);
 
 #endif

@@ -9,13 +9,13 @@
 
 /* A growing message. Begin with {0}, release with proto_fini. */
 typedef struct Proto {
-    /* number of bytes of `data` that the message has, and number that are allocated */
+    /* bytes: number of bytes of the message; room: number of bytes that `data` has room for */
     size_t bytes, room;
-    /* owned */
+    /* the message; owned */
     unsigned char *data;
 } Proto;
 void proto_fini(Proto *message);
-/* Each call appends a field. */
+/* Each function appends a field to the message. field: number of the field. */
 void proto_int(Proto *message, unsigned field, int64_t value);
 void proto_float(Proto *message, unsigned field, float value);
 void proto_double(Proto *message, unsigned field, double value);
@@ -23,10 +23,11 @@ void proto_bytes(Proto *message, unsigned field, const void *data, size_t bytes)
 void proto_text(Proto *message, unsigned field, const char *text);
 /* Appends the message `part` as a field, and releases part. */
 void proto_message(Proto *message, unsigned field, Proto *part);
-/* Appends the key and the length, `bytes`, of a field. The caller then writes the field's value. */
+/* Appends the key of a field and the length of its value, `bytes`. The caller then appends the
+ * value. */
 void proto_head(Proto *message, unsigned field, size_t bytes);
-/* Append bytes without a key. proto_fixed appends the `bytes` low bytes of a number, the lowest
- * first; `bytes` is at most 8. proto_raw appends data unchanged. */
+/* Both append bytes without a key. proto_fixed appends the low `bytes` bytes of a number, at most
+ * 8, the lowest byte first. proto_raw appends data unchanged. */
 void proto_fixed(Proto *message, uint64_t value, int bytes);
 void proto_raw(Proto *message, const void *data, size_t bytes);
 

@@ -8,7 +8,8 @@
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as
  * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), independent of the rank and
  * of earlier draws. */
-/* Purposes; their numbers are part of the bits of results, so they never change. */
+
+/* Purposes of random numbers. The values change the bits of results, so they must never change. */
 typedef enum RngPurpose {
     RNG_INIT = 1,
     RNG_SHUFFLE,
@@ -24,36 +25,37 @@ typedef enum RngPurpose {
 typedef struct RngKey {
     uint32_t k[2];
 } RngKey;
-/* Returns the key for one use. a and b depend on the purpose: hash of a parameter's name, epoch,
- * step, sample id, ... */
+/* Returns the key of one use of random numbers. a, b: numbers whose meaning depends on the purpose,
+ * for example the hash of a parameter's name, an epoch, a step or the number of a sample. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
-/* Computes the four random words of block `counter`: those of elements 4 * counter to 4 * counter +
- * 3. */
+/* Computes the four random words of block `counter`, which are those of elements 4 * counter to 4 *
+ * counter + 3. */
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 /* Returns the random word of an element. */
 uint32_t rng_u32(RngKey key, uint64_t element);
-/* rng_uniform returns a number in [0, 1) with 24 bits; rng_unit computes it from the word of the
- * element, which is word i % 4 of block i / 4 for element i. */
+/* rng_uniform returns a number in [0, 1) with 24 random bits. rng_unit computes this number from
+ * the random word of the element. */
 float rng_uniform(RngKey key, uint64_t element);
 static inline float rng_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
-/* Returns a normal number of mean 0 and deviation 1 (Box-Muller). */
+/* Returns a normally distributed number with mean 0 and standard deviation 1 (Box-Muller). */
 float rng_normal(RngKey key, uint64_t element);
-/* Computes the normal numbers of elements 4 * block to 4 * block + 3, cheaper than four calls of
- * rng_normal. */
+/* Computes what rng_normal returns for elements 4 * block to 4 * block + 3, and is cheaper than
+ * four calls of rng_normal. */
 void rng_normals(RngKey key, uint64_t block, float normal[4]);
-/* Return XXH64 with seed 0. */
+/* Both return the hash XXH64 with seed 0. */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
-/* Computes hash_bytes of data that is added piece by piece. hash_begin returns a state, owned by
- * the caller; hash_end returns the hash and releases the state. */
+/* These functions compute hash_bytes of data that is added piece by piece. hash_begin returns a
+ * state, owned by the caller; hash_end returns the hash and releases the state. */
 typedef struct HashPieces HashPieces;
 HashPieces *hash_begin(void);
 void hash_add(HashPieces *pieces, const void *data, size_t bytes);
 uint64_t hash_end(HashPieces **pieces);
-/* Returns XXH3, which is faster, with a seed; only for hashes that are never stored. */
+/* Returns the hash XXH3 with a seed, which is faster than XXH64. Use it only for hashes that are
+ * never stored. */
 uint64_t hash_seeded(const void *data, size_t bytes, uint64_t seed);
 
 #endif

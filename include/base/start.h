@@ -1,15 +1,15 @@
-/* Start-up of a training process, from its beginning to its first step. In this time nothing has
- * been computed that could be saved, so a stop request (stop_wanted) ends the process at once. The
+/* The start of a training process, from its beginning to its first step. In this time nothing is
+ * computed that could be saved, so a stop request (stop_wanted) ends the process at once. The
  * process reports its stages, because the watchdog observes ranks only from their first step on
- * (parallel.h, Watchdog). Not collective; called from the training thread. */
+ * (parallel.h, Watchdog). Call these functions from the training thread. Not collective. */
 #ifndef WEFT_BASE_START_H
 #define WEFT_BASE_START_H
 
 #include <stdbool.h>
 
 /* Stage of a rank's start. PROGRAM: before MPI_Init; MPI: in MPI_Init; NODE: after MPI_Init, while
- * the ranks of a host find each other; SET_UP: everything else before the first step; DONE: the
- * first step begins. */
+ * the ranks of a host find each other; SET_UP: everything after that, before the first step; DONE:
+ * the first step begins. */
 typedef enum StartStage {
     START_PROGRAM,
     START_MPI,
@@ -18,24 +18,25 @@ typedef enum StartStage {
     START_DONE
 } StartStage;
 
+/* Functions of the caller. */
 typedef struct StartCalls {
-    /* called with each stage that is reached */
+    /* Called with each stage that is reached. Must not be NULL. */
     void (*reach)(StartStage stage);
-    /* called on a separate thread when a stop request arrives; ends the process and does not
+    /* Called on a separate thread when a stop request arrives. It ends the process and does not
      * return. If it is set, stop_begin must be called before start_begin. NULL: stop_begin was not
-     * called, and signals end the process as they end any program */
+     * called, and signals end the process as they end any program. */
     void (*stop)(void);
-    /* called on the thread of `stop`, at most ten times a second; stop requests wait for a call,
-     * which may last a second or two. NULL: not called */
+    /* Called on the same separate thread, at most ten times a second. A call may last a second or
+     * two; stop requests wait for its end. May be NULL. */
     void (*beat)(void);
 } StartCalls;
 
-/* Begins to report stages. calls: borrowed until start_end; its `reach` is not NULL. Without this
- * call start_reach and start_end do nothing. */
+/* Begins to report stages. calls: borrowed until start_end. If it is never called, start_reach and
+ * start_end do nothing. */
 void start_begin(const StartCalls *calls);
-/* Reports a stage: calls `reach`. */
+/* Reports a stage: calls StartCalls.reach. */
 void start_reach(StartStage stage);
-/* Called when the first step begins, or when the run ends without a step. From then on, stop
+/* Call it when the first step begins, or when the run ends without a step. From then on, stop
  * requests are noticed between steps. A verb without steps need not call it. steps: true if the
  * first step begins; START_DONE is then reported. Only the first call has an effect. */
 void start_end(bool steps);

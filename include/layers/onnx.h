@@ -1,11 +1,11 @@
-/* Layers as ONNX nodes (onnx.ai, opset 17) that compute the same as the layer in evaluation. A
- * layer kind's `onnx` adds its nodes with these functions; the module checkpoint writes the file.
+/* Builds ONNX graphs (onnx.ai, opset 17) that compute what a model computes in evaluation. The
+ * function LayerKind.onnx adds the nodes of a layer with the functions declared here; the module
+ * checkpoint writes the file.
  *
  *     static OnnxValue silu_onnx(const OnnxLayer *l)
  *     {
  *         return onnx_add(l, "Mul", NULL, l->x[0], onnx_add(l, "Sigmoid", "gate", l->x[0]));
- *     }
- */
+ *     } */
 #ifndef WEFT_LAYERS_ONNX_H
 #define WEFT_LAYERS_ONNX_H
 
@@ -13,21 +13,22 @@
 
 /* A tensor of the graph: an index into OnnxGraph.value. */
 typedef int OnnxValue;
-/* no value; largest number of inputs, and of outputs, of a node */
+/* ONNX_NONE: no value. ONNX_LINKS: largest number of inputs, and of outputs, of a node. */
 enum { ONNX_NONE = -1, ONNX_LINKS = 8 };
 /* element types, with the numbers of ONNX's TensorProto */
 typedef enum OnnxType { ONNX_FLOAT = 1, ONNX_INT64 = 7 } OnnxType;
 
+/* The names of a value. */
 typedef struct OnnxName {
-    /* unique in the graph; owned */
+    /* name, unique in the graph; owned */
     char *name;
-    /* key under which other layers can reuse the value, owned; NULL if the value is not shared */
+    /* key under which other layers find the value, owned; NULL if layers do not share the value */
     char *key;
 } OnnxName;
 typedef struct OnnxNode {
     /* ONNX operator: "Conv"; borrowed */
     const char *op;
-    /* owned */
+    /* name, unique in the graph; owned */
     char *name;
     int in_count, out_count;
     OnnxValue in[ONNX_LINKS], out[ONNX_LINKS];
@@ -38,13 +39,13 @@ typedef struct OnnxNode {
 typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
-    /* shape as stored, also of a transposed parameter */
+    /* shape as stored: that of the transposed parameter if `transposed` is true */
     Shape shape;
     /* index of the parameter, or -1 for constant numbers */
     int param;
     /* true: the parameter is stored with its two dimensions swapped */
     bool transposed;
-    /* the constant numbers, owned; else NULL */
+    /* the constant numbers, owned; NULL for a parameter */
     void *data;
 } OnnxTensor;
 /* An ONNX graph. Begin with {0}, release with onnx_graph_fini. Nodes are in the order of the
@@ -59,47 +60,49 @@ typedef struct OnnxGraph {
     OnnxValue input;
 } OnnxGraph;
 void onnx_graph_fini(OnnxGraph *graph);
-/* Adds a value of that name, made unique if the name is taken. */
+/* Adds a value with this name, to which something is added if another value has it already. */
 OnnxValue onnx_add_value(OnnxGraph *graph, const char *name);
-/* Replaces value `from` by `to` in the inputs and outputs of all nodes. */
+/* Replaces value `from` by value `to` in the inputs and outputs of all nodes. */
 void onnx_replace(OnnxGraph *graph, OnnxValue from, OnnxValue to);
 
 /* The layer that is being exported. */
 typedef struct OnnxLayer {
     OnnxGraph *graph;
-    /* name, spec and param_name: borrowed */
+    /* name, spec and param_name are borrowed */
     const char *name;
     const OpSpec *spec;
+    /* inputs of the layer */
     OnnxValue x[SPEC_INPUTS];
-    /* index and name of each parameter; for a tied parameter, index and name of its original */
+    /* index and name of each parameter; of a tied parameter, those of the parameter to which it is
+     * tied */
     int param[SPEC_PARAMS];
     const char *param_name[SPEC_PARAMS];
 } OnnxLayer;
 
-/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step. If step is NULL, the
- * output is the layer's result, named LAYER. Pass ONNX_NONE for an optional input that is not
+/* Adds a node for ONNX operator `op` and returns its output, named LAYER/STEP. If step is NULL, the
+ * output is the layer's result and is named LAYER. Pass ONNX_NONE for an optional input that is not
  * used. */
 OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step,
                         const OnnxValue *in, int in_count);
 #define onnx_add(layer, op, step, ...)                                                             \
     onnx_add_node(layer, op, step, (const OnnxValue[]){__VA_ARGS__},                               \
                   (int)(sizeof((const OnnxValue[]){__VA_ARGS__}) / sizeof(OnnxValue)))
-/* Adds another output to the last node and returns it. */
+/* Adds another output, named LAYER/STEP, to the last node and returns it. */
 OnnxValue onnx_add_output(const OnnxLayer *layer, const char *step);
-/* Add an attribute to the last node: int, ints, float, text. */
+/* These four functions add an attribute to the last node. */
 void onnx_attr_int(const OnnxLayer *layer, const char *name, int64_t value);
 void onnx_attr_ints(const OnnxLayer *layer, const char *name, int count, const int64_t *value);
 void onnx_attr_float(const OnnxLayer *layer, const char *name, float value);
 void onnx_attr_text(const OnnxLayer *layer, const char *name, const char *value);
 
-/* Returns parameter number `slot` of the layer, in plain order. */
+/* Returns parameter `slot` of the layer, in plain order. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
-/* Returns parameter number `slot` with its two dimensions swapped. */
+/* Returns parameter `slot` with its two dimensions swapped. */
 OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
 /* Adds a node for `op` that computes the layer's result from its first input and all its parameters
  * in order. */
 OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
-/* Returns a constant float, a scalar. */
+/* Returns a constant scalar float. */
 OnnxValue onnx_float(const OnnxLayer *layer, float value);
 /* Returns a constant vector of `count` floats. */
 OnnxValue onnx_floats(const OnnxLayer *layer, int count, const float *value);

@@ -5,13 +5,13 @@
 #include "parallel/sums.h"
 #include "pipeline/operation_times.h"
 
-/* Measured times of an operation. Operations with equal keys are assumed to need equal times. */
+/* Measured times of an operation. Operations with equal keys need equal times. */
 typedef struct OperationTime {
     /* description of the operation (operation_key); owned */
     char *key;
-    /* true: the part was measured */
+    /* true: the part was measured, [part] */
     bool has[OPERATION_PART_COUNT];
-    /* time of each part */
+    /* seconds of each part that was measured, [part] */
     TimeRange part[OPERATION_PART_COUNT];
 } OperationTime;
 
@@ -36,9 +36,12 @@ typedef struct Rates {
 } Rates;
 
 typedef struct Machine {
-    /* name of the host, model of its processor, and time of the measurement in UTC; the last two
-     * are NULL if nothing was measured; owned */
-    char *host, *cpu, *measured;
+    /* name of the host; owned */
+    char *host;
+    /* model of the host's processor; owned; NULL if nothing was measured */
+    char *cpu;
+    /* time of the measurement in UTC, as text; owned; NULL if nothing was measured */
+    char *measured;
     /* settings on which times depend (train_setup), as in the measured run; NULL if nothing was
      * measured; owned */
     char *setup;
@@ -52,17 +55,17 @@ typedef struct Machine {
     double memory_bytes;
     /* bytes per second that all ranks of a node together read and write in memory; 0: not known */
     double memory_bytes_per_s;
-    /* Rates of all ranks of a node together, while all nodes work, in bytes per second; 0: not
-     * known. read: of reading the training set; save: of writing a file, syncing it and reading it
-     * back. */
+    /* bytes per second of all ranks of a node together, while all nodes work; 0: not known. read:
+     * rate of reading the training set; save: rate of writing a file, syncing it and reading it
+     * back */
     double read_bytes_per_s, save_bytes_per_s;
     /* true: the times of operations that were not measured are computed from `rates` */
     bool has_rates;
     Rates rates;
-    /* operations in ascending order of their keys; owned */
+    /* times of operations, in ascending order of their keys, [operation_count]; owned */
     OperationTime *operation;
     int operation_count;
-    /* copies and additions between operations: seconds per byte read or written */
+    /* seconds per byte that copies and additions between operations read or write */
     double move_s_per_byte;
     /* time between two actions of a pass, in seconds */
     double action_s;
@@ -71,36 +74,36 @@ typedef struct Machine {
     /* seconds of the rest of a step: bookkeeping, and fetching micro-batches that the loader has
      * ready */
     TimeRange rest_s;
-    /* true: the time of a message between two ranks of a node is known */
+    /* true: `message` is known, the time of a message between two ranks of a node */
     bool has_message;
     Link message;
-    /* true: the time of a message between two nodes is known. s_per_byte is the time of a byte on a
-     * node's whole connection in one direction, which the ranks of the node share */
+    /* true: `network` is known, the time of a message between two nodes. Its s_per_byte is the time
+     * of a byte on a node's whole connection in one direction, which the ranks of the node share */
     bool has_network;
     Link network;
-    /* factor by which computing takes longer while messages between nodes are on their way to or
-     * from the rank's node, also those of sums; 1: it does not */
+    /* factor by which computing takes longer while messages between nodes, including those of sums,
+     * are on their way to or from the rank's node; 1: it takes no longer */
     double overlap_compute;
-    /* sums, one for each measured number of ranks; owned */
+    /* times of sums, one for each measured number of ranks, [sum_count]; owned */
     SumTime *sum;
     int sum_count;
 } Machine;
 
-/* Returns the range 0.8, 1 and 1.25 times `seconds`, since forecasts from rates have errors of
- * about that size. */
+/* Returns a range with the low value 0.8, the median 1 and the high value 1.25 times `seconds`.
+ * Forecasts from rates have errors of about this size. */
 TimeRange rates_range(double seconds);
-/* Returns the operation with this key, or NULL. Borrowed. */
+/* Returns the times of the operation with this key, or NULL. Borrowed. */
 const OperationTime *machine_find(const Machine *machine, const char *key);
-/* Adds measured times of an operation. If the machine has the key already, the new times are
- * combined with the old ones: the mean of the medians, the least low and the greatest high
- * (TimeRange). */
+/* Adds measured times of an operation. If the machine already has the key, the new times are
+ * combined with the old ones: the mean of the medians, the lower low value and the greater high
+ * value (TimeRange). */
 void machine_add(Machine *machine, const OperationTime *time);
-/* Reads a file of machine_write, or one written by hand with rates. ERR_NOINPUT: there is no such
- * file. ERR_CONFIG: the file is invalid; the message has line and column. Release with
- * machine_fini. */
+/* Reads a file that machine_write has written, or one that was written by hand with rates.
+ * ERR_NOINPUT: there is no such file. ERR_CONFIG: the file is invalid; the error's text has line
+ * and column. Release with machine_fini. */
 Status machine_read(Machine *machine, const char *path);
-/* Writes a YAML file without Machine.rates; a file with this path is replaced. ERR_IO: it cannot be
- * written. */
+/* Writes a YAML file, without Machine.rates, and replaces a file at this path. ERR_IO: the file
+ * cannot be written. */
 Status machine_write(const Machine *machine, const char *path);
 void machine_fini(Machine *machine);
 

@@ -1,5 +1,5 @@
-/* Metrics of predicted fields: a row for each target. A target is a variable at a level and an
- * offset in time. */
+/* Metrics of predicted fields, for each target. A target is a variable at a level and an offset in
+ * time. */
 #ifndef WEFT_OBSERVE_FIELD_METRICS_H
 #define WEFT_OBSERVE_FIELD_METRICS_H
 
@@ -24,24 +24,25 @@
     M(FIELD_SKILL_PERSISTENCE, "skill_persistence")                                                \
     M(FIELD_SKILL_CLIMATOLOGY, "skill_climatology")
 typedef enum FieldMetric { FIELD_METRIC_LIST(LIST_CONSTANT) FIELD_METRICS } FieldMetric;
-/* Returns "rmse". Static. */
+/* Returns the name of a metric, for example "rmse". Static. */
 const char *field_metric_name(FieldMetric metric);
 
 typedef struct FieldTargetMetrics {
     FieldLabel label;
     /* number of values that are not missing */
     int64_t values;
-    /* NaN: not defined */
+    /* value of each metric; NaN: not defined */
     double metric[FIELD_METRICS];
 } FieldTargetMetrics;
 typedef struct FieldMetrics {
     int targets;
     /* true: rows of pixels were weighted by the cosine of their latitude */
     bool latitude;
-    /* Means over the targets. skill: the skill against persistence, or against climatology for a
-     * target without persistence. rmse: RMSE / standard deviation of the truth. NaN: not defined
-     * for some target. */
+    /* Means over the targets. skill: the skill against persistence or, for a target without
+     * persistence, against climatology. rmse: RMSE divided by the standard deviation of the truth.
+     * NaN: not defined for some target. */
     double skill, rmse;
+    /* metrics of each target, [targets] of them set */
     FieldTargetMetrics target[FIELD_CHANNELS];
 } FieldMetrics;
 

@@ -6,8 +6,8 @@
 
 #include "observe/ledger.h"
 
-/* The end of metrics.jsonl: the step of its last whole line, and the time of the file's last change
- * in seconds since 1970. Both are 0 if there is no file. */
+/* The end of metrics.jsonl. step: step of its last whole line; changed: time of the file's last
+ * change in seconds since 1970. Both are 0 if there is no file. */
 typedef struct MetricsEnd {
     int64_t step;
     double changed;
@@ -16,26 +16,26 @@ MetricsEnd metrics_end(const char *folder);
 
 /* Checks that ledger.jsonl can be written. ERR_IO: it cannot. */
 Status ledger_file_check(const char *folder);
-/* Content of the first line of a start. */
+/* Content of the first line that a start writes. */
 typedef struct LedgerBegin {
-    /* the last step before this start */
+    /* number of the last step before this start */
     int64_t step;
-    /* seconds since its process began */
+    /* seconds from the beginning of the process to this line */
     double startup_s;
     /* result of metrics_end before this start changed the file */
     MetricsEnd earlier;
     /* the lines that train_print_versions prints; borrowed */
     const char *versions;
 } LedgerBegin;
-/* Memory of the rank whose measured memory is largest, in bytes. measured: growth of the process
- * since before its trainer was made, or memory allocated on the device; 0: not known. peak: largest
- * resident size of the process so far, libraries included. */
+/* Memory of the rank whose measured memory is largest, in bytes. planned: by its plan. measured:
+ * growth of the process since before its trainer was made, or memory allocated on the device; 0:
+ * not known. peak: largest resident size of the process so far, libraries included. */
 typedef struct LedgerMemory {
     int rank;
     double planned, measured, peak;
 } LedgerMemory;
-/* ledger_write_start appends the first line of a start, ledger_write_end its second line. step: the
- * last step of the start. ERR_IO: the file cannot be written. */
+/* ledger_write_start appends the first line of a start, ledger_write_end its second line. step:
+ * number of the last step of the start. ERR_IO: the file cannot be written. */
 Status ledger_write_start(const char *folder, const LedgerBegin *begin);
 Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
                         const LedgerMemory *memory);
@@ -44,73 +44,77 @@ Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
 typedef struct LedgerStart {
     /* times at which its process began and ended, in seconds since 1970; 0: not known */
     double began, ended;
+    /* seconds from the beginning of the process to its first line in ledger.jsonl */
     double startup_s;
-    /* number of the last step before this start, and of the last step of this start */
+    /* from: number of the last step before this start; to: number of the last step of this start */
     int64_t from, to;
     /* true: the start has written its second line. Otherwise it was killed or still runs, and
      * `ended` and `to` are the last change and the last step of metrics.jsonl, but `ended` is at
      * least the time at which the first step began, and `to` at least `from`. */
     bool complete;
     /* seconds of steps, of evaluations, and of saves. If `complete` is false, steps_s is the sum of
-     * all three, and the others are 0. */
+     * all three, and eval_s and checkpoint_s are 0. */
     double steps_s, eval_s, checkpoint_s;
     /* number of steps that a later start made again */
     int64_t repeated;
 } LedgerStart;
 /* A part of a step's time, or of the critical path, in seconds per step. */
 typedef struct LedgerPart {
-    /* owned */
+    /* name of the part; owned */
     char *name;
     double measured_s, forecast_s;
     /* true: forecast_s is set */
     bool has_forecast;
 } LedgerPart;
-/* Numbers of one rank. Each has its key in ledger.jsonl as `name` and its value as `measured_s`:
- * "rank", "stage", and the parts of a step, in seconds per step. */
+/* Numbers of one rank, as ledger.jsonl has them: "rank", "stage", and the parts of a step in
+ * seconds per step. LedgerPart.name is the key of a number, LedgerPart.measured_s its value. */
 typedef struct LedgerRank {
-    /* owned */
+    /* [count]; owned */
     LedgerPart *value;
     int count;
 } LedgerRank;
-/* The schedule of a step, with the measured cost of each chunk: seconds of forward, backward by
- * inputs and backward by weights. */
+/* The schedule of a step, with the measured costs of each chunk: seconds of forward, of backward by
+ * inputs and of backward by weights. */
 typedef struct LedgerSchedule {
-    /* owned; NULL: not known */
+    /* name of the schedule (Schedule.name); owned; NULL: the schedule is not known */
     char *name;
     ScheduleShape shape;
-    /* [costs], three for each chunk of the model, chunk by chunk; owned */
+    /* costs, three for each chunk of the model, chunk by chunk, [costs]; owned */
     double *cost;
     int costs;
 } LedgerSchedule;
+/* The content of ledger.jsonl. The fields from `part` to `memory` are from the newest line that a
+ * start has written at its end. */
 typedef struct LedgerHistory {
-    /* in the order in which they began; owned */
+    /* starts in the order in which they began, [starts]; owned */
     LedgerStart *start;
     int starts;
-    /* The fields from `part` to `memory` are from the newest line that a start wrote at its end. */
-    /* parts of a step, parts of the critical path, and numbers of single ranks; owned */
+    /* parts of a step, [parts], and parts of the critical path, [path_parts]; owned */
     LedgerPart *part, *path;
+    /* numbers of single ranks, which may be only some of the ranks, [rank_count]; owned */
     LedgerRank *rank;
-    /* numbers of elements of part, path and rank */
     int parts, path_parts, rank_count;
-    /* number of all ranks, of which `rank` may have only some; number of steps of the start */
+    /* ranks: number of all ranks; steps: number of steps of the start */
     double ranks, steps;
     /* true: the parts have a forecast */
     bool has_forecast;
     LedgerSchedule schedule;
     LedgerMemory memory;
-    /* versions of the programs and libraries of the last start, a text of lines; owned; NULL: not
+    /* versions of the program and its libraries in the last start, one per line; owned; NULL: not
      * known */
     char *versions;
-    /* true: a torn line was left out */
+    /* true: a torn line of the file was left out */
     bool torn;
 } LedgerHistory;
-/* Reads ledger.jsonl; without it the history is empty. Lines that a crash has torn are left out.
- * ERR_IO: the file cannot be read. ERR_DATA: a line is not one that weft writes. Release with
- * ledger_history_fini. */
+/* Reads ledger.jsonl; if there is no such file, the history is empty. Lines that a crash has torn
+ * are left out. ERR_IO: the file cannot be read. ERR_DATA: weft does not write such a line as the
+ * file has. Release with ledger_history_fini. */
 Status ledger_read(const char *folder, LedgerHistory *history);
 void ledger_history_fini(LedgerHistory *history);
 
+/* Parts of the time of a run over all its starts. */
 #define GOODPUT_PARTS(W)                                                                           \
+    /* steps that no later start made again */                                                     \
     W(GOODPUT_KEPT, "steps")                                                                       \
     /* steps that a later start made again, because no checkpoint had them */                      \
     W(GOODPUT_REPEATED, "lost steps")                                                              \
@@ -125,11 +129,12 @@ typedef enum GoodputPart { GOODPUT_PARTS(LIST_CONSTANT) GOODPUT_PART_COUNT } Goo
 extern const char *const goodput_names[GOODPUT_PART_COUNT];
 /* The time of a run over all its starts, divided into parts. */
 typedef struct Goodput {
+    /* starts: number of starts; killed: number of starts that did not write their second line */
     int starts, killed;
-    /* wall_s is the sum of the parts */
+    /* seconds of each part, and wall_s, their sum */
     double wall_s, part_s[GOODPUT_PART_COUNT];
-    /* number of steps that were made again, because they were lost when a start ended. Of a start
-     * that was killed, only the steps up to its last line in metrics.jsonl are counted. */
+    /* number of steps that were made again because a start had lost them at its end; for a killed
+     * start only the steps up to its last line in metrics.jsonl are counted */
     int64_t repeated;
 } Goodput;
 Goodput goodput_of(const LedgerHistory *history);

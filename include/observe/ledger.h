@@ -8,8 +8,9 @@
 
 #include <stdint.h>
 
+/* The parts of the time of a rank. */
 #define LEDGER_LINES(W)                                                                            \
-    /* operations forward and backward */                                                          \
+    /* operations of forward and backward */                                                       \
     W(LEDGER_COMPUTE, "compute")                                                                   \
     /* waiting that would remain if all chunks took the same time and messages took no time */     \
     W(LEDGER_BUBBLE, "bubble")                                                                     \
@@ -17,10 +18,11 @@
     W(LEDGER_IMBALANCE, "imbalance")                                                               \
     /* all other waiting for messages between stages, and copying the messages */                  \
     W(LEDGER_MESSAGES, "messages")                                                                 \
-    /* exchanges of slices within tensor groups */                                                 \
+    /* exchanges of slices within tensor-parallel groups */                                        \
     W(LEDGER_EXCHANGES, "exchanges")                                                               \
     /* all other waiting for sums over replicas, and work on sums outside of operations */         \
     W(LEDGER_SUMS, "sums")                                                                         \
+    /* updates of the parameters */                                                                \
     W(LEDGER_UPDATE, "update")                                                                     \
     /* waiting for the loader */                                                                   \
     W(LEDGER_DATA, "data")                                                                         \
@@ -33,35 +35,38 @@ extern const char *const ledger_names[LEDGER_LINE_COUNT];
 
 /* The time of one rank. */
 typedef struct RankLedger {
-    /* stage of the pipeline */
+    /* stage of the rank */
     int stage;
     /* seconds of each part */
     double line_s[LEDGER_LINE_COUNT];
 } RankLedger;
 
-/* The time from the first step to the end of the last one. */
+/* The time from the beginning of the first step to the end of the last step of a start. */
 typedef struct Ledger {
     int ranks;
     /* seconds of each part, the mean over the ranks; the parts add up to the time of a rank */
     double line_s[LEDGER_LINE_COUNT];
     /* the parts of each rank, [ranks]; owned */
     RankLedger *rank;
-    /* the rank that waits least for other ranks. busiest_s: seconds of its own work (compute,
-     * update, data and other); busy_s: the mean of this work over all ranks */
+    /* number of the rank that works most: own work is compute, update, data and other */
     int busiest;
+    /* busiest_s: seconds of own work of this rank; busy_s: mean of own work over all ranks */
     double busiest_s, busy_s;
     /* number of steps made */
     int64_t steps;
-    /* true: forecast_s is set: the forecast seconds of each part of a step */
+    /* true: forecast_s is set */
     bool has_forecast;
+    /* forecast seconds of each part of one step */
     double forecast_s[LEDGER_LINE_COUNT];
-    /* Schedule of a step, borrowed, and mean measured cost of each chunk of the model, owned. NULL:
-     * not known, as on GPUs; then the fields below are not known either. */
+    /* schedule of a step; borrowed; NULL: not known, as on GPUs; `cost` is then not known either,
+     * and path_s is NULL */
     const Schedule *schedule;
+    /* mean measured cost of each chunk of the model; owned */
     TaskCost *cost;
-    /* The critical path. path_s: seconds of work of each stage in the longest chain of the
-     * schedule, [stages]; owned. late_s: seconds of waiting for replicas that begin a sum later.
-     * These and all parts except compute, bubble and imbalance add up to the time of a rank. */
+    /* Critical path. path_s: seconds of work of each stage in the longest chain of the schedule,
+     * [stages], owned; late_s: seconds of waiting for replicas that begin a sum later, mean over
+     * the ranks. path_s, late_s and all parts except compute, bubble and imbalance add up to the
+     * time of a rank. */
     double *path_s, late_s;
 } Ledger;
 void ledger_fini(Ledger *ledger);

@@ -8,35 +8,36 @@
 #include "tensor.h"
 
 /* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 are added, and a last summand
- * without a neighbour moves up a level (docs/determinism.md). The bits of a sum depend on the tree
- * alone and not on the transport. The exception is NCCL under train.reproducible: same_grid, which
- * chooses its own order. Several operations may be in flight. All ranks begin operations in the
- * same order; comm_progress and comm_wait advance them. */
+ * without a neighbour moves up a level (docs/determinism.md). The bits of a sum depend only on this
+ * tree. They do not depend on the transport, with one exception: NCCL under train.reproducible:
+ * same_grid chooses its own order. Several operations may be in flight. All ranks begin operations
+ * in the same order; comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
-/* Destination of the whole sum of a tree of pushes. */
+/* Destination of the sum over all leaves of a tree, after the last push to the tree (CommPush). */
 typedef enum PushTo {
-    /* level[0] of each shard's owner */
+    /* level[0] of the rank that owns the shard */
     PUSH_TO_LEVEL,
-    /* the range of the last leaf, in the arena of each shard's owner */
+    /* the range of the last leaf, in the arena of the rank that owns the shard */
     PUSH_TO_OWNER,
     /* the range of the last leaf, in the arenas of all ranks */
     PUSH_TO_ALL
 } PushTo;
-/* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
- * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins
- * `shift` elements after its bounds in the arenas of all ranks. */
+/* One push: every rank adds one leaf to a tree of sums that grows with each push. A leaf is a range
+ * of a rank's arena. The range is cut into one shard per rank, and each rank keeps the partial sums
+ * of its own shard only. In every rank's arena the range is bounds->begin[0] + shift ..
+ * bounds->begin[bounds->count] + shift. */
 typedef struct CommPush {
-    /* bounds of the shards as in comm_reduce_scatter_begin; bounds and level are borrowed until the
-     * push is done */
+    /* bounds of the shards, as in comm_reduce_scatter_begin; borrowed until the push is done */
     const Bounds *bounds;
     int64_t shift;
-    /* this rank's partial sums, one array per level of tree_step's stack; the sums of its shard
-     * begin at level[k] + at */
+    /* this rank's partial sums: array k is arena k of tree_step (parallel/order.h), and the sums of
+     * this rank's shard begin at level[k] + at; borrowed until the push is done */
     float *const *level;
     int64_t at;
-    /* rank r's leaf is number first + r of `leaves`; first and leaves are multiples of the number
-     * of ranks, and the pushes of a tree are begun in ascending order of first */
+    /* the tree has `leaves` leaves, and in this push rank r adds the leaf with index `first` + r.
+     * Both numbers are multiples of the number of ranks. The pushes to a tree are begun in
+     * ascending order of `first`. */
     int first, leaves;
     PushTo to;
 } CommPush;
@@ -46,102 +47,115 @@ struct Comm {
     const World *world;
     /* borrowed */
     Backend *backend;
+    /* those of world */
     int rank, size;
-    /* transport that comm_new was called with */
+    /* the transport that was requested: the argument of comm_new, a Transport */
     int transport;
-    /* value of comm_set_way when the communicator was made */
+    /* algorithm of sums that are sent as messages (grid.sums): the last argument of comm_set_way
+     * before this communicator was made */
     CommWay way;
-    /* ranks per group of comm_nodes (comm_group_width); 1 for other transports */
+    /* number of ranks of a group of comm_nodes (comm_group_width); 1 for other transports */
     int group_width;
     /* the memory in which sums are computed, float[arena_elements] of the backend; owned */
     float *arena;
     int64_t arena_elements;
-    /* backend whose memory has the partial sums of pushes; borrowed */
+    /* backend in whose memory the partial sums of pushes are: `backend`, or with comm_staged the
+     * backend of host memory; borrowed */
     Backend *partial_backend;
     /* parameters, float[param_elements] of the backend; owned; NULL before comm_params_new */
     float *params;
     int64_t param_elements;
     /* true: all ranks map the same memory as params */
     bool params_shared;
-    /* operations begun so far */
+    /* numbers of operations begun so far: all-reduces and reduce-scatters, pushes, all-gathers */
     int64_t sums, pushes, gathers;
-    /* messages that this rank has sent over MPI so far, and their bytes */
-    int64_t messages, message_bytes;
-    /* measures each wait of the compute stream for sums; borrowed; NULL: waits are not measured */
+    /* number of messages that this rank has sent over MPI so far */
+    int64_t messages;
+    /* bytes that these messages had */
+    int64_t message_bytes;
+    /* measures the compute stream's waits in comm_wait, comm_allgather_wait and comm_push_wait;
+     * borrowed; NULL: these waits are not measured */
     Stopwatch *waits;
     /* the transport's own data, released by comm_free */
     void *impl;
 };
-/* Prints one line with two NCCL versions: that of the headers in the build, and that of the
+/* Prints one line with two versions of NCCL: that of the headers in the build, and that of the
  * library found at run time. */
 void comm_versions(FILE *out);
-/* Transports. comm_nodes uses shared memory inside groups of a node's ranks and MPI between the
- * groups. comm_staged copies GPU memory to host memory to sum it there. */
+/* The transports. comm_self is for one rank. comm_nodes uses shared memory inside groups of a
+ * node's ranks and MPI between the groups. comm_staged copies GPU memory to host memory and sums it
+ * there. */
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
- * TRANSPORT_AUTO chooses NCCL where world's GPUs are joined, shared memory where all ranks are on
- * one node, and otherwise MPI, where ranks of a node sum in shared memory first (comm_group_width).
- * Sums of GPU memory over shared memory or MPI are copied to the host and back (comm_staged). A
- * requested transport that cannot connect these ranks is ERR_CONFIG with the reason; it is not
- * replaced by another. Release with comm_free. Collective on world. */
+ * TRANSPORT_AUTO chooses NCCL if world has an NCCL communicator (World.gpus), else shared memory if
+ * all ranks are on one node, else MPI. If it chooses MPI for memory of the host, the ranks of a
+ * node first sum in shared memory (comm_group_width). Sums of GPU memory over shared memory or MPI
+ * are copied to the host and back (comm_staged). A requested transport is never replaced by
+ * another. ERR_CONFIG: the requested transport cannot connect these ranks. ERR_BUG: NCCL is
+ * requested for GPU memory, and world has no NCCL communicator. Release with comm_free. Collective
+ * on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 /* Collective. */
 void comm_free(Comm **comm);
-/* Name of the transport in use: "self", "shm", "mpi", "shm and mpi", "nccl", "host memory". */
+/* Returns the name of the transport in use: "self", "shm", "mpi", "shm and mpi", "nccl", "host
+ * memory". */
 const char *comm_name(const Comm *comm);
-/* Returns the transport of sums if `transport` is configured. With host memory TRANSPORT_AUTO
- * becomes shared memory or MPI, and any other transport is returned unchanged. With GPU memory the
- * result is always TRANSPORT_NCCL, also where comm_staged makes the sums. */
+/* Returns the transport that sums use if grid.transport is `transport`. Host memory: TRANSPORT_AUTO
+ * becomes shared memory (one_node = true) or MPI; any other value is returned unchanged. GPU
+ * memory: returns TRANSPORT_NCCL, which here means only that the sums are not in shared memory;
+ * comm_staged may make them. */
 int comm_transport(int transport, bool one_node, bool host_memory);
-/* Number of ranks of a node that sum in shared memory before messages leave the node: the largest
- * power of two that divides, for every node, the number of its ranks and its first rank. 1 if the
- * transport is not auto, if world is on one node, or if the ranks of a node are not consecutive.
- * Collective. */
+/* Returns the number of ranks of a node that sum in shared memory before messages leave the node.
+ * It is the largest power of two that divides, on every node, both the number of the node's ranks
+ * and the number (in world) of its lowest rank. Returns 1 if the transport is not TRANSPORT_AUTO,
+ * if world is on one node, or if the ranks of a node are not consecutive. Collective. */
 int comm_group_width(const World *world, int transport);
-/* Sets the way (grid.sums) of all communicators that are made afterwards. All ranks must set the
- * same way. */
+/* Sets the algorithm of sums (grid.sums) for all communicators that are made afterwards. All ranks
+ * must set the same one. */
 void comm_set_way(CommWay way);
-/* Bytes of the staging memory in which comm_mpi and comm_nodes receive messages, in addition to the
- * arena of `elements` floats. */
+/* Returns the bytes of staging memory in which comm_mpi and comm_nodes receive messages, in
+ * addition to the arena of `elements` floats. width: see comm_group_width. */
 size_t comm_mpi_staging(int ranks, int width, int64_t elements);
-/* Bytes of GPU memory that comm_nccl needs in addition to its arena. */
+/* Returns the bytes of GPU memory that comm_nccl needs in addition to its arena of `elements`
+ * floats. */
 size_t comm_nccl_scratch(int ranks, int64_t elements);
-/* Begins the sum of arena[offset .. offset + count) over all ranks, in place; every rank gets the
- * result. All ranks make the same calls in the same order. The range must not be touched until
- * comm_wait. Collective. */
+/* Begins the sum of arena[offset .. offset + count - 1] over all ranks, in place; every rank gets
+ * the result. All ranks make the same calls in the same order. The range must not be read or
+ * changed until comm_wait returns. Collective. */
 void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count);
-/* Begins the sum of the range between the first and the last bound; each rank gets the sums of its
- * shard only, and the rest of the range in its arena is undefined afterwards. bounds are the same
- * on all ranks and borrowed until comm_wait. Collective. */
+/* Begins the sum of the range of the arena from the first to the last bound. Each rank gets the
+ * sums of its own shard only; afterwards the rest of the range in its arena is undefined. The
+ * bounds are the same on all ranks and borrowed until comm_wait returns. Collective. */
 void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
-/* Allocates comm->params, zeroed; each rank changes its own shards only. With comm_shm all ranks
+/* Allocates comm->params, zeroed. Each rank changes only its own shards. With comm_shm all ranks
  * share one copy: an all-gather then copies nothing, and comm_wait waits until every rank has begun
- * it. ERR_CONFIG where the transport does not support it (comm_staged). comm_free releases it.
- * Collective; every rank returns the same Status. */
+ * the all-gather. ERR_CONFIG: the transport does not support this (comm_staged). comm_free releases
+ * the memory. Collective; every rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
-/* Begins to send every rank's shard of params to all ranks. bounds cut the shards as in
- * comm_reduce_scatter_begin; each shard begins `shift` elements after its bound. Returns the number
- * of this all-gather. Until comm_wait returns, or comm_allgather_wait returns true for that number,
- * no rank may read or change the range of params from the first bound + shift to the last bound +
- * shift. Collective. */
-int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
-/* True if all all-gathers up to this number are done on this rank; then their ranges may be read
- * and changed. Waits at most about a millisecond, as comm_push_wait does. */
-bool comm_allgather_wait(Comm *comm, int64_t number);
-/* Begins a push and returns its number, from 1 on. The leaf may be overwritten once comm_push_wait
- * returns true for that number. level may be read after the comm_wait that follows the last push.
+/* Begins to send every rank's shard of comm->params to all ranks, and returns the number of this
+ * all-gather. The shards are cut as in comm_reduce_scatter_begin; each begins `shift` elements
+ * after its bound. No rank may read or change comm->params from the first bound + shift to the last
+ * bound + shift until comm_wait returns, or comm_allgather_wait returns true for this number.
  * Collective. */
+int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
+/* Returns true if all all-gathers up to this number are done on this rank; then their ranges may be
+ * read and changed. Returns false if they are not done after about a millisecond. Call it in a
+ * loop. */
+bool comm_allgather_wait(Comm *comm, int64_t number);
+/* Begins a push and returns its number, counted from 1. The leaf may be overwritten once
+ * comm_push_wait returns true for this number. The arrays push->level may be read after the
+ * comm_wait that follows the last push. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
-/* True if no rank still reads this rank's leaves of the pushes up to this number; then they may be
- * overwritten (with NCCL by work that is queued on the compute stream). Waits about a millisecond
- * at most and may be called in a loop. Not collective; without NCCL it can only succeed once every
- * rank has begun those pushes. */
+/* Returns true if no rank still reads this rank's leaves of the pushes up to this number; then they
+ * may be overwritten (with NCCL only by work that is queued on the compute stream). Returns false
+ * if this is not so after about a millisecond. Call it in a loop. Not collective; but without NCCL
+ * it returns true only once every rank has begun these pushes. */
 bool comm_push_wait(Comm *comm, int64_t number);
-/* Moves operations in flight; cheap. Not collective. */
+/* Advances the operations in flight. Cheap. Not collective. */
 void comm_progress(Comm *comm);
-/* Waits until every operation begun on comm is done. With NCCL the compute stream waits instead of
- * the host. Collective. */
+/* Waits until every operation that was begun on comm is done. With NCCL the compute stream waits,
+ * not the host. Collective. */
 void comm_wait(Comm *comm);
 
 #endif

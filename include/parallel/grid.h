@@ -6,37 +6,42 @@
 #include "parallel/world.h"
 #include "tensor.h"
 
-/* Sizes of the grid along its three axes, and the place of one rank in it. rank = (pp_rank * dp +
- * dp_rank) * tp + tp_rank: the ranks that talk most (tensor, then data parallel) are neighbours and
- * therefore usually on the same node. */
+/* Sizes of the grid along its three axes: number of replicas, of pipeline stages, of
+ * tensor-parallel ranks. The number of a rank is (pp_rank * dp + dp_rank) * tp + tp_rank (see
+ * Grid): the ranks that exchange the most messages, of tensor parallelism and then of data
+ * parallelism, are neighbours and therefore usually on the same node. */
 typedef struct GridShape {
     int dp, pp, tp;
 } GridShape;
+/* The place of this rank in the grid, and the worlds along the axes. */
 typedef struct Grid {
     GridShape shape;
+    /* indexes of this rank along the axes: of its replica, of its stage, within its
+     * tensor-parallel group */
     int dp_rank, pp_rank, tp_rank;
     /* all ranks; borrowed */
     const World *world;
-    /* worlds of the ranks that differ from this one only in dp_rank, pp_rank or tp_rank; owned */
+    /* worlds of the ranks that differ from this rank only in dp_rank, only in pp_rank, or only in
+     * tp_rank; owned */
     World dp_world, pp_world, tp_world;
     /* [0]: NCCL communicator of the GPUs of all ranks; [1], [2], [3]: those of dp_world, pp_world
-     * and tp_world, split from [0]; owned. NULL if the GPUs are not joined, or if the world has one
-     * rank. */
+     * and tp_world, split from [0]; owned. NULL if grid_join_gpus has not made them. */
     struct Gpus *gpus[4];
 } Grid;
 
-/* The grid that config requests for `ranks` ranks. ERR_CONFIG, with shapes that would fit, if the
- * grid does not use every rank. A pure function. */
+/* Computes the grid that config requests for `ranks` ranks, servers excluded. ERR_CONFIG: the grid
+ * does not use every rank; the message has shapes that would fit. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
-/* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
+/* Makes the grid. Release with grid_fini. Both functions are collective on world; every rank
+ * returns the same Status. */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
-/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing for
- * one rank or in host memory. With transport shm or mpi nothing is joined, and data are copied
- * through host memory. NCCL cannot join ranks that share a GPU: with transport auto these ranks get
- * a warning and use host memory, with nccl this is ERR_CONFIG. Different models of GPU compute
- * different results: a mixture is ERR_CONFIG if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID,
- * and a warning otherwise. Collective on grid->world; every rank returns the same Status. grid_fini
- * releases it. */
+/* Makes NCCL communicators between the GPUs of all ranks, for the sums and messages of grid's
+ * worlds; grid_fini releases them. Makes none for one rank, for host memory, or if transport is shm
+ * or mpi: data is then copied through host memory. NCCL cannot connect ranks that share a GPU: with
+ * transport auto they get a warning and use host memory, with nccl this is ERR_CONFIG. Different
+ * models of GPU compute different bits: a mixture of models is ERR_CONFIG if bits
+ * (train.reproducible) is REPRODUCIBLE_ANY_GRID, and a warning otherwise. Collective on
+ * grid->world; every rank returns the same Status. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 

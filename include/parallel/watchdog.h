@@ -7,13 +7,15 @@
 
 typedef struct Watchdog Watchdog;
 typedef struct WatchdogOptions {
-    /* the job ends when no rank has made progress for this number of seconds within a step; 0: it
+    /* number of seconds after which the job ends if no rank has made progress within a step; 0: it
      * never ends for this reason */
     double hang_s;
-    /* folder: the run's folder; when the watchdog ends the job, it writes each rank's last activity
-     * to folder/hang-HOST.txt. owner: this file is written only while the folder's lease has the id
-     * `owner`, or always if owner is NULL. Rank 0's values are used; borrowed. */
-    const char *folder, *owner;
+    /* the run's folder. When the watchdog ends the job, it writes each rank's last activity to
+     * hang-HOST.txt there. Rank 0's value is used; borrowed. */
+    const char *folder;
+    /* id of a lease: hang-HOST.txt is written only while the folder's lease has this id; NULL: it
+     * is always written. Rank 0's value is used; borrowed. */
+    const char *owner;
 } WatchdogOptions;
 /* Watches the progress that all ranks mark (base/beat.h, Beat), through memory shared by a node's
  * ranks and datagrams between nodes. The watchdog ends the job, even where MPI_Abort hangs, in

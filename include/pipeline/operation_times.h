@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-/* The parts of an operation that a schedule may run at different times: forward, the gradients of
- * inputs (data, which includes op_backward_begin), and the gradients of weights. */
+/* The parts of an operation that a schedule may run at different times: forward; data: the
+ * gradients of inputs, including op_backward_begin; weight: the gradients of weights. */
 #define OPERATION_PARTS(W) W(PART_FORWARD, "forward") W(PART_DATA, "data") W(PART_WEIGHT, "weight")
 typedef enum OperationPart { OPERATION_PARTS(LIST_CONSTANT) OPERATION_PART_COUNT } OperationPart;
 extern const char *const operation_part_names[OPERATION_PART_COUNT];
@@ -15,31 +15,33 @@ typedef struct PartSeconds {
     double s[OPERATION_PART_COUNT];
 } PartSeconds;
 
-/* The 10th percentile of the measured times, their median, and their 90th percentile, in
- * seconds. */
+/* The 10th percentile of measured times, their median, and their 90th percentile, in seconds. */
 typedef struct TimeRange {
     double low, median, high;
 } TimeRange;
-/* Sorts the measured times s[count], count > 0. */
+/* Returns the range of the measured times s[0 .. count - 1], and sorts them. count: above 0. */
 TimeRange time_range(double *s, int count);
 
 typedef struct OperationTimes OperationTimes;
-/* nodes: number of nodes of the graph. capacity: number of measurements that are kept for each part
- * of a node; later measurements are dropped. Owner: the caller. */
+/* Makes an empty record of times. nodes: number of nodes of the graph; capacity: largest number of
+ * times that are kept for each part of a node; later times are only counted in the totals. The
+ * caller owns it. */
 OperationTimes *operation_times_new(int nodes, int capacity);
 void operation_times_free(OperationTimes **times);
+/* Adds a time of a part of an operation. */
 void operation_times_add(OperationTimes *times, int node, OperationPart part, double seconds);
 /* Adds the seconds of copies and additions between operations, which moved `bytes` bytes. */
 void operation_times_add_move(OperationTimes *times, double seconds, double bytes);
 /* Adds the seconds that the rank has spent between operations on the progress of sums and
  * messages. */
 void operation_times_add_poll(OperationTimes *times, double seconds);
-/* Sets *range to the range of a part's times. Returns false if the part has never run. */
+/* Sets *range to the range of the times of a part. Returns false if the part has never run. */
 bool operation_times_range(const OperationTimes *times, int node, OperationPart part,
                            TimeRange *range);
 /* Totals of all added times. */
 typedef struct OperationTotals {
-    /* seconds of operations, moves and polls; bytes of moves */
+    /* seconds of operations, of moves (copies and additions between them) and of polls, and bytes
+     * of moves */
     double operations_s, moves_s, moved_bytes, polls_s;
     /* number of calls of operation_times_add and operation_times_add_move */
     double actions;
