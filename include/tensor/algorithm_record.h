@@ -14,31 +14,32 @@
 
 typedef struct AlgorithmRecord AlgorithmRecord;
 
-/* Makes an empty record for a GPU's model and its libraries' versions. Owner: the caller. */
+/* Makes an empty record for a model of GPU and versions of its libraries. Release with
+ * algorithm_record_free. */
 AlgorithmRecord *algorithm_record_new(const char *gpu, const char *libraries);
 void algorithm_record_free(AlgorithmRecord **record);
-/* Parses a record's text. from: name of the text's source, for messages. ERR_DATA with the number
- * of the malformed line. Owner of *record: the caller. */
+/* Parses the text of a record. from: name of the text's source, for messages. ERR_DATA: a line is
+ * malformed; the message has its number. The caller owns *record. */
 Status algorithm_record_read(AlgorithmRecord **record, const char *text, const char *from);
-/* The record as text, sorted by key: equal records have equal texts. Owner: the caller
- * (mem_free). */
+/* Returns the record as text, sorted by key, so that equal records have equal texts. The caller
+ * owns the text. */
 char *algorithm_record_text(const AlgorithmRecord *record);
 const char *algorithm_record_gpu(const AlgorithmRecord *record);
 const char *algorithm_record_libraries(const AlgorithmRecord *record);
 int algorithm_record_count(const AlgorithmRecord *record);
-/* The algorithm of a key, or NULL. Borrowed until the next entry is added. */
+/* Returns the algorithm of a key, or NULL. Borrowed until the next entry is added. */
 const char *algorithm_record_find(const AlgorithmRecord *record, const char *key);
-/* Adds or replaces the entry of a key. Neither text contains a newline, and the key does not
- * contain the separator of key and algorithm. */
+/* Adds or replaces the entry of a key. Neither text may contain a line break, and the key may not
+ * contain " = ". */
 void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *algorithm);
-/* Entry i in the order of keys. Both texts are borrowed. */
+/* Sets *key and *algorithm to entry i, in the order of the keys. Both texts are borrowed. */
 void algorithm_record_entry(const AlgorithmRecord *record, int i, const char **key,
                             const char **algorithm);
-/* Marks a key whose recorded algorithm the library rejects. The caller has to end the run. */
+/* Marks a key whose recorded algorithm the library rejects. The caller must then end the run. */
 void algorithm_record_reject(AlgorithmRecord *record, const char *key);
-/* The key of the first rejected entry, or NULL. Borrowed. */
+/* Returns the key of the first rejected entry, or NULL. Borrowed. */
 const char *algorithm_record_rejected(const AlgorithmRecord *record);
-/* Adds the entries of `from` whose keys `record` lacks. */
+/* Adds to `record` the entries of `from` whose keys it lacks. */
 void algorithm_record_merge(AlgorithmRecord *record, const AlgorithmRecord *from);
 
 #endif

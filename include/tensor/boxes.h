@@ -1,6 +1,6 @@
-/* Boxes that a detector learns from: targets of a micro-batch, and the matching of a box with the
- * cells and anchors of a level (YOLOv5 v6 and v7: Jocher et al. 2022). Pure functions of labels,
- * anchors and grids, so that matches can be counted before any prediction is made. */
+/* Boxes from which a detector learns: the target boxes of a micro-batch, and the matching of a box
+ * with the cells and anchors of a level (YOLOv5 v6 and v7: Jocher et al. 2022). Pure functions of
+ * labels, anchors and grids, so that matches can be counted before any prediction is made. */
 #ifndef WEFT_TENSOR_BOXES_H
 #define WEFT_TENSOR_BOXES_H
 
@@ -9,21 +9,22 @@
 /* The target boxes of one micro-batch of n samples, in the backend's memory; borrowed. Padding
  * samples have no boxes. */
 typedef struct BoxTargets {
-    /* int32[n + 1]: sample i has rows start[i] .. start[i + 1] - 1 */
+    /* sample i has the boxes start[i] .. start[i + 1] - 1, int32[n + 1] */
     const int32_t *start;
-    /* float[start[n]][BOX_NUMBERS] */
+    /* the boxes, one after the other, float[start[n]][BOX_NUMBERS] */
     const float *row;
-    /* int64[levels + 1]: the number of matches on each level in the whole global batch; the last
-     * entry is the number of real samples in the global batch */
+    /* number of matches on each level in the whole global batch, then the number of real samples in
+     * the global batch, int64[levels + 1] */
     const int64_t *normaliser;
 } BoxTargets;
-/* Numbers of a row: class; centre and size as fractions of the picture's width and height. */
+/* Numbers of a box: class; centre (x, y) and size (w, h) as fractions of the picture's width and
+ * height. */
 enum { BOX_CLASS, BOX_X, BOX_Y, BOX_W, BOX_H, BOX_NUMBERS };
-/* Channels of an anchor before those of its classes: x, y, w, h, object. */
+/* Number of channels of an anchor before those of its classes: x, y, w, h, object. */
 enum { BOX_CHANNELS = 5 };
 
-/* Maximum number of levels of a detector, and of matches of one box on one level: 5 for each
- * anchor. */
+/* BOX_LEVELS: largest number of levels of a detector. BOX_MATCHES: largest number of matches of one
+ * box on one level, 5 for each anchor. */
 enum { BOX_LEVELS = 5, BOX_MATCHES = 5 * ANCHORS_MOST };
 
 /* One level of a detector: a grid of cells, each with the same anchors. */
@@ -32,23 +33,23 @@ typedef struct BoxGrid {
     /* width and height of each anchor, in cells */
     double anchor[ANCHORS_MOST][2];
 } BoxGrid;
-/* A cell and an anchor that have to predict a box. x, y, w and h are in cells; x and y are measured
+/* A cell and an anchor that must predict a box. x, y, w and h are in cells; x and y are measured
  * from the cell's top left corner and are in -0.5 .. 1.5. */
 typedef struct BoxMatch {
     int anchor, column, row;
     double x, y, w, h;
 } BoxMatch;
 
-/* Probability of a logit: 1 / (1 + e^-logit). */
+/* Returns the probability of a logit, 1 / (1 + e^-logit). */
 double yolo_probability(double logit);
-/* Computes the box that a cell predicts, from the four logits of one of its anchors. box: x, y, w,
- * h in cells; x and y are measured from the cell's top left corner. */
+/* Computes the box that a cell predicts, from the four logits of one of its anchors. box: (x, y, w,
+ * h) in cells; x and y are measured from the cell's top left corner. */
 void yolo_predict(const float logit[4], const double anchor[2], double box[4]);
-/* The grid of input `level` of a detection loss. */
+/* Returns the grid of input `level` of a detection loss. */
 BoxGrid box_grid(const OpSpec *loss, int level);
-/* Number of classes of a detection loss. */
+/* Returns the number of classes of a detection loss. */
 int64_t box_classes(const OpSpec *loss);
-/* Writes the matches of one row of BoxTargets on a level, and returns their number. An anchor
+/* Writes the matches of one box of BoxTargets on a level, and returns their number. An anchor
  * matches if the box's width divided by the anchor's, and the box's height divided by the anchor's,
  * are between 1/4 and 4, both excluded; a side of 0 never matches. Let x and y be the position of
  * the box's centre in its cell, 0 .. 1. The matching cells are the box's own cell, its left
@@ -56,7 +57,8 @@ int64_t box_classes(const OpSpec *loss);
  * that cell, and, by the same rule for y, its upper or lower neighbour. x = 0.5 adds no neighbour;
  * x = 0 adds the left neighbour, and the own cell a second time, as in YOLOv5. */
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
-/* Returns the number of matches of `count` rows on a level. */
+/* Returns the number of matches of `count` boxes on a level. row: the boxes,
+ * float[count][BOX_NUMBERS]. */
 int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count);
 
 #endif

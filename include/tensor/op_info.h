@@ -1,7 +1,7 @@
-/* Facts about each operation that hold on every backend, for the modules that pass data to
- * operations, fuse, split or measure them. There is one const row per operation. The first value of
- * each enum below means that the row does not set the field; tensor_check, at start, reports that
- * as an error. */
+/* Facts about each operation that hold on every backend, for modules that pass data to operations,
+ * fuse, split or measure them. There is one const row for each operation. The first value of each
+ * enum below means that the row does not set the field; tensor_check reports this as an error at
+ * the start. */
 #ifndef WEFT_TENSOR_OP_INFO_H
 #define WEFT_TENSOR_OP_INFO_H
 
@@ -11,13 +11,15 @@
 typedef enum OpSplit {
     SPLIT_UNSET,
     SPLIT_NEVER,
-    /* a product with w[out,in]: by its outputs, or by its inputs, which gives partial sums */
+    /* a product with w[out,in], divided by its outputs, or by its inputs, which gives partial
+     * sums */
     SPLIT_PRODUCT,
-    /* queries, keys and values side by side: by heads of keys */
+    /* queries, keys and values side by side, divided by heads of keys */
     SPLIT_HEADS,
-    /* reads two halves of the last dimension and writes one: each half is cut the same way */
+    /* reads two halves of the last dimension and writes one half; both halves are divided in the
+     * same way */
     SPLIT_HALVES,
-    /* works on each element of the last dimension independently: on any slice */
+    /* works on each element of the last dimension independently, so it runs on any slice of it */
     SPLIT_ELEMENTS,
     /* divided by rows of its table; each rank computes a partial sum */
     SPLIT_ROWS,
@@ -29,12 +31,12 @@ typedef enum OpSplit {
 typedef enum OpFuse {
     FUSE_UNSET,
     FUSE_NEVER,
-    /* applies spec.act and nothing else: may become the act of its producer */
+    /* applies spec.act and does nothing else: the operation before it may do this instead */
     FUSE_ACT,
-    /* a sum: may become the residual of one of its producers */
+    /* a sum, which may become the residual of the operation that computes one of its inputs */
     FUSE_ADD,
-    /* a relu before the operation may be moved behind it, if its mode is POOL_MAX: the maximum of
-     * relu(x) equals relu of the maximum of x */
+    /* if the pool's mode is POOL_MAX, a relu before the operation may be moved behind it, because
+     * the maximum of relu(x) equals relu of the maximum of x */
     FUSE_MAX,
     /* supports spec.x_act */
     FUSE_X_ACT,
@@ -45,18 +47,19 @@ typedef enum OpResidual {
     RESIDUAL_UNSET,
     RESIDUAL_NEVER,
     RESIDUAL_ALWAYS,
-    /* only if BackendTable.adds_to_dense */
+    /* only if BackendTable.adds_to_dense is true */
     RESIDUAL_BY_BACKEND,
 } OpResidual;
 
-/* Whether an operation talks to other ranks: to those of its tensor group through OpRun.exchange,
- * or to the other replicas (spec.synced). */
+/* Whether an operation exchanges data with other ranks while it runs: with its tensor-parallel
+ * group through OpRun.exchange, or with the other replicas (OpSpec.synced). */
 typedef enum OpTalks {
     TALKS_UNSET,
     TALKS_NEVER,
+    /* if OpSpec.slice is set */
     TALKS_IF_SLICED,
     TALKS_ALWAYS,
-    /* supports spec.synced: statistics over all replicas */
+    /* supports OpSpec.synced, statistics over all replicas */
     TALKS_IF_SYNCED,
 } OpTalks;
 
@@ -66,33 +69,34 @@ typedef enum OpTokens {
     TOKENS_UNSET,
     /* no: an output depends on several tokens, or the input is not (N,T,C) */
     TOKENS_TOGETHER,
+    /* yes, and the operation has no parameters */
     TOKENS_SEPARATE,
-    /* yes, and the operation has parameters, whose gradients it sums over the slices of
-     * OpSpec.tokens on all ranks of the tensor group (cpu/token_sums.h) */
+    /* yes, and the operation has parameters; it sums their gradients over the slices of
+     * OpSpec.tokens on all ranks of the tensor-parallel group (cpu/token_sums.h) */
     TOKENS_SUMMED,
-    /* yes, but the result also depends on the token's position, which spec.slice gives */
+    /* yes, but the result also depends on the position of the token, which OpSpec.slice gives */
     TOKENS_BY_POSITION,
 } OpTokens;
 
-/* Kind of an operation's parameters, from which their role in optim.groups and in pruning
- * follows. */
+/* The kind of an operation's parameters. Their role in optim.groups and in pruning follows from
+ * it. */
 typedef enum OpParams {
     PARAMS_UNSET,
     PARAMS_NONE,
     /* weights and a bias, in an order of the operation's own */
     PARAMS_WEIGHT,
-    /* weights and a bias; w can also be stored in plain order, so that another operation can share
-     * it */
+    /* weights and a bias; the weights can also be stored in plain order, so that another operation
+     * can share them */
     PARAMS_PLAIN_WEIGHT,
     /* scale and shift of normalised values */
     PARAMS_NORM,
-    /* w is a dense table of vectors, such as an embedding; it can also be stored in plain order */
+    /* a dense table of vectors, as of an embedding; it can also be stored in plain order */
     PARAMS_EMBEDDING,
     /* rows of sparse tables, which are not parameters (Graph.param has no entry for them) */
     PARAMS_SPARSE_ROWS,
 } OpParams;
 
-/* Input of an operation in addition to x. */
+/* Arrays of OpRun that an operation reads in addition to x. */
 typedef enum OpReads {
     READS_UNSET,
     READS_NOTHING,
@@ -104,32 +108,34 @@ typedef enum OpReads {
     READS_BOXES,
     /* OpRun.sample */
     READS_SAMPLES,
-    /* OpRun.bag. x is the data, used only for the number of samples; backward_weight writes the
-     * gradients of table rows. */
+    /* OpRun.bag. x is the data, which is used only for the number of samples; backward_weight
+     * writes the gradients of table rows. */
     READS_IDS,
 } OpReads;
 
-/* How often an operation moves its data through memory, for `weft bench`. */
+/* Number of times that an operation reads its input, for `weft bench`. */
 typedef enum OpTraffic {
     TRAFFIC_UNSET,
     TRAFFIC_ONCE,
-    /* forward and backward read their input twice: for sums, then for the result */
+    /* forward and backward read their input twice, first for sums and then for the result */
     TRAFFIC_TWICE,
-    /* reads one row of w for each row of its output, not all of w */
+    /* reads one row of w for each row of its output, and not all of w */
     TRAFFIC_LOOK_UP,
 } OpTraffic;
 
+/* size of tables with an entry for each OpKind */
 enum { OP_MOST = 64 };
 
+/* The row of an operation. */
 typedef struct OpInfo {
     const char *name;
-    /* Checks shapes and sizes that every backend requires. NULL: no requirement beyond those of all
-     * operations. Errors name the operation. */
+    /* Checks the requirements of every backend on shapes and sizes. NULL: the operation has none
+     * beyond those of all operations. Messages name the operation. */
     Status (*check)(const OpSpec *spec);
-    /* Multiply-adds of forward for one micro-batch. NULL: the operation is memory-bound and its
-     * arithmetic is not counted. */
+    /* Returns the number of multiply-adds of forward for one micro-batch. NULL: memory limits the
+     * operation, and its arithmetic is not counted. */
     double (*macs)(const OpSpec *spec);
-    /* how macs counts where that is not obvious, else NULL */
+    /* text about how `macs` counts, if that is not obvious; else NULL */
     const char *macs_note;
     OpSplit split;
     OpFuse fuse;
@@ -137,51 +143,53 @@ typedef struct OpInfo {
     OpTalks talks;
     OpTokens tokens;
     OpParams params;
-    /* true: the operation runs without its parameters, too */
+    /* true: the operation can also run without its parameters */
     bool bare;
     OpReads reads;
     OpTraffic traffic;
-    /* Activations that the operation can apply to its output: bit 1u << ACT_RELU and so on. gelu
-     * works only if BackendTable.fuses_gelu, and never after a residual; silu only if
-     * BackendTable.fuses_silu and op_fuses_silu. */
+    /* activations that the operation can apply to its output: bit 1u << ACT_RELU is set for relu,
+     * and so on. gelu also needs BackendTable.fuses_gelu, and is impossible after a residual; silu
+     * also needs BackendTable.fuses_silu and op_fuses_silu. */
     unsigned acts;
-    /* The operation is also a layer of the same name, without attributes or parameters. Its
-     * layer_inputs inputs and its output have one shape, and each channel is independent. 0: only a
-     * LayerKind makes this operation. */
+    /* above 0: the operation is also a layer of the same name with this number of inputs, without
+     * attributes or parameters. The inputs and the output have the same shape, and channels are
+     * independent of each other. 0: only a LayerKind makes this operation. */
     int layer_inputs;
     /* help text of that layer, one line */
     const char *layer_help;
-    /* ONNX operator of that layer ("Add"); NULL: none */
+    /* ONNX operator of that layer ("Add"); NULL: there is none */
     const char *layer_onnx;
 } OpInfo;
 
-/* The row of an operation, kind from 1 on; NULL if there is no such operation. */
+/* Returns the row of an operation. kind: from 1 on; NULL if there is no such operation. */
 const OpInfo *op_info(OpKind kind);
-/* ERR_BUG, naming the operation, if a field of its row is not set or two fields contradict each
- * other. */
+/* Checks the row of an operation. ERR_BUG, naming the operation: a field is not set, or two fields
+ * contradict each other. */
 Status op_info_check(const OpInfo *info);
-/* Checks the rows of all operations, and their tables on the CPU and the CUDA backend. */
+/* Checks the rows of all operations, and their tables on the CPU and the CUDA backend. ERR_BUG: as
+ * from op_info_check, or a table is incomplete. */
 Status tensor_check(void);
-/* Whether the operation computes a loss, from labels, targets or boxes. */
+/* Returns true if the operation computes a loss, from labels, targets or boxes. */
 static inline bool op_is_loss(const OpInfo *info)
 {
     return info->reads == READS_LABELS || info->reads == READS_TARGETS ||
            info->reads == READS_BOXES;
 }
-/* Whether w can be stored in plain order. */
+/* Returns true if w can be stored in plain order. */
 static inline bool op_plain_weight(const OpInfo *info)
 {
     return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_EMBEDDING;
 }
-/* Whether the operation can apply silu to its output, with this spec. */
+/* Returns true if an operation with this spec can apply silu to its output, provided that
+ * OpInfo.acts has silu. */
 static inline bool op_fuses_silu(const OpSpec *spec)
 {
     return !spec->residual && !spec->fixed_stats;
 }
-/* Whether running the operation waits for other ranks. */
+/* Returns true if a run of the operation waits for other ranks. */
 bool op_waits_for_ranks(const OpSpec *spec);
-/* Whether the operation has parameters or table rows; some of them are trained unless
- * spec.frozen. */
+/* Returns true if the operation has parameters or table rows. Some of them are trained unless
+ * spec->frozen is true. */
 static inline bool op_has_values(const OpSpec *spec)
 {
     return spec->w_count > 0 || op_info(spec->kind)->params == PARAMS_SPARSE_ROWS;

@@ -1,13 +1,13 @@
-/* The list of operations: constant, name, and backends that have it. A new operation is one file in
- * src/tensor/cpu with its OpInfo and OpTable, info_NAME and cpu_NAME, and one row here. The CPU
- * backend has all of them, CUDA those marked EVERYWHERE (cuda_NAME). Only tensor and layers may
- * include this file (make check-includes); other modules read OpInfo. */
+/* The list of operations: constant, name, and the backends that have the operation. A new operation
+ * is one file in src/tensor/cpu with its OpInfo and OpTable, info_NAME and cpu_NAME, and one row
+ * here. The CPU backend has all operations, CUDA those marked EVERYWHERE (cuda_NAME). Only tensor
+ * and layers may include this file (make check-includes); other modules read OpInfo. */
 #ifndef WEFT_TENSOR_OP_LIST_H
 #define WEFT_TENSOR_OP_LIST_H
 
 #include "tensor/op_info.h"
 
-/* clang-format off: one operation a line; insert a new one above the last line, which has no
+/* clang-format off: one operation for each line; insert a new one above the last line, which has no
  * backslash */
 #define OPERATIONS(_)                                                                              \
     _(DENSE, dense, EVERYWHERE)                                                                    \

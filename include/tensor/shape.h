@@ -1,5 +1,6 @@
 /* Shapes of tensors, their number formats, memory layouts, and the slices that ranks have of them.
- * Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
+ * Letters in shapes: N micro-batch, C channels, H and W height and width of an image, T sequence, K
+ * classes. Not collective. */
 #ifndef WEFT_TENSOR_SHAPE_H
 #define WEFT_TENSOR_SHAPE_H
 
@@ -8,12 +9,14 @@
 #include <string.h>
 
 enum { SHAPE_DIMS = 4 };
-/* dim[0] is the micro-batch; images (N,C,H,W), sequences (N,T,C), vectors (N,C). */
+/* A shape. Activations are images (N,C,H,W), sequences (N,T,C) or vectors (N,C). */
 typedef struct Shape {
+    /* number of dimensions */
     int ndim;
-    /* extents; dimensions from ndim on are 1 */
+    /* extent of each dimension; from ndim on they are 1 */
     int64_t dim[SHAPE_DIMS];
 } Shape;
+/* Number formats: constant, name, bytes of an element. */
 #define DTYPES(_)                                                                                  \
     _(F32, "fp32", 4)                                                                              \
     _(I32, "int32", 4)                                                                             \
@@ -22,23 +25,24 @@ typedef struct Shape {
 #define DTYPE_ENTRY(TYPE, name, bytes) DTYPE_##TYPE,
 typedef enum DType { DTYPES(DTYPE_ENTRY) } DType;
 #undef DTYPE_ENTRY
-/* bytes of one element */
+/* Returns the bytes of one element. */
 size_t dtype_bytes(DType type);
 const char *dtype_name(DType type);
 
 Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
+/* Returns the number of elements. */
 int64_t shape_count(Shape shape);
 bool shape_equal(Shape a, Shape b);
-/* Writes "8x64x28x28" to out, at least 64 chars; returns out. */
+/* Writes a shape as "8x64x28x28" to `out`, which has at least 64 bytes, and returns out. */
 char *shape_text(Shape shape, char *out);
 
-/* How an activation is laid out in memory. A 4-d shape has its channels (dim[1]) in blocks of
- * `block`, in the order [N][ceil(C/block)][H][W][block], zero-padded: block 1 is plain NCHW, block
- * C is channels-last, and 8 and 16 suit vector units. All other shapes are row-major, and each row
- * (the last dimension) is zero-padded to whole blocks (on GPUs, so that rows of odd width are
- * aligned for tensor cores). flat is true for a (N, C*H*W) view of memory that still has the
- * blocked order of the 4-d `image`: flatten copies nothing, and dense reads that order. flat is
- * false for all other tensors, and image is then unused. */
+/* The shape, number format and memory layout of an activation. A 4-d shape has its channels
+ * (dim[1]) in blocks of `block` channels, in the order [N][ceil(C/block)][H][W][block], padded with
+ * zeros: block 1 is plain NCHW, block C is channels-last, and 8 and 16 suit vector units. All other
+ * shapes are row-major, and each row (the last dimension) is padded with zeros to whole blocks (on
+ * GPUs, so that rows of odd width are aligned for tensor cores). flat is true if the tensor is a
+ * view (N, C*H*W) of memory that still has the blocked order of the 4-d shape `image`: flatten
+ * copies nothing, and dense reads that order. If flat is false, image is not used. */
 typedef struct Desc {
     Shape shape;
     DType dtype;
@@ -46,8 +50,8 @@ typedef struct Desc {
     bool flat;
     Shape image;
 } Desc;
-/* bf16 is the upper half of a float. bf16_of rounds to nearest, ties to even, denormals included;
- * NaN stays NaN. */
+/* A number in bf16, which is the upper half of a float. bf16_of rounds to nearest, ties to even,
+ * also denormal numbers; NaN stays NaN. */
 typedef struct Bf16 {
     uint16_t bits;
 } Bf16;
@@ -67,64 +71,70 @@ static inline Bf16 bf16_of(float value)
     return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
 }
 
-/* IEEE 754 half precision (half.c). f16_of rounds to nearest, ties to even; values that are too
- * large become infinite. */
+/* A number in IEEE 754 half precision (half.c). f16_of rounds to nearest, ties to even; values that
+ * are too large become infinite. */
 typedef struct F16 {
     uint16_t bits;
 } F16;
 float f16_value(F16 x);
 F16 f16_of(float value);
 
+/* Returns a Desc with plain layout: row-major without padding. */
 Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
-/* Whether the memory is row-major without padding (a flat view of a block-1 image is). */
+/* Returns true if the memory is row-major without padding; this includes a flat view of an image
+ * with block 1. */
 bool desc_is_plain(Desc d);
-/* elements from one row to the next; not for images */
+/* Returns the number of elements from one row to the next; not for images. */
 int64_t desc_row(Desc d);
-/* elements in memory, padding included */
+/* Returns the number of elements in memory, including padding. */
 int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
-/* Returns the first item of a rank's slice of a dimension of `items` items, which is divided among
- * the ranks in order: rank r has items slice_first(items, ranks, r) up to, but not including,
- * slice_first(items, ranks, r + 1). The lengths of slices differ by at most one item, and no slice
- * is longer than rank 0's. With n times as many ranks, each slice is cut into n slices:
+/* Returns the first item of a rank's slice of a dimension of `items` items. The dimension is
+ * divided among the ranks in order: rank r has items slice_first(items, ranks, r) ..
+ * slice_first(items, ranks, r + 1) - 1. The lengths of slices differ by at most one item, and no
+ * slice is longer than that of rank 0. With n times as many ranks, each slice is cut into n slices:
  * slice_first(items, ranks, r) == slice_first(items, n * ranks, n * r). */
 int64_t slice_first(int64_t items, int ranks, int rank);
-/* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
+/* One rank's slice of one dimension of a tensor; if `ranks` is 0, the tensor is not divided. */
 typedef struct TensorSlice {
+    /* dim: the divided dimension; rank: number of this rank among `ranks` ranks */
     int dim, rank, ranks;
-    /* first item and number of items of this rank; items of the whole dimension */
+    /* first: first item of this rank; count: number of its items; whole: number of items of the
+     * undivided dimension */
     int64_t first, count, whole;
 } TensorSlice;
 /* A sum that is always cut into `total` slices, so that its bits do not depend on the number of
- * ranks: each slice is a sum of its own in fp32, and slices are joined by the binary tree of
- * neighbours. Slice i of a part with n units begins at unit slice_first(n, total, i). */
+ * ranks. Each slice is a sum in fp32, and the slices are added by the binary tree of neighbours. In
+ * a part with n units, slice i begins at unit slice_first(n, total, i). */
 typedef struct SumSlices {
-    /* a power of two; 0: the sum is not cut */
+    /* number of slices, a power of two; 0: the sum is not cut */
     int total;
-    /* this rank computes slices first .. first + count - 1, a subtree */
+    /* this rank computes slices first .. first + count - 1, which are a subtree */
     int first, count;
-    /* The terms of the whole sum, over all ranks, are `parts` parts side by side (such as queries,
-     * keys and values), which consist of units that are never divided (heads, for example). The
-     * first part has `units` units, each other part `others` units. A unit of the first part has
-     * `lead` times as many terms as a unit of another part. A slice consists of its units of each
-     * part, in the order of the parts. */
+    /* The terms of the sum over all ranks are parts side by side, for example queries, keys and
+     * values. A part consists of units that are never divided, for example heads. A slice consists
+     * of its units of each part, in the order of the parts. units: number of units of the first
+     * part; others: number of units of each other part; lead: number of terms of a unit of the
+     * first part, divided by that of a unit of another part. */
     int64_t units, others, lead;
+    /* number of parts */
     int parts;
 } SumSlices;
-/* How a tensor is divided: it is `runs` contiguous runs of equal size, and each run has `items`
- * items of `unit` elements. Every rank has its slice of the items of each run, and stores its
- * slices without gaps. */
+/* How a tensor is divided among ranks. The tensor is `runs` contiguous ranges of equal size, each
+ * with `items` items of `unit` elements. Every rank has its slice of the items of each range
+ * (slice_first), and stores its slices one after the other without gaps. */
 typedef struct Slices {
     int64_t runs, items, unit;
-    /* Number of ranks that have the slices of one tensor: a block of neighbours in the group. Each
-     * block has a tensor of its own. 0: all ranks of the group have slices of one tensor. */
+    /* number of ranks that have the slices of one tensor: a block of neighbours in the
+     * tensor-parallel group; each block has its own tensor. 0: all ranks of the group have slices
+     * of one tensor. */
     int ranks;
     /* element type: fp32 or bf16; on GPUs also fp16 */
     DType type;
 } Slices;
-/* bytes of a rank's slice of one run */
+/* Returns the bytes of a rank's slice of one range. */
 size_t slices_run(const Slices *s, int ranks, int rank);
 
 #endif
