@@ -1,4 +1,4 @@
-/* data: data sets in HDF5 files: opening and checking them, the order of samples, augmentation, and
+/* data: opens and checks data sets in HDF5 files, and reads samples: their order, augmentation, and
  * the loader. One rank opens and checks a set; the others receive the DataSet by train_bcast_set.
  * Each reader and each loader opens the files on its own rank. data/import.h declares the imports,
  * which write data sets. No function here is collective. */

@@ -1,4 +1,4 @@
-/* Pictures in memory: decoders of JPEG, PNG and WebP, a writer of PNG, the EXIF orientation,
+/* image: pictures in memory: decoders of JPEG, PNG and WebP, a writer of PNG, the EXIF orientation,
  * resampling with the same bits as Pillow, and colour changes. The module uses neither data sets
  * nor configurations, keeps no state between calls except in its handles, and gives the same bits
  * on every machine with the same versions of the decoders. Not collective. */
@@ -10,18 +10,18 @@
 /* The format of a picture file, detected from its first bytes, not from its name. */
 typedef enum ImageFormat { IMAGE_OTHER, IMAGE_JPEG, IMAGE_PNG, IMAGE_WEBP } ImageFormat;
 
-/* 8-bit RGB, (height, width, 3), rows without gaps. The memory has IMAGE_SLACK more bytes, which
- * functions may read but do not use. */
+/* bytes of memory behind the pixels of an Image, which functions may read but do not use */
 enum { IMAGE_SLACK = 32 };
+/* A picture in 8-bit RGB. */
 typedef struct Image {
     int width, height;
     /* uint8_t[height][width][3], owned; released by image_fini */
     uint8_t *pixel;
-    /* size of the memory at `pixel` */
+    /* bytes of the memory at `pixel` */
     size_t capacity_bytes;
 } Image;
-/* Sets the image's size; its pixels are then undefined. Allocates only if its memory is too
- * small. */
+/* Sets the size of an image; its pixels are then undefined. Allocates memory only if the image has
+ * too little. */
 void image_set_size(Image *image, int width, int height);
 void image_fini(Image *image);
 
@@ -33,68 +33,73 @@ typedef struct ImageBox {
 /* The header of a picture file, which is read before memory is allocated for the pixels. */
 typedef struct ImageHeader {
     ImageFormat format;
-    /* size of the picture as stored, before image_turn */
+    /* size of the picture as the file stores it, before image_turn */
     int width, height;
-    /* EXIF tag 0x0112, 1 to 8; 1: upright, or not given */
+    /* EXIF orientation (tag 0x0112), 1 to 8; 1: the picture is upright, or the file has no
+     * orientation */
     int orientation;
 } ImageHeader;
-/* the limit above which Pillow refuses a picture as a decompression bomb */
+/* number of pixels above which Pillow refuses a picture as a decompression bomb */
 #define IMAGE_PIXELS_MAX 178956970
-/* Reads a header. ERR_DATA with `name` (a path, or a file and a sample) if the bytes are no
- * picture, the picture has more than IMAGE_PIXELS_MAX pixels, or this build lacks its format. */
+/* Reads the header of a picture file of `count` bytes. ERR_DATA, with `name` (a path, or a file and
+ * a sample): the bytes are no picture, the picture has more than IMAGE_PIXELS_MAX pixels, or this
+ * build lacks its format. */
 Status image_read_header(ImageHeader *head, const void *bytes, size_t count, const char *name);
 
 /* Writes the versions of the decoders, on which decoded pixels depend: "libjpeg-turbo 2.1.5,
  * libspng 0.7.3, no libwebp". */
 void image_versions(char *text, size_t room);
 
-/* Scratch memory for decoding; one per thread. */
+/* Scratch memory for decoding. Each thread needs its own. */
 typedef struct ImageDecoder ImageDecoder;
 ImageDecoder *image_decoder_new(void);
 void image_decoder_free(ImageDecoder **decoder);
-/* Decodes the whole picture as stored, without rotation. Grey becomes three equal channels, alpha
- * is dropped, CMYK and 16 bits are converted. ERR_DATA with name if the picture is damaged or
- * truncated. */
+/* Decodes the whole picture as the file stores it, without rotation. Grey becomes three equal
+ * channels, alpha is dropped, CMYK and 16 bits are converted. ERR_DATA, with `name`: the picture is
+ * damaged or truncated. */
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name);
-/* Decodes a region *part of a picture whose header has been read. *part contains `need`, and may be
- * the whole picture. The image becomes *part; its pixels within `need` equal those of image_decode.
- * Damage in skipped regions is not detected. */
+/* Decodes a region of a picture whose header has been read. need: the region that must be decoded.
+ * *part: the region that was decoded, which contains `need` and may be the whole picture; it
+ * becomes the image. Its pixels within `need` equal those of image_decode. Damage in regions that
+ * are skipped is not detected. */
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                          const ImageHeader *head, ImageBox need, ImageBox *part, const char *name);
-/* Rotates and mirrors the image by the EXIF orientation (1 to 8); 5 to 8 swap its sides. spare:
- * scratch memory. */
+/* Rotates and mirrors the image by its EXIF orientation (1 to 8); orientations 5 to 8 swap its
+ * sides. spare: scratch memory. */
 void image_turn(Image *image, Image *spare, int orientation);
 
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
-/* Memory for weights and intermediate rows, reused between calls; one per thread. */
+/* Memory for weights and intermediate rows, reused between calls. Each thread needs its own. */
 typedef struct ImageResampler ImageResampler;
 ImageResampler *image_resampler_new(void);
 void image_resampler_free(ImageResampler **resampler);
-/* Resamples the box of `from` to `to`, whose size must be set. The result has the same bits as
- * Pillow's crop to the box followed by resize: antialiased, 22-bit fixed point, two passes, each
- * rounded to bytes. Pixels outside the box do not change the result. */
+/* Resamples the box of `from` to the image `to`, whose size must be set. The result has the same
+ * bits as Pillow's crop to the box followed by resize: antialiased, 22-bit fixed point, two passes,
+ * each rounded to bytes. Pixels outside the box do not change the result. */
 void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
                     ImageFilter filter);
-/* Resamples the box to width x height, but computes only the rectangle `part` of the result, to
- * `to`, which must have part's size. */
+/* Resamples the box to width x height pixels, but computes only the rectangle `part` of the result,
+ * into `to`, which must have the size of `part`. */
 void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
                          int height, ImageBox part, Image *to, ImageFilter filter);
 
-/* Returns an image as the bytes of a PNG file. Owner: the caller. */
+/* Returns an image as the bytes of a PNG file. *count: their number. The caller owns the bytes. */
 uint8_t *image_encode_png(const Image *image, size_t *count);
-/* Writes an image as a PNG file, replacing an existing file. ERR_IO. */
+/* Writes an image as a PNG file, and replaces an existing file. ERR_IO: the file cannot be
+ * written. */
 Status image_write_png(const Image *image, const char *path);
 
 /* ---- colours: in place, with the same bytes as Pillow ---- */
 
-/* Blend the picture with black (brightness), with the mean of its grey values (contrast), or with
- * its grey picture (saturation). factor 0 gives only the black, mean or grey picture, factor 1
- * leaves the picture as it is; above 1 the picture moves away from the black, mean or grey one. */
+/* These three functions blend the picture with black (brightness), with the mean of its grey values
+ * (contrast), or with its grey picture (saturation). With factor 0 only the black, mean or grey
+ * picture remains; factor 1 does not change the picture; with a factor above 1 the picture moves
+ * away from the black, mean or grey one. */
 void image_brightness(Image *image, float factor);
 void image_contrast(Image *image, float factor);
 void image_saturation(Image *image, float factor);
-/* Rotates the hue by shift / 256 of the circle. */
+/* Rotates the hue by shift / 256 of the colour circle. */
 void image_hue(Image *image, int shift);
 
 #endif

@@ -1,4 +1,4 @@
-/* Arrays of data sets: types of their elements, shape, and storage in an HDF5 file. */
+/* Arrays of data sets: types of their elements, shapes, and how an HDF5 file stores them. */
 #ifndef WEFT_DATA_ARRAY_H
 #define WEFT_DATA_ARRAY_H
 
@@ -18,27 +18,30 @@
     W(ELEM_F64, "float64")
 typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
+/* Returns the name of a type, for example "uint8". */
 const char *element_name(ElementType type);
-/* An array in an HDF5 file (HDF5 calls it a data set), with all that a rank needs to read it. */
+/* An array in an HDF5 file (HDF5 calls it a data set), with everything that a rank needs to read
+ * it. */
 typedef struct DataArray {
     char name[256];
     ElementType type;
     /* true: the bytes of an element in the file are big-endian */
     bool big_endian;
     int ndim;
-    /* dim[0]: number of samples; dimensions from ndim on are 1 */
+    /* extents; dim[0] is the number of samples; dimensions from ndim on are 1 */
     int64_t dim[SHAPE_DIMS];
     /* byte offset in the file of contiguous data; -1: the array is read through HDF5, because it is
      * chunked, compressed, compact, or in the other byte order */
     int64_t offset;
     /* bytes of one sample in memory */
     int64_t sample_bytes;
-    /* samples per chunk; 0: not chunked */
+    /* number of samples in a chunk; 0: the array is not chunked */
     int64_t chunk_rows;
-    /* bytes of an unpacked chunk, and number of chunks; 0: not chunked, or weft cannot unpack the
-     * chunks itself (filters other than shuffle and deflate, HDF5 before 1.10.5) */
+    /* chunk_bytes: bytes of an unpacked chunk; chunks: number of chunks; 0: the array is not
+     * chunked, or weft cannot unpack its chunks itself (filters other than shuffle and deflate,
+     * HDF5 before 1.10.5) */
     int64_t chunk_bytes, chunks;
-    /* description for messages: "contiguous", "chunked 64x1x28x28, deflate" */
+    /* description of the storage, for messages: "contiguous", "chunked 64x1x28x28, deflate" */
     char storage[120];
 } DataArray;
 

@@ -4,8 +4,8 @@
 
 #include "base.h"
 
-/* The arrays that a set of boxes has besides its pictures; box_array_info names and describes
- * them. */
+/* The arrays that a set of boxes has in addition to its pictures; box_array_info gives their names
+ * and facts. */
 typedef enum BoxArray {
     BOX_ARRAY_SIZE,
     BOX_ARRAY_FIT,
@@ -20,47 +20,52 @@ typedef enum BoxArray {
     BOX_ARRAYS
 } BoxArray;
 
-/* All labels of a set, in memory: 53 bytes a box, 24 a picture (48 with fit). N pictures, B boxes,
- * K classes. All arrays are owned. */
+/* All labels of a set, in memory: 53 bytes for each box, 24 for each picture (48 with `fit`). N
+ * pictures, B boxes, K classes. All arrays are owned. */
 typedef struct DataBoxes {
     int64_t pictures, boxes;
     int classes;
-    /* (N,2): height and width of the pictures, in whose pixels the boxes are given */
+    /* (N,2): height and width of each picture in pixels, the unit of its boxes */
     int32_t *size;
-    /* (N,3): scale, left edge and top edge of each picture in the stored square (letterbox), edges
-     * in pixels of the square; NULL: the set stores picture files */
+    /* (N,3): scale, left edge and top edge of each picture in the stored square (letterbox); edges
+     * in pixels of the square. NULL: the set stores picture files. */
     double *fit;
-    /* (B,4): x, y, width, height in pixels, x and y of the top left corner */
+    /* (B,4): (x, y, width, height) in pixels; x and y are those of the top left corner */
     double *box;
-    /* (B): class from 0 to K - 1, or what data_boxes_map_classes has replaced it by */
+    /* (B): class from 0 to K - 1 or, after data_boxes_map_classes, its result */
     int32_t *class;
-    /* (N+1): index of the first box of each picture, and the end of the last picture's boxes */
+    /* (N+1): index of the first box of each picture, then the number of boxes */
     int64_t *start;
-    /* (B): area in square pixels, for COCO's evaluation; it may be less than that of the box */
+    /* (B): area in square pixels, for COCO's evaluation; it may be smaller than the area of the
+     * box */
     double *area;
-    /* (B): 1: the box is around a group, and is not trained on */
+    /* (B): 1 if the box is around a group of objects and is not trained on, else 0 */
     uint8_t *crowd;
     /* (B): id of the annotation in the file that was imported */
     int64_t *id;
-    /* (N), (K): ids of images and of categories in the file that was imported, ascending */
-    int64_t *image_id, *category_id;
+    /* (N): id of each image in the file that was imported, ascending */
+    int64_t *image_id;
+    /* (K): id of each category in the file that was imported, ascending */
+    int64_t *category_id;
 } DataBoxes;
 struct DataSet;
-/* Reads the labels of a set and checks them. ERR_DATA: the labels are damaged; ERR_IO. Release with
- * data_boxes_free. */
+/* Reads the labels of a set and checks them. ERR_DATA: the labels are damaged. ERR_IO: the file
+ * cannot be read. Release with data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
 /* Returns the bytes of memory that data_boxes_read allocates; 0: the set is no set of boxes. */
 size_t data_boxes_bytes(const struct DataSet *set);
-/* Replaces each box's class in the file by the class that the set maps it to; -1: none. */
+/* Replaces the class that each box has in the file by the class to which the set maps it; -1: it
+ * has none. */
 void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);
-/* Place of a picture in the square that the model reads: pixel (x, y) of the picture is at (left +
- * x * scale[0], top + y * scale[1]). */
+/* The place of a picture in the square that the model reads: pixel (x, y) of the picture is at
+ * (left + x * scale[0], top + y * scale[1]) in pixels of the square. */
 typedef struct BoxFit {
     double left, top, scale[2];
 } BoxFit;
+/* Returns the place of a picture of width x height pixels. */
 BoxFit data_box_fit(const struct DataSet *set, int width, int height);
-/* Returns the largest number of boxes of a picture, without those around groups. */
+/* Returns the largest number of boxes of a picture, without boxes around groups. */
 int64_t data_boxes_most(const DataBoxes *boxes);
 
 #endif

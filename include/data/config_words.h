@@ -1,4 +1,4 @@
-/* Values of keys of section data. */
+/* Values of keys of section data of the configuration. */
 #ifndef WEFT_DATA_CONFIG_WORDS_H
 #define WEFT_DATA_CONFIG_WORDS_H
 
@@ -18,7 +18,7 @@ typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
 typedef enum DataRefresh { REFRESH_WORDS(LIST_CONSTANT) } DataRefresh;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
-/* data_words: the words of all these keys, and of data.predict (data/fields.h) */
+/* number of keys in data_words: those above, and data.predict (data/fields.h) */
 enum { DATA_WORDS = 6 };
 extern const ConfigWords data_words[DATA_WORDS];
 

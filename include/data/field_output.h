@@ -6,40 +6,41 @@
 #include "data/field_read.h"
 
 typedef struct FieldOutput FieldOutput;
+/* Arguments of field_output_new. */
 typedef struct FieldOutputPlan {
-    /* samples must be whole fields; borrowed until the output is freed */
+    /* the set, whose samples must be whole fields; borrowed until the output is freed */
     const DataSet *set;
-    /* path of the file, borrowed for the call */
+    /* path of the file; borrowed for the call */
     const char *path;
-    /* true: an existing file is replaced; false: it is ERR_USAGE */
+    /* true: an existing file is replaced; false: an existing file is ERR_USAGE */
     bool force;
-    /* true: also write the truth, as variables NAME_truth */
+    /* true: the truth is written, too, as variables NAME_truth */
     bool truth;
     /* number of samples that will be written */
     int64_t samples;
-    /* leads: number of leads, the times for which each sample has fields. channels: number of
-     * targets at one lead; they are the first targets of the set. */
+    /* leads: number of leads, which are the times for which a sample has fields; channels: number
+     * of targets at one lead, the first targets of the set */
     int leads, channels;
-    /* [leads]: offset of each lead from the sample's time, in frames; borrowed for the call */
+    /* offset of each lead from the sample's time, in frames, [leads]; borrowed for the call */
     const int64_t *lead;
-    /* label fields: names of the classes, separated by spaces; NULL: classes have no names;
-     * borrowed for the call */
+    /* label fields: names of the classes, separated by spaces; borrowed for the call; NULL: the
+     * classes have no names */
     const char *meanings;
-    /* attributes title and source of the file; borrowed for the call */
+    /* values of the file's attributes `title` and `source`; borrowed for the call */
     const char *title, *source;
 } FieldOutputPlan;
-/* Lays out the file as path.part. With one lead, the time of a field is the time that is predicted;
- * with several leads, it is the time of the sample, and fields have a dimension lead. ERR_USAGE:
- * the file exists, and FieldOutputPlan.force is false; ERR_IO, ERR_DATA. Nothing needs to be
- * released if it fails. */
+/* Lays out the file as PATH.part. With one lead, the time of a field is the time that is predicted;
+ * with several leads, it is the time of the sample, and fields have a dimension `lead`. ERR_USAGE:
+ * the file exists, and FieldOutputPlan.force is false. ERR_IO: the file cannot be written.
+ * ERR_DATA: a file of the set is damaged. After an error nothing needs to be released. */
 Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan);
 /* Writes a sample of the set as the next sample of the file. predicted, truth: (leads, channels, H,
- * W) in the variables' units, or numbers of classes, NaN: missing. truth is read only if
- * FieldOutputPlan.truth is set. Classes are written as integers, -1: missing. */
+ * W) in the variables' units, or numbers of classes, NaN: the value is missing. truth is read only
+ * if FieldOutputPlan.truth is true. Classes are written as integers; -1: the class is missing. */
 Status field_output_put(FieldOutput *output, int64_t sample, const float *predicted,
                         const float *truth);
-/* field_output_finish completes the file and renames it to path. field_output_drop removes what has
- * been written; *output may be NULL. Both free the output. */
+/* field_output_finish completes the file and renames it to the path of the plan. field_output_drop
+ * removes PATH.part; *output may be NULL. Both free the output. */
 Status field_output_finish(FieldOutput **output);
 void field_output_drop(FieldOutput **output);
 

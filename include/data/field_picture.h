@@ -5,34 +5,35 @@
 #include "data/field_read.h"
 #include "image/field_sheet.h"
 
-/* One target of a sample; everything is borrowed. */
+/* A target of a sample to draw; everything is borrowed. */
 typedef struct FieldPicture {
     const DataSet *set;
     /* index of the target in FieldSet.target */
     int target;
     const char *title;
-    /* (rows, columns), in the variables' units; predicted and true labels as numbers of classes;
-     * NaN: missing. input and truth may be NULL: the panel is empty */
+    /* values of the last input, the prediction and the truth, (rows, columns), in the variables'
+     * units; labels as numbers of classes; NaN: the value is missing. If input or truth is NULL,
+     * its panel stays empty. */
     const float *input, *predicted, *truth;
-    /* labels: names of all classes; NULL: numbers */
+    /* label fields: names of all classes; NULL: the numbers are shown */
     const char *const *class_name;
 } FieldPicture;
-/* Draws four panels: input, prediction, truth, and prediction - truth; for labels the last panel is
- * the prediction where it is wrong. */
+/* Draws four panels: input, prediction, truth, and prediction - truth. For labels the last panel is
+ * the prediction at the pixels where it is wrong. */
 void field_picture_draw(Image *image, const FieldPicture *picture);
 
-/* Sets the sheet's size to that of the set's targets, and flips it if the coordinate of rows rises,
- * so that south, or the lowest coordinate, is at the bottom. */
+/* Sets the sheet's rows and columns to the size of the set's targets. Sets its `flip` if the
+ * coordinate of rows rises, so that south, or the lowest coordinate, is at the bottom. */
 void field_sheet_fit(FieldSheet *sheet, const DataSet *set);
-/* Writes prediction - truth to `to`, and extends a range, which is symmetrical about 0, to these
- * differences. */
+/* Writes predicted - truth to `to`, and extends a range, which is symmetrical about 0, so that it
+ * contains these differences. */
 void field_subtract(const float *predicted, const float *truth, int64_t count, float *to,
                     ColourRange *range);
-/* Does a field have any values? False: all are missing, or field is NULL. */
+/* Returns true if a field has a value; false if all values are missing or field is NULL. */
 bool field_has_values(const float *field, int64_t count);
-/* Returns the input channel that pictures of labels show: of the channels at the last offset, the
- * first that is a field of the files and not static; -1: there is none, or targets have another
- * size. */
+/* Returns the input channel that pictures of labels show: the first channel at the last offset that
+ * is a variable of the files with rows and columns and is not static. Returns -1 if there is none,
+ * or if targets have another size than inputs. */
 int field_shown_input(const DataSet *set);
 
 #endif

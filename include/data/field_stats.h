@@ -1,4 +1,5 @@
-/* Means and deviations of sets of fields, and the file of data.stats. */
+/* Measures means and standard deviations of sets of fields, and reads and writes the file of
+ * data.stats. Not collective. */
 #ifndef WEFT_DATA_FIELD_STATS_H
 #define WEFT_DATA_FIELD_STATS_H
 
@@ -26,13 +27,14 @@ Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, in
 void data_fields_join(FieldStats *stats, const FieldMoments *moments, int64_t blocks);
 Status data_fields_use(DataSet *set, const FieldStats *stats);
 Status data_fields_measure(DataSet *set, int threads);
-/* Write and read the file of data.stats; saving replaces it. Loading sets *stats to the rows that
- * the set needs. ERR_IO, ERR_NOINPUT, ERR_CONFIG (broken YAML); ERR_DATA: a row is missing, or
- * units differ. */
+/* data_fields_stats_save writes the file of data.stats, and replaces an existing one.
+ * data_fields_stats_load reads it, and sets *stats to the rows that the set needs. ERR_IO,
+ * ERR_NOINPUT. ERR_CONFIG: the file is no valid YAML. ERR_DATA: a row is missing, or units
+ * differ. */
 Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const char *path);
 Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char *path);
-/* Gives the inputs and targets of a rollout's later steps the mean and deviation of the same fields
- * in the first step. */
+/* Sets the mean and deviation of the inputs and targets of a rollout's later steps to those of the
+ * same fields in the first step. */
 void data_fields_share_stats(DataSet *set);
 
 #endif

@@ -1,44 +1,49 @@
-/* Makes data sets of fields with weft's own solvers: trajectories of fluid flows, called members of
- * the set, each from a random initial state and in its own NetCDF-4 file. */
+/* Makes data sets of fields with weft's own solvers: trajectories of fluid flows. Each trajectory,
+ * a member of the set, has its own random initial state and its own NetCDF-4 file. */
 #ifndef WEFT_DATA_FLOW_H
 #define WEFT_DATA_FLOW_H
 
 #include "data/import.h"
 
 typedef struct FlowKind FlowKind;
-/* shallow water in a rotating channel; Burgers' equation; a fluid under Kolmogorov's forcing */
+/* The kinds: shallow water in a rotating channel, Burgers' equation, and a fluid under Kolmogorov's
+ * forcing. */
 extern const FlowKind flow_shallow_water, flow_burgers, flow_kolmogorov;
 
 /* The set to make. Times are in units of the kind's time coordinate: hours for shallow water,
- * seconds for the others. */
+ * seconds for the other kinds. */
 typedef struct FlowMake {
     const FlowKind *kind;
-    /* folder for the files member-000.nc, ... */
+    /* path of the folder for the files member-000.nc, ... */
     const char *out;
-    /* rows and columns of the grid; how many trajectories, the number of the first, how many frames
-     * of each */
+    /* height, width: rows and columns of the grid; members: number of trajectories; first: number
+     * of the first trajectory, which is in its file's name; frames: number of frames of each */
     int64_t height, width, members, first, frames;
-    /* time between frames; time before the first frame */
+    /* interval: time between frames; spin_up: time before the first frame */
     double interval, spin_up;
-    /* viscosity, for shallow water hyperviscosity in m^4/s; NaN: chosen from the grid */
+    /* shallow water: hyperviscosity in m^4/s; other kinds: viscosity in 1/s, since their lengths
+     * have no unit. NaN: the kind chooses a value that fits the size of a cell. */
     double viscosity;
-    /* shallow water: mean depth and largest height of the mountains, in m */
+    /* shallow water, in m. depth: mean height of the surface; orography: largest height of the
+     * mountains. */
     double depth, orography;
-    /* Kolmogorov: friction per second; number of waves of the forcing along y */
+    /* Kolmogorov: friction in 1/s */
     double drag;
+    /* Kolmogorov: number of waves of the forcing along y */
     int64_t waves;
     uint64_t seed;
-    /* true: also write the labels `regime` (flow_regimes) */
+    /* true: each file also has the variable `regime`, which labels each cell */
     bool labels;
-    /* threads of each rank */
+    /* number of threads of each rank */
     int threads;
-    /* true: all members that are in the folder are removed first; false: they are ERR_USAGE */
+    /* true: members that the folder already has are removed first; false: they are ERR_USAGE */
     bool force;
 } FlowMake;
-/* Makes the set. A trajectory depends on kind, grid, parameters, seed and its number only, so its
+/* Makes the set. A trajectory depends only on kind, grid, parameters, seed and its number, so its
  * file has the same bytes for any number of ranks and threads. Ranks divide the members. ERR_USAGE:
- * the grid is unusable, or members exist and force is false; ERR_DATA: a flow breaks down, because
- * its numbers become infinite; ERR_IO. ranks NULL: one process. Collective on these ranks. */
+ * the grid is unusable, or members exist and force is false. ERR_DATA: a flow breaks down, because
+ * its numbers become infinite or the water's thickness reaches 0. ERR_IO. ranks NULL: one process.
+ * Collective on these ranks. */
 Status data_make_flow(const FlowMake *make, const ImportRanks *ranks);
 
 #endif

@@ -4,44 +4,48 @@
 
 #include "data/set.h"
 
-/* Classes that occur in a data set's labels. */
+/* number of classes for which LabelUse has a bit */
 enum { DATA_CLASSES_SEEN = 1 << 16 };
+/* The classes that occur in a data set's labels. */
 typedef struct LabelUse {
-    /* least, most: the least and the largest class with samples. second: the largest class with
-     * samples below `most`. -1: there is no such class. */
+    /* least, most: smallest and largest class with samples; second: largest class with samples
+     * below `most`; -1: there is no such class */
     int64_t least, most, second;
-    /* number of classes below DATA_CLASSES_SEEN that have samples, and a bit for each of them */
+    /* number of classes below DATA_CLASSES_SEEN that have samples */
     int64_t count;
+    /* bit i % 64 of seen[i / 64] is set if class i has samples */
     uint64_t seen[DATA_CLASSES_SEEN / 64];
 } LabelUse;
-/* Reads all labels once; ERR_DATA: a label has no class. Does nothing for tokens, targets and label
- * fields, which data_set_check reads. */
+/* Reads and checks all labels. ERR_DATA: a label has no class. Does nothing for sets of tokens,
+ * targets or label fields; data_set_check reads those of label fields. */
 Status data_set_check_labels(const DataSet *set);
-/* Does the same, and sets *use to the classes that have samples; tokens and targets have none. */
+/* Does what data_set_check_labels does, and sets *use to the classes that have samples; tokens and
+ * targets have none. */
 Status data_set_count_labels(const DataSet *set, LabelUse *use);
 /* Returns a warning, with the key or command that helps, about labels that are probably wrong: no
  * label is 0, one label is far above the others, or there are large gaps. If classes have names, or
  * model.classes is set, labels are not checked. For a set of targets, whose `use` may be NULL, the
- * warning is about targets that are probably classes. NULL: no warning. Owner: the caller. */
+ * warning is about targets that are probably classes. Returns NULL if there is no warning. The
+ * caller owns the text. */
 char *data_set_label_warning(const DataSet *set, const Config *config, const LabelUse *use);
-/* Returns a warning if labels of set are 1, 2, ... and those of like 0, 1, ..., and labels are
- * matched by number; else NULL. Owner: the caller. */
+/* Returns a warning if the labels of the set `set` are 1, 2, ..., those of the set `like` are 0, 1,
+ * ..., and labels are matched by number; else NULL. The caller owns the text. */
 char *data_label_shift_warning(const DataSet *set, const LabelUse *use, const DataSet *like,
                                const LabelUse *like_use);
-/* Compares each file of a set with its first file in the same way. *line: the first warning, or
- * NULL. Owner of *line: the caller. */
+/* Compares the labels of each file of a set with those of its first file, as
+ * data_label_shift_warning does. *line: the first warning, or NULL; owned by the caller. */
 Status data_files_compare_labels(const DataSet *set, char **line);
 
-/* Reads the names of a set's classes: the first file's, followed by names that only later files
- * have. Release with class_names_free. ERR_DATA: a file has a name twice. */
+/* Reads the names of a set's classes: the names of the first file, followed by names that only
+ * later files have. ERR_DATA: a file has a name twice. Release with class_names_free. */
 Status data_set_class_names(const DataSet *set, ClassNames *names);
-/* Maps the labels of set, whose classes have the names `file_names`, to the classes with the names
- * `classes`, if one of the two lists contains all names of the other. classes_of: owner of
- * `classes`, for messages ("a.h5"). A sample of a class that only `file_names` has is then an error
- * of data_set_check_labels. ERR_DATA, with the first names that differ: each list has a name that
- * the other lacks. If a list is empty, or is 0, 1, 2, ... and does not match the other, labels keep
- * their numbers. *line: a message for the user; NULL: the lists are equal, or neither list names
- * classes. Owner of *line: the caller. */
+/* Maps the labels of the set, whose classes have the names `file_names`, to the classes with the
+ * names `classes`, if one of the two lists contains all names of the other. A sample of a class
+ * that only `file_names` has is then an error of data_set_check_labels. ERR_DATA, with the first
+ * names that differ: each list has a name that the other lacks. If a list is empty, or is 0, 1, 2,
+ * ... and does not match the other list, labels keep their numbers. classes_of: owner of `classes`,
+ * for messages ("a.h5"). *line: a message for the user, owned by the caller; NULL: the lists are
+ * equal, or neither list has names. */
 Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
                             const char *classes_of, char **line);
 

@@ -1,4 +1,4 @@
-/* Ranges of a set's values, and warnings if those of two sets differ. */
+/* Measures statistics of a set's values, and warns if those of two sets differ. Not collective. */
 #ifndef WEFT_DATA_RANGES_H
 #define WEFT_DATA_RANGES_H
 
@@ -14,39 +14,44 @@ typedef struct DataRange {
 typedef struct ColumnRange {
     float least, most, mean, deviation, typical, filled;
 } ColumnRange;
-/* COLUMN_RANGE_NUMBERS: floats of a ColumnRange; DATA_COLUMNS_RANGED: largest number of columns; of
- * a table with more columns, none is measured. */
+/* COLUMN_RANGE_NUMBERS: number of floats of a ColumnRange. DATA_COLUMNS_RANGED: the columns of a
+ * table are measured only if there are at most this number. */
 enum { COLUMN_RANGE_NUMBERS = 6, DATA_COLUMNS_RANGED = 1 << 16 };
-/* Ranges of a set's inputs as the model takes them, normalised by the set's mean and std if it has
- * them, and of its targets. inputs.values is 0 for tokens and encoded pictures, targets.values for
- * a set without targets. Release with data_ranges_fini. */
+/* Statistics of a set's inputs as the model takes them, normalised by the set's mean and std if it
+ * has them, and of its targets. inputs.values is 0 for tokens and encoded pictures, targets.values
+ * is 0 for a set without targets. Release with data_ranges_fini. */
 typedef struct DataRanges {
     DataRange inputs, targets;
-    /* a table's columns, owned; columns 0: no table, more than DATA_COLUMNS_RANGED, or unknown */
+    /* number of entries of `column`; 0: the set is no table, has more than DATA_COLUMNS_RANGED
+     * columns, or has not been measured */
     int64_t columns;
+    /* statistics of each column of a table, [columns]; owned */
     ColumnRange *column;
 } DataRanges;
-/* Both functions measure samples spread evenly over the set: at most 256, of a set of fields 64; if
- * samples are large, fewer, but at least 16. data_set_measure_scaled measures inputs times the
- * set's scale, without mean and deviation, except fields, which are always read normalised. ERR_IO,
- * ERR_DATA. */
+/* Both functions measure up to 256 samples, or 64 of a set of fields, spread evenly over the set.
+ * If samples are large, they measure fewer, but at least 16, or all of a smaller set.
+ * data_set_measure_scaled measures inputs multiplied by the set's scale but not normalised, except
+ * that fields are always normalised by their reader. ERR_IO, ERR_DATA. */
 Status data_set_measure_scaled(const DataSet *set, DataRange *range);
 Status data_set_measure(const DataSet *set, DataRanges *ranges);
-/* Returns the ranges of `value`, (rows, set->channels), which must be normalised already. Targets
- * are not measured. Release with data_ranges_fini. */
+/* Returns the statistics of the inputs `value`, (rows, set->channels), which must be normalised
+ * already. Targets are not measured. Release with data_ranges_fini. */
 DataRanges data_rows_ranges(const DataSet *set, const float *value, int64_t rows);
+/* Returns the statistics of `count` values. */
 DataRange data_values_range(const float *value, int64_t count);
+/* Returns a copy with its own columns. Release with data_ranges_fini. */
 DataRanges data_ranges_copy(const DataRanges *ranges);
 void data_ranges_fini(DataRanges *ranges);
-/* Compare the ranges of values and of targets of two sets of one kind, or of a set's files with its
- * first file. *line: a warning about the first difference; NULL: the ranges are similar. Owner of
- * *line: the caller. */
+/* data_sets_compare_ranges compares the statistics of inputs and targets of two sets of one kind;
+ * data_files_compare_ranges compares those of each file of a set with those of its first file.
+ * *line: a warning about the first difference, owned by the caller; NULL: the statistics are
+ * similar. */
 Status data_sets_compare_ranges(const DataSet *set, const DataSet *like, char **line);
 Status data_files_compare_ranges(const DataSet *set, char **line);
-/* Compares `ranges` with like_ranges, which were measured earlier. set: a set with samples of the
- * same kind and shape. path and like name the data of `ranges` and like_ranges in the warning, such
- * as "new.h5" and "the training set". Returns a warning; NULL: the ranges are similar, or one is
- * unknown. Owner: the caller. */
+/* Compares `ranges` with like_ranges, which were measured earlier, and returns a warning, owned by
+ * the caller; NULL: they are similar, or one is unknown. path: name of the first data in the
+ * warning, for example "new.h5"; like: name of the second, for example "the training set". set: a
+ * set with samples of the same kind and shape. */
 char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
                              const char *like, const DataRanges *like_ranges);
 

@@ -5,20 +5,20 @@
 #include "data/loader.h"
 
 /* Converts rows of text files to inputs of a model that was trained on an imported table, with the
- * schema, vocabularies, means and deviations of that table's data set. A label column is not
+ * schema, vocabularies, means and deviations of the data set of that table. A label column is not
  * needed. */
 typedef struct TableTextReader TableTextReader;
-/* set: the imported table. schema: path of a YAML file; NULL: the schema stored in the set. Owner
- * of *reader: the caller. ERR_NOINPUT, ERR_CONFIG; ERR_DATA: the set has no schema, or it differs
- * from the given one. */
+/* Makes a reader. set: the imported table. schema: path of a YAML file; NULL: the schema that the
+ * set stores. ERR_NOINPUT, ERR_CONFIG. ERR_DATA: the set has no schema, or its schema differs from
+ * the given one. Release with table_text_free. */
 Status table_text_new(TableTextReader **reader, const DataSet *set, const char *schema);
 void table_text_free(TableTextReader **reader);
-/* True if the conversion depends on the content of the set, by a vocabulary or a mean, so that it
- * must be the training set. */
+/* Returns true if the conversion depends on the content of the set, by a vocabulary or a mean, so
+ * that the set must be the training set. */
 bool table_text_needs_training_set(const TableTextReader *reader);
-/* Reads the rows of a file (plain or gzip) in order, and calls take, on this thread, for each batch
- * of up to rows_max rows. Returns take's error; ERR_NOINPUT; or, after take has been called for all
- * earlier rows, ERR_DATA with file, line and column. */
+/* Reads the rows of a file (plain or gzip) in order, and calls `take` on this thread for each batch
+ * of up to rows_max rows. Returns the error of `take`. ERR_NOINPUT. ERR_DATA, with file, line and
+ * column, after `take` has been called for all earlier rows. */
 typedef Status TableTextTake(void *user, const Batch *batch);
 Status table_text_read(const TableTextReader *reader, const char *path, int rows_max,
                        TableTextTake *take, void *user);

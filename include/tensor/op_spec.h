@@ -95,9 +95,9 @@ typedef struct ChannelSum {
 } ChannelSum;
 
 /* Losses of one number, with the names of their layers. They are functions of e = x - target; value
- * and slope are 0 at e = 0. SQUARE: e^2. ABSOLUTE: |e|; its slope at 0 is taken as 0. HUBER: e^2 / 2
- * up to |e| = delta, above that delta (|e| - delta / 2) (Huber 1964). CHARBONNIER:
- * sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with e in units of eps). */
+ * and slope are 0 at e = 0. SQUARE: e^2. ABSOLUTE: |e|; its slope at 0 is taken as 0.
+ * HUBER: e^2 / 2 up to |e| = delta, above that delta (|e| - delta / 2) (Huber 1964).
+ * CHARBONNIER: sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with e in units of eps). */
 #define POINT_LOSSES(_)                                                                            \
     _(SQUARE, "mse_loss")                                                                          \
     _(ABSOLUTE, "l1_loss")                                                                         \
