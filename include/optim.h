@@ -1,8 +1,8 @@
 /* optim: update rules on flat ranges of the parameter arena, groups of parameters, learning-rate
- * curves, clipping, the average of the parameters (train.ema). A rule is a const OptimTable in its
- * own file; rules.c lists the rules. If tensors are divided over ranks, optim_grad_squares and the
- * updates of rules that need norms or whole tensors are collective on the ranks that share a
- * tensor. All other functions are not collective. */
+ * curves, clipping, and the average of the parameters (train.ema). A rule is a const OptimTable in
+ * its own file; rules.c lists the rules. If tensors are divided over ranks, optim_grad_squares and
+ * the updates of rules that need norms or whole tensors are collective on the ranks that share a
+ * tensor. No other function is collective. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -13,17 +13,17 @@ typedef struct Optim Optim;
 typedef struct OptimTable OptimTable;
 /* A state slot is one array of optimizer state, with one float per parameter. */
 enum {
-    /* the most norms of a tensor that a rule uses */
+    /* largest number of norms of a tensor that a rule uses */
     OPTIM_NORMS = 2,
-    /* the most pairs that lbfgs keeps, see lbfgs.c */
+    /* largest number of pairs that lbfgs keeps, see lbfgs.c */
     OPTIM_HISTORY = 10,
-    /* the most state slots of a rule, which lbfgs has */
+    /* largest number of state slots of a rule; lbfgs has this number */
     OPTIM_SLOTS = 2 * OPTIM_HISTORY + 2
 };
 
-/* Role of a parameter in its layer; a value of roles in optim.groups. Embeddings are tables of
+/* Role of a parameter in its layer, with its word in optim.groups.roles. Embeddings are tables of
  * vectors for tokens or positions; the head is the weight of the last layer before the loss; a
- * table is a sparse table, whose rows are created as ids appear (SparseTable). */
+ * table is a sparse table, whose rows are created when their ids first occur (SparseTable). */
 #define ROLE_WORDS(W)                                                                              \
     W(PARAM_WEIGHT, "weight")                                                                      \
     W(PARAM_BIAS, "bias")                                                                          \
@@ -41,12 +41,12 @@ typedef enum DecayShape { DECAY_SHAPE_WORDS(LIST_CONSTANT) } DecayShape;
 #define ANNEAL_WORDS(W) W(ANNEAL_COS, "cos") W(ANNEAL_LINEAR, "linear")
 typedef enum AnnealStrategy { ANNEAL_WORDS(LIST_CONSTANT) } AnnealStrategy;
 
-/* A tensor of the model, described as a whole even if this rank has only a part of the tensor. */
+/* A tensor of the model. It describes the whole tensor even if this rank has only a part of it. */
 typedef struct OptimTensor {
     /* for example "layer1.0.conv2.weight"; borrowed; may be NULL */
     const char *name;
-    /* shape in the model's order: out x in, OIHW. A sparse table has (rows, width), with 1 for rows
-     * if their number is not limited. */
+    /* shape in plain order: out x in, OIHW. A sparse table has (rows, width), with 1 for rows if
+     * their number is not limited. */
     Shape shape;
     ParamRole role;
     /* true: the tensor is never updated, and its rule need not support it */
@@ -57,31 +57,33 @@ typedef struct OptimRule {
     const OptimTable *table;
     /* the rule's constants; borrowed from the Config */
     const OptimConfig *constants;
-    /* learning rate of the group divided by optim.lr */
+    /* learning rate of the group divided by optim.lr; 1 for rule 0 */
     double rate;
     /* number of state slots that the rule needs with these constants */
     int slots;
-    /* true: rule of a bias, to which optim.warmup_bias_lr applies during the warm-up */
+    /* true: this is a copy of the rule for biases, to which optim.warmup_bias_lr applies during the
+     * warm-up */
     bool bias;
-    /* the rule's momentum in the current update, set by optim_begin: the constant at
-     * OptimTable.momentum, or the warm-up's value of it; 0 if the rule has no momentum */
+    /* momentum of the rule in the current update, which optim_begin sets: the constant at
+     * OptimTable.momentum, or during a warm-up its value then; 0 if the rule has no momentum */
     float momentum;
 } OptimRule;
-/* Number of rules of a configuration. Rule 0 has optim's keys, rule i has the keys of group i -
- * 1. */
+/* optim_rule_count returns the number of rules of a configuration, optim_rule returns a rule. Rule
+ * 0 has the keys of optim, rule i the keys of group i - 1. */
 int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
 /* Sets rule[i] to the number of the rule of tensor i: the rule of the first group that matches, or
- * 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG if a pattern matches
- * no name, a group gets no tensor, a rule cannot update one of its tensors, there are groups with a
+ * 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG: a pattern matches no
+ * name, a group gets no tensor, a rule cannot update one of its tensors, there are groups and a
  * rule that updates all tensors together, or the keys of the warm-up contradict the rules. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
-/* Factor by optim.layer_decay on the learning rate of parameters in depth group `depth_group` of
- * `depth_groups`; 1 for the rules of groups (rule > 0). Layer-wise decay as in timm (Clark et al.
- * 2020, "ELECTRA"). */
+/* Returns the factor by optim.layer_decay on the learning rate of parameters in depth group
+ * `depth_group` of `depth_groups` groups; 1 for the rules of groups (rule > 0). Layer-wise decay as
+ * in timm (Clark et al. 2020, "ELECTRA"). */
 double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups);
 
-/* One tensor in the arenas of parameters and gradients; offset and elements count floats. */
+/* One tensor in the arenas of parameters and gradients. offset, elements: its first float and its
+ * number of floats there. */
 typedef struct OptimRange {
     int64_t offset, elements;
     /* true: weight decay applies. The caller sets it for weights, not for biases and norms; a rule
@@ -92,13 +94,13 @@ typedef struct OptimRange {
     /* true: a bias (of a norm, too), to which optim.warmup_bias_lr applies */
     bool bias;
     /* true: running statistics. The forward pass changes them, the optimizer only averages them
-     * (train.ema). These ranges come after all others. */
+     * (train.ema). Such ranges come after all others. */
     bool statistic;
     /* number of the tensor's rule, as set by optim_assign */
     int rule;
     /* factor on the rule's learning rate; 0 means 1 */
     double lr_scale;
-    /* true: sums of squares are exact (SquareSum), so that they do not depend on how the tensor is
+    /* true: sums of squares are exact (SquareSum), so they do not depend on how the tensor is
      * divided. All ranges have the same value. */
     bool exact;
     OptimTensor tensor;
@@ -106,57 +108,56 @@ typedef struct OptimRange {
 /* The part of a range that this rank updates: the whole range, or a shard. It has an offset in each
  * arena. Offsets and elements count floats. */
 typedef struct OptimPiece {
-    /* offset: OptimRange.offset plus the index in the range of the piece's first element. elements:
-     * 0 if this rank updates nothing of the range. */
+    /* offset: OptimRange.offset plus the index of the piece's first element in the range; elements:
+     * number of elements, 0 if this rank updates nothing of the range */
     int64_t offset, elements;
     /* offset in the arena of parameters */
     int64_t value;
     /* offset in the arena of gradients */
     int64_t gradient;
-    /* offset in the arena of each state slot (Optim.state), for the slots of the rule */
+    /* offset in the arena of each state slot (Optim.state) that the rule uses */
     int64_t state[OPTIM_SLOTS];
     /* offset in Optim.average */
     int64_t average;
     /* offset in Optim.scratch */
     int64_t scratch;
-    /* true: weight decay applies, as OptimRange.decay */
+    /* true: weight decay applies (OptimRange.decay) */
     bool decay;
-    /* borrowed from Optim; NULL for running statistics, which have no rule */
+    /* rule of the range, borrowed from Optim; NULL for running statistics, which have no rule */
     const OptimRule *rule;
-    /* borrowed from Optim */
+    /* tensor of the range, borrowed from Optim */
     const OptimTensor *tensor;
 } OptimPiece;
 
-/* The shards of this rank (ZeRO); entry i of each array belongs to range i. This rank updates
- * elements first[i] .. first[i] + count[i] - 1 of the range, and has state for these only. value[i]
- * and gradient[i] are the offsets of element first[i] in the arenas of parameters and gradients.
- * first[i] is a multiple of FLAT_CHUNK. A tensor whose rule needs whole tensors is on one rank. In
- * the functions `set` is a norm number, 0 .. sets - 1. */
+/* The shards of this rank (ZeRO). Entry i of each array belongs to range i. This rank updates
+ * elements first[i] .. first[i] + count[i] - 1 of the range, and has state only for these. first[i]
+ * is a multiple of FLAT_CHUNK. A tensor whose rule needs whole tensors is on one rank. */
 typedef struct OptimShard {
+    /* value, gradient: offsets of element first[i] in the arenas of parameters and of gradients */
     const int64_t *first, *count, *value, *gradient;
-    /* Gathers sums of squares: chunk[set * chunks + c] is the sum of chunk c, and `chunks` is the
-     * number of chunks of all ranges, in order. On entry the sums of this rank's shards are set; on
-     * return all sums are set. */
+    /* Gathers sums of squares of `sets` norms: chunk[set * chunks + c] is the sum of chunk c for
+     * norm number `set`, where `chunks` is the number of chunks of all ranges, in order. On entry
+     * the sums of this rank's shards are set; on return all sums are set. */
     void (*gather)(void *user, double *chunk, int sets);
-    /* Adds up slices of the tensor-parallel group: squares[set * ranges + i] is the sum of squares
-     * of range i, on entry over this rank's slice, on return over all slices. join is NULL if
-     * tensors are not sliced. */
+    /* Adds up the sums of the slices of the tensor-parallel group: squares[set * ranges + i] is the
+     * sum of squares of range i for norm number `set`, on entry of this rank's slice, on return of
+     * all slices. NULL if tensors are not sliced. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
 
-/* Converts range number `range` between its form on this rank (a slice, or another layout) and the
- * whole tensor in plain order, in host memory. get is collective on the ranks that have slices of
- * the tensor. */
+/* Converts range number `range` between its form on this rank (a slice, or another layout),
+ * `stored`, and the whole tensor in plain order, `plain`, in host memory. get is collective on the
+ * ranks that have slices of the tensor. */
 typedef struct OptimWhole {
     void (*get)(void *user, int range, const float *stored, float *plain);
     void (*put)(void *user, int range, const float *plain, float *stored);
     void *user;
 } OptimWhole;
 
-/* Adds up exact sums of squares over ranks: sum[i] is that of range first + i, for i < count, on
- * entry over this rank's part, on return over the whole tensor. Collective on the ranks that share
- * tensors. */
+/* Adds up exact sums of squares over ranks: sum[i] is the sum of range first + i, for i < count, on
+ * entry over this rank's part of the range, on return over the whole tensor. Collective on the
+ * ranks that share tensors. */
 typedef struct OptimMerge {
     void (*merge)(void *user, SquareSum *sum, int first, int count);
     void *user;
@@ -164,85 +165,91 @@ typedef struct OptimMerge {
 
 /* Arguments for one piece; w and g point to its first element. */
 typedef struct OptimArgs {
+    /* w: parameters; g: their gradients */
     float *w;
     const float *g;
     /* lr: the rule's learning rate; grad_scale: factor on the gradient */
     float lr, grad_scale;
     /* norm[set]: norm, over the whole range, of the vector that measure passed to optim_add_squares
-     * with this set */
+     * with this norm number */
     const double *norm;
 } OptimArgs;
-/* State of a row of a sparse table: the slots in order, slot s with floats[s] floats. */
+/* Layout of the state of a row of a sparse table: the slots in order, slot s with floats[s]
+ * floats. */
 typedef struct RowState {
     int slots, floats[OPTIM_SLOTS + 1];
-    /* names in checkpoints */
+    /* names of the slots in checkpoints */
     const char *name[OPTIM_SLOTS + 1];
 } RowState;
-/* Arguments for one row: w and g have `width` floats; the state is zero when the row is new. */
+/* Arguments for one row. w: values; g: gradient; both have `width` floats. state: optimizer state,
+ * zero when the row is new. */
 typedef struct OptimRowArgs {
     float *w, *state;
     const float *g;
     int width;
     /* lr: the rule's learning rate; grad_scale: factor on the gradient */
     float lr, grad_scale;
-    /* the rule's weight decay, or 0 */
+    /* weight decay of the rule; 0: none */
     float decay;
 } OptimRowArgs;
 /* An update rule: one const table in its own file. The functions of each kind, in the order of
  * their calls:
- *  - elementwise: update.
- *  - with norms: measure passes each vector whose norm is needed to optim_add_squares; update.
- *  - on whole tensors: direction writes an elementwise result to the scratch memory; whole changes
- *    this result as one tensor in plain order; update applies it.
- *  - on all tensors at once: together.
- *  - for rows of sparse tables: row_update, with row_state. A rule that has update may have these
+ *  - elementwise rules: update.
+ *  - rules with norms: measure, which passes each vector whose norm is needed to optim_add_squares;
+ *    then update.
+ *  - rules on whole tensors: direction, which writes an elementwise result to the scratch memory;
+ *    whole, which changes this result as one tensor in plain order; update, which applies it.
+ *  - rules on all tensors at the same time: together.
+ *  - rules for rows of sparse tables: row_state and row_update. A rule with update may have these
  *    two as well.
  * State slots are always elementwise, so that they can be sharded; the state of a row need not
  * be. */
 struct OptimTable {
     ConfigWord word;
-    /* the most state slots that the rule needs with any constants */
+    /* largest number of state slots that the rule needs with any constants */
     int slots;
-    /* offset in OptimConfig of the rule's momentum (a double): momentum, or beta1. It is the value
-     * that a warm-up from optim.warmup_momentum reaches. 0 if the rule has no momentum. */
+    /* offset in OptimConfig of the rule's momentum (a double): of momentum, or of beta1. A warm-up
+     * from optim.warmup_momentum ends at this value. 0: the rule has no momentum. */
     size_t momentum;
     /* true: update also moves the average (optim_average_of); false: a second pass over the
      * parameters moves it */
     bool averages;
-    /* names of the slots in checkpoints: "momentum"; "m", "v" */
+    /* names of the slots in checkpoints: "momentum"; or "m" and "v" */
     const char *slot_name[OPTIM_SLOTS];
-    /* number of slots needed with these constants; NULL if it is always .slots */
+    /* Returns the number of slots that are needed with these constants. NULL: it is always
+     * .slots. */
     int (*slots_used)(const OptimConfig *constants);
     /* true: measure leaves a result for update in the scratch memory */
     bool scratch;
-    /* true: update needs parameters in host memory, so that a run on a GPU is refused */
+    /* true: update needs parameters in host memory, so a run on a GPU is refused */
     bool host_memory_only;
-    /* number of norms of each range that update needs. With 0 one call of update may cover adjacent
-     * ranges. */
+    /* number of norms of each range that update needs; 0: one call of update may cover adjacent
+     * ranges */
     int norms;
-    /* OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
-     * constants; the caller adds file and line to the message. If check_tensor is NULL, the rule
-     * updates any tensor, and sparse tables if row_update is set. */
+    /* Returns OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
+     * constants; the caller adds file and line to the message. NULL: the rule can update any
+     * tensor, and sparse tables if row_update is set. */
     Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_add_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* These three are NULL for rules that do not need whole tensors. x: the tensor in plain order;
-     * work: scratch memory of work_floats floats. */
+    /* The members direction, whole and work_floats are NULL for rules that do not need whole
+     * tensors. x: the tensor in plain order; work: scratch memory of work_floats floats. */
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* Updates all pieces at once: all parameters of the model, undivided, all with this rule. NULL
-     * if the rule updates pieces one by one. */
+    /* Updates all parameters of the model, undivided, in one call; all have this rule. NULL if the
+     * rule updates pieces one by one. */
     void (*together)(Optim *optim, float *params, const float *grads);
-    /* NULL if the rule is for rows only, or has together */
+    /* Updates one piece. NULL if the rule is only for rows, or has together. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* row_update updates one row of a sparse table, with weight decay. It is called only for rows
-     * whose ids occur in the step and, in mode async, for pieces of dense parameters
-     * (src/table/async.c). Each call runs on one thread. row_state returns the layout of a row's
-     * state. Both are NULL if the rule cannot update rows. */
+    /* row_state returns the layout of a row's state. row_update updates one row of a sparse table,
+     * with weight decay. It is called only for rows whose ids occur in the step and, in mode async,
+     * for pieces of dense parameters (src/table/async.c). Each call runs on one thread. Both are
+     * NULL if the rule cannot update rows. */
     RowState (*row_state)(const OptimConfig *constants, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
+/* An optimizer: its rules, its state, and the ranges that it updates. */
 struct Optim {
     /* table of rule 0 */
     const OptimTable *table;
@@ -251,12 +258,13 @@ struct Optim {
     /* borrowed */
     Backend *backend;
     int rule_count;
-    /* the configuration's rules, then copies of them with other learning rates (by lr_scale, or of
-     * biases during the warm-up), [rule_count]; owned */
+    /* rules of the configuration, then copies of them with other learning rates (by lr_scale, or
+     * for biases during the warm-up), [rule_count]; owned */
     OptimRule *rule;
-    /* the most state slots of any rule */
+    /* largest number of state slots of a rule */
     int slots;
-    /* state arenas, slot_elements floats each; owned; NULL if unused */
+    /* state[s]: arena of state slot s, slot_elements[s] floats; owned; NULL: the slot is not
+     * used */
     float *state[OPTIM_SLOTS];
     int64_t slot_elements[OPTIM_SLOTS];
     /* average of the parameters and running statistics on this rank, average_elements floats;
@@ -265,23 +273,24 @@ struct Optim {
     int64_t average_elements;
     /* 1 - the average's decay in the update that has begun */
     float average_rate;
-    /* scratch memory of the pieces (lamb, and rules on whole tensors); owned */
+    /* scratch memory of the pieces, for lamb and rules on whole tensors, scratch_elements floats;
+     * owned */
     float *scratch;
-    /* a whole tensor in plain order, then its rule's scratch memory; owned */
+    /* memory for a whole tensor in plain order and then for its rule's work, whole_elements floats;
+     * owned */
     float *whole_floats;
-    /* sums of squares, [norm number][chunk]: on the host (norms) and in the backend's memory
-     * (partial); owned */
+    /* sums of squares on the host, [norm number][chunk]; owned */
     double *norms;
+    /* the same sums in the backend's memory; owned */
     double *partial;
-    /* exact sums of squares: [norm number][chunk] in the backend's memory (exact_chunk), [norm
-     * number][range] on the host (exact_host) and in the backend's memory (exact_range). Owned;
-     * NULL if sums are not exact. */
+    /* exact sums of squares; owned; NULL: sums are not exact. exact_chunk: [norm number][chunk], in
+     * the backend's memory; exact_host: [norm number][range], on the host; exact_range: [norm
+     * number][range], in the backend's memory. */
     SquareSum *exact_chunk, *exact_host, *exact_range;
     /* sums of squares of whole ranges on the host, [norm number][range]; owned */
     double *range_squares;
-    /* floats of scratch and of whole_floats */
     int64_t scratch_elements, whole_elements;
-    /* the most norms per range of any rule */
+    /* largest number of norms of a range that a rule needs */
     int sets;
     /* true: some rule needs whole tensors */
     bool any_whole;
@@ -290,7 +299,8 @@ struct Optim {
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
-    /* range_count plus the number of ranges of running statistics, which come after the others */
+    /* range_count plus the number of ranges of running statistics, which come after the other
+     * ranges */
     int averaged_count;
     /* copies of the ranges, with decay also set by decay_all, [averaged_count]; owned */
     OptimRange *range;
@@ -300,10 +310,11 @@ struct Optim {
      * [range_count + 1]; owned */
     int64_t *chunk;
     int run_count;
-    /* pieces as they are passed to update, joined if the rule permits, [run_count]; owned */
+    /* pieces in the form in which update gets them: adjacent ones are joined if the rule permits,
+     * [run_count]; owned */
     OptimPiece *run;
-    /* pieces of running statistics, joined if they are adjacent, [statistic_run_count]; owned */
     int statistic_run_count;
+    /* pieces of running statistics, adjacent ones joined, [statistic_run_count]; owned */
     OptimPiece *statistic_run;
     /* shard.gather is NULL if nothing is sharded */
     OptimShard shard;
@@ -311,161 +322,163 @@ struct Optim {
     OptimWhole whole_io;
     /* merge.merge is NULL if this rank has whole tensors */
     OptimMerge merge;
-    /* receives a bit for each state slot that the rule uses, while row_check.c checks the rule;
-     * else NULL */
+    /* while row_check.c checks the rule: gets a bit for each state slot that the rule uses; else
+     * NULL */
     unsigned *used_slots;
     /* number of updates begun */
     int64_t step;
     /* true: the update that has begun is the first one */
     bool first;
-    /* learning rate of rule 0, learning rate of biases, and gradient scale of the update that has
-     * begun */
+    /* numbers of the update that has begun. lr: learning rate of rule 0; bias_lr: learning rate of biases;
+     * scale: factor on the gradients */
     float lr, bias_lr, scale;
-    /* numbers of the current update, [rule_count], in the backend's memory, from which queued work
-     * reads them; owned; NULL if the backend does not record work */
+    /* numbers of the current update, which queued work reads, [rule_count], in the backend's
+     * memory; owned; NULL if the backend does not record work */
     UpdateNumbers *now;
     /* sums of squares of the ranges, [range_count], in the backend's memory; owned */
     double *sums;
     /* copy of Optim.chunk in the backend's memory; owned */
     int64_t *first_chunk;
-    /* chunks of the gradients on this rank, whose sums of squares go to partial; in the backend's
-     * memory; owned */
+    /* chunks of the gradients on this rank, whose sums of squares go to `partial`,
+     * [grad_chunk_count], in the backend's memory; owned */
     FlatChunk *grad_chunk;
     int64_t grad_chunk_count;
 };
 
-/* Makes an optimizer for ranges of whole tensors; ranges are copied. Release with optim_free. */
+/* Makes an optimizer for ranges of whole tensors, range[0 .. count - 1], which are copied.
+ * arena_elements: floats of the parameter arena. Release with optim_free. */
 Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                  int count, int64_t arena_elements);
 /* Makes an optimizer for this rank's shards. shard is copied with its arrays; shard->user is
- * borrowed. */
+ * borrowed. Release with optim_free. */
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
                        const OptimRange *range, int count, const OptimShard *shard);
 void optim_free(Optim **optim);
 /* optim_use_whole sets how whole tensors are converted, optim_use_merge how exact sums of squares
- * are added up over ranks. Both are called before the first step; the argument is copied, its
- * `user` is borrowed. */
+ * are added up over ranks. Call both before the first step. The argument is copied; its `user` is
+ * borrowed. */
 void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
-/* Sets out[i] to the sum of squares of the gradient of range i, in double: sums per FLAT_CHUNK,
- * added in order, or exact sums. If ranges are sharded, every rank gets the sums of all shards.
- * Slices of the tensor-parallel group are added only if sums are exact; otherwise out[i] is of this
- * rank's slice. */
+/* Sets out[i] to the sum of squares of the gradient of range i, in double: sums of FLAT_CHUNK
+ * elements that are added in order, or exact sums. If ranges are sharded, every rank gets the sums
+ * of all shards. If the tensor-parallel group has slices, sums that are exact are those of all
+ * slices; other sums are those of this rank's slice. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
-/* Rates of an update. lr: of all parameters but biases; bias_lr: of biases; warm: the fraction of
- * the warm-up that is done, 1 after it. */
+/* Rates of an update. lr: learning rate of all parameters except biases; bias_lr: learning rate of
+ * biases; warm: fraction of the warm-up that is done, 1 after it. */
 typedef struct UpdateRates {
     double lr, bias_lr, warm;
 } UpdateRates;
-/* One update of all pieces on this rank. rates: result of rates_at; grad_scale: factor on the
- * gradients (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update
- * performs it. optim_repeats returns true if optim_update makes the same backend calls from now on,
- * so that they can be captured and replayed. */
+/* Both make one update of all pieces on this rank: optim_begin sets its numbers, optim_update
+ * performs it. rates: result of rates_at; grad_scale: factor on the gradients (clipping: limit /
+ * norm). optim_repeats returns true if optim_update makes the same backend calls from now on, so
+ * that they can be captured and replayed. */
 void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale);
 void optim_update(Optim *optim, float *params, const float *grads);
 bool optim_repeats(const Optim *optim);
-/* optim_clip clips by the norm of all gradients without waiting for the host. It is called between
- * optim_begin and optim_update, and only if optim_can_clip is true. All gradients must be on this
- * rank. */
+/* optim_clip clips by the norm of all gradients without waiting for the host. Call it between
+ * optim_begin and optim_update, and only if optim_can_clip returns true. All gradients must be on
+ * this rank. */
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
-/* optim_begin and optim_update with one rate for all parameters, as after the warm-up. */
+/* Calls optim_begin and optim_update with one rate for all parameters, as after the warm-up. */
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 /* The average of the parameters (train.ema) moves with each update: average += (1 - d) (value -
- * average), where update t has d = ema (1 - exp(-t / ema_ramp)). optim_average_begin sets the
- * average to the parameters' values at the start of a run; optim_average_begin_piece does so for
- * one piece. optim_average_swap exchanges average and parameters, before an evaluation and again
- * after it. params: the arena of parameters. Without train.ema these functions do nothing. */
+ * average), where update t has d = ema (1 - exp(-t / ema_ramp)) with the keys of train.
+ * optim_average_begin sets the average to the parameters' values at the start of a run;
+ * optim_average_begin_piece does so for one piece. optim_average_swap exchanges average and
+ * parameters, before an evaluation and again after it. params: the arena of parameters. Without
+ * train.ema these functions do nothing. */
 void optim_average_begin(Optim *optim, const float *params);
 void optim_average_begin_piece(Optim *optim, int piece, const float *params);
 void optim_average_swap(Optim *optim, float *params);
 /* Adds optim.slim * factor * sign(scale) to the gradient of each channel scale on this rank (Liu et
  * al. 2017, "Network slimming", section 3: the subgradient of the sum of their absolute values).
- * Called before gradients are measured or applied. */
+ * Call it before gradients are measured or applied. */
 void optim_add_slim(Optim *optim, const float *params, float *grads, double factor);
-/* Bytes of state slots on this rank. */
+/* Returns the bytes of the state slots on this rank. */
 size_t optim_state_bytes(const Optim *optim);
-/* Bytes of state slots, average, scratch memory, and memory for a whole tensor. */
+/* Returns the bytes of state slots, average, scratch memory, and memory for a whole tensor. */
 size_t optim_bytes(const Optim *optim);
-/* Number of state slots of the configuration's rule 0; SGD without momentum has 0. */
+/* Returns the number of state slots of the configuration's rule 0; SGD without momentum has 0. */
 int optim_slots(const Config *config);
-/* True if some rule needs norms of whole tensors (lars, lamb). */
+/* Returns true if some rule needs norms of whole tensors (lars, lamb). */
 bool optim_has_norms(const Config *config);
-/* True if measure of rule 0 needs scratch memory. If ranges are sharded, the scratch memory is as
+/* Returns true if measure of rule 0 needs scratch memory. If ranges are sharded, this memory is as
  * large as a state slot. */
 bool optim_scratch(const Config *config);
-/* True if state is packed even without shards, because rules differ between tensors or rule 0 needs
- * whole tensors. The number of slots of each tensor is then in its OptimNeed. */
+/* Returns true if state is packed even without shards, because rules differ between tensors or rule
+ * 0 needs whole tensors. The number of slots of each tensor is then in its OptimNeed. */
 bool optim_packs(const Config *config);
 /* Replaces all rules of the configuration by SGD without momentum, which has no state, for a model
  * that is not trained. */
 void optim_use_stateless(Config *config);
 /* Memory that the update of one tensor needs, for planning. */
 typedef struct OptimNeed {
+    /* number of state slots */
     int slots;
     /* true: measure needs scratch memory, as large as a state slot if ranges are sharded */
     bool scratch;
     /* true: the tensor must be on one rank */
     bool whole;
     /* bytes for the tensor in plain order and for the rule's work on it (Optim.whole_floats). They
-     * are allocated once, for the tensor with the largest need. In addition Optim.scratch has a
-     * copy of the tensor as stored. */
+     * are allocated once, for the tensor that needs the most. In addition Optim.scratch has a copy
+     * of the stored tensor. */
     size_t whole_bytes;
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
-/* ERR_BUG, with the name of the rule or curve, if its const table is incomplete or contradicts
- * itself. */
+/* Checks the const tables of all rules and curves. ERR_BUG, with the name of the rule or curve: a
+ * table is incomplete or contradicts itself. */
 Status optim_check(void);
-/* Values of optim.name, optim.lr_schedule, optim.lr_adjust, optim.decay_shape,
- * optim.anneal_strategy and optim.groups.roles. Config stores a word as its position in its
- * list. */
+/* Words of optim.name, optim.lr_schedule, optim.lr_adjust, optim.decay_shape, optim.anneal_strategy
+ * and optim.groups.roles. Config stores a word as its position in its list. */
 enum { OPTIM_WORDS = 6 };
 extern const ConfigWords optim_words[OPTIM_WORDS];
 
 /* State of the learning rate, as plain bytes in checkpoints. */
 typedef struct LrState {
-    /* replaces optim.lr from now on, and scales the curve's end, optim.warmup_bias_lr and the rates
-     * of groups in proportion; 0 if optim.lr is in effect */
+    /* learning rate that replaces optim.lr from now on, and scales the curve's end,
+     * optim.warmup_bias_lr and the rates of groups in proportion; 0: optim.lr is in effect */
     double lr;
-    /* for curve plateau. best: the best evaluation so far, NaN before the first; bad: number of
+    /* curve plateau. best: best value of an evaluation so far, NaN before the first; bad: number of
      * evaluations without improvement since the best one or the last fall; falls: number of times
      * that the rate has fallen */
     double best;
     int64_t bad, falls;
 } LrState;
-/* The state at the start of a run. */
+/* Returns the state at the start of a run. */
 LrState lr_state(void);
-/* The value of optim.lr in effect. */
+/* Returns the value of optim.lr that is in effect. */
 double lr_base(const Config *config, const LrState *state);
-/* Position of a run on its learning-rate curve. If train.steps sets the run's length, step and
- * steps count optimizer steps; if train.epochs does, they count data, in steps of the batch size at
- * the start. They may then be fractions once the batch size has changed. */
+/* Position of a run on its learning-rate curve. If train.steps sets the length of the run, `step`
+ * and `steps` count optimizer steps. If train.epochs sets it, they count data, in steps of the
+ * batch size at the start; they may then be fractions once the batch size has changed. */
 typedef struct LrSteps {
-    /* steps made so far, and the number of steps of the run */
+    /* step: number of steps made so far; steps: number of steps of the run */
     double step, steps;
     /* length of an epoch, in steps of the batch size at the start */
     int64_t steps_per_epoch;
-    /* step + data_ahead is the position in the data, in steps of the batch size at the start;
-     * data_ahead is 0 if train.epochs sets the run's length */
+    /* step + data_ahead is the position in the data, in steps of the batch size at the start; 0 if
+     * train.epochs sets the length of the run */
     double data_ahead;
 } LrSteps;
-/* Learning rate of a step. Warm-up rises linearly, (step + 1) / warmup; the curve covers the
- * remaining steps. A pure function. */
+/* Returns the learning rate of a step. It rises linearly in the warm-up, (step + 1) / warmup; the
+ * curve covers the steps after that. A pure function. */
 double lr_at(const Config *config, const LrState *state, const LrSteps *at);
-/* All rates of a step. During the warm-up the rate of biases goes linearly from
+/* Returns all rates of a step. During the warm-up the rate of biases changes linearly from
  * optim.warmup_bias_lr, if that is set, to optim.lr. A pure function. */
 UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *at);
-/* Effect on the rate if a resumed run has another end, in words: "the cosine stretches to the new
- * end". Borrowed. */
+/* Returns the effect on the rate if a resumed run has another end, in words: "the cosine stretches
+ * to the new end". Borrowed. */
 const char *lr_text_if_end_moves(const Config *config);
-/* True if the rate depends on evaluations. */
+/* Returns true if the rate depends on evaluations. */
 bool lr_by_evaluations(const Config *config);
-/* Records the value of an evaluation after at->step steps; rises: larger values are better.
- * Evaluations during warm-up, and those of curves that do not depend on them, are ignored. */
+/* Records the value of an evaluation after at->step steps. rises: true if larger values are better.
+ * Evaluations during the warm-up, and those of curves that do not depend on them, are ignored. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
                   bool rises);
-/* ERR_CONFIG if the keys of the curve contradict each other. */
+/* Checks the keys of the curve. ERR_CONFIG: they contradict each other. */
 Status lr_check(const Config *config);
 
 #endif

@@ -7,36 +7,37 @@
 
 /* One `key: value` of a layer in model.layers, as text; the layers module interprets it. */
 typedef struct ConfigAttr {
-    /* owned; a list [a, b] is stored as "a,b" */
+    /* key, and value as text: a list [a, b] is stored as "a,b"; owned */
     char *key, *value;
-    /* position in the file, of the value in a layer and of the key in ConfigPairs, counted from 1;
-     * 0: from the command line */
+    /* position in the file, counted from 1, in a layer of the value and in ConfigPairs of the key;
+     * 0: the value is from the command line */
     int line, column;
 } ConfigAttr;
 /* One entry of model.layers: `- conv2d: {channels: 32, kernel: 3}` or `- relu`. */
 typedef struct ConfigLayer {
-    /* owned */
+    /* kind of layer: "conv2d"; owned */
     char *kind;
-    /* position of the kind in the file, counted from 1; 0: from the command line */
+    /* position of the kind in the file, counted from 1; 0: it is from the command line */
     int line, column;
     int attr_count;
-    /* owned */
+    /* attributes, [attr_count]; owned */
     ConfigAttr *attr;
 } ConfigLayer;
 
 /* One entry of model.widths: the number of channels of a layer. */
 typedef struct ConfigWidth {
-    /* owned */
+    /* name of the layer; owned */
     char *layer;
     int64_t channels;
 } ConfigWidth;
+/* model.widths. */
 typedef struct ConfigWidths {
     int count;
-    /* owned */
+    /* [count]; owned */
     ConfigWidth *item;
 } ConfigWidths;
 
-/* `key: value` pairs as text, for model.rope_scaling; the module of the key interprets them. */
+/* model.rope_scaling: pairs `key: value` as text, which the module of the key interprets. */
 typedef struct ConfigPairs {
     int count;
     /* owned */
@@ -54,43 +55,44 @@ typedef struct ConfigList {
 enum { CONFIG_CLASSES_MOST = 256 };
 /* One variable of data.variables. */
 typedef struct ConfigVariable {
-    /* FieldRole */
+    /* use of the variable, a FieldRole */
     int role;
-    /* owned */
+    /* name of the variable in the files; owned */
     char *name;
-    /* levels, given by the values of their coordinate; empty: all levels */
+    /* coordinates of the selected levels; empty: all levels */
     ConfigList levels;
     /* number of classes of a target that consists of labels; 0: the variable consists of numbers */
     int64_t classes;
     /* true: pixels with the value `ignore` have no label */
     bool ignores;
     double ignore;
-    /* targets: weights in the loss, one for all levels or one for each level; empty: 1 */
+    /* targets: weights in the loss, one for all levels or one for each level; empty: all are 1 */
     ConfigList weights;
-    /* position in the file, counted from 1; 0: from the command line */
+    /* position in the file, counted from 1; 0: the variable is from the command line */
     int line, column;
 } ConfigVariable;
+/* data.variables. */
 typedef struct ConfigVariables {
     int count;
-    /* owned */
+    /* [count]; owned */
     ConfigVariable *item;
 } ConfigVariables;
-/* data.window: offsets from a sample's time, in ascending order. */
+/* data.window: offsets in time from a sample's own time, in ascending order. */
 typedef struct ConfigWindow {
     /* offsets of the inputs and of the targets; empty: [0] */
     ConfigList inputs, targets;
-    /* given: true if an offset other than 0 is set. seconds: true if offsets are seconds, false if
-     * they are steps of the set's time. */
+    /* given: true if an offset other than 0 is set; seconds: true if offsets are in seconds, false
+     * if they are in steps of the set's time */
     bool given, seconds;
 } ConfigWindow;
 
-/* data.train_time, data.test_time: first and last time, as dates of the set's calendar, with or
- * without a clock time; NULL: all times. Owned. */
+/* data.train_time or data.test_time: first and last time, as dates of the set's calendar with or
+ * without a clock time; owned; NULL: all times. */
 typedef struct ConfigTimes {
     char *from, *to;
 } ConfigTimes;
 
-/* data.patch: rows and columns of the inputs; 0: whole fields. */
+/* data.patch: rows and columns of the inputs of a patch; 0: samples are whole fields. */
 typedef struct ConfigPatch {
     int64_t rows, columns;
 } ConfigPatch;

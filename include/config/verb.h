@@ -1,5 +1,5 @@
-/* Verbs and their flags are constant rows. Parsing, checks, messages, help, the man page and
- * completion are made from them. */
+/* The rows of verbs and their flags. Parsing, checks, messages, help, the man page and completion
+ * are made from these rows. Not collective. */
 #ifndef WEFT_CONFIG_VERB_H
 #define WEFT_CONFIG_VERB_H
 
@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Kinds of flags, by their value: none, a text, a whole number, a number, one of several words, a
+ * list of words. */
 typedef enum FlagKind {
     FLAG_SWITCH,
     FLAG_TEXT,
@@ -16,33 +18,34 @@ typedef enum FlagKind {
     FLAG_CHOICE,
     FLAG_LIST
 } FlagKind;
-/* Words separated by commas; none is empty. */
+/* The value of a FLAG_LIST: words that were separated by commas. No word is empty. */
 typedef struct FlagList {
     int count;
-    /* owned; released by verb_options_fini */
+    /* [count]; owned; verb_options_fini releases it */
     char **word;
 } FlagList;
 /* One flag of a verb. */
 typedef struct Flag {
-    /* "--steps", "-o" */
+    /* name with its dashes: "--steps", "-o" */
     const char *name;
     FlagKind kind;
-    /* offset of the field in the verb's options; FLAG_FIELD sets this and the kind */
+    /* offset of the flag's field in the verb's options; FLAG_FIELD sets `offset` and `kind` */
     size_t offset;
     /* placeholder of the value in the help: "S"; for FLAG_CHOICE its words: "cpu|cuda"; NULL for
      * FLAG_SWITCH */
     const char *value;
-    /* help; messages quote it up to the first ';' */
+    /* help text; messages quote it up to the first ';' */
     const char *help;
-    /* the default, as a user would write it; NULL: there is none (see verb_options_init) */
+    /* default value, as a user would write it; NULL: there is none (see verb_options_init) */
     const char *default_text;
-    /* range of a number; hi of a whole number is at most FLAG_WHOLE_MAX */
+    /* smallest and largest value of a number; of a whole number hi is at most FLAG_WHOLE_MAX */
     double lo, hi;
-    /* FLAG_NUMBER: true: lo itself is out of range */
+    /* true: a FLAG_NUMBER must be above lo, not equal to it */
     bool lo_open;
     /* true: the flag must be given */
     bool required;
-    /* true: the value is a file that the verb writes; no other word or flag may name this file */
+    /* true: the value is the path of a file that the verb writes, which no other word or flag may
+     * name */
     bool writes;
     /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
@@ -50,7 +53,7 @@ typedef struct Flag {
     const char *excludes;
 } Flag;
 #define FLAG_WHOLE_MAX 0x1p53 /* a double represents every whole number up to this one */
-/* Sets .offset, and .kind from the type of the field, so that kind and type always agree. */
+/* Sets .offset, and sets .kind from the type of the field, so that kind and type always agree. */
 #define FLAG_FIELD(Options, field)                                                                 \
     .kind = _Generic(((Options *)0)->field,                                                        \
         bool: FLAG_SWITCH,                                                                         \
@@ -72,40 +75,42 @@ typedef struct Flag {
     }
 
 enum {
-    /* has none of the traits below; verb_check refuses 0, which means that .traits was forgotten */
+    /* the verb has none of the other traits; verb_check refuses 0, which means that .traits was
+     * forgotten */
     VERB_PLAIN = 32,
-    /* the first word is a configuration file, the others are key=value */
+    /* the first word is the path of a configuration file, the other words are key=value */
     VERB_CONFIG = 1,
-    /* data.train must be set; used with VERB_CONFIG */
+    /* data.train must be set; only together with VERB_CONFIG */
     VERB_DATA = 2,
-    /* computes with OpenMP */
+    /* the verb computes with OpenMP */
     VERB_THREADS = 4,
-    /* runs for a long time: signals request a stop (stop_begin), and a failed write to stdout is
-     * only a warning */
+    /* the verb runs for a long time: signals request a stop (stop_begin), and a failed write to
+     * stdout is only a warning */
     VERB_LONG_RUNNING = 8,
-    /* starts ranks itself, so that -n is one of its own flags */
+    /* the verb starts ranks itself, so -n is one of its own flags */
     VERB_STARTS_RANKS = 16
 };
-/* One verb (subcommand) of weft. Each importer is a verb, too. */
+/* One verb (subcommand) of weft. Each import is a verb, too. */
 typedef struct Verb {
-    /* "train", "data import idx" */
+    /* name: "train", "data import idx" */
     const char *name;
     /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb has no words */
     const char *words;
-    /* minimum number of words, checked if `expects` is set */
+    /* smallest number of words; checked only if `expects` is not NULL */
     int words_min;
-    /* maximum number of words, checked if `expects` is set; 0: no limit */
+    /* largest number of words, 0: no limit; checked only if `expects` is not NULL */
     int words_max;
-    /* description of the words for an error message: "two checkpoint files"; NULL: the verb checks
-     * them itself */
+    /* description of the words for an error message: "two checkpoint files"; NULL: `run` checks the
+     * words itself */
     const char *expects;
-    /* one line */
+    /* help text of one line */
     const char *help;
     /* further text for `weft NAME --help`; NULL: none */
     const char *more;
-    /* flags of the verb and size of its options; set by VERB_FLAGS */
+    /* flags of the verb, [flag_count] */
     const Flag *flag;
     int flag_count;
+    /* bytes of the struct with the verb's options */
     size_t options_bytes;
     /* VERB_ bits */
     int traits;
@@ -113,21 +118,22 @@ typedef struct Verb {
      * filled. */
     Status (*run)(int argc, char **argv, const void *options);
 } Verb;
+/* Sets the flags of a verb and the size of its options. */
 #define VERB_FLAGS(Options, rows)                                                                  \
     .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
 
-/* Fills options, zeroed memory of verb->options_bytes, with the defaults and with the flags on the
- * command line. The words that are no flags move to the front of argv, in their order; *argc is
- * their number. All words after "--" are no flags. A flag that is not given and has no default gets
- * false (switch), lo - 1 (whole number), NaN (number), -1 (choice), NULL (text) or an empty list.
- * Texts are borrowed from argv or the row. ERR_USAGE: a flag or its value is wrong, or a file that
- * a flag writes is named as an input. Release with verb_options_fini, also after an error. */
+/* Fills options, which is zeroed memory of verb->options_bytes, with the defaults and with the
+ * flags on the command line. The words that are no flags move to the front of argv, in their order;
+ * *argc is their number. All words after "--" are no flags. A flag that is not given and has no
+ * default gets false (switch), lo - 1 (whole number), NaN (number), -1 (choice), NULL (text) or an
+ * empty list. Texts are borrowed from argv or the row. ERR_USAGE: a flag or its value is wrong, or
+ * a file that a flag writes is named as an input. Release with verb_options_fini, also after an
+ * error. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
-/* Checks the row of a verb and its flags. ERR_BUG: the row lacks something or contradicts
- * itself. */
+/* Checks the rows of a verb and its flags. ERR_BUG: a row is incomplete or contradicts itself. */
 Status verb_check(const Verb *verb);
-/* Returns the row of a flag, or NULL. */
+/* Returns the row of the flag with this name, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
 /* Reads the whole number at the beginning of *text and moves *text past it. Returns false, and
  * changes nothing, if there is no number, or if it is not in lo .. hi. */

@@ -8,7 +8,7 @@
 
 #include <sched.h>
 
-/* A part that contains CPUs. L1 caches are left out. */
+/* Kinds of parts of a node. A part contains CPUs (hardware threads). L1 caches are left out. */
 #define PART_KINDS(W)                                                                              \
     W(PART_PACKAGE, "package")                                                                     \
     W(PART_NUMA, "numa")                                                                           \
@@ -16,26 +16,28 @@
     W(PART_L2, "l2")                                                                               \
     W(PART_CORE, "core")
 typedef enum PartKind { PART_KINDS(LIST_CONSTANT) PART_KIND_COUNT } PartKind;
+/* A part of a node. */
 typedef struct Part {
     PartKind kind;
     /* index of the part that directly contains this part, lower than this part's index; -1: the
      * node */
     int parent;
-    /* number of parts that contain this part; set by hardware_add */
+    /* number of parts that contain this part; hardware_add sets it */
     int depth;
-    /* number that the system gives the part; a core's number is that in its package */
+    /* number that the system has given to the part; the number of a core is counted in its
+     * package */
     int number;
-    /* memory of a NUMA node, or size of a cache; 0 for other kinds */
+    /* bytes of memory of a NUMA node, or bytes of a cache; 0 for other kinds */
     int64_t bytes;
     cpu_set_t cpus;
 } Part;
 
 typedef struct Gpu {
-    /* "NVIDIA H200", "0000:65:00.0"; owned */
+    /* name: "NVIDIA H200"; bus: PCI bus address, "0000:65:00.0"; owned */
     char *name, *bus;
     /* NUMA node; -1: not known */
     int numa;
-    /* link to each GPU, in the words of nvidia-smi topo -m, [gpus]: X (this GPU itself), NV4 (4
+    /* link to each GPU in the words of nvidia-smi topo -m, [gpus]: X (this GPU itself), NV4 (4
      * NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
     char **link;
     /* link to each network card in the same words, [cards]; "": not known; NULL before
@@ -46,62 +48,67 @@ typedef struct Gpu {
 typedef struct Hardware {
     /* model of the processors; "": not known; owned */
     char *cpu;
-    /* parts, each before the parts that it contains; owned */
+    /* parts, [parts], each before the parts that it contains; owned */
     Part *part;
     int parts;
-    /* physical cards; owned. sent and mtu are 0. */
+    /* physical cards, [cards], whose sent and mtu are 0; owned */
     Card *card;
     int cards;
-    /* owned */
+    /* [gpus]; owned */
     Gpu *gpu;
     int gpus;
-    /* reason why GPUs are not described although the node has the driver; "": none; owned */
+    /* reason why GPUs are not described although the node has the driver; "": there is none;
+     * owned */
     char *note;
 } Hardware;
-/* Describes this node: CPUs by hwloc, cards by /sys, and, if `gpus` is true and the node has the
- * library, GPUs by NVML, which may take seconds to start. ERR_CONFIG: hwloc fails. Release with
- * hardware_fini. */
+/* Describes this node: CPUs by hwloc, and cards by /sys. If `gpus` is true and the node has the
+ * library NVML, also describes its GPUs; this library may take seconds to start. ERR_CONFIG: hwloc
+ * fails. Release with hardware_fini. */
 Status hardware_read(Hardware *hardware, bool gpus);
-/* Keeps hwloc, in this process, in MPI and in the processes that they start, from loading plug-ins
- * that neither uses: they bring X11, OpenCL and libxml2, 8 % of a start's processor time. Call
- * before the first use of hwloc and MPI. A choice in the environment (HWLOC_PLUGINS_BLACKLIST)
- * remains. */
+/* Prevents hwloc, in this process, in MPI and in the processes that they start, from loading
+ * plug-ins that weft and MPI do not use: these load X11, OpenCL and libxml2, which takes 8 % of the
+ * processor time of a start. Call it before the first use of hwloc and MPI. If the environment
+ * variable HWLOC_PLUGINS_BLACKLIST is set, it does not change. */
 void hardware_leave_out_plugins(void);
 /* Describes the CPUs of a node from hwloc's XML, as lstopo FILE.xml writes it. hwloc reads `text`,
  * which ends with a zero byte, in a separate process (isolated_run). path: name of the text in
- * messages. ERR_CONFIG: the text is invalid; ERR_DATA: hwloc crashed on it. Release with
+ * messages. ERR_CONFIG: the text is invalid. ERR_DATA: hwloc crashed on it. Release with
  * hardware_fini. */
 Status hardware_from_xml(Hardware *hardware, const char *path, const char *text, size_t bytes);
 void hardware_fini(Hardware *hardware);
-/* Largest number of parts of a node, and the greatest depth of nested parts. */
+/* PARTS_MAX: largest number of parts of a node. PART_DEPTH_MAX: greatest depth of nested parts. */
 enum { PARTS_MAX = 16384, PART_DEPTH_MAX = 8 };
 /* Adds a part, and returns its index. */
 int hardware_add(Hardware *hardware, Part part);
 /* Adds a GPU, which then owns `name` and `bus`. Its links to all other GPUs are set to "SYS". */
 void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
-/* Add the GPUs that NVML describes, and the cards that /sys describes. If the node has NVIDIA's
- * driver, but NVML is not found or fails, `note` gives the reason. root: "", or a folder that is
- * read in place of /. */
+/* hardware_add_gpus adds the GPUs that NVML describes; if the node has NVIDIA's driver, but NVML is
+ * not found or fails, it sets `note` to the reason. hardware_add_cards adds the cards that /sys
+ * describes. root: "", or the path of a folder that is used in place of /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
-/* Sets Gpu.card of all GPUs; call it when GPUs and cards have been added. */
+/* Sets Gpu.card of all GPUs. Call it when GPUs and cards have been added. root: as in
+ * hardware_add_gpus. */
 void hardware_join_cards(Hardware *hardware, const char *root);
 /* Returns the word of nvidia-smi for the path between two devices; "" if one of them is not on PCI.
- * a, b: symbolic links to their folders in /sys, such as /sys/class/net/eth0/device. numa_a,
- * numa_b: their NUMA nodes, or -1. */
+ * a, b: symbolic links to the folders of the devices in /sys, such as /sys/class/net/eth0/device;
+ * numa_a, numa_b: NUMA nodes of the devices, or -1. root: as in hardware_add_gpus. */
 const char *pci_word(const char *root, const char *a, const char *b, int numa_a, int numa_b);
-/* Returns the first part directly inside `parent` (-1: the node) from index `from` on, or -1. */
+/* Returns the index of the first part directly inside `parent` (-1: the node) from index `from` on,
+ * or -1. */
 int hardware_next(const Hardware *hardware, int parent, int from);
 /* Returns the number of parts of a kind. */
 int hardware_count(const Hardware *hardware, PartKind kind);
-/* Returns the smallest part of this kind that contains all these CPUs, or -1. */
+/* Returns the index of the smallest part of this kind that contains all these CPUs, or -1. */
 int hardware_find(const Hardware *hardware, PartKind kind, const cpu_set_t *cpus);
 
-/* Bytes of the longest text of a set of CPUs: "0,2,4, ...". */
+/* bytes of the longest text of a set of CPUs: "0,2,4, ..." */
 enum { CPUS_TEXT_BYTES = 4 * CPU_SETSIZE };
-/* Writes the CPUs as "0-3,8". If `out` is too small, the text ends with "...". Returns out. */
+/* Writes the CPUs as "0-3,8" to `out`, which has `room` bytes. If this is too little, the text ends
+ * with "...". Returns out. */
 char *cpus_write(char *out, size_t room, const cpu_set_t *cpus);
-/* Reads a text of CPUs. Returns false if the text has another form, or is incomplete ("..."). */
+/* Reads a text of cpus_write. Returns false if the text has another form, or is incomplete
+ * ("..."). */
 bool cpus_read(const char *text, cpu_set_t *cpus);
 /* Returns true if b has all CPUs of a. */
 static inline bool cpus_inside(const cpu_set_t *a, const cpu_set_t *b)
