@@ -57,7 +57,7 @@ typedef struct OptimRule {
     const OptimTable *table;
     /* the rule's constants; borrowed from the Config */
     const OptimConfig *constants;
-    /* learning rate of the group divided by optim.lr; 1 for rule 0 */
+    /* learning rate of the rule divided by optim.lr; 1 for rule 0 */
     double rate;
     /* number of state slots that the rule needs with these constants */
     int slots;
@@ -329,8 +329,8 @@ struct Optim {
     int64_t step;
     /* true: the update that has begun is the first one */
     bool first;
-    /* numbers of the update that has begun. lr: learning rate of rule 0; bias_lr: learning rate of biases;
-     * scale: factor on the gradients */
+    /* numbers of the update that has begun. lr: learning rate of rule 0; bias_lr: learning rate of
+     * biases; scale: factor on the gradients */
     float lr, bias_lr, scale;
     /* numbers of the current update, which queued work reads, [rule_count], in the backend's
      * memory; owned; NULL if the backend does not record work */

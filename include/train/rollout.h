@@ -1,7 +1,7 @@
-/* Forecasts of fields by a trained model: in each step, the outputs of the step before become
- * inputs. A step advances the time by the last offset of the targets. Inputs whose variable and
- * level are targets are predictions if their time is after the forecast's start; all other inputs
- * are read from the set. */
+/* Forecasts fields with a trained model: in each step, the outputs of the step before become
+ * inputs. A step advances the time by the last offset of the targets. An input whose variable and
+ * level are a target is a prediction if its time is after the start of the forecast; all other
+ * inputs are read from the set. */
 #ifndef WEFT_TRAIN_ROLLOUT_H
 #define WEFT_TRAIN_ROLLOUT_H
 
@@ -18,24 +18,26 @@ typedef struct Rollout Rollout;
  * Release with rollout_free. */
 Status rollout_new(Rollout **rollout, Trainer *trainer, const DataSet *set, int64_t steps);
 void rollout_free(Rollout **rollout);
-/* rollout_leads: number of times of a forecast, steps x offsets of the targets.
- * rollout_lead_frames: offset of each time from the start, in frames of the set; borrowed. */
+/* rollout_leads returns the number of times of a forecast: steps x offsets of the targets.
+ * rollout_lead_frames returns the offset of each of them from the start, in frames of the set;
+ * borrowed. */
 int rollout_leads(const Rollout *rollout);
 const int64_t *rollout_lead_frames(const Rollout *rollout);
-/* Number of targets at each time; those of the first time are f->target[0 ... channels - 1]. */
+/* Returns the number of targets at each time; the targets of the first time are f->target[0] ..
+ * f->target[channels - 1] of the set's FieldSet f. */
 int rollout_channels(const Rollout *rollout);
 /* Returns the largest number of steps of a forecast from this sample, at most the steps of
- * rollout_new. The number is limited because, for each step, the set must have the inputs that the
- * model does not predict. */
+ * rollout_new. It is limited because the set must have, for each step, the inputs that the model
+ * does not predict. */
 int64_t rollout_limit(const Rollout *rollout, int64_t sample);
-/* Forecasts from samples sample[0 ... count - 1], at most as many as the trainer's batch has.
- * predicted: (count, leads, channels, H, W), in the variables' units; for label fields, numbers of
- * classes. ERR_USAGE: the set lacks inputs; the message has the number of possible steps. ERR_DATA:
- * an output is not finite, or overflows in the variables' units; the message has sample and
- * step. */
+/* Forecasts from samples sample[0] .. sample[count - 1]; count is at most the size of the trainer's
+ * batch. predicted: (count, leads, channels, H, W), in the variables' units; for label fields,
+ * numbers of classes. ERR_USAGE: the set lacks inputs; the message has the number of possible
+ * steps. ERR_DATA: an output is not finite, or overflows in the variables' units; the message has
+ * sample and step. */
 Status rollout_run(Rollout *rollout, const int64_t *sample, int count, float *predicted);
-/* Reads the set's fields at the times of a forecast. truth: (leads, channels, H, W), NaN where the
- * set has no field. persistence: (channels, H, W), the last inputs, NaN for variables that are not
+/* Reads the set's fields at the times of a forecast. truth: (leads, channels, H, W), NaN if the set
+ * has no field. persistence: (channels, H, W), the last inputs, NaN for variables that are not
  * inputs; for label fields, the input that field_shown_input returns. */
 Status rollout_truth(Rollout *rollout, int64_t sample, float *truth, float *persistence);
 
