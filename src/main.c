@@ -1,12 +1,13 @@
-/* weft trains neural networks on clusters. All code is in the modules; the command-line verbs are
- * in src/cli. */
+/* The main function of weft, a trainer of neural networks for clusters. All other code is in the
+ * modules; src/cli has the verbs of the command line. */
 #include "cli/cli.h"
 
 #include <hdf5.h>
 #include <malloc.h>
 
-/* Every HDF5 file is closed by the code that wrote it. HDF5's own clean-up at exit is turned off
- * because it crashes on a file that could not be written and closed for lack of space. */
+/* HDF5 would close open files at the exit of the program. This is turned off: the code that writes
+ * a file also closes it, and HDF5 crashes on a file that could not be written and closed for lack
+ * of space. */
 int main(int argc, char **argv)
 {
     H5dont_atexit();

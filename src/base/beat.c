@@ -1,6 +1,6 @@
-/* A ring of marks in memory that another process may read while this one writes. The reader may get
- * a mark that is half written; this does no harm, because the text of a mark always ends in a zero
- * byte. */
+/* Writes a ring of marks in memory that another process may read at the same time. The reader may
+ * get a mark that is half written; this does no harm, because the text of a mark always ends in a
+ * zero byte. */
 #include "base/beat.h"
 
 #include "base.h"

@@ -1,6 +1,6 @@
-/* Starts other programs, and waits for them until a deadline. A program gets default signals (this
- * process may block some) and its own process group; only a program of command_shell gets input. At
- * the deadline the program is killed together with the processes of its group. */
+/* Starts other programs, and waits for them until a deadline. A program gets default signals, since
+ * this process may block some, and its own process group; only a program of command_shell gets
+ * input. At the deadline the program is killed together with the processes of its group. */
 #include "base.h"
 
 #include <errno.h>
@@ -13,9 +13,10 @@
 
 extern char **environ;
 
-/* Starts a program. files_of: file descriptors of this process that become the program's stdin,
- * stdout and stderr; -1: /dev/null. Returns 0, or errno. */
-static int start(pid_t *child, const int files_of[3], char *const *words, char *const *environment)
+/* Starts a program. descriptor: file descriptors of this process that become the program's stdin,
+ * stdout and stderr; -1: /dev/null. Returns 0, or the errno. */
+static int start(pid_t *child, const int descriptor[3], char *const *words,
+                 char *const *environment)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -29,8 +30,8 @@ static int start(pid_t *child, const int files_of[3], char *const *words, char *
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
     for (int i = 0; i < 3; ++i)
-        if (files_of[i] >= 0)
-            posix_spawn_file_actions_adddup2(&files, files_of[i], i);
+        if (descriptor[i] >= 0)
+            posix_spawn_file_actions_adddup2(&files, descriptor[i], i);
         else
             posix_spawn_file_actions_addopen(&files, i, "/dev/null", i ? O_WRONLY : O_RDONLY, 0);
     int error = posix_spawnp(child, words[0], &files, &how, words, environment);
@@ -44,9 +45,9 @@ int command_start(pid_t *child, int output, char *const *words)
     return start(child, (const int[3]){-1, output, output}, words, environ);
 }
 
-/* Returns whether a launcher sets this variable for its ranks. A program that inherits such a
- * variable would behave as a rank. */
-static bool of_launcher(const char *variable)
+/* Returns true if a launcher sets this environment variable for its ranks. A program that inherits
+ * such a variable would behave as a rank. */
+static bool is_launcher_variable(const char *variable)
 {
     static const char *const begin[] = {"OMPI_COMM_WORLD_",
                                         "OMPI_MCA_orte_",
@@ -73,26 +74,27 @@ int command_shell(pid_t *child, int input, int output, const char *command)
     while (environ[count]) ++count;
     char **environment = mem_new(((size_t)count + 1) * sizeof *environment);
     for (int i = 0; i < count; ++i)
-        if (!of_launcher(environ[i])) environment[kept++] = environ[i];
+        if (!is_launcher_variable(environ[i])) environment[kept++] = environ[i];
     int error = start(child, (const int[3]){input, output, STDERR_FILENO}, words, environment);
     mem_free(&environment);
     return error;
 }
 
-/* Kills the children whose code is COMMAND_BUSY. SIGTERM comes first: mpirun and srun then end the
- * processes that they have started on other hosts. A process that hangs in a file system may
- * survive even SIGKILL, so after all rounds it is no longer waited for. */
+/* Ends the children whose code is COMMAND_BUSY, and sets their code to COMMAND_SILENT. They first
+ * get SIGTERM: mpirun and srun then end the processes that they have started on other hosts. Later
+ * they get SIGKILL. A process that hangs in a file system may survive even SIGKILL, so it is no
+ * longer waited for after all rounds. */
 static void end_all(int count, const pid_t *child, int *code)
 {
-    /* number of rounds of 50 ms; round in which SIGKILL is sent */
-    enum { ROUNDS = 50, GENTLE = 40 };
+    /* ROUNDS: number of rounds of 50 ms; KILL_ROUND: round in which SIGKILL is sent */
+    enum { ROUNDS = 50, KILL_ROUND = 40 };
     for (int round = 0; round < ROUNDS; ++round) {
         bool any = false;
         int state;
         for (int i = 0; i < count; ++i) {
             if (code[i] != COMMAND_BUSY) continue;
             if (round == 0) kill(-child[i], SIGTERM);
-            if (round == GENTLE) kill(-child[i], SIGKILL);
+            if (round == KILL_ROUND) kill(-child[i], SIGKILL);
             if (waitpid(child[i], &state, WNOHANG) != 0)
                 code[i] = COMMAND_SILENT;
             else

@@ -1,4 +1,4 @@
-/* Condition variables with a timeout by the monotonic clock. POSIX uses the wall clock by default;
+/* Condition variables with a timeout by the monotonic clock. By default POSIX uses the wall clock;
  * if that clock is set back, a thread sleeps longer. */
 #include "base.h"
 

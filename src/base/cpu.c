@@ -1,4 +1,5 @@
-/* The available sets of vector instructions, and the one that this process is restricted to. */
+/* Finds the available sets of vector instructions, and keeps the set to which this process is
+ * restricted. */
 #include "base.h"
 
 #include <stdatomic.h>
@@ -9,7 +10,7 @@
 #endif
 
 static const char *const words[] = {CPU_WORDS(LIST_NAME)};
-/* instructions that the processor must have for a set, for messages */
+/* instructions that the processor needs for each set, for messages */
 static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
                                             [CPU_AVX2] = "AVX2 and FMA",
                                             [CPU_AVX512] = "AVX512F, BW, DQ and VL",
@@ -36,10 +37,10 @@ CpuSet cpu_best(void)
 
 Status cpu_choose(CpuSet wanted, CpuSet *set)
 {
-    const char *variable = getenv("WEFT_CPU"), *asked = "train.cpu";
+    const char *variable = getenv("WEFT_CPU"), *source = "train.cpu";
     *set = wanted;
     if (wanted == CPU_AUTO && variable && *variable) {
-        asked = "the variable WEFT_CPU";
+        source = "the variable WEFT_CPU";
         int word = 0;
         while (word < CPU_SETS && strcmp(words[word], variable) != 0) ++word;
         if (word == CPU_SETS)
@@ -49,7 +50,7 @@ Status cpu_choose(CpuSet wanted, CpuSet *set)
     }
     if ((*set == CPU_PORTABLE ? CPU_AVX2 : *set) <= cpu_best()) return OK;
     return fail(ERR_CONFIG,
-                "%s: %s needs %s, which this processor lacks: auto takes what it has (%s)", asked,
+                "%s: %s needs %s, which this processor lacks: auto takes what it has (%s)", source,
                 cpu_name(*set), needs[*set], cpu_name(cpu_best()));
 }
 

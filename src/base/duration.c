@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads "12" or, if `fraction` is true, also "1.5", and moves *text behind the number. */
+/* Reads a number, "12" or, if `fraction` is true, also "1.5", and moves *text behind it. Returns
+ * false if there is none. */
 static bool read_number(const char **text, bool fraction, double *number)
 {
     const char *digit = *text;
@@ -24,18 +25,18 @@ static bool read_number(const char **text, bool fraction, double *number)
     return isfinite(*number);
 }
 
-/* Reads numbers with units, larger units first, each at most once. */
+/* Reads numbers with units, larger units first, each unit at most once: "1h30m". */
 static bool read_units(const char *text, double *seconds)
 {
     static const char letters[] = "dhms";
-    static const double of[] = {86400, 3600, 60, 1};
+    static const double unit_s[] = {86400, 3600, 60, 1};
     const char *next = letters;
     double sum = 0, number;
     do {
         if (!read_number(&text, true, &number)) return false;
         const char *unit = *text ? strchr(next, *text) : NULL;
         if (!unit) return false;
-        sum += number * of[unit - letters];
+        sum += number * unit_s[unit - letters];
         next = unit + 1;
         ++text;
     } while (*text);
@@ -43,11 +44,11 @@ static bool read_units(const char *text, double *seconds)
     return isfinite(sum);
 }
 
-/* Reads [D-]HH:MM:SS, D-HH or D-HH:MM. A field that follows a larger unit is limited: HH to less
- * than 24, MM and SS to less than 60. */
+/* Reads [D-]HH:MM:SS, D-HH or D-HH:MM. A field after a larger unit is limited: HH must be below 24,
+ * MM and SS below 60. */
 static bool read_clock(const char *text, double *seconds)
 {
-    static const double limit[] = {24, 60, 60}, of[] = {3600, 60, 1};
+    static const double limit[] = {24, 60, 60}, unit_s[] = {3600, 60, 1};
     double days = 0, number, sum = 0;
     bool has_days = text[strcspn(text, "-")] == '-';
     if (has_days && !(read_number(&text, false, &days) && *text++ == '-')) return false;
@@ -56,7 +57,7 @@ static bool read_clock(const char *text, double *seconds)
         if (fields > 0 && *text++ != ':') return false;
         if (!read_number(&text, false, &number)) return false;
         if ((fields > 0 || has_days) && number >= limit[fields]) return false;
-        sum += number * of[fields];
+        sum += number * unit_s[fields];
         if (has_days && !*text) break;
     }
     *seconds = days * 86400 + sum;

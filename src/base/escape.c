@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Decodes a character of UTF-8 that has `bytes` bytes. */
 static uint32_t character(const unsigned char *at, int bytes)
 {
     static const uint32_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -14,6 +15,7 @@ static uint32_t character(const unsigned char *at, int bytes)
     return c;
 }
 
+/* Returns true for a character that is always escaped. */
 static bool misleads(uint32_t c)
 {
     if (c == '\n' || c == '\t') return false;
@@ -21,9 +23,10 @@ static bool misleads(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x206f);
 }
 
-/* Writes one character, unchanged or escaped, to out. Returns the number of bytes written; *bytes:
- * number of bytes that the character has in the text. */
+/* bytes of memory for one character, unchanged or escaped, with a final zero */
 enum { ESCAPED = 12 };
+/* Writes one character, unchanged or escaped, to `out`, and returns the number of bytes written.
+ * *bytes: number of bytes that the character has in the text. */
 static int escape_one(const unsigned char *at, bool ascii, char out[ESCAPED], int *bytes)
 {
     int size = utf8_bytes(at);

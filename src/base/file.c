@@ -19,7 +19,7 @@ int file_sync_entry(const char *path)
     return error == EINVAL || error == EACCES ? 0 : error;
 }
 
-/* Returns whether a file is an unnamed pipe, which the kernel calls "pipe:[4711]". */
+/* Returns true if an open file is an unnamed pipe, which the kernel calls "pipe:[4711]". */
 static bool is_unnamed_pipe(int fd)
 {
     char link[64], name[8] = "";
@@ -30,6 +30,7 @@ static bool is_unnamed_pipe(int fd)
 /* Kinds of files that may be opened in addition to regular ones. */
 typedef enum OtherKind { NO_OTHER, UNNAMED_PIPE, CHARACTER_DEVICE } OtherKind;
 
+/* Returns 0 if an open file is a regular file or of the kind `other`, else an errno. */
 static int check_kind(int fd, OtherKind other)
 {
     struct stat st;
@@ -40,8 +41,9 @@ static int check_kind(int fd, OtherKind other)
     return other == CHARACTER_DEVICE && S_ISCHR(st.st_mode) ? 0 : ENXIO;
 }
 
-/* Opens with O_NONBLOCK so that open() does not wait for the other end of a pipe; O_NONBLOCK is
- * removed afterwards if pipes or devices are accepted (regular files ignore it). */
+/* Opens a file that is regular or of the kind `other`. On failure returns -1 and sets errno.
+ * O_NONBLOCK is set so that open() does not wait for the other end of a pipe; it is removed
+ * afterwards if pipes or devices are accepted (regular files ignore it). */
 static int open_kind(const char *path, int flags, OtherKind other)
 {
     int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
@@ -59,7 +61,8 @@ int file_open(const char *path, int flags)
     return open_kind(path, flags, NO_OTHER);
 }
 
-/* Returns a stream on the descriptor; NULL if there is none, or after closing it. */
+/* Returns a stream on an open file. If it cannot be made, closes the file and returns NULL; also
+ * returns NULL if file is -1. */
 static FILE *stream_on(int file, const char *mode)
 {
     FILE *stream = file < 0 ? NULL : fdopen(file, mode);
@@ -125,6 +128,8 @@ const char *file_error(int error)
     }
 }
 
+/* Reads a stream to its end, or until it has more than `most` bytes, and appends a zero byte.
+ * Returns 0, or the errno. */
 static int read_stream(FILE *in, size_t most, char **text, size_t *bytes)
 {
     for (size_t room = 0; !feof(in) && *bytes <= most;) {
@@ -247,12 +252,12 @@ Status file_no_input(const char *out, const char *const *in, int count)
     return status;
 }
 
-/* for file_describe: largest file that is hashed as a whole; number and size of the pieces of a
- * larger one */
+/* For file_describe. WHOLE_BYTES: size of the largest file that is hashed as a whole; PLACES:
+ * number of pieces of a larger file that are hashed; PIECE_BYTES: bytes of a piece. */
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };
 
-/* Reads exactly `bytes` bytes; an earlier end of the file is an error, because the file was that
- * long when it was opened. */
+/* Reads exactly `bytes` bytes from offset `at` on. An earlier end of the file is an error, because
+ * the file was longer when it was opened. Returns 0, or the errno. */
 static int read_all(int file, void *to, size_t bytes, off_t at)
 {
     for (size_t done = 0; done < bytes;) {
@@ -264,7 +269,8 @@ static int read_all(int file, void *to, size_t bytes, off_t at)
     return 0;
 }
 
-/* Hashes the whole file, or pieces spread evenly from the first byte to the last. */
+/* Hashes the whole file, or pieces that are spread evenly from its first byte to its last. Returns
+ * 0, or the errno. */
 static int hash_file(int file, off_t size, uint64_t *hash)
 {
     bool whole = size <= WHOLE_BYTES;

@@ -1,4 +1,4 @@
-/* XXH64 and XXH3 (Collet), from libxxhash: fast, well distributed, not cryptographic. */
+/* The hashes XXH64 and XXH3 (Collet), from libxxhash: fast, well distributed, not cryptographic. */
 #include "base.h"
 
 #include <string.h>

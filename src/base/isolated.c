@@ -1,11 +1,12 @@
-/* Runs work on untrusted input in separate processes with limits. isolated_run_many:
+/* Does work on untrusted input in separate processes with limits. isolated_run_many:
  *   caller --request--> maker --fork--> workers (limits set) --answers--> maker --> caller
  *
- * The maker is a copy of the process that isolated_begin makes before MPI and threads are started.
- * It forks a worker for each input of a request, collects the workers' answers, and kills a worker
- * whose time is over. Without a maker the caller forks the workers itself. A job's function and
- * texts are passed as addresses, which are the same in all copies. The maker ends when its caller
- * ends, because that closes the socket between the two. */
+ * The maker is a copy of the process that isolated_begin makes before MPI and threads are started;
+ * the public header calls it the helper process. It forks a worker for each input of a request,
+ * collects the workers' answers, and kills a worker whose time is over. Without a maker the caller
+ * forks the workers itself. A job's function and texts are passed as addresses, which are the same
+ * in all copies. The maker ends when its caller ends, because that closes the socket between the
+ * two. */
 #include "base.h"
 
 #include <errno.h>
@@ -33,27 +34,29 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
-/* exit codes of a worker whose job has returned; DONE: its answer is complete; WRITE_FAILED: its
- * answer could not be written */
+/* Exit codes of a worker whose job has returned. DONE: its answer is complete; WRITE_FAILED: its
+ * answer could not be written. */
 enum { DONE = 0, WRITE_FAILED = 1 };
 
-/* End of a worker, and the length of its answer. */
+/* How a worker ended, and the length of its answer. */
 typedef struct Outcome {
     /* status from waitpid */
     int state;
-    /* errno if no worker could be made; 0: it was made */
+    /* errno if the worker could not be made, else 0 */
     int error;
     /* late: true if the worker exceeded IsolatedJob.clock_s; too_long: true if its answer exceeded
      * answer_bytes */
     bool late, too_long;
-    /* length of the answer */
+    /* number of bytes of the answer */
     size_t bytes;
 } Outcome;
 
-/* Request to the maker; the inputs follow it on the socket. */
+/* A request to the maker. The inputs follow it on the socket. */
 typedef struct Request {
     IsolatedJob job;
+    /* number of inputs */
     int count;
+    /* number of bytes of each input */
     size_t bytes[ISOLATED_MOST];
 } Request;
 
@@ -62,7 +65,7 @@ typedef struct Running {
     pid_t child;
     /* file descriptor to read the answer from; -1: the answer has ended */
     int in;
-    /* answer so far, in memory of `room` bytes; owned */
+    /* answer so far (o.bytes bytes), in memory of `room` bytes; owned */
     char *text;
     size_t room;
     Outcome o;
@@ -74,8 +77,8 @@ static int maker = -1;
 
 /* ---- the worker ---- */
 
-/* Sets a limit. slack: distance of the hard limit, which kills, from the soft limit, which
- * signals. */
+/* Sets a limit of this process to `most`, or leaves it lower. slack: how much higher the hard
+ * limit, which kills, is than the soft limit, which signals. */
 static void limit(int resource, rlim_t most, rlim_t slack)
 {
     struct rlimit now;
@@ -99,14 +102,15 @@ static void default_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    /* a terminal or a batch system also sends these signals, except SIGPIPE, to the caller, which
-     * decides whether the worker ends; a write to a closed pipe only fails */
+    /* A terminal or a batch system sends these signals, except SIGPIPE, also to the caller, which
+     * decides whether the worker ends. A write to a closed pipe fails, which is enough. */
     static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Connects stdin, stdout and stderr to /dev/null. */
 static void silence(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -115,6 +119,8 @@ static void silence(void)
     if (nothing > STDERR_FILENO) close(nothing);
 }
 
+/* Does the work of a job in the worker, and ends the process. out: file descriptor for the
+ * answer. */
 static _Noreturn void worker(const IsolatedJob *job, const void *input, size_t bytes, int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -133,6 +139,7 @@ static _Noreturn void worker(const IsolatedJob *job, const void *input, size_t b
 
 /* ---- running a worker ---- */
 
+/* Forks a worker for one input. r->o.error: errno if that fails. */
 static void start(const IsolatedJob *job, const void *input, size_t bytes, Running *r)
 {
     int ends[2];
@@ -154,8 +161,8 @@ static void start(const IsolatedJob *job, const void *input, size_t bytes, Runni
         close(ends[0]);
 }
 
-/* Appends what has arrived of an answer to r->text. Closes the pipe at the end of the answer, or if
- * the answer is too long. */
+/* Appends bytes of an answer that have arrived to r->text. Closes the pipe at the end of the
+ * answer, or if the answer is too long. */
 static void read_some(const IsolatedJob *job, Running *r)
 {
     if (r->o.bytes + 1 >= r->room) r->text = mem_resize(r->text, r->room = 2 * r->room + 65536);
@@ -167,7 +174,8 @@ static void read_some(const IsolatedJob *job, Running *r)
     r->in = -1;
 }
 
-/* Reads all answers to their ends, or until the time limit is exceeded. */
+/* Reads all answers to their ends, or until the time limit is exceeded; the workers that have not
+ * ended then are `late`. */
 static void gather(const IsolatedJob *job, Running *all, int count)
 {
     const double end_s = clock_s() + job->clock_s;
@@ -188,9 +196,9 @@ static void gather(const IsolatedJob *job, Running *all, int count)
     }
 }
 
-/* Runs a worker for each input, all at once. */
-static void work(const IsolatedJob *job, int count, const void *const *input, const size_t *bytes,
-                 Running *all)
+/* Runs a worker for each input, all at the same time, and waits until all have ended. */
+static void run_workers(const IsolatedJob *job, int count, const void *const *input,
+                        const size_t *bytes, Running *all)
 {
     for (int i = 0; i < count; ++i) start(job, input[i], bytes[i], &all[i]);
     gather(job, all, count);
@@ -205,7 +213,9 @@ static void work(const IsolatedJob *job, int count, const void *const *input, co
 
 /* ---- the maker ---- */
 
-static bool move(int socket, void *to, const void *from, size_t bytes)
+/* Receives `bytes` bytes to `to` or, if that is NULL, sends them from `from`. Returns false if the
+ * other end of the socket is closed. */
+static bool transfer(int socket, void *to, const void *from, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t n = to ? recv(socket, (char *)to + done, bytes - done, 0)
@@ -217,9 +227,9 @@ static bool move(int socket, void *to, const void *from, size_t bytes)
     return true;
 }
 
-/* Sets the name that ps and pgrep show: a copy of the caller's arguments would look like another
- * rank. The kernel reads a process's arguments from the process's memory, so they are overwritten
- * there if they are contiguous and short enough. */
+/* Sets the name that ps and pgrep show for the maker: with the caller's arguments it would look
+ * like another rank. The kernel reads a process's arguments from the process's memory, so they are
+ * overwritten there if they are contiguous and short enough. */
 static void take_name(void)
 {
     static const char name[] = "weft: reads files for another process";
@@ -240,15 +250,15 @@ static bool serve(int socket)
     Request request;
     Running all[ISOLATED_MOST];
     char *input[ISOLATED_MOST];
-    if (!move(socket, &request, NULL, sizeof request)) return false;
+    if (!transfer(socket, &request, NULL, sizeof request)) return false;
     for (int i = 0; i < request.count; ++i) {
         input[i] = mem_new(request.bytes[i]);
-        if (!move(socket, input[i], NULL, request.bytes[i])) return false;
+        if (!transfer(socket, input[i], NULL, request.bytes[i])) return false;
     }
-    work(&request.job, request.count, (const void *const *)input, request.bytes, all);
+    run_workers(&request.job, request.count, (const void *const *)input, request.bytes, all);
     for (int i = 0; i < request.count; ++i) {
-        if (!move(socket, NULL, &all[i].o, sizeof all[i].o) ||
-            !move(socket, NULL, all[i].text, all[i].o.bytes))
+        if (!transfer(socket, NULL, &all[i].o, sizeof all[i].o) ||
+            !transfer(socket, NULL, all[i].text, all[i].o.bytes))
             return false;
         mem_free(&all[i].text);
         mem_free(&input[i]);
@@ -256,7 +266,8 @@ static bool serve(int socket)
     return true;
 }
 
-static _Noreturn void make(int socket)
+/* Serves requests in the maker until the caller ends. */
+static _Noreturn void run_maker(int socket)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     default_signals();
@@ -274,7 +285,7 @@ void isolated_begin(void)
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        make(ends[1]);
+        run_maker(ends[1]);
     }
     close(ends[1]);
     if (child > 0)
@@ -289,23 +300,24 @@ void isolated_end(void)
     maker = -1;
 }
 
-/* Lets the maker run the job. Returns false if the maker has died. */
+/* Sends a request to the maker, and receives the answers. Returns false if the maker has died. */
 static bool delegate(const IsolatedJob *job, int count, const void *const *input,
                      const size_t *bytes, Running *all)
 {
     Request request = {.job = *job, .count = count};
     memcpy(request.bytes, bytes, (size_t)count * sizeof *bytes);
-    if (!move(maker, NULL, &request, sizeof request)) return false;
+    if (!transfer(maker, NULL, &request, sizeof request)) return false;
     for (int i = 0; i < count; ++i)
-        if (!move(maker, NULL, input[i], bytes[i])) return false;
+        if (!transfer(maker, NULL, input[i], bytes[i])) return false;
     for (int i = 0; i < count; ++i) {
-        if (!move(maker, &all[i].o, NULL, sizeof all[i].o)) return false;
+        if (!transfer(maker, &all[i].o, NULL, sizeof all[i].o)) return false;
         all[i].text = mem_new(all[i].o.bytes + 1);
-        if (!move(maker, all[i].text, NULL, all[i].o.bytes)) return false;
+        if (!transfer(maker, all[i].text, NULL, all[i].o.bytes)) return false;
     }
     return true;
 }
 
+/* Returns OK if a worker has completed its answer, else the error of isolated_run. */
 static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
 {
     char memory[16], how[160];
@@ -345,7 +357,7 @@ Status isolated_run_many(const IsolatedJob *job, int count, const void *const *i
     if (maker >= 0)
         alive = delegate(job, count, input, input_bytes, all);
     else
-        work(job, count, input, input_bytes, all);
+        run_workers(job, count, input, input_bytes, all);
     pthread_mutex_unlock(&lock);
     if (!alive) status = fail(ERR_IO, "%s: the process that reads files has been killed", path[0]);
     for (*good = 0; status == OK && *good < count; *good += status == OK)

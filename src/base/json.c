@@ -1,14 +1,15 @@
 /* Writes JSON (RFC 8259) as a stream: values, commas, keys and brackets, so that a caller never
- * prints punctuation. Dies on calls that would not give JSON: nesting too deep, a key outside of an
- * object, a value without a key in an object, an end of nothing. */
+ * prints punctuation. Calls that would not give JSON end the job (die): nesting that is too deep, a
+ * key outside of an object, a value without a key in an object, json_end without an open object or
+ * array. */
 #include "base.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Writes a text in quotes. mend: bytes that are not UTF-8 become U+FFFD; otherwise they are
+/* Writes a text in quotes. replaces = true: bytes that are not UTF-8 become U+FFFD; false: they are
  * kept. */
-static void quote(FILE *out, const char *text, bool mend)
+static void quote(FILE *out, const char *text, bool replaces)
 {
     static const char letter[] = {['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     int bytes;
@@ -22,7 +23,7 @@ static void quote(FILE *out, const char *text, bool mend)
             fprintf(out, "\\%c", letter[*c]);
         else if (*c < 0x20)
             fprintf(out, "\\u%04x", *c);
-        else if (!known && mend)
+        else if (!known && replaces)
             fputs("\\ufffd", out);
         else
             fwrite(c, 1, (size_t)bytes, out);
@@ -52,7 +53,7 @@ Json json_to(FILE *out, bool spaced)
     return (Json){.out = out, .spaced = spaced};
 }
 
-/* Writes what precedes a value: comma, line break and key. */
+/* Writes the comma, the line break and the key before a value. */
 static void lead(Json *json, const char *key)
 {
     JsonLevel *level = &json->level[json->depth];

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* limits: bytes of a text that is read; nesting of a skipped value; characters of a number that
- * json_scan_real reads */
+/* Limits. TEXT_BYTES: bytes of a text that is read; DEPTH: nesting of a skipped value;
+ * NUMBER_CHARS: characters of a number that json_scan_real reads. */
 enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
@@ -37,12 +37,14 @@ static void skip_blanks(JsonScan *s)
         ++s->at;
 }
 
+/* Skips blanks and returns the next byte without reading it; 0 at the end. */
 static char peek(JsonScan *s)
 {
     skip_blanks(s);
     return s->at < s->end ? *s->at : 0;
 }
 
+/* Skips blanks and reads the byte c. */
 static Status want(JsonScan *s, char c)
 {
     if (peek(s) != c) return json_scan_fail(s, "expected '%c'", c);
@@ -68,6 +70,7 @@ Status json_scan_more(JsonScan *s, char bracket, bool *more)
     return OK;
 }
 
+/* Returns the value of a hexadecimal digit; -1: c is no such digit. */
 static int hex_of(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -75,7 +78,7 @@ static int hex_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Reads four hexadecimal digits; -1: there are fewer. */
+/* Reads four hexadecimal digits, and returns their value; -1: there are fewer. */
 static int scan_hex(JsonScan *s)
 {
     int value = 0;
@@ -87,8 +90,9 @@ static int scan_hex(JsonScan *s)
     return value;
 }
 
-/* Decodes a character or a surrogate pair, from the X of \uXXXX on, to UTF-8 in out. Returns the
- * number of bytes; 0: the escape is malformed, or the character is below U+0020. */
+/* Decodes the escape \uXXXX of a character, or two of them for a surrogate pair, to UTF-8 in `out`;
+ * the first \u has been read. Returns the number of bytes; 0: the escape is malformed, or the
+ * character is below U+0020. */
 static int scan_unicode(JsonScan *s, char *out)
 {
     int c = scan_hex(s);
@@ -110,8 +114,8 @@ static int scan_unicode(JsonScan *s, char *out)
     return more + 1;
 }
 
-/* Decodes an escaped character of a text, or copies one byte of the text, to out (4 bytes). Returns
- * the number of bytes written; 0: a control character or a bad escape. */
+/* Decodes an escaped character of a text, or copies one byte of the text, to `out`, which has 4
+ * bytes. Returns the number of bytes written; 0: a control character or a bad escape. */
 static int scan_char(JsonScan *s, char *out)
 {
     static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -172,14 +176,15 @@ Status json_scan_count(JsonScan *s, int64_t *value)
     return OK;
 }
 
+/* Returns true if c may be in a number or in true, false or null. */
 static bool is_of_word(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '+' || c == '-' || c == '.' ||
            c == 'E';
 }
 
-/* Skips blanks and returns the length of the word that follows, which should be a number, true,
- * false or null; 0: there is none. The word is not checked. */
+/* Skips blanks and returns the length of the word after them, which should be a number, true, false
+ * or null; 0: there is none. The word is not checked. */
 static size_t word_length(JsonScan *s)
 {
     (void)peek(s);
@@ -208,8 +213,8 @@ Status json_scan_bool(JsonScan *s, bool *value)
 
 static const char digits[] = "0123456789";
 
-/* Returns whether the text is a number by JSON's rules. strtod alone would accept more:
- * hexadecimal, infinities, a leading +, a dot without digits. */
+/* Returns true if the text is a number by JSON's rules. strtod alone would accept more: hexadecimal
+ * numbers, infinities, a leading +, a dot without digits. */
 static bool is_number(const char *at)
 {
     at += *at == '-';
@@ -254,6 +259,7 @@ static Status skip_text(JsonScan *s)
     return OK;
 }
 
+/* Skips a value inside `depth` open brackets. */
 static Status skip(JsonScan *s, int depth)
 {
     char c = peek(s);

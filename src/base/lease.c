@@ -1,8 +1,8 @@
-/* Ownership of a folder. The lease of a folder is the file owner-N with the largest N, created with
- * O_EXCL, which is atomic on a local disk, on NFS from version 3 and on Lustre: of several
- * processes that want to replace one owner, only one can create owner-(N+1). The owner writes a
- * heartbeat into its file, in place; it has lost the folder if the file was removed or there is an
- * owner-N with a larger N.
+/* The ownership of a folder by a process. The lease of a folder is the file owner-N with the
+ * largest N, created with O_EXCL, which is atomic on a local disk, on NFS from version 3 and on
+ * Lustre: of several processes that try to replace an owner, only one can create owner-(N+1). The
+ * owner writes a heartbeat into its file, in place; it has lost the folder if the file was removed
+ * or there is an owner-N with a larger N.
  *
  *   owner-6 (dead)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
  *                                                 B cannot make it, and examines owner-7
@@ -24,26 +24,27 @@
 enum {
     /* number of missed heartbeats after which an owner counts as dead */
     MISSED_BEATS_DEAD = 4,
-    /* seconds for which the owner's file may be unreadable while it is watched */
+    /* seconds for which the owner's file may be unreadable while another process watches it */
     UNREADABLE_MAX_S = 60
 };
 
 struct Lease {
-    /* owned */
+    /* folder: path of the folder; path: path of the file owner-N; owned */
     char *folder, *path;
-    /* N of the file owner-N; number of the last heartbeat */
+    /* number: N of the file owner-N; beat: number of the last heartbeat */
     int64_t number, beat;
-    /* folder descriptor, kept open so that the inode is not reused */
+    /* file descriptor of the folder, kept open so that its inode is not reused */
     int folder_fd;
     /* identity of the folder */
     dev_t device;
     ino_t inode;
+    /* facts about this process */
     LeaseFacts me;
     /* true: the previous owner was an earlier start of the same weft run or batch job */
     bool follows_same_run;
     /* true: a failed heartbeat has been reported */
     bool has_warned;
-    /* true: the thread must end; protected by lock */
+    /* true: the thread of heartbeats must end; protected by lock */
     bool stop;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -57,8 +58,8 @@ static char *path_of(const char *folder, int64_t number)
     return mem_format("%s/owner-%" PRId64, folder, number);
 }
 
-/* Returns the number in a lease's name; 0: the name is not that of a lease. Numbers are limited, so
- * that number + 1 cannot overflow. */
+/* Returns the number N in a file's name owner-N; 0: the name has another form. Numbers are limited,
+ * so that number + 1 cannot overflow. */
 static int64_t number_of(const char *name)
 {
     int64_t number = strncmp(name, "owner-", 6) == 0 ? strtoll(name + 6, NULL, 10) : 0;
@@ -67,7 +68,7 @@ static int64_t number_of(const char *name)
     return number <= INT64_MAX / 2 && !strcmp(same, name) ? number : 0;
 }
 
-/* Finds the largest number; 0: there is no lease. Returns 0 or errno. */
+/* Finds the largest N of a file owner-N; 0: there is no such file. Returns 0, or the errno. */
 static int find_newest(const char *folder, int64_t *number)
 {
     DIR *stream = opendir(folder);
@@ -88,10 +89,10 @@ static Status find_newest_or_fail(const char *folder, int64_t *number)
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
-/* Reads a lease. It is opened anew each time, which makes NFS query its server. Returns 0, or
- * errno; ENOENT: the file was removed, also where NFS reports that as ESTALE. The text of an empty
- * file is "": its owner has created the file, but not yet written to it. A symbolic link is
- * refused, because no owner makes a symbolic link. */
+/* Reads the file owner-`number`. It is opened anew each time, which makes NFS query its server.
+ * Returns 0, or the errno; ENOENT: the file was removed, also if NFS reports that as ESTALE. The
+ * text of an empty file is "": its owner has created the file, but not yet written to it. A
+ * symbolic link is refused, because no owner makes one. text: LEASE_TEXT bytes. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
@@ -113,6 +114,7 @@ static Status fail_unreadable(const char *folder, int64_t number, int error)
                 folder, number, file_error(error));
 }
 
+/* Returns true if a lease's text has the id of another owner. */
 static bool is_of_other(const Lease *l, const char *text)
 {
     LeaseFacts owner;
@@ -121,8 +123,9 @@ static bool is_of_other(const Lease *l, const char *text)
 
 typedef enum WriteResult { WRITTEN, WRITE_FAILED, WRITE_OTHER_OWNER } WriteResult;
 
-/* Writes the next heartbeat. flags: O_CREAT | O_EXCL to create the file, else 0. WRITE_FAILED:
- * *error is an errno. WRITE_OTHER_OWNER: the file belongs to another owner, and was not changed. */
+/* Writes the next heartbeat. flags: O_CREAT | O_EXCL to create the file, else 0. ended: true if
+ * this process records its end. WRITE_FAILED: *error is an errno. WRITE_OTHER_OWNER: the file
+ * belongs to another owner, and was not changed. */
 static WriteResult write_text(Lease *l, int flags, bool ended, int *error)
 {
     char text[LEASE_TEXT], found[LEASE_TEXT];
@@ -155,7 +158,7 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- checking the lease ---- */
 
-/* Returns whether the folder's path leads to another folder than the owned one, or to no folder. */
+/* Returns true if the folder's path leads to another folder than the owned one, or to no folder. */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -198,8 +201,8 @@ void lease_require(const Lease *l)
     if (!lease_is_held(l)) die_not_owner(l);
 }
 
-/* Writes the heartbeat. A failure (a full disk) is not fatal: lease_require still detects a new
- * owner. */
+/* Writes a heartbeat. A failure, as on a full disk, is only a warning: lease_require still detects
+ * a new owner. */
 static void beat(Lease *l)
 {
     int error;
@@ -222,7 +225,8 @@ static void *beat_run(void *user)
     return NULL;
 }
 
-/* Starts the thread that beats. If that fails, the lease is written as ended. */
+/* Starts the thread that writes heartbeats. If that fails, records the end of this owner in the
+ * lease. */
 static Status begin_thread(Lease *l)
 {
     pthread_mutex_init(&l->lock, NULL);
@@ -238,17 +242,18 @@ static Status begin_thread(Lease *l)
 
 /* ---- becoming the owner ---- */
 
+/* Sleeps for a time. ERR_STOPPED: a stop was requested meanwhile. */
 static Status rest(double seconds)
 {
     clock_rest(seconds);
     return stop_wanted() ? fail(ERR_STOPPED, "stopped before the first step") : OK;
 }
 
-/* Waits for a heartbeat of an owner whose state cannot be queried. first: the content of its file
- * when the watch begins. Counts only time in which a heartbeat could have been noticed: a slow
- * read, as when the file server was down for both hosts, counts as one interval between reads.
+/* Waits for a heartbeat of an owner whose state cannot be queried. first_text: content of its file
+ * when the watch begins. Counts only time in which a heartbeat could have been noticed: a slow read
+ * counts as one interval between reads, because the file server may have been down for both hosts.
  * ERR_IO: no read has succeeded for UNREADABLE_MAX_S. */
-static Status watch_owner(const char *folder, int64_t number, const char *first,
+static Status watch_owner(const char *folder, int64_t number, const char *first_text,
                           const LeaseFacts *owner, OwnerState *state)
 {
     char text[LEASE_TEXT];
@@ -269,7 +274,7 @@ static Status watch_owner(const char *folder, int64_t number, const char *first,
             continue;
         }
         unreadable_s = 0;
-        if (strcmp(text, first) != 0) {
+        if (strcmp(text, first_text) != 0) {
             LeaseFacts now;
             *state = lease_facts_read(&now, text) && now.ended ? OWNER_ENDED : OWNER_ALIVE;
             return OK;
@@ -280,8 +285,8 @@ static Status watch_owner(const char *folder, int64_t number, const char *first,
     return OK;
 }
 
-/* Watches an owner that cannot be queried, and logs that this process waits. */
-static Status wait_for_heartbeat(const char *folder, int64_t number, const char *first,
+/* Watches an owner whose state cannot be queried, and logs that this process waits. */
+static Status wait_for_heartbeat(const char *folder, int64_t number, const char *first_text,
                                  const LeaseFacts *owner, OwnerState *state)
 {
     char owner_text[LEASE_OWNER_TEXT];
@@ -289,15 +294,15 @@ static Status wait_for_heartbeat(const char *folder, int64_t number, const char 
     log_info("%s: its last owner, %s, cannot be queried from this host: waiting up to %.0f s for a "
              "heartbeat",
              folder, owner_text, MISSED_BEATS_DEAD * owner->beat_s);
-    TRY(watch_owner(folder, number, first, owner, state));
+    TRY(watch_owner(folder, number, first_text, owner, state));
     if (*state == OWNER_ENDED)
         log_warn("%s: taken over from %s, which has ended or gives no heartbeat", folder,
                  owner_text);
     return OK;
 }
 
-/* Determines the state of the owner of owner-N, waiting for a heartbeat if need be, and sets
- * l->follows_same_run. ERR_CONFIG: the owner is alive. */
+/* Finds the state of the owner that has written owner-`number`, waits for a heartbeat if necessary,
+ * and sets l->follows_same_run. ERR_CONFIG: the owner is alive. */
 static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
 {
     char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
@@ -306,7 +311,8 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
     int error = read_text(l->folder, number, text);
     if (error == ENOENT) return OK;
     if (error) return fail_unreadable(l->folder, number, error);
-    /* a text that cannot be parsed has no interval: use that of this process */
+    /* a text that cannot be parsed has no interval of heartbeats, so that of this process is
+     * used */
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     l->follows_same_run = lease_facts_is_same_run(&owner, &l->me);
     *state = lease_facts_owner_state(&owner, &l->me);
@@ -319,8 +325,8 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
         l->folder, owner_text);
 }
 
-/* Creates owner-number. *mine true: this process created it, and there is no larger number; false:
- * another process was faster. */
+/* Creates the file owner-`number`. *mine: true if this process has created it and there is no
+ * larger number; false if another process was faster. */
 static Status claim(Lease *l, int64_t number, bool *mine)
 {
     int64_t largest;
@@ -341,6 +347,7 @@ static Status claim(Lease *l, int64_t number, bool *mine)
     return OK;
 }
 
+/* Replaces the present owner, if there is one, as soon as it has ended. */
 static Status become_owner(Lease *l)
 {
     int64_t number, known_number = 0;
@@ -360,7 +367,8 @@ static Status become_owner(Lease *l)
             if (number > 0) remove_number(l->folder, number);
             return OK;
         }
-        /* lost the race; the directory listing may be stale, so remember the number */
+        /* Another process was faster. The directory listing may be stale, so this number is
+         * remembered. */
         known_number = number + 1;
     }
 }
@@ -424,7 +432,8 @@ void lease_end(Lease **lease)
 
 /* ---- for other processes ---- */
 
-/* Reads the newest lease. Returns 0 or errno; ENOENT: there is none. */
+/* Reads the newest lease. Returns 0, or the errno; ENOENT: there is no lease; EINVAL: its text
+ * cannot be parsed. */
 static int read_newest(const char *folder, LeaseFacts *owner)
 {
     char text[LEASE_TEXT];

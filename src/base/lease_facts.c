@@ -1,6 +1,6 @@
-/* Facts about the owner of a folder. They show that the owner has ended if it has recorded that, if
- * its process on this host does not exist, if its batch system no longer lists the job, or if it
- * was an earlier start of the same weft run or job. */
+/* Collects, writes and reads the facts about the owner of a folder. They show that the owner has
+ * ended if it has recorded its end, if its process on this host does not exist, if its batch system
+ * no longer lists its job, or if it was an earlier start of the same weft run or job. */
 #include "lease_facts.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 /* ---- this process ---- */
 
-/* Writes the scope of this host's process numbers; "": unknown. */
-static void find_place(char *out)
+/* Writes the scope in which this process's number is unique; "": unknown. */
+static void find_process_scope(char *out)
 {
     char boot[64] = "", space[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -26,7 +26,7 @@ static void find_place(char *out)
     if (*boot && *space) snprintf(out, LEASE_WORD, "%s %s", boot, space);
 }
 
-/* Copies the characters that are printable and need no escape in a JSON string. */
+/* Copies those characters of text that are printable and need no escape in a JSON string. */
 static void copy_word(char *out, size_t room, const char *text)
 {
     size_t n = 0;
@@ -38,7 +38,7 @@ static void copy_word(char *out, size_t room, const char *text)
 void lease_facts_of_process(LeaseFacts *f, double beat_s)
 {
     char host[LEASE_WORD];
-    const char *slurm = getenv("SLURM_JOB_ID"), *turn = getenv("SLURM_RESTART_COUNT"),
+    const char *slurm = getenv("SLURM_JOB_ID"), *requeues = getenv("SLURM_RESTART_COUNT"),
                *run = getenv(LEASE_RUN);
     time_t now = time(NULL);
     struct tm local;
@@ -46,12 +46,12 @@ void lease_facts_of_process(LeaseFacts *f, double beat_s)
     random_id(f->id);
     host_name(host, sizeof host);
     copy_word(f->host, sizeof f->host, host);
-    find_place(f->place);
+    find_process_scope(f->process_scope);
     if (slurm) {
         copy_word(f->system, sizeof f->system, "slurm");
         copy_word(f->cluster, sizeof f->cluster, getenv("SLURM_CLUSTER_NAME"));
         copy_word(f->job, sizeof f->job, slurm);
-        f->turn = turn ? strtoll(turn, NULL, 10) : 0;
+        f->requeues = requeues ? strtoll(requeues, NULL, 10) : 0;
     }
     if (run && strlen(run) > RANDOM_ID_BYTES && run[RANDOM_ID_BYTES - 1] == ':') {
         snprintf(f->run, sizeof f->run, "%.*s", RANDOM_ID_BYTES - 1, run);
@@ -70,14 +70,14 @@ void lease_facts_write(const LeaseFacts *f, char *text)
                  "{\"id\":\"%s\",\"host\":\"%s\",\"place\":\"%s\",\"process\":%lld,\"began\":%lld,"
                  "\"system\":\"%s\",\"cluster\":\"%s\",\"job\":\"%s\",\"turn\":%lld,\"run\":\"%s\","
                  "\"start\":%lld,\"since\":\"%s\",\"beat_s\":%.6g,\"ended\":%s,\"beat\":%lld}",
-                 f->id, f->host, f->place, (long long)f->process, (long long)f->began, f->system,
-                 f->cluster, f->job, (long long)f->turn, f->run, (long long)f->start, f->since,
-                 f->beat_s, f->ended ? "true" : "false", (long long)f->beat);
+                 f->id, f->host, f->process_scope, (long long)f->process, (long long)f->began,
+                 f->system, f->cluster, f->job, (long long)f->requeues, f->run, (long long)f->start,
+                 f->since, f->beat_s, f->ended ? "true" : "false", (long long)f->beat);
     text[length] = ' ';
     text[LEASE_TEXT - 1] = '\n';
 }
 
-/* Returns the text after "key": or NULL. */
+/* Returns a pointer to the text after "KEY":, or NULL. */
 static const char *find(const char *text, const char *key)
 {
     char name[32];
@@ -115,11 +115,12 @@ bool lease_facts_read(LeaseFacts *f, const char *text)
     f->ended = !strncmp(ended, "true", 4);
     return f->beat_s > 0 && f->beat_s <= 3600 && read_word(text, "id", f->id, sizeof f->id) &&
            read_word(text, "host", f->host, sizeof f->host) &&
-           read_word(text, "place", f->place, sizeof f->place) &&
+           read_word(text, "place", f->process_scope, sizeof f->process_scope) &&
            read_number(text, "process", &f->process) && read_number(text, "began", &f->began) &&
            read_word(text, "system", f->system, sizeof f->system) &&
            read_word(text, "cluster", f->cluster, sizeof f->cluster) &&
-           read_word(text, "job", f->job, sizeof f->job) && read_number(text, "turn", &f->turn) &&
+           read_word(text, "job", f->job, sizeof f->job) &&
+           read_number(text, "turn", &f->requeues) &&
            read_word(text, "run", f->run, sizeof f->run) && read_number(text, "start", &f->start) &&
            read_word(text, "since", f->since, sizeof f->since) &&
            read_number(text, "beat", &f->beat);
@@ -137,10 +138,10 @@ void lease_facts_describe(const LeaseFacts *f, char *out)
              f->host, job, f->since);
 }
 
-/* ---- has the owner ended? ---- */
+/* ---- whether the owner has ended ---- */
 
-/* Returns whether squeue no longer lists the job: its processes have ended. False if squeue does
- * not answer. */
+/* Returns true if squeue does not list the job, so that its processes have ended. Returns false if
+ * squeue does not answer. */
 static bool slurm_has_ended(const char *job)
 {
     static const double LIMIT_S = 5;
@@ -156,9 +157,9 @@ static bool is_same_system(const LeaseFacts *o, const LeaseFacts *me)
     return *o->job && !strcmp(o->system, me->system) && !strcmp(o->cluster, me->cluster);
 }
 
-static bool is_earlier_turn(const LeaseFacts *o, const LeaseFacts *me)
+static bool is_requeued_job(const LeaseFacts *o, const LeaseFacts *me)
 {
-    return is_same_system(o, me) && !strcmp(o->job, me->job) && o->turn < me->turn;
+    return is_same_system(o, me) && !strcmp(o->job, me->job) && o->requeues < me->requeues;
 }
 
 static bool is_earlier_start(const LeaseFacts *o, const LeaseFacts *me)
@@ -168,18 +169,18 @@ static bool is_earlier_start(const LeaseFacts *o, const LeaseFacts *me)
 
 bool lease_facts_is_same_run(const LeaseFacts *o, const LeaseFacts *me)
 {
-    return is_earlier_start(o, me) || is_earlier_turn(o, me);
+    return is_earlier_start(o, me) || is_requeued_job(o, me);
 }
 
 OwnerState lease_facts_owner_state(const LeaseFacts *o, const LeaseFacts *me)
 {
     if (o->ended || is_earlier_start(o, me)) return OWNER_ENDED;
-    if (*o->place && !strcmp(o->place, me->place)) {
+    if (*o->process_scope && !strcmp(o->process_scope, me->process_scope)) {
         int64_t began = process_began((pid_t)o->process);
-        /* another start time: the process number was reused */
+        /* a process with another start time has reused the process number */
         if (began >= 0) return began == o->began ? OWNER_ALIVE : OWNER_ENDED;
     }
-    if (is_earlier_turn(o, me)) return OWNER_ENDED;
+    if (is_requeued_job(o, me)) return OWNER_ENDED;
     if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return OWNER_UNKNOWN;
     return slurm_has_ended(o->job) ? OWNER_ENDED : OWNER_UNKNOWN;
 }

@@ -5,21 +5,26 @@
 
 #include "base.h"
 
-/* bytes of a lease's text, of a word in it, and of a description of an owner */
+/* LEASE_TEXT: bytes of the text of a lease. LEASE_WORD: bytes of a word in it, with a final zero.
+ * LEASE_OWNER_TEXT: bytes of the description of an owner, with a final zero. */
 enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_OWNER_TEXT = 512 };
 
+/* The facts about an owner. */
 typedef struct LeaseFacts {
     /* random id of the lease */
     char id[RANDOM_ID_BYTES];
+    /* name of the host */
     char host[LEASE_WORD];
-    /* scope of process numbers: the kernel's boot id and the pid namespace; "": unknown */
-    char place[LEASE_WORD];
-    /* process number, and when the process began, in ticks since the boot (process_began) */
+    /* scope in which process numbers are unique: the kernel's boot id and the pid namespace; "":
+     * unknown */
+    char process_scope[LEASE_WORD];
+    /* process: process number; began: time at which the process began, in ticks since the boot
+     * (process_began) */
     int64_t process, began;
-    /* batch system ("slurm"), its cluster, and the job; "": none */
+    /* system: batch system ("slurm"); cluster: its cluster; job: number of the job; "": none */
     char system[16], cluster[64], job[32];
     /* number of times that the job was requeued */
-    int64_t turn;
+    int64_t requeues;
     /* id of the weft run, or of the script that restarts a run (LEASE_RUN); "": none */
     char run[RANDOM_ID_BYTES];
     /* number of this start of the weft run */
@@ -39,25 +44,26 @@ typedef enum OwnerState {
     /* the owner has ended normally or died */
     OWNER_ENDED,
     OWNER_UNKNOWN,
-    /* the owner's file was removed meanwhile: read the folder again */
+    /* the owner's file was removed meanwhile; the folder must be read again */
     OWNER_FILE_GONE
 } OwnerState;
 
-/* Collects the facts about this process. */
+/* Collects the facts about this process. beat_s: seconds between its heartbeats. */
 void lease_facts_of_process(LeaseFacts *facts, double beat_s);
-/* Always writes LEASE_TEXT bytes, so that an earlier text is overwritten completely. */
+/* Writes the text of a lease: always LEASE_TEXT bytes, so that an earlier text is overwritten
+ * completely. */
 void lease_facts_write(const LeaseFacts *facts, char *text);
 /* Reads the text of lease_facts_write. Returns false for any other text. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
 /* Writes "process 12 on node07, job 17, since ..." into LEASE_OWNER_TEXT bytes. */
 void lease_facts_describe(const LeaseFacts *facts, char *out);
-/* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
+/* Returns true if the owner is an earlier start of the same weft run, or of the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Determines the owner's state without waiting for a heartbeat. The first that applies:
- * OWNER_ENDED: the owner recorded its end, or was an earlier start of the same weft run;
- * OWNER_ALIVE or OWNER_ENDED: its process is or is not running on this host; OWNER_ENDED: it was an
- * earlier start of the same batch job, or Slurm no longer lists its job, which only a job of the
- * same cluster asks for; else OWNER_UNKNOWN. */
+/* Returns the owner's state without waiting for a heartbeat. The first rule that applies decides:
+ * the owner has recorded its end, or was an earlier start of the same weft run: OWNER_ENDED; its
+ * process is running on this host: OWNER_ALIVE; it would be on this host and is not running:
+ * OWNER_ENDED; it was an earlier start of the same batch job, or Slurm no longer lists its job
+ * (only jobs of the same cluster query this): OWNER_ENDED; otherwise OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif

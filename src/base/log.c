@@ -1,5 +1,5 @@
 /* Messages of the program, all on stderr, so that stdout holds results only; and die(), for faults
- * that cannot be handled. Every line is one write, so that lines of several ranks do not mix. */
+ * that cannot be handled. Every line is one write, so the lines of several ranks do not mix. */
 #include "base.h"
 #include "base/escape.h"
 
@@ -14,19 +14,22 @@ enum { LINE_BYTES = 4608 };
 /* largest number of bytes of messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
 
+/* The copy of the messages: kept messages, or their receiver. */
 static struct {
     pthread_mutex_t lock;
     /* true: messages are kept until log_copy_to names a receiver */
     bool keeps;
-    /* messages kept, `bytes` bytes without a zero byte; owned */
+    /* kept messages, `bytes` bytes without a zero byte; owned */
     char *text;
     size_t bytes;
+    /* the receiver, and its first argument; take NULL: there is none */
     void (*take)(void *user, const char *text, size_t bytes);
     void *user;
 } copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* true: this rank prints information and warnings */
 static bool speaking = true;
+/* arguments of die_context */
 static char context[256];
 static void (*abort_job)(int code);
 /* exit code of die_lost */
@@ -50,6 +53,7 @@ bool log_redraws(FILE *stream)
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
 }
 
+/* Keeps a message if there is room for all of it. */
 static void copy_kept(const char *text, size_t bytes)
 {
     if (copies.bytes + bytes > COPY_BYTES) return;

@@ -1,4 +1,4 @@
-/* The median, for repeated measurements. */
+/* The median of repeated measurements. */
 #include "base.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Allocates memory from the C library's heap, and page-aligned arenas from the kernel. If there is
- * no memory left, the functions call die_as(ERR_MEMORY). */
+ * no memory left, these functions call die_as(ERR_MEMORY). */
 #include "base.h"
 
 #include <errno.h>
@@ -46,8 +46,8 @@ void mem_free_at(void **pointer)
     *pointer = NULL;
 }
 
-/* Arenas of at least this size begin at a multiple of it, because the kernel can only use huge
- * pages there. */
+/* Bytes of a huge page. Arenas of at least this size begin at a multiple of it, because only there
+ * can the kernel use huge pages. */
 enum { HUGE_PAGE = 2 << 20 };
 
 static size_t whole_pages(size_t bytes)
@@ -79,8 +79,8 @@ void mem_pages_free(void *p, size_t bytes)
         die("munmap of an arena of %zu bytes: %s", bytes, strerror(errno));
 }
 
-/* Adding one to an exponent of all ones (infinity, NaN) carries into the sign bit. The loop has no
- * branches, so that the compiler vectorizes it. */
+/* Adding one to the exponent of an infinity or a NaN, whose bits are all ones, carries into the
+ * sign bit. The loop has no branches, so that the compiler vectorizes it. */
 bool mem_finite(const float *x, int64_t n)
 {
     uint32_t carried = 0;

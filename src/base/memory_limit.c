@@ -1,4 +1,4 @@
-/* Finds how much memory the processes of this host may use together: that of the machine, or less
+/* Finds the memory that the processes of this host may use together: the machine's memory, or less
  * if a control group (of a batch job or a container) limits it. /proc/self/cgroup lists the groups
  * of this process, in version 1 or 2:
  *     4:memory:/slurm/job_7
@@ -6,26 +6,27 @@
  * /proc/self/mountinfo says where the groups are mounted; in this line "/slurm" is the group at the
  * mount point:
  *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
- * The limits of all groups that contain a group apply to it, too. A file that cannot be read sets
- * no limit. */
+ * A group is also limited by all groups that contain it. A file that cannot be read sets no
+ * limit. */
 #include "base.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The hierarchy of control groups of one version. */
+/* The hierarchy of control groups of one version, and the place of this process in it. */
 typedef struct Tree {
-    /* type: type of the mount; option: a word that must be among the mount's options, "": none is
-     * needed */
+    /* type: type of the mount; option: word that must be among the options of the mount, "": none
+     * is needed */
     const char *type, *option;
-    /* name of the file with the limit, in a group's folder */
+    /* name of the file with the limit in the folder of a group */
     const char *file;
-    /* mount point; group at the mount point; group of this process */
+    /* mount: path of the mount point; top: group at the mount point; group: group of this
+     * process */
     char mount[4096], top[4096], group[4096];
 } Tree;
 
-/* Replaces escapes of mountinfo, which writes blanks as \040, in place. */
+/* Replaces the escapes of mountinfo, which writes blanks as \040, in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -40,8 +41,8 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* Returns whether word is an item of a list whose items are separated by commas. */
-static bool listed(const char *list, const char *word)
+/* Returns true if word is an item of a list whose items are separated by commas. */
+static bool is_listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
@@ -52,32 +53,35 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
-/* Reads mount point and top group from a line of mountinfo, if it mounts this hierarchy. */
+/* Reads `mount` and `top` from a line of mountinfo. Returns false if the line does not mount this
+ * hierarchy. */
 static bool read_mount(Tree *tree, char *line)
 {
     char type[64], options[4096];
     char *rest = strstr(line, " - ");
     if (!rest || sscanf(rest, " - %63s %*s %4095s", type, options) != 2) return false;
     if (strcmp(type, tree->type) != 0) return false;
-    if (*tree->option && !listed(options, tree->option)) return false;
+    if (*tree->option && !is_listed(options, tree->option)) return false;
     if (sscanf(line, "%*s %*s %*s %4095s %4095s", tree->top, tree->mount) != 2) return false;
     unescape(tree->top);
     unescape(tree->mount);
     return true;
 }
 
-/* Reads a group from "4:memory:/slurm/job_7" or "0::/job_7", if it belongs to this hierarchy. */
+/* Reads `group` from a line "4:memory:/slurm/job_7" or "0::/job_7". Returns false if the line does
+ * not belong to this hierarchy. */
 static bool read_group(Tree *tree, char *line)
 {
     char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
     if (!group) return false;
     *group++ = 0;
-    if (*tree->option ? !listed(kinds + 1, tree->option) : kinds[1] != 0) return false;
+    if (*tree->option ? !is_listed(kinds + 1, tree->option) : kinds[1] != 0) return false;
     snprintf(tree->group, sizeof tree->group, "%.*s", (int)strcspn(group, "\n"), group);
     return true;
 }
 
-/* Passes the lines of root/path to `read` until it accepts one; returns whether it has. */
+/* Passes the lines of the file root/path to `read` until that returns true; returns whether it
+ * has. */
 static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
 {
     char *name = mem_format("%s%s", root, path), *line = NULL;
@@ -91,8 +95,9 @@ static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tr
     return found;
 }
 
-/* Lowers *least to the limit of a group, given by its folder. The text "max" means no limit. */
-static void take(const char *root, const char *folder, const char *file, MemoryLimit *least)
+/* Lowers *least to the limit of a group. folder: path of the group's folder. The text "max" in the
+ * file means that there is no limit. */
+static void apply_limit(const char *root, const char *folder, const char *file, MemoryLimit *least)
 {
     char *name = mem_format("%s%s/%s", root, folder, file);
     FILE *in = fopen(name, "re");
@@ -105,8 +110,8 @@ static void take(const char *root, const char *folder, const char *file, MemoryL
     mem_free(&name);
 }
 
-/* Applies the limits of all groups from the process's group up to the one at the mount point. If
- * the latter does not contain the process's group, applies only the limit at the mount point. */
+/* Applies the limits of all groups from the process's group up to the group at the mount point. If
+ * the latter does not contain the former, applies only the limit at the mount point. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);
@@ -115,7 +120,7 @@ static void climb(const Tree *tree, const char *root, MemoryLimit *least)
     char *folder = mem_format("%s%s", tree->mount, inside ? tree->group + top : "");
     size_t end = strlen(tree->mount);
     for (;;) {
-        take(root, folder, tree->file, least);
+        apply_limit(root, folder, tree->file, least);
         char *slash = strrchr(folder, '/');
         if (!slash || (size_t)(slash - folder) < end) break;
         *slash = 0;

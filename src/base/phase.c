@@ -1,8 +1,8 @@
 /* Measures the time spent in each phase, and records a trace. The clock is read once per change of
- * phase: the time between two changes belongs to the phase entered at the first. Counting begins
- * with the first phase_enter. If a trace is recorded, every span is also put into a ring of the
- * newest spans, which trace_write prints in Chrome's trace format (chrome://tracing, Perfetto). To
- * be used on one thread only. */
+ * phase: the time between two changes belongs to the phase that was entered by the first of them.
+ * Counting begins with the first phase_enter. If a trace is recorded, every span is also put into a
+ * ring of the newest spans, which trace_write prints in Chrome's trace format (chrome://tracing,
+ * Perfetto). Only one thread may use it. */
 #include "base.h"
 #include "base/beat.h"
 
@@ -14,6 +14,7 @@
 
 const char *const phase_names[PHASE_COUNT] = {PHASES(LIST_NAME)};
 
+/* A time in which the process was in one phase. */
 typedef struct Span {
     double begin_s, end_s;
     Phase phase;
@@ -22,23 +23,26 @@ typedef struct Span {
 static struct {
     /* true: phase_enter has been called */
     bool running;
+    /* current phase */
     Phase now;
-    /* true: time is added to the phase `whole` and not to `now` */
+    /* true: time is added to the phase `whole` and not to `now` (phase_whole_begin) */
     bool is_whole;
     Phase whole;
-    /* time of the last phase_enter by clock_s */
+    /* time of the last phase_enter, by clock_s */
     double since_s;
+    /* seconds in each phase up to the last phase_enter */
     double total_s[PHASE_COUNT];
-    /* callback of phase_watch; NULL: none */
+    /* function of phase_watch; NULL: there is none */
     void (*entered)(Phase phase);
 } phases;
 
+/* The newest spans. */
 static struct {
-    /* owned; NULL: no trace */
+    /* [capacity]; owned; NULL: no trace is recorded */
     Span *span;
-    /* length of the ring in spans; number of spans written since trace_start */
+    /* capacity: length of the ring in spans; pushed: number of spans added since trace_start */
     int64_t capacity, pushed;
-    /* wall clock minus clock_s, which gives traces of several nodes the same time axis */
+    /* wall clock minus clock_s, added so that traces of several nodes have the same time axis */
     double to_wall_s;
 } ring;
 

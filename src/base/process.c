@@ -33,14 +33,15 @@ bool program_path(char *path, size_t room)
     return length > 0;
 }
 
-/* Queries the kernel, because /proc may hide other users' processes (hidepid). */
+/* Returns true if a process has ended. Queries the kernel, because /proc may hide other users'
+ * processes (hidepid). */
 static bool has_ended(pid_t process)
 {
     return kill(process, 0) != 0 && errno == ESRCH;
 }
 
-/* Returns a process's state as process_state does; *began: when it began, in ticks since the boot,
- * set only if /proc could be read. */
+/* Returns the state of a process as process_state does. *began: time at which it began, in ticks
+ * since the boot; set only if /proc can be read. */
 static char read_stat(pid_t process, long long *began)
 {
     char path[64], line[1024], state;

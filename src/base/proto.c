@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* WIRE_...: types of values; VARINT_BYTES: largest number of bytes of a varint */
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5, VARINT_BYTES = 10 };
 
 void proto_fini(Proto *message)
@@ -28,7 +29,8 @@ void proto_fixed(Proto *m, uint64_t value, int bytes)
     proto_raw(m, byte, (size_t)bytes);
 }
 
-/* Writes seven bits per byte, lowest first; all bytes but the last have their highest bit set. */
+/* Encodes a value as a varint, seven bits in each byte, the lowest first; all bytes except the last
+ * have their highest bit set. Returns the number of bytes. */
 static int varint(uint64_t value, unsigned char byte[VARINT_BYTES])
 {
     int count = 0;

@@ -7,7 +7,7 @@
 
 enum { PHILOX_ROUNDS = 10 };
 static const uint32_t MULTIPLIER[2] = {0xD2511F53u, 0xCD9E8D57u};
-/* fractions of the golden ratio and of sqrt(3), times 2^32 */
+/* fractional parts of the golden ratio and of sqrt(3), times 2^32 */
 static const uint32_t WEYL[2] = {0x9E3779B9u, 0xBB67AE85u};
 
 void philox4x32(RngKey key, const uint32_t counter[4], uint32_t out[4])
@@ -38,8 +38,8 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is itself computed by the generator: seed and purpose give a first key, and a and b are
- * the counter of the block whose first two words become the key. */
+/* The key is itself computed by the generator: seed and purpose give a first key; with it, a and b
+ * are the counter of the block whose first two words become the key. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];
@@ -65,12 +65,13 @@ float rng_uniform(RngKey key, uint64_t element)
     return rng_unit(rng_u32(key, element));
 }
 
-/* Returns the radius of Box-Muller; the argument of the logarithm is in (0, 1]. */
+/* Returns the radius of the Box-Muller transform; the argument of the logarithm is in (0, 1]. */
 static double radius_of(const uint32_t pair[2])
 {
     return sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));
 }
 
+/* Returns the angle of the Box-Muller transform. */
 static double angle_of(const uint32_t pair[2])
 {
     const double two_pi = 6.283185307179586;

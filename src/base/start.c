@@ -1,4 +1,4 @@
-/* A thread that checks for stop requests, ten times a second, until the first step: signals are
+/* A thread that checks for stop requests ten times a second until the first step: signals are
  * blocked in the threads that compute (stop.c), and a handler could not interrupt a call such as
  * MPI_Init. The thread also calls StartCalls.beat. */
 #include "base/start.h"
@@ -6,9 +6,11 @@
 
 #include <pthread.h>
 
+/* seconds between two checks */
 static const double CHECK_S = 0.1;
 
 static struct {
+    /* argument of start_begin; NULL before it and after start_end */
     const StartCalls *calls;
     pthread_mutex_t lock;
     pthread_cond_t wake;

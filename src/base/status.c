@@ -1,5 +1,6 @@
-/* The message of a Status: one text per thread, replaced by each fail(). Nothing is printed here.
- * Messages longer than the buffer are cut; a fail() may quote fail_message() in its arguments. */
+/* The message of a Status: one text for each thread, which each fail() replaces. Nothing is printed
+ * here. A message that is longer than the buffer is cut. The arguments of a fail() may contain
+ * fail_message(). */
 #include "base.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Stop requests by signal, from a batch system, a closed terminal or a person. No handler may run
  * on a thread that computes: oneDNN's generated code keeps values below its stack pointer, where
  * the kernel would put the handler's frame (this has corrupted the heap). Therefore the thread that
- * calls stop_begin, and those it starts, block the signals, and stop_wanted polls for them; the
- * handler is for threads of other libraries, such as MPI, to which the kernel may deliver a signal
- * instead. */
+ * calls stop_begin, and the threads that it starts, block the signals, and stop_wanted polls for
+ * them. The handler is for threads of other libraries, such as MPI, to which the kernel may deliver
+ * a signal instead. */
 #include "base.h"
 
 #include <pthread.h>
@@ -12,24 +12,27 @@
 static const int stop_signal[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 enum { STOP_SIGNALS = sizeof stop_signal / sizeof *stop_signal };
 
-static volatile sig_atomic_t asked;
+/* 1: a signal has arrived */
+static volatile sig_atomic_t requested;
 /* true: between stop_begin and stop_end */
 static bool begun;
+/* caught: the stop signals that are recorded; mask_before: signal mask before stop_begin */
 static sigset_t caught, mask_before;
 /* signals of failed writes; they are ignored, so that the write returns an error and the program
  * goes on */
-static const int of_writes[] = {SIGPIPE, SIGXFSZ};
-enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
-static struct sigaction writes_before[OF_WRITES];
+static const int write_signal[] = {SIGPIPE, SIGXFSZ};
+enum { WRITE_SIGNALS = sizeof write_signal / sizeof *write_signal };
+/* actions of both signals before stop_begin */
+static struct sigaction writes_before[WRITE_SIGNALS];
 
 static void on_signal(int number)
 {
     (void)number;
-    asked = 1;
+    requested = 1;
 }
 
-/* Returns the signals that are not ignored. A parent process can set some to be ignored, as nohup
- * does. */
+/* Returns the stop signals that are not ignored. A parent process can have set some to be ignored,
+ * as nohup does. */
 static sigset_t not_ignored(void)
 {
     sigset_t set;
@@ -51,16 +54,16 @@ void stop_begin(void)
     for (int i = 0; i < STOP_SIGNALS; ++i)
         if (sigismember(&caught, stop_signal[i])) sigaction(stop_signal[i], &action, NULL);
     action.sa_handler = SIG_IGN;
-    for (int i = 0; i < OF_WRITES; ++i)
-        sigaction(of_writes[i], &action, begun ? NULL : &writes_before[i]);
+    for (int i = 0; i < WRITE_SIGNALS; ++i)
+        sigaction(write_signal[i], &action, begun ? NULL : &writes_before[i]);
     begun = true;
 }
 
 bool stop_wanted(void)
 {
     if (!begun) return false;
-    while (sigtimedwait(&caught, NULL, &(struct timespec){0}) > 0) asked = 1;
-    return asked;
+    while (sigtimedwait(&caught, NULL, &(struct timespec){0}) > 0) requested = 1;
+    return requested;
 }
 
 void stop_signals(sigset_t *set)
@@ -74,11 +77,11 @@ void stop_signals(sigset_t *set)
 void stop_end(void)
 {
     if (!begun) return;
-    /* delivers pending signals to the handler */
+    /* this delivers pending signals to the handler */
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
     for (int i = 0; i < STOP_SIGNALS; ++i)
         if (sigismember(&caught, stop_signal[i])) signal(stop_signal[i], SIG_DFL);
-    for (int i = 0; i < OF_WRITES; ++i) sigaction(of_writes[i], &writes_before[i], NULL);
-    asked = 0;
+    for (int i = 0; i < WRITE_SIGNALS; ++i) sigaction(write_signal[i], &writes_before[i], NULL);
+    requested = 0;
     begun = false;
 }

@@ -20,7 +20,7 @@ static int edit_distance(const char *a, const char *b)
     int la = (int)strlen(a), lb = (int)strlen(b), row[3][WORD_MAX + 1];
     for (int j = 0; j <= lb; ++j) row[0][j] = j;
     for (int i = 1; i <= la; ++i) {
-        /* rows i, i - 1 and i - 2 of the table of distances */
+        /* now, last, before: rows i, i - 1 and i - 2 of the table of distances */
         int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
         now[0] = i;
         for (int j = 1; j <= lb; ++j) {
@@ -39,8 +39,8 @@ int text_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A word is near if the edits are at most a third of the letters of `word`, rounded up, and fewer
- * than its letters. */
+/* A word is near if the number of edits is at most a third of the letters of `word`, rounded up,
+ * and less than the number of its letters. */
 const char *text_nearest(const char *word, const char *const *words, int count)
 {
     int length = (int)strlen(word), best = (length + 2) / 3 + 1;

@@ -18,6 +18,7 @@ int utf8_bytes(const unsigned char *c)
     return bytes;
 }
 
+/* Returns the number of columns of a character. */
 static int columns_of(uint32_t c)
 {
     int low = 0, high = (int)(sizeof width_ranges / sizeof *width_ranges) - 1;
@@ -33,8 +34,8 @@ static int columns_of(uint32_t c)
     return 1;
 }
 
-/* Returns the number of bytes of the next character; *columns: its width. *shown is false for a
- * control character and for a byte that is not UTF-8, which take one column. */
+/* Returns the number of bytes of the next character. *columns: its number of columns. *shown: false
+ * for a control character and for a byte that is not UTF-8, which take one column. */
 static int next_of(const unsigned char *text, int *columns, bool *shown)
 {
     static const uint32_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
