@@ -92,7 +92,8 @@ typedef struct CheckpointMeta {
     int64_t averages;
     /* grid of the run that saved the file: "2x1x1" */
     char grid[32];
-    /* fingerprints of the data sets; "": unknown, or none */
+    /* data_train, data_test: fingerprints of the training set and of the test set; "": unknown, or
+     * none */
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
     /* meaning of the training set's ids; all 0: it is unknown, or the set has no ids */
     DataIds data_ids;

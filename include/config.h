@@ -218,7 +218,8 @@ typedef struct Config {
         int freeze_norm;
     } model;
     struct {
-        /* HDF5 files, or patterns of files, separated by '\n'; NULL if not set */
+        /* train, test: paths or patterns of the HDF5 files of the training set and of the test set,
+         * separated by '\n'; NULL if not set */
         char *train, *test;
         /* names of the HDF5 data sets in the files, of samples (x) and of labels or targets (y) */
         char *x, *y;
@@ -235,8 +236,8 @@ typedef struct Config {
          * the side of the random crop, and for encoded pictures resize becomes 8/7 of the crop's
          * side. */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* random_resized_crop. crop_scale: smallest and largest fraction of the picture's area that
-         * is cropped; crop_ratio: smallest and largest ratio of width to height of the crop */
+        /* with random_resized_crop. crop_scale: smallest and largest fraction of the picture's area
+         * that is cropped; crop_ratio: smallest and largest ratio of width to height of the crop */
         ConfigList crop_scale, crop_ratio;
         /* sets of boxes: side in pixels of the square that contains a whole picture; 0: the stored
          * side */
@@ -258,8 +259,8 @@ typedef struct Config {
         bool normalize;
         /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
-        /* mean and standard deviation of scaled values: one number for all channels, or one for
-         * each; empty: those of the file */
+        /* mean, std: mean and standard deviation of scaled values, one number for all channels or
+         * one for each; empty: those of the file */
         ConfigList mean, std;
         /* sets of fields: variables and their roles */
         ConfigVariables variables;
@@ -295,7 +296,8 @@ typedef struct Config {
         /* true: batch_norm takes statistics over the micro-batches that all replicas process at the
          * same time */
         bool sync_batch_norm;
-        /* a Precision, a Reproducible, a DeviceKind and a LossName, in this order */
+        /* precision: a Precision; reproducible: a Reproducible; device: a DeviceKind; loss: a
+         * LossName */
         int precision, reproducible, device, loss;
         /* number of slices of a sum, a power of two; it applies to each sum that a tensor-parallel
          * group could divide. 0: automatic. */
@@ -368,7 +370,8 @@ typedef struct Config {
         /* geo_steps: number of steps between sync points, in all modes but sync; staleness: delay
          * of updates in mode stale, in steps */
         int64_t geo_steps, staleness;
-        /* a Zero, a ScheduleKind (schedules.def) and a Recompute, in this order */
+        /* zero: a Zero; pipeline_schedule: a ScheduleKind (schedules.def); recompute: a
+         * Recompute */
         int zero, pipeline_schedule, recompute;
         /* "auto", or the path of a map of places (topo.h); "": the launcher's order */
         char *rank_map;
@@ -386,7 +389,8 @@ typedef struct Config {
         double bucket_mb;
     } grid;
     struct {
-        /* steps, epochs and seconds (every_s) between checkpoints; 0: no checkpoints by this key */
+        /* number of steps, of epochs, and of seconds (every_s) between checkpoints; 0: no
+         * checkpoints by this key */
         int64_t every_steps, every_epochs;
         double every_s;
         /* number of newest checkpoints to keep; 0: all */
@@ -415,6 +419,7 @@ typedef struct ConfigWord {
      * none */
     const char *defaults;
 } ConfigWord;
+/* The words of a key. */
 typedef struct ConfigWords {
     /* the key: "optim.name"; for the roles of a group "optim.groups.roles" */
     const char *key;

@@ -98,12 +98,13 @@ const CocoMatch *coco_eval_matches(const CocoEval *eval, int64_t *count, const i
 void coco_eval_add_matches(CocoEval *eval, const CocoMatch *match, int64_t count,
                            const int64_t *truths);
 
+/* The result of an evaluation. */
 typedef struct CocoResult {
     /* the numbers that are printed; -1 if there are no true boxes that count */
     double number[COCO_NUMBERS];
     int categories;
-    /* AP and AP50 of each class, [categories], owned; -1 if the class has no true boxes that
-     * count */
+    /* ap, ap50: the numbers AP and AP50 of each class, [categories], owned; -1 if the class has no
+     * true boxes that count */
     double *ap, *ap50;
     /* number of true boxes that count in each class, [categories]; owned */
     int64_t *truths;
@@ -147,6 +148,7 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
 
 /* ---- non-maximum suppression ---- */
 
+/* Limits of non-maximum suppression. */
 typedef struct NmsOptions {
     /* largest IoU of two kept boxes of the same class; a box is dropped if its IoU with a better
      * box that is kept is larger */

@@ -42,6 +42,7 @@ typedef enum LayerParamUse {
     USE_STATISTIC,
 } LayerParamUse;
 
+/* A parameter or running statistic of a layer kind. */
 typedef struct LayerParam {
     /* for example "weight" or "running_mean" */
     const char *name;
@@ -247,9 +248,10 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
  * the value has a wrong type or is out of range. */
 Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                       const char *value);
+/* bytes of an attribute's value as text, with a final zero */
+enum { ATTR_VALUE = 64 };
 /* An attribute with different values in two layers. name: the attribute, borrowed. value: its
  * values as text: "4", "true", "[3, 5]". */
-enum { ATTR_VALUE = 64 };
 typedef struct AttrDifference {
     const char *name;
     char value[2][ATTR_VALUE];

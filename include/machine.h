@@ -34,6 +34,7 @@ char *operation_key(const OpSpec *spec);
 typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } ForecastLine;
 extern const char *const forecast_names[FORECAST_LINE_COUNT];
 
+/* The forecast time of a step. */
 typedef struct Forecast {
     /* seconds of the step. low and high: the seconds if all parts needed their low or their high
      * times */

@@ -11,6 +11,7 @@ enum { NODE_INPUT = -1 };
 /* vocabulary of the published GPT-2 models */
 enum { GPT2_VOCAB = 50257 };
 
+/* A node of the graph: a layer, or a reorder. */
 typedef struct Node {
     /* unique name: "layer1.0.conv2"; in the zoo PyTorch's name; owned */
     char *name;
@@ -107,6 +108,7 @@ typedef struct NodeNames {
     int slots, count;
 } NodeNames;
 
+/* A model, or one rank's slice of it. */
 typedef struct Graph {
     int node_count, param_count;
     /* number of entries for which `node` and `param` have memory */

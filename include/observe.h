@@ -24,7 +24,8 @@ typedef struct TrainLine {
     double loss, lr, samples_per_s, grad_norm;
     /* true: train.grad_noise is on, and grad_square, grad_variance and noise_scale are set */
     bool grad_noise;
-    /* squared norm of the gradient, and trace of the covariance of a sample's gradient */
+    /* grad_square: squared norm of the gradient; grad_variance: trace of the covariance of a
+     * sample's gradient */
     double grad_square, grad_variance;
     /* gradient noise scale in samples; NaN: the noise hides the gradient */
     double noise_scale;

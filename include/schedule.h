@@ -133,7 +133,7 @@ typedef struct MessageCost {
  * and each half of a backward pass take 1, and messages take 0. */
 typedef struct TaskCost {
     /* times of a forward pass and of the two halves of a backward pass; a backward pass that is one
-     * task takes the sum of the halves */
+     * task takes the sum of its halves */
     double forward, backward_data, backward_weight;
     /* activations: costs of a message with the chunk's outputs to the next chunk; gradients: costs
      * of a message from the next chunk with the gradients of the outputs */

@@ -151,13 +151,13 @@ void train_take_widths(Config *config, const World *world, const char *path);
 const Config *trainer_config(const Trainer *trainer);
 const World *trainer_world(const Trainer *trainer);
 Backend *trainer_backend(const Trainer *trainer);
-/* The model; with grid.tp it has this rank's slices. */
+/* Returns the model; with grid.tp it has this rank's slices. */
 const Graph *trainer_graph(const Trainer *trainer);
 const Schedule *trainer_schedule(const Trainer *trainer);
-/* The plan of this rank's stage; in a dry run that of stage 0. */
+/* Returns the plan of this rank's stage; in a dry run that of stage 0. */
 const Plan *trainer_plan(const Trainer *trainer);
-/* The node at which each chunk of the model begins, then the number of nodes: stages * chunks + 1
- * numbers. */
+/* Returns the node at which each chunk of the model begins, then the number of nodes: stages *
+ * chunks + 1 numbers. */
 const int *trainer_cuts(const Trainer *trainer);
 const Optim *trainer_optim(const Trainer *trainer);
 /* Arrays with an entry for each parameter of the graph: the number of its rule (optim_assign), the
@@ -166,14 +166,14 @@ const int *trainer_rules(const Trainer *trainer);
 const double *trainer_lr_scales(const Trainer *trainer);
 const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
-/* The test set has 0 samples if there is none. */
+/* Returns the test set; it has 0 samples if there is none. */
 const DataSet *trainer_test_set(const Trainer *trainer);
-/* Names of the classes, one per line; only on rank 0; NULL: they have no names. */
+/* Returns the names of the classes, one per line; only on rank 0; NULL: they have no names. */
 const char *trainer_classes(const Trainer *trainer);
 GridShape trainer_shape(const Trainer *trainer);
 /* Sizes and numbers of batches and steps. */
 typedef struct TrainSizes {
-    /* number of samples of a global batch, and of a micro-batch */
+    /* numbers of samples of a global batch and of a micro-batch */
     int64_t batch, micro_batch;
     /* micros: number of micro-batches of a global batch; micros_local: of one replica, ceil(micros
      * / dp) */

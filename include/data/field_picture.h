@@ -11,9 +11,9 @@ typedef struct FieldPicture {
     /* index of the target in FieldSet.target */
     int target;
     const char *title;
-    /* values of the last input, the prediction and the truth, (rows, columns), in the variables'
-     * units; labels as numbers of classes; NaN: the value is missing. If input or truth is NULL,
-     * its panel stays empty. */
+    /* input, predicted, truth: values of the last input, of the prediction and of the truth, (rows,
+     * columns), in the variables' units; labels as numbers of classes; NaN: the value is missing.
+     * If input or truth is NULL, its panel stays empty. */
     const float *input, *predicted, *truth;
     /* label fields: names of all classes; NULL: the numbers are shown */
     const char *const *class_name;

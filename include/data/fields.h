@@ -53,8 +53,9 @@ enum {
     FIELD_MISSING = 6,
     /* bytes of a variable's name */
     FIELD_NAME = 128,
-    /* classes of labels, and bytes of the name of a class */
+    /* classes of labels */
     FIELD_CLASSES = 256,
+    /* bytes of the name of a class */
     FIELD_CLASS_NAME = 48
 };
 
@@ -80,6 +81,7 @@ typedef struct FieldArray {
     FieldPacking packing;
 } FieldArray;
 
+/* A variable of data.variables. */
 typedef struct FieldVariable {
     char name[FIELD_NAME], units[80];
     /* number of dimensions, the same in all files */
@@ -104,6 +106,7 @@ typedef struct FieldVariable {
     double level_value[FIELD_LEVELS];
 } FieldVariable;
 
+/* A file of a set of fields. */
 typedef struct FieldFile {
     /* first: number in the set of this file's first frame; frames: number of its frames */
     int64_t first, frames;
@@ -130,7 +133,7 @@ typedef struct FieldSegment {
 
 /* Mean and standard deviation of one level of a variable: of its values, or of their changes. */
 typedef struct FieldStat {
-    /* index of the variable, and index among its selected levels */
+    /* variable: index of the variable; level: index among its selected levels */
     int16_t variable, level;
     /* number of frames over which changes are taken; 0: the mean is that of the values */
     int change;

@@ -139,7 +139,8 @@ typedef struct DataSet {
     int64_t box_most;
     /* sets of fields: variables, files, samples */
     FieldSet field_set;
-    /* path and identity (data/tokenizer.h) of the tokenizer that made the tokens; "": unknown */
+    /* tokenizer: path of the tokenizer that made the tokens; tokenizer_hash: its identity
+     * (data/tokenizer.h); "": unknown */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
 

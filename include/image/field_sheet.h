@@ -31,6 +31,7 @@ typedef struct FieldPanel {
     const float *value;
     ColourRange range;
 } FieldPanel;
+/* A picture that consists of panels; everything is borrowed. */
 typedef struct FieldSheet {
     const char *title, *units;
     int rows, columns;

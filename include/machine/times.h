@@ -35,6 +35,7 @@ typedef struct Rates {
     double call_s;
 } Rates;
 
+/* The times and rates of a machine, which is a node or several equal nodes. */
 typedef struct Machine {
     /* name of the host; owned */
     char *host;

@@ -28,6 +28,7 @@ typedef struct UnitGroup {
     int *layer;
 } UnitGroup;
 
+/* The units and groups of a graph. */
 typedef struct Units {
     /* borrowed */
     const Graph *graph;
@@ -68,6 +69,7 @@ void units_param_gather(const Units *units, int param, const bool *removed, cons
 #define PRUNE_WORDS(W)                                                                             \
     W(PRUNE_L1, "l1") W(PRUNE_L2, "l2") W(PRUNE_FPGM, "fpgm") W(PRUNE_SLIM, "slim")
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
+/* A method of pruning. */
 typedef struct PruneMethod {
     const char *name;
     /* Adds the score of each row of a layer's weight w, (rows, columns), to out[row], which is 0
@@ -78,6 +80,7 @@ typedef struct PruneMethod {
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];
 
+/* Arguments of prune_choose. */
 typedef struct PruneOptions {
     const PruneMethod *method;
     /* fraction of the units to remove, from 0 to below 1 */

@@ -18,8 +18,8 @@ const char *auc_word(int auc);
  * negative samples, or a score is NaN. Allocates 8 bytes for each sample. */
 double auc_exact(const float *score, const int32_t *label, int64_t count);
 
-/* Counters over samples. The struct is an array of BINARY_COUNTERS int64_t that ranks can sum;
- * integers may be added in any order. All counters are 0 if there are no samples. */
+/* Counters over samples. The struct BinarySums is an array of BINARY_COUNTERS int64_t that ranks
+ * can sum; integers may be added in any order. All counters are 0 if there are no samples. */
 enum { AUC_BUCKETS = 4096 };
 typedef struct BinarySums {
     /* number of positive and of negative samples in each bucket. The bucket of a sample is floor(p

@@ -89,7 +89,7 @@ typedef struct LedgerHistory {
     /* starts in the order in which they began, [starts]; owned */
     LedgerStart *start;
     int starts;
-    /* parts of a step, [parts], and parts of the critical path, [path_parts]; owned */
+    /* part: parts of a step, [parts]; path: parts of the critical path, [path_parts]; owned */
     LedgerPart *part, *path;
     /* numbers of single ranks, which may be only some of the ranks, [rank_count]; owned */
     LedgerRank *rank;

@@ -67,7 +67,8 @@ struct Comm {
     int64_t param_elements;
     /* true: all ranks map the same memory as params */
     bool params_shared;
-    /* numbers of operations begun so far: all-reduces and reduce-scatters, pushes, all-gathers */
+    /* numbers of operations begun so far. sums: all-reduces and reduce-scatters; pushes: pushes;
+     * gathers: all-gathers */
     int64_t sums, pushes, gathers;
     /* number of messages that this rank has sent over MPI so far */
     int64_t messages;

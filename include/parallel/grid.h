@@ -16,7 +16,7 @@ typedef struct GridShape {
 /* The place of this rank in the grid, and the worlds along the axes. */
 typedef struct Grid {
     GridShape shape;
-    /* indexes of this rank along the axes: of its replica, of its stage, within its
+    /* dp_rank: index of this rank's replica; pp_rank: index of its stage; tp_rank: its index in its
      * tensor-parallel group */
     int dp_rank, pp_rank, tp_rank;
     /* all ranks; borrowed */

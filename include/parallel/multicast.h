@@ -15,7 +15,8 @@
 
 /* The place of a rank in the tree. */
 typedef struct MulticastPlace {
-    /* ranks in the world of the parent and of the two children; -1: there is no such rank */
+    /* parent: rank in the world of the parent; child: ranks of the children; -1: there is no such
+     * rank */
     int parent, child[2];
     /* approximate number of messages on the way from the root to the last member */
     int levels;

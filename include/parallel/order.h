@@ -61,6 +61,7 @@ void bounds_init_even(Bounds *bounds, int64_t offset, int64_t elements, int rank
  * fixed tree. tree_levels returns the number of arenas that `micros` micro-batches need: 1 for one
  * micro-batch, else ceil(log2(micros)) + 1. */
 int tree_levels(int micros);
+/* The work of a rank with the gradient of one micro-batch. */
 typedef struct TreeStep {
     /* index of the arena into which this micro-batch's gradient is written */
     int write;

@@ -6,6 +6,7 @@
 #include "parallel/world.h"
 
 typedef struct Watchdog Watchdog;
+/* Arguments of watchdog_new. */
 typedef struct WatchdogOptions {
     /* number of seconds after which the job ends if no rank has made progress within a step; 0: it
      * never ends for this reason */

@@ -40,8 +40,8 @@ bool operation_times_range(const OperationTimes *times, int node, OperationPart 
                            TimeRange *range);
 /* Totals of all added times. */
 typedef struct OperationTotals {
-    /* seconds of operations, of moves (copies and additions between them) and of polls, and bytes
-     * of moves */
+    /* operations_s: seconds of operations; moves_s: seconds of moves, which are copies and
+     * additions between operations; moved_bytes: bytes of moves; polls_s: seconds of polls */
     double operations_s, moves_s, moved_bytes, polls_s;
     /* number of calls of operation_times_add and operation_times_add_move */
     double actions;

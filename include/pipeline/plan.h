@@ -54,7 +54,7 @@ typedef struct Action {
     ActionKind kind;
     /* an index into ChunkPlan, depending on the kind: of a run, a bucket or a use of parameters */
     int index;
-    /* operands of ACTION_COPY and ACTION_ADD: the places of both (see OFFSET_NONE), and the number
+    /* ACTION_COPY and ACTION_ADD. dst, src: places of the operands (see OFFSET_NONE); count: number
      * of elements */
     int64_t dst, src, count;
     /* element type of dst and src */
@@ -110,6 +110,7 @@ typedef struct BoundaryTensor {
     /* at: byte offset of the tensor in the message; bytes: bytes of the tensor */
     size_t at, bytes;
 } BoundaryTensor;
+/* A message between two chunks. */
 typedef struct Message {
     int count;
     /* tensors in node order; owned */
@@ -193,6 +194,7 @@ typedef struct ParamBucket {
      * in bytes */
     int64_t cache, cache_bytes;
 } ParamBucket;
+/* How a rank gathers the parameters of its stage. */
 typedef struct GatherPlan {
     /* number of buckets of all chunks of the stage */
     int count;
@@ -304,7 +306,7 @@ typedef struct Plan {
     /* offset at which operations read each parameter, in floats: if parameters are gathered, in
      * their ring; else it equals param_offset. int64_t[param_count], owned. */
     int64_t *weight_offset;
-    /* number of floats of the parameter arena and of the gradient arena */
+    /* numbers of floats of the parameter arena and of the gradient arena */
     int64_t param_elements, gradient_elements;
     /* number of floats of the parameters that are not frozen; they are the first in the parameter
      * arena */
@@ -344,9 +346,9 @@ typedef struct Plan {
     /* bytes of this rank's part of the parameter arena, including the ring of gathered
      * parameters */
     size_t param_part_bytes;
-    /* bytes of all gradient arenas, of the optimizer state, and of the average of parameters and
-     * running statistics (0: there is none). What is sharded counts as on the rank with the largest
-     * part. */
+    /* gradient_part_bytes: bytes of all gradient arenas; state_bytes: bytes of the optimizer state;
+     * average_bytes: bytes of the average of parameters and running statistics, 0: there is none.
+     * What is sharded counts as on the rank with the largest part. */
     size_t gradient_part_bytes, state_bytes, average_bytes;
     /* activation_bytes: bytes of slots and scratch memory; cache_bytes: bytes of repacked weights;
      * workspace_bytes: bytes of the operations' workspace */

@@ -45,6 +45,7 @@ typedef struct BackendOptions {
 
 typedef struct Recording Recording;
 
+/* The functions and properties of a backend. */
 typedef struct BackendTable {
     /* "cpu", "cuda", "poison" */
     const char *name;

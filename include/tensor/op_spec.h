@@ -207,8 +207,8 @@ typedef enum ExchangeKind {
  * backend's precision, and a reorder converts the data. */
 typedef struct OpSpec {
     OpKind kind;
-    /* conv2d, conv_transpose2d, pool: height and width of the kernel, of the stride, and of the
-     * padding on each side */
+    /* conv2d, conv_transpose2d, pool: height and width of the kernel and of the stride, and padding
+     * of rows and columns on each side */
     int kernel[2], stride[2], pad[2];
     /* conv_transpose2d: rows added at the bottom of y, and columns added at its right (PyTorch's
      * output_padding) */

@@ -32,6 +32,7 @@ typedef struct Part {
     cpu_set_t cpus;
 } Part;
 
+/* A GPU of a node. */
 typedef struct Gpu {
     /* name: "NVIDIA H200"; bus: PCI bus address, "0000:65:00.0"; owned */
     char *name, *bus;
@@ -45,6 +46,7 @@ typedef struct Gpu {
     char **card;
 } Gpu;
 
+/* The hardware of a node. */
 typedef struct Hardware {
     /* model of the processors; "": not known; owned */
     char *cpu;
