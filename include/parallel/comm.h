@@ -26,7 +26,7 @@ typedef enum PushTo {
 /* One push: every rank adds one leaf to a tree of sums that grows with each push. A leaf is a range
  * of a rank's arena. The range is cut into one shard per rank, and each rank keeps the partial sums
  * of its own shard only. In every rank's arena the range is bounds->begin[0] + shift ..
- * bounds->begin[bounds->count] + shift. */
+ * bounds->begin[bounds->count] + shift - 1. */
 typedef struct CommPush {
     /* bounds of the shards, as in comm_reduce_scatter_begin; borrowed until the push is done */
     const Bounds *bounds;
