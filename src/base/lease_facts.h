@@ -55,15 +55,17 @@ void lease_facts_of_process(LeaseFacts *facts, double beat_s);
 void lease_facts_write(const LeaseFacts *facts, char *text);
 /* Reads the text of lease_facts_write. Returns false for any other text. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
-/* Writes "process 12 on node07, job 17, since ..." into LEASE_OWNER_TEXT bytes. */
+/* Writes "process 12 on node07, slurm job 17, since ..." to `out`, LEASE_OWNER_TEXT bytes. */
 void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns true if the owner is an earlier start of the same weft run, or of the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Returns the owner's state without waiting for a heartbeat. The first rule that applies decides:
- * the owner has recorded its end, or was an earlier start of the same weft run: OWNER_ENDED; its
- * process is running on this host: OWNER_ALIVE; it would be on this host and is not running:
- * OWNER_ENDED; it was an earlier start of the same batch job, or Slurm no longer lists its job
- * (only jobs of the same cluster query this): OWNER_ENDED; otherwise OWNER_UNKNOWN. */
+/* Returns the owner's state without waiting for a heartbeat, by the first rule that applies:
+ * - The owner has recorded its end, or was an earlier start of the same weft run: OWNER_ENDED.
+ * - Its process number belongs to this host: OWNER_ALIVE if the process is running, else
+ *   OWNER_ENDED.
+ * - It was an earlier start of the same batch job, or Slurm no longer lists its job, which only a
+ *   job of the same cluster queries: OWNER_ENDED.
+ * - Otherwise: OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif
