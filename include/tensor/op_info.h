@@ -113,7 +113,7 @@ typedef enum OpReads {
     READS_IDS,
 } OpReads;
 
-/* Number of times that an operation reads its input, for `weft bench`. */
+/* How an operation moves its data through memory, for `weft bench`. */
 typedef enum OpTraffic {
     TRAFFIC_UNSET,
     TRAFFIC_ONCE,
