@@ -68,8 +68,9 @@ static bool put_png(const char *path, const Kind *kind, const uint8_t *image)
     return fclose(f) == 0 && good;
 }
 
-/* Opens an IDX file of bytes and reads its header. The header must have `dimensions` dimensions, all but the first of size SIDE.
- * Returns the file, which the caller closes. Any other file ends the program with exit code 66. */
+/* Opens an IDX file of bytes and reads its header. It must have `dimensions` dimensions, all
+ * but the first of size SIDE. Returns the file, which the caller closes. Any other file ends the
+ * program with exit code 66. */
 static gzFile open_idx(const char *path, int dimensions)
 {
     uint8_t head[16];
