@@ -12,65 +12,92 @@ docs=${DOCS:-$here}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
 pages() { (cd "$docs" && find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './datasets/*/*' -not -path './runs/*' | sed 's|^\./||' | sort); }
-prose() { awk '/^ *```/ { inside = !inside; next } !inside' "$1"; }
-# Prints the anchors of a page's headings.
-anchors() { prose "$1" | sed -n 's/^##* *//p' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
-
-check_links() { # PAGE
-    local target file anchor
-    while read -r target; do
-        case $target in *://*|mailto:*) continue;; esac
-        file=${target%%#*} anchor=""
-        case $target in *'#'*) anchor=${target#*#};; esac
-        if [ -n "$file" ]; then file=$(dirname "$docs/$1")/$file; else file=$docs/$1; fi
-        holds "$1: link to $target" test -e "$file"
-        [ -z "$anchor" ] || holds "$1: heading of $target" grep -qx -- "$anchor" <(anchors "$file")
-    done < <(prose "$docs/$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//' || true)
+# Prints what the checks need to know of all pages, a line each: KIND, PAGE and VALUE, separated by tabs. anchor: the anchor of a
+# heading; link: the target of a link; path: a word in backticks that looks like a path from the root of the repository; lines: the
+# number of lines; opens: 1 if a picture or an example (fenced or indented) comes after the title and at most one paragraph.
+facts() {
+    (cd "$docs" && pages | xargs awk '
+        function put(kind, value) { print kind "\t" page "\t" value }
+        function end_page() { if (page != "") { put("lines", lines); put("opens", opens == 1) } }
+        FNR == 1 { end_page(); page = FILENAME; fenced = paragraphs = inside = 0; opens = /^# / ? "" : 0 }
+        { lines = FNR }
+        FNR > 1 && opens == "" {
+            if (/^```/ || /^    / || /^!\[/) opens = 1
+            else if (/^#/ || /^[|]/) opens = 0
+            else if (/^ *$/) inside = 0
+            else if (!inside) { inside = 1; if (++paragraphs > 1) opens = 0 }
+        }
+        /^ *```/ { fenced = !fenced; next }
+        fenced { next }
+        /^#+ / {
+            text = tolower($0)
+            sub(/^#+ */, "", text); gsub(/[^a-z0-9 _-]/, "", text); gsub(/ /, "-", text)
+            put("anchor", text)
+        }
+        {
+            text = $0
+            while (match(text, /`(src|include|tests|docs|jobs|bench|tools)\/[A-Za-z0-9_.\/*-]+`/)) {
+                put("path", substr(text, RSTART + 1, RLENGTH - 2)); text = substr(text, RSTART + RLENGTH)
+            }
+            text = $0
+            gsub(/`[^`]*`/, "", text)
+            while (match(text, /\]\([^) ]+\)/)) {
+                put("link", substr(text, RSTART + 2, RLENGTH - 3)); text = substr(text, RSTART + RLENGTH)
+            }
+        }
+        END { end_page() }')
+}
+declare -A anchor=() index=() # headings as PAGE#ANCHOR; links as PAGE LINK
+check_link() { # PAGE TARGET
+    local file=${2%%#*} to=$1 folder=${1%/*}
+    case $2 in *://*|mailto:*) return;; esac
+    [ "$folder" != "$1" ] || folder=.
+    [ -z "$file" ] || to=$folder/$file
+    holds "$1: link to $2" test -e "$docs/$to"
+    local name path=
+    while IFS= read -rd / name; do
+        case $name in .) ;; ..) path=${path%/*};; *) path+=/$name;; esac
+    done <<<"$to/"
+    case $2 in *'#'*) holds "$1: heading of $2" test -n "${anchor[${path#/}#${2#*#}]:-}";; esac
 }
 exists() { compgen -G "$1" >/dev/null || [ -e "$1.c" ]; } # test programs are named without a folder
-check_paths() { # PAGE: prints everything that looks like a path from the root of the repository
-    local path
-    while read -r path; do
-        holds "$1: path $path" exists "$docs/$path"
-    done < <(prose "$docs/$1" | grep -oE '`(src|include|tests|docs|jobs|bench|tools)/[A-Za-z0-9_./*-]+`' | tr -d '`' || true)
-}
-# After the title and at most one paragraph comes a picture or an example, fenced or indented.
-opens_with_example() { # PAGE
-    awk 'NR == 1 { if (!/^# /) exit 1; next }
-        /^```/ || /^    / || /^!\[/ { good = 1; exit }
-        /^#/ || /^[|]/ { exit }
-        /^ *$/ { inside = 0; next }
-        !inside { inside = 1; if (++paragraphs > 1) exit }
-        END { exit !good }' "$1"
-}
-is_short() { test "$(wc -l <"$1")" -lt 150; }
 # The index of the page's folder, or of docs/, links to it.
 is_indexed() { # PAGE
-    local index=docs/README.md
+    local of=docs/README.md
     [ "$1" = docs/README.md ] && return
-    case $1 in docs/decisions/README.md) ;; docs/decisions/*) index=docs/decisions/README.md;; esac
-    grep -qF "](${1#"${index%/*}"/})" "$docs/$index"
+    case $1 in docs/decisions/README.md) ;; docs/decisions/*) of=docs/decisions/README.md;; esac
+    test -n "${index["$of ${1#"${of%/*}"/}"]:-}"
 }
-# Prints the lines of blocks, fenced or indented after an empty line, that this test does not run.
-unmarked() { # PAGE
-    awk '/^```/ { fence = fence == "" ? $0 : ""; next }
+# Prints the lines of pages' blocks, fenced or indented after an empty line, that this test does not run.
+unmarked() { # PAGE...
+    awk 'FNR == 1 { fence = ""; block = blank = 0 }
+        /^```/ { fence = fence == "" ? $0 : ""; next }
         fence != "" { if (fence !~ /^```sh runnable/ && /^ *weft /) print FILENAME ": " $0; next }
         /^    / { if ((blank || block) && /^    *weft /) print FILENAME ": " $0; block = blank || block; next }
-        { block = 0; blank = /^ *$/ }' "$docs/$1"
+        { block = 0; blank = /^ *$/ }' "$@"
 }
 blocks() { # PAGE -> block-1, block-2, ... in the current folder
     awk '/^```sh runnable/ { file = "block-" ++n; printf "" >file; next } /^```/ { file = "" } file != "" { print >file }' "$docs/$1"
 }
 
-while read -r page; do
-    check_links "$page"
-    [ "$page" = CHANGELOG.md ] || check_paths "$page"
-    case $page in docs/*)
-        holds "$page opens with a picture or an example" opens_with_example "$docs/$page"
-        holds "$page has fewer than 150 lines" is_short "$docs/$page"
-        holds "$page is in its folder's index, else in docs/README.md" is_indexed "$page";;
+facts >facts
+while IFS=$'\t' read -r kind page value; do
+    case $kind in
+    anchor) anchor[$page#$value]=1;;
+    link) index["$page $value"]=1;;
     esac
-done < <(pages)
+done <facts
+while IFS=$'\t' read -r kind page value; do
+    case $kind in
+    link) check_link "$page" "$value";;
+    path) [ "$page" = CHANGELOG.md ] || holds "$page: path $value" exists "$docs/$value";;
+    opens) case $page in docs/*) holds "$page opens with a picture or an example" test "$value" = 1;; esac;;
+    lines) case $page in docs/*)
+        holds "$page has fewer than 150 lines" test "$value" -lt 150
+        holds "$page is in its folder's index, else in docs/README.md" is_indexed "$page";;
+    esac;;
+    esac
+done <facts
 
 holds 'README.md has at most 100 lines' test "$(wc -l <"$docs/README.md")" -le 100
 holds 'README.md lists ten files to read first' test "$(grep -c '^[0-9]*[.] `[a-z_/]*[.][ch]`: ' "$docs/README.md")" = 10
@@ -90,9 +117,9 @@ for job in "$docs"/jobs/*.yaml; do
         s/width: 192/width: 48/; s/context: 128/context: 32/' "$job" >"small/jobs/${job##*/}"
 done
 ran=0
-for page in $(cd "$docs" && ls docs/*.md); do
-    lines=$(unmarked "$page")
-    holds "$page: in a block that is not marked runnable: $lines" test -z "$lines"
+mapfile -t lines < <(cd "$docs" && unmarked docs/*.md)
+for line in ${lines[@]+"${lines[@]}"}; do holds "in a block that is not marked runnable: $line" false; done
+while read -r page; do
     cp -r small page; cd page
     blocks "$page"
     for ((i = 1; ; ++i)); do
@@ -103,6 +130,6 @@ for page in $(cd "$docs" && ls docs/*.md); do
         ran=$((ran + 1))
     done
     cd ..; rm -rf page
-done
+done < <(cd "$docs" && grep -l '^```sh runnable' docs/*.md)
 holds 'some blocks ran' test $ran -gt 0
 finish
