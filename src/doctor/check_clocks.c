@@ -17,9 +17,10 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Runs on the first node: measures by how many seconds the clock of another node, with number
- * `rank` in comm, is ahead, and sends that node the result. In the fastest of several round trips,
- * the other node is assumed to have read its clock in the middle (Cristian 1989). */
+/* Runs on the first node. Measures by how many seconds the clock of another node is ahead, and
+ * sends the result to that node. The method is that of Cristian (1989): in the fastest of ROUNDS
+ * round trips, the other node is assumed to have read its clock in the middle. rank: rank of the
+ * other node's leader in comm. */
 static void measure_offset(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
@@ -35,7 +36,7 @@ static void measure_offset(MPI_Comm comm, int rank)
     MPI_Send(&ahead_s, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm);
 }
 
-/* The other node's side of measure_offset. Returns the result. */
+/* Answers measure_offset on the other node, and returns the result that the first node sends. */
 static double answer_offset(MPI_Comm comm)
 {
     double value;
@@ -61,7 +62,7 @@ static void measure(Doctor *d, void *mine)
         clock->ahead_s = answer_offset(d->leaders.comm);
 }
 
-/* True if reading the clock source needs a system call. */
+/* Returns whether each reading of this clock source needs a system call. */
 static bool is_slow(const char *source)
 {
     static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "pit", "refined-jiffies"};
@@ -77,8 +78,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
         if (is_node_leader(a, r)) ahead[nodes++] = clock[r].ahead_s;
-    /* Offsets are relative to the first node, whose clock may be the wrong one: with more than two
-     * nodes, compare with the median. */
+    /* Offsets are relative to the first node, whose clock may itself be wrong. With more than two
+     * nodes, clocks are therefore compared with the median. */
     if (nodes > 2) median_s = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;

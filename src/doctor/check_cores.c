@@ -1,7 +1,8 @@
-/* Checks that each thread that a run would start has a core of its own, and that ranks are not
- * bound to far fewer cores than their launcher has, or to fewer CPUs than the job asked for. Rank 0
- * joins the affinity masks of all ranks of a node, because a single rank cannot see that a launcher
- * has bound two ranks to one core, or all ranks to few of the node's cores. */
+/* Checks that each thread that a run would start has a core of its own. Also checks that the ranks
+ * of a node are bound to more than half of their launcher's cores, and that a rank may use as many
+ * CPUs as the job requested for it. Rank 0 joins the affinity masks of all ranks of a node, because
+ * a single rank cannot see that a launcher has bound two ranks to one core, or all ranks to few of
+ * the node's cores. */
 #include "measurements.h"
 #include "private.h"
 
@@ -23,8 +24,10 @@ static void measure(Doctor *d, void *mine)
 /* Sums over the ranks of one node. */
 typedef struct Node {
     int ranks, threads;
-    /* cores in the union of the ranks' affinity masks, and in the launcher's mask */
-    int cores, launcher_cores;
+    /* number of cores in the union of the ranks' affinity masks */
+    int cores;
+    /* number of cores in the launcher's affinity mask */
+    int launcher_cores;
 } Node;
 
 static Node sum_node(const Allocation *a, const Cores *all, int leader)

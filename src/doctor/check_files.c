@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* time limit of a process that runs a task of the probe */
+/* time limit of a probe, that is, of a process `weft doctor --probe` */
 static const double PROBE_LIMIT_S = 6;
 
-/* Runs `weft doctor --probe TASK:NAME FOLDER`. out: receives the output of the probe, as far as it
- * fits. Returns the probe's exit code, or COMMAND_SILENT or COMMAND_NONE (command_output). */
+/* Runs `weft doctor --probe TASK:NAME FOLDER`. out: receives as much of the probe's output as fits
+ * into `bytes` bytes. Returns the probe's exit code, or COMMAND_SILENT or COMMAND_NONE
+ * (command_output). */
 static int run_probe(const Doctor *d, const char *task, const char *name, char *out, size_t bytes)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};
@@ -24,7 +25,7 @@ static int run_probe(const Doctor *d, const char *task, const char *name, char *
 
 /* ---- measuring ---- */
 
-/* Reads a line of the probe: "NAME VALUE". */
+/* Reads a line of the probe's output, "NAME VALUE", and sets the field of *f with that name. */
 static void read_line(FolderTest *f, const char *line)
 {
     static const struct {
@@ -45,7 +46,7 @@ static void read_line(FolderTest *f, const char *line)
                   {"flock_error", offsetof(FolderTest, flock_error)},
                   {"fcntl_error", offsetof(FolderTest, fcntl_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
-    /* read first, because a path may contain blanks */
+    /* the value of this line is a path, which may contain blanks, so sscanf cannot read it */
     if (!strncmp(line, "above ", 6))
         snprintf(f->existing_parent, sizeof f->existing_parent, "%s", line + 6);
     if (sscanf(line, "%47s %47s", name, value) != 2) return;
@@ -132,8 +133,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     }
 }
 
-/* True if the probe of this rank came to its end and could make its test file. Free space and
- * inodes are then known, unless statfs failed. */
+/* Returns whether the probe of this rank came to its end and could make its test file. Free space
+ * and inodes are then known, unless statfs failed. */
 static bool has_numbers(const FolderTest *f)
 {
     return f->tested && f->answered && !f->open_error;
@@ -177,13 +178,13 @@ static void judge_inodes(const Check *check, const Allocation *a, const void *al
                             "room for %.0f more files, of %.0f", f[r].free_inodes, f[r].inodes);
 }
 
-/* Judges flock and fcntl. HDF5 locks the files that it opens by flock; a run's own lease needs no
- * locks. */
+/* Judges the locks of flock and fcntl. HDF5 uses flock to lock each file that it opens. The lease
+ * of a run's folder needs no such locks. */
 static void judge_locks(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
     (void)check;
-    /* the probe tries locks after the syncs: if there is no sync time, locks were not tried */
+    /* the probe tries the locks after the syncs: without a sync time, it has not tried them */
     if (has_numbers(&f[0]) && f[0].sync_s > 0)
         report_set_summary(report, "flock and fcntl");
     else
@@ -218,8 +219,8 @@ static void judge_sync(const Check *check, const Allocation *a, const void *all,
         report_skip(report, "not measured");
 }
 
-/* Judges the rate at `offset` in FolderTest, in bytes per second. Warns if it is below the
- * threshold, or below half of the nodes' median. */
+/* Judges a rate in bytes per second. Warns if the rate is below the threshold, or below half of the
+ * nodes' median. offset: place of the rate in FolderTest. */
 static void judge_rate(const Check *check, const Allocation *a, const void *all, size_t offset,
                        const char *remedy, Report *report)
 {
@@ -298,8 +299,8 @@ const Check check_read = {.name = "read rate",
 
 /* ---- whether all nodes see the same folder ---- */
 
-/* Runs a task of the probe. Returns true if it succeeded and its output contains `expected`; false
- * without running it if the test of the folder did not end in time. */
+/* Runs a task of the probe. Returns whether the task succeeded and its output contains `expected`.
+ * If the test of the folder did not end in time, it returns false without running the task. */
 static bool probe_prints(const Doctor *d, const char *task, const char *name, const char *expected)
 {
     char text[256];

@@ -15,9 +15,11 @@ static void measure(Doctor *d, void *mine)
     if (g->visible > 0) g->responds = cuda_device_facts(d->world.node_rank, &g->facts);
 }
 
-/* Number of a node's ranks whose GPU responds, and number of different GPUs that they have. */
 typedef struct Node {
-    int ranks, gpus;
+    /* number of the node's ranks whose GPU responds */
+    int ranks;
+    /* number of different GPUs that these ranks have */
+    int gpus;
 } Node;
 
 static Node count_node(const Allocation *a, const Gpus *all, int leader)
@@ -48,8 +50,8 @@ static void judge_node(const Allocation *a, const Gpus *all, int leader, Report 
                         node.gpus, all[leader].visible);
 }
 
-/* Judges the GPU of rank r. usual: the most frequent model; share: result of most_or_other for that
- * model. */
+/* Judges the GPU of rank r. usual: the most frequent GPU model. share: result of most_or_other for
+ * that model. */
 static void judge_rank(const Check *check, const Gpus *g, const char *usual, const char *share,
                        int r, Report *report)
 {

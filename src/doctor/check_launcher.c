@@ -1,13 +1,13 @@
-/* Checks that a launcher started ranks on all nodes of the job, with the same number on each, and
- * not a single process in a job of several tasks. If launcher and MPI count ranks differently, MPI
- * does not start (doctor.c, report_mpi_failure). */
+/* Checks that a launcher started ranks on all nodes of the job, and the same number on each. Warns
+ * if a single process without a launcher runs in a job of several tasks. If launcher and MPI count
+ * ranks differently, MPI does not start; report_mpi_failure in doctor.c then prints a finding. */
 #include "measurements.h"
 #include "private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the positive number in an environment variable; 0 if there is none. */
+/* Returns the number in an environment variable, or 0 if it has no number from 1 to 2^30 - 1. */
 static int read_env_count(const char *name)
 {
     const char *text = getenv(name);

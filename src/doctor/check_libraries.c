@@ -1,7 +1,8 @@
 /* Compares the program, its libraries and the processor model of all ranks. Versions are compared
- * by the text that libraries report. Each file that rank 0 has loaded is compared with the files of
- * this name on other ranks by a hash of their content (of large files: of samples of it), because
- * another build of the same version may round differently. */
+ * by the text that libraries report. Another build of the same version may round differently, so
+ * the loaded files are compared, too: each file that rank 0 has loaded, with the files of this name
+ * on other ranks. The comparison is by a hash of the content; for a large file only pieces of it
+ * are hashed. */
 #include "measurements.h"
 #include "private.h"
 
@@ -26,10 +27,11 @@ static void measure_versions(Doctor *d, void *mine)
              d->options->versions, c_library);
 }
 
-/* Severity and remedy for a line that differs and begins with the text `begins`. The empty text of
- * the last row matches all other lines. */
+/* Severity and remedy of a finding about a line of `weft --version` that differs between ranks. */
 typedef struct LineKind {
-    const char *begins;
+    /* beginning of the lines of this kind; "" in the last row, for all lines that no row above
+     * matches */
+    const char *prefix;
     Severity severity;
     const char *remedy;
 } LineKind;
@@ -41,7 +43,8 @@ static const LineKind line_kinds[] = {
     {"", SEVERITY_FATAL, "one version on all nodes: module list; echo $LD_LIBRARY_PATH"},
 };
 
-/* Sets line[0] and line[1] to the first line of a, and of b, in which a and b differ. */
+/* Compares the texts a and b by lines. Sets line[0] to the first line of a that differs from b, and
+ * line[1] to the line of b at that place. */
 static void find_difference(const char *a, const char *b, char line[2][160])
 {
     size_t x = 0, y = 0;
@@ -68,7 +71,7 @@ static void judge_versions(const Check *check, const Allocation *a, const void *
         const LineKind *kind = line_kinds;
         if (!usual || !strcmp(v[r].lines, usual)) continue;
         find_difference(v[r].lines, usual, line);
-        while (strncmp(line[0], kind->begins, strlen(kind->begins)) != 0) ++kind;
+        while (strncmp(line[0], kind->prefix, strlen(kind->prefix)) != 0) ++kind;
         report_add_rank(report, kind->severity, r, kind->remedy, "has '%s', %s ranks have '%s'",
                         line[0], share, line[1]);
     }
@@ -117,9 +120,9 @@ static const struct LoadedFile *find_file(const Libraries *libraries, const char
     return NULL;
 }
 
-/* Returns the hash that more than half of the ranks with a file of this name have; any hash if
- * there is no majority (Boyer and Moore 1981, "MJRTY"). *share: result of most_or_other for this
- * hash. */
+/* Returns the hash that the files of this name have on more than half of the ranks with such a
+ * file. If no hash has this majority, returns the hash of one of the files. The algorithm is MJRTY
+ * (Boyer and Moore 1981). *share: result of most_or_other for the hash. */
 static uint64_t majority_hash(const Allocation *a, const Libraries *l, const char *name,
                               const char **share)
 {

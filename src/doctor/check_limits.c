@@ -1,5 +1,5 @@
-/* Checks the soft limits of each rank: open files, and locked memory if there are InfiniBand
- * cards. */
+/* Checks two soft limits of each rank: that on open files and, if the node has InfiniBand cards,
+ * that on locked memory. */
 #include "measurements.h"
 #include "private.h"
 

@@ -1,5 +1,5 @@
-/* Checks the memory of each node, divided by its ranks: the memory available on the machine, but at
- * most the limit of the control groups. */
+/* Checks the memory per rank on each node: the memory available on the machine, but at most the
+ * limit of the control groups, divided by the number of ranks on the node. */
 #include "measurements.h"
 #include "private.h"
 
@@ -31,8 +31,8 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* a node with less free memory than this fraction of the nodes' median is reported, because
-     * the node with the least memory limits the size of the model on all */
+    /* A node is reported if its free memory is below this fraction of the nodes' median, because
+     * the node with the least memory limits the size of the model on all nodes. */
     static const double MEDIAN_FRACTION = 0.8;
     const Memory *m = all;
     double median_bytes = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));

@@ -1,9 +1,10 @@
-/* Checks latency and bandwidth between pairs of nodes, with one rank of each node, and the network
- * card that carries the messages. In a round of the tournament (topo/pairs.h) every node is in at
- * most one pair, so a node exchanges one message at a time. If there are more than 64 nodes, each
- * is paired with at most 63 others, in rounds spread evenly over the tournament. The best of
- * several messages counts. The time of each round is limited, so that even with a slow link the
- * check ends within its time limit and reports the link. */
+/* Checks latency and bandwidth between pairs of nodes, and which network card carries the messages.
+ * One rank of each node takes part. Pairs are measured in the rounds of a tournament
+ * (topo/pairs.h). In a round every node is in at most one pair, so a node exchanges one message at
+ * a time. If there are more than 64 nodes, each is paired with at most 63 others, in rounds spread
+ * evenly over the tournament. The best of several messages counts. The time of each round is
+ * limited, so that even with a slow link the check ends within its time limit and reports the
+ * link. */
 #include "measurements.h"
 #include "private.h"
 
@@ -13,7 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* seconds to be spent on small messages, and on large ones, over all pairs of a node */
+/* time limits for all pairs of a node together. PINGS_S: small messages; LARGE_S: large messages */
 static const double PINGS_S = 1, LARGE_S = 3;
 
 /* ---- measuring ---- */
@@ -40,8 +41,8 @@ static void measure(Doctor *d, void *mine)
         sent_min += bytes;
     }
     int cards_after = cards_read(d->options->root, after);
-    /* a card counts as used if it sent at least as much as one message of the final size to each
-     * peer */
+    /* a card counts as used if it sent at least as many bytes as one message to each peer has, of
+     * the size that pairs_rate reached */
     cards_compare(before, cards_before, after, cards_after, sent_min, network);
     mem_free(&ranks);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
@@ -64,15 +65,16 @@ void cards_compare(const Card *before, int count_before, const Card *after, int 
 
 /* ---- judging ---- */
 
-/* A metric of pairs; larger values are better. */
+/* A metric by which pairs of nodes are compared. */
 typedef struct PairMetric {
+    /* Returns the metric of a pair; a larger value is better. */
     double (*value)(const struct Pair *pair);
-    /* a node or a pair below this fraction of the median is reported */
+    /* a node or a pair whose value is below this fraction of the median is reported */
     double fraction_min;
-    /* printf format of three numbers: the value, the limit (fraction_min in percent, or, if
-     * `inverse` is set, 1 / fraction_min), and the median */
-    const char *text;
-    /* true: 1 / value and 1 / median are printed */
+    /* printf format for three numbers: the value, fraction_min in percent, and the median. If
+     * `inverse` is true, the numbers are 1 / value, 1 / fraction_min and 1 / median. */
+    const char *format;
+    /* true: reciprocals are printed, because the reciprocal is the usual quantity */
     bool inverse;
     const char *remedy;
 } PairMetric;
@@ -81,14 +83,14 @@ static void metric_text(char *out, size_t bytes, const PairMetric *m, double val
                         double median_value)
 {
     if (m->inverse)
-        snprintf(out, bytes, m->text, 1 / value, 1 / m->fraction_min, 1 / median_value);
+        snprintf(out, bytes, m->format, 1 / value, 1 / m->fraction_min, 1 / median_value);
     else
-        snprintf(out, bytes, m->text, value, 100 * m->fraction_min, median_value);
+        snprintf(out, bytes, m->format, value, 100 * m->fraction_min, median_value);
 }
 
-/* Judges each node by its best pair: if the node's own link is good, at least one of its pairs is
- * good. Fills best[rank], zeroed, for the leaders of nodes. Returns the median of the nodes' best
- * pairs. */
+/* Judges each node by its best pair, because a node with a good link has at least one good pair.
+ * best: values of the nodes' best pairs, [ranks], zeroed by the caller; the entries of node leaders
+ * are filled. Returns their median. */
 static double judge_nodes(const Allocation *a, const Network *n, const PairMetric *m, double *best,
                           Report *report)
 {
@@ -105,8 +107,9 @@ static double judge_nodes(const Allocation *a, const Network *n, const PairMetri
     return median_best;
 }
 
-/* Judges each pair of nodes that are both good: if such a pair is slow, the fault is on the path
- * between the nodes. best, median_best: results of judge_nodes. Returns the median of all pairs. */
+/* Judges each pair in which judge_nodes has found both nodes good. If such a pair is slow, the
+ * fault is on the path between the nodes. best, median_best: results of judge_nodes. Returns the
+ * median of all pairs, or 0 if there are none. */
 static double judge_paths(const Allocation *a, const Network *n, const PairMetric *m,
                           const double *best, double median_best, Report *report)
 {
@@ -123,7 +126,7 @@ static double judge_paths(const Allocation *a, const Network *n, const PairMetri
             int peer = n[r].pair[i].peer;
             double pair_value = m->value(&n[r].pair[i]);
             bool bad_node = best[r] < best_min || best[peer] < best_min;
-            /* both ends have measured the pair: report it once */
+            /* both nodes have measured the pair, so it is reported only by the lower rank */
             if (r > peer || bad_node || pair_value >= m->fraction_min * median_pair) continue;
             metric_text(text, sizeof text, m, pair_value, median_pair);
             report_add_host(report, SEVERITY_WARN, r, m->remedy,
@@ -132,8 +135,8 @@ static double judge_paths(const Allocation *a, const Network *n, const PairMetri
     return median_pair;
 }
 
-/* Judges the nodes, and then the pairs of good nodes. Returns the median of all pairs; 0 if there
- * are none. */
+/* Judges the nodes, and then the pairs of good nodes. Returns the median of all pairs, or 0 if
+ * there are none. */
 static double judge_pairs(const Allocation *a, const void *all, const PairMetric *metric,
                           Report *report)
 {
@@ -144,19 +147,19 @@ static double judge_pairs(const Allocation *a, const void *all, const PairMetric
     return median_pair;
 }
 
-/* Returns words for the summary: "" if all pairs of nodes were measured. */
+/* Returns words for the summary that say how many pairs were measured; "": all pairs. */
 static const char *sample_note(const Allocation *a)
 {
     return a->nodes > PEERS_MAX + 1 ? " over 63 pairs of each node" : "";
 }
 
-/* in 1/us */
+/* Returns the reciprocal of the pair's latency, in 1/us. */
 static double inverse_latency(const struct Pair *pair)
 {
     return 1e-6 / pair->latency_s;
 }
 
-/* in MB/s */
+/* Returns the pair's rate in MB/s. */
 static double rate(const struct Pair *pair)
 {
     return 1e-6 * pair->bytes_per_s;
@@ -167,7 +170,7 @@ static void judge_latency(const Check *check, const Allocation *a, const void *a
     PairMetric metric = {
         .value = inverse_latency,
         .fraction_min = 1 / check->threshold,
-        .text = "%.1f us for 8 bytes, more than %.0f times %.1f",
+        .format = "%.1f us for 8 bytes, more than %.0f times %.1f",
         .inverse = true,
         .remedy = "ethtool -S; other jobs on that node; another node (sbatch --exclude)"};
     double median_pair = judge_pairs(a, all, &metric, report);
@@ -183,7 +186,7 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
     PairMetric metric = {
         .value = rate,
         .fraction_min = check->threshold,
-        .text = "%.0f MB/s, less than %.0f %% of %.0f",
+        .format = "%.0f MB/s, less than %.0f %% of %.0f",
         .remedy = "cable, card, switch: ethtool, ibstat; another node (sbatch --exclude)"};
     double median_pair = judge_pairs(a, all, &metric, report);
     if (median_pair > 0)
@@ -193,8 +196,8 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
         report_set_summary(report, "one node");
 }
 
-/* Returns the median MTU of the nodes' cards in use; 0 if none is known, as for InfiniBand. *share:
- * result of most_or_other for this MTU. */
+/* Returns the median MTU (largest packet) of the cards that the nodes have used. Returns 0 if no
+ * MTU is known, as for InfiniBand. *share: result of most_or_other for this MTU. */
 static int median_mtu(const Allocation *a, const Network *n, const char **share)
 {
     double *mtu = mem_new((size_t)a->ranks * sizeof *mtu);
@@ -211,8 +214,8 @@ static int median_mtu(const Allocation *a, const Network *n, const char **share)
     return result;
 }
 
-/* Judges the card that carried the messages. Warns if its name or MTU differs from that of most
- * nodes, or if a faster card of the node was idle. */
+/* Judges the card that carried a node's messages. Warns if its name is not the most frequent one,
+ * if its MTU is not the median of the nodes, or if a faster card of the node was idle. */
 static void judge_card(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Network *n = all;

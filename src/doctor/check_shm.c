@@ -1,6 +1,6 @@
-/* Checks the free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share
- * (weft's own shared memory is not in /dev/shm). If it is too small, ranks die of SIGBUS in their
- * first large message. */
+/* Checks the free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share.
+ * If there is too little space, ranks die of SIGBUS in their first large message. The shared memory
+ * that weft itself allocates is not in /dev/shm. */
 #include "measurements.h"
 #include "private.h"
 

@@ -1,7 +1,8 @@
-/* Measures the speed of cores and of memory while all ranks of the job work, each with the threads
- * that a run would start, and reads the processor quota. The speed of a core is work per second of
- * the thread's CPU time, the best of several rounds, so that a short disturbance is not reported.
- * If a thread ran for only part of the time, another process used its core. */
+/* Measures the speed of cores and of memory, and reads the processor quota. All ranks of the job
+ * work at the same time, each with the number of threads that a run would start. The speed of a
+ * core is work per second of the thread's CPU time. The best of several rounds counts, so that a
+ * short disturbance is not reported. If a thread ran for only part of the time, another process
+ * used its core. */
 #include "measurements.h"
 #include "private.h"
 
@@ -12,9 +13,9 @@
 #include <sched.h>
 #include <time.h>
 
-/* ROUNDS: rounds of ROUND_S seconds. BLOCK: floats of the array that a thread computes with.
- * REPEATS: passes over the array between two readings of the clock. THREADS_MAX: maximum number of
- * threads of a rank. */
+/* ROUNDS: number of rounds, each of ROUND_S seconds. BLOCK: number of floats in the array with
+ * which a thread computes. REPEATS: number of passes over the array between two readings of the
+ * clock. THREADS_MAX: maximum number of threads of a rank. */
 enum { ROUNDS = 5, BLOCK = 1024, REPEATS = 64, THREADS_MAX = 512 };
 static const double ROUND_S = 0.1;
 
@@ -33,8 +34,8 @@ static int count_threads(const Doctor *d)
 
 /* ---- cores ---- */
 
-/* Multiplies and adds in an array that fits the first-level cache. speed: CoreSpeed of the
- * thread. */
+/* Multiplies and adds in an array that fits the first-level cache. Called in each thread. speed:
+ * the thread's CoreSpeed, zeroed; receives the result. */
 static void *compute(void *speed)
 {
     CoreSpeed *s = speed;
@@ -55,8 +56,8 @@ static void *compute(void *speed)
     return NULL;
 }
 
-/* Runs `compute` in all threads of this rank and returns the result of the thread that did least;
- * zeros if no thread could be started. Collective on d->world. */
+/* Runs `compute` in all threads of this rank. Returns the result of the thread that did the least
+ * work, or zeros if no thread could be started. Collective on d->world. */
 static CoreSpeed slowest_thread(const Doctor *d)
 {
     int threads = count_threads(d);
@@ -65,7 +66,7 @@ static CoreSpeed slowest_thread(const Doctor *d)
     threads_run(compute, speed, sizeof *speed, threads);
     for (int i = 0; i < threads; ++i) {
         const CoreSpeed *s = &speed[i];
-        /* the thread was not started */
+        /* 0: the thread was not started */
         if (s->speed == 0) continue;
         if (slowest.speed == 0 || s->speed * s->run_fraction < slowest.speed * slowest.run_fraction)
             slowest = *s;
@@ -74,8 +75,9 @@ static CoreSpeed slowest_thread(const Doctor *d)
     return slowest;
 }
 
-/* All ranks measure at the same time. Then ranks that were slow measure once more while the others
- * sleep, and the faster of their two results counts: a lasting fault is slow in both. */
+/* All ranks measure at the same time. Then the ranks that were slow measure once more while the
+ * other ranks sleep. The faster of a rank's two results counts, because a lasting fault makes both
+ * slow. */
 static void measure_cores(Doctor *d, void *mine)
 {
     CoreSpeed *speed = mine;
@@ -191,7 +193,7 @@ static void measure_triad(Doctor *d, void *mine)
 static void judge_triad(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Triad *t = all;
-    /* sum over the ranks of a node, at the index of the node's leader */
+    /* entry r: sum over the ranks of the node whose leader is rank r */
     Triad *node = mem_new((size_t)a->ranks * sizeof *node);
     for (int r = 0; r < a->ranks; ++r) node[a->place[r].leader].bytes_per_s += t[r].bytes_per_s;
     double median_rate = median_of_nodes(a, node, sizeof *node, offsetof(Triad, bytes_per_s));

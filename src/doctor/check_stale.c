@@ -1,6 +1,6 @@
-/* Finds files that dead jobs have left in /dev/shm: they take memory, and their names may collide
- * with those of a new job. They are reported and never removed, because a process in another
- * container may use them. */
+/* Finds files that dead jobs have left in /dev/shm. Such files take memory, and their names may
+ * collide with the names of a new job's files. They are reported and never removed, because a
+ * process in another container may use them. */
 #include "measurements.h"
 #include "private.h"
 
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* maximum number of files that are examined; all others are left out */
+/* maximum number of old files that are examined; further files are left out */
 enum { FILES_MAX = 64 };
 
-/* True if MPI or NCCL gives such names to its files. */
+/* Returns whether the name begins as those of MPI's or NCCL's files. */
 static bool is_mpi_file(const char *name)
 {
     static const char *const prefixes[] = {"vader_segment.", "sm_segment.", "open_mpi.", "nccl-"};
@@ -31,6 +31,8 @@ typedef struct OldFiles {
     int count;
 } OldFiles;
 
+/* Adds the file if it is one of MPI or NCCL, belongs to this user and is old. Called for each name
+ * in /dev/shm. */
 static void add_old_file(const char *root, const char *name, void *old_files)
 {
     /* a file that is being created is not mapped yet */
@@ -49,8 +51,8 @@ static void add_old_file(const char *root, const char *name, void *old_files)
     }
 }
 
-/* Marks the files that a process has mapped, as far as this user may see that. entry: a name in
- * /proc, which is a process if it is a number. */
+/* Marks the files that a process has mapped, if this user may read the process's list of mapped
+ * files. entry: a name in /proc; it belongs to a process if it is a number. */
 static void mark_mapped(const char *root, const char *entry, void *old_files)
 {
     if (entry[0] < '1' || entry[0] > '9') return;

@@ -1,8 +1,7 @@
-/* The table of checks, and the loop over its rows:
- *     all ranks: measure | rank 0: collect, judge, print | all ranks: the next row
- * Each measurement has a deadline. If a rank is blocked in MPI or by a disk, a second thread of
- * this rank prints the name of the check at the deadline and ends the job. Otherwise all other
- * ranks would wait for ever. */
+/* The table of checks, and the loop over its rows. For each row, all ranks measure, and rank 0
+ * collects the measurements, judges them and prints the result. Each measurement has a deadline. If
+ * a rank is blocked in MPI or by a disk, a second thread of this rank prints the name of the check
+ * at the deadline and ends the job. Without this thread all other ranks would wait for ever. */
 #include "private.h"
 
 #include "tensor.h"
@@ -79,10 +78,11 @@ const char *doctor_check_name(int i, const char **threshold_meaning)
 
 /* ---- the deadline ---- */
 
-/* time limits of the start of MPI and of its end; of doctor_run as a whole */
+/* START_LIMIT_S: time limit of the start of MPI, and also of its end. ALL_LIMIT_S: time limit of
+ * doctor_run. */
 static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;
-/* The deadline of ranks that only wait for others is later, so that the rank at fault reports
- * first. */
+/* time by which a deadline is later on ranks that only wait for other ranks, so that the rank at
+ * fault reports first */
 static const double WAIT_EXTRA_S = 2;
 
 /* The thread that ends the job if a check takes too long. */
@@ -94,13 +94,13 @@ typedef struct Deadline {
     bool started;
     /* true: the thread must end */
     bool stop;
-    /* true: this rank has measured and waits for the others */
+    /* true: this rank has measured and waits for the other ranks */
     bool waiting;
-    /* the check, or the phase of MPI, that is running */
+    /* name of the check that is running, or "the start of MPI", or "the end of MPI"; borrowed */
     const char *phase;
-    /* clock_s by which the phase must have ended */
+    /* deadline of the phase, a value of clock_s */
     double phase_end_s;
-    /* clock_s by which all checks must have ended */
+    /* deadline of doctor_run, a value of clock_s */
     double all_end_s;
 } Deadline;
 
@@ -155,33 +155,33 @@ static void deadline_end(Deadline *d)
 
 /* ---- the loop over the rows ---- */
 
-/* Buffers for the structs of the check that measured last; owned. */
+/* The structs that the check that measured last has filled. The fields are owned. */
 typedef struct Measured {
     /* this rank's struct */
     char *mine;
-    /* on rank 0: the structs of all ranks; else NULL */
+    /* the structs of all ranks on rank 0; NULL on other ranks */
     char *all;
-    /* sizes of the ranks' structs, [world size], all equal */
+    /* size of each rank's struct, [world size]; all sizes are equal */
     size_t *bytes;
 } Measured;
 
 static void measure(Doctor *d, const Check *check, Deadline *deadline, Measured *m)
 {
     const World *world = &d->world;
-    bool first = world->rank == 0;
+    bool is_first = world->rank == 0;
     m->mine = mem_resize(m->mine, check->bytes);
     memset(m->mine, 0, check->bytes);
     deadline_set(deadline, check->name, check->limit_s, false);
     check->measure(d, m->mine);
     deadline_set(deadline, check->name, check->limit_s, true);
     for (int r = 0; r < world->size; ++r) m->bytes[r] = check->bytes;
-    if (first) m->all = mem_resize(m->all, (size_t)world->size * check->bytes);
+    if (is_first) m->all = mem_resize(m->all, (size_t)world->size * check->bytes);
     world_collect(world, m->mine, m->bytes, 0, m->all);
     world_barrier(world);
 }
 
-/* Finds the leader of this rank's node and sets d->is_leader. places: filled on every rank with the
- * places of all ranks. Collective. */
+/* Finds the leader of this rank's node and sets d->is_leader. places: receives the places of all
+ * ranks, on every rank. Collective. */
 static void find_places(Doctor *d, Place *places)
 {
     Place mine = {.node_size = d->world.node_size};
@@ -264,8 +264,9 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     return status_agree(world, status);
 }
 
-/* Reports that MPI did not start, most likely because it does not work with the launcher: the first
- * task prints the finding, and all fail. Ranks cannot communicate yet. */
+/* Reports that MPI did not start, most likely because it does not work with the launcher. Ranks
+ * cannot communicate then, so only the launcher's first task prints the finding
+ * (DoctorOptions.first). Fails on all ranks. */
 static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};

@@ -1,8 +1,9 @@
-/* The tasks of the process `weft doctor --probe`, which can be left behind if the file system does
- * not answer. One task tests a folder or, if the folder does not exist, the nearest existing folder
- * above it. It prints the line "at CALL" before each kind of call, "NAME VALUE" for each result,
- * and "at end" when it is complete. Its test file is unlinked as soon as it is open, so that no
- * file stays in the folder. The other tasks make, find and remove a file in the same folder. */
+/* The tasks of the process `weft doctor --probe`, which is left behind if the file system does not
+ * answer. The task "folder" tests a folder or, if the folder does not exist, the nearest existing
+ * folder above it. It prints the line "at CALL" before each kind of call, "NAME VALUE" for each
+ * result, and "at end" when it is complete. It unlinks its test file as soon as the file is open,
+ * so that no file stays in the folder. The tasks "make", "find" and "remove" work on another file
+ * in the same folder. */
 #include "private.h"
 
 #include "machine/measure.h"
@@ -16,7 +17,8 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096, SYNCS_MAX = 20, WRITE_BYTES_MAX = 64 << 20 };
-/* seconds after which each step (syncs, writing, reading) begins no further call */
+/* time limit of each part of the test (syncs, writing, reading): after it no further call is
+ * begun */
 static const double STEP_S = 1.2;
 
 static void print_number(const char *name, double value)
@@ -53,9 +55,10 @@ static void measure_space(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-/* The functions try_* print what they measure. try_sync, try_write and try_read return 0 or an
- * error: the errno of the call that failed, ENOSPC if a write was incomplete, EIO if the file ended
- * early. The test goes on if locks fail. */
+/* The functions try_* test calls on an open file and print their results. try_sync, try_write and
+ * try_read return 0 or an error: the errno of the call that failed, ENOSPC if a write was
+ * incomplete, or EIO if the file ended early. try_locks returns nothing, because the test goes on
+ * if locks fail. */
 static void try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -119,7 +122,7 @@ static void try_file(const char *folder)
     close(file);
 }
 
-/* name: not used; all tasks have the same arguments */
+/* Runs the task "folder". name: not used; all tasks have the same parameters. */
 static Status test_folder(const char *folder, const char *name)
 {
     (void)name;
@@ -136,8 +139,8 @@ static Status test_folder(const char *folder, const char *name)
 
 /* ---- whether all nodes see the same folder ---- */
 
-/* Returns the path of the file that the first node makes and the other nodes look for; owned by the
- * caller. */
+/* Returns the path of the file that the first node makes and other nodes look for. The caller owns
+ * it. */
 static char *shared_path(const char *folder, const char *name)
 {
     bool above;
@@ -162,7 +165,7 @@ static Status make_shared_file(const char *folder, const char *name)
 
 static Status find_shared_file(const char *folder, const char *name)
 {
-    /* the threshold of check_shared */
+    /* must be the threshold of check_shared */
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
     double begin_s = clock_s();

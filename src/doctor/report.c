@@ -1,6 +1,6 @@
 /* Collects and prints the findings of judges, and computes medians and most frequent texts over the
- * allocation. Findings with the same text are merged, so that one fault on a thousand hosts is one
- * line. */
+ * allocation. Findings with the same text and remedy are merged, so that one fault on a thousand
+ * hosts is one line. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -89,8 +89,9 @@ void report_fini(Report *report)
 
 /* ---- as text ---- */
 
-/* Prints the hosts or ranks of a finding: "n1, n2: " or "rank 3 on n1: "; after NAMES_MAX names "
- * and 5 more: "; nothing if the finding is about the whole allocation. */
+/* Prints the hosts or ranks of a finding, as "n1, n2: " or "rank 3 on n1: ". After NAMES_MAX names
+ * it prints only the number of the rest, as " and 5 more: ". If the finding is about the whole
+ * allocation, it prints nothing. */
 static void print_ranks(FILE *out, const Allocation *a, const Finding *f)
 {
     for (int i = 0; i < f->ranks && i < NAMES_MAX; ++i) {
@@ -168,6 +169,7 @@ bool is_node_leader(const Allocation *allocation, int rank)
     return allocation->place[rank].leader == rank;
 }
 
+/* Computes median_of_nodes (nodes true) or median_of_ranks. */
 static double median_over(const Allocation *a, const void *all, size_t bytes, size_t offset,
                           bool nodes)
 {
@@ -207,8 +209,8 @@ const char *most_frequent_text(const Allocation *a, const void *all, size_t byte
     for (int i = 0; i < a->ranks && 2 * best_count <= texts; ++i) {
         const char *text = first + (size_t)i * bytes;
         int count = 0;
-        /* If the text occurs before i, it has already been counted from there, with a higher
-         * count. */
+        /* If an earlier rank has the same text, the count from there was higher, so this count does
+         * not replace it. */
         for (int r = i; *text && r < a->ranks; ++r)
             count += !strcmp(first + (size_t)r * bytes, text);
         if (count > best_count) {

@@ -1,5 +1,5 @@
-/* The report of a judge on one check: a summary of the measurement, and findings, each with its
- * ranks or hosts. */
+/* The report of a judge on one check: a summary of the measurement, and the findings. A finding is
+ * a problem, with the ranks or hosts that have it. */
 #ifndef WEFT_DOCTOR_REPORT_H
 #define WEFT_DOCTOR_REPORT_H
 
@@ -16,9 +16,9 @@ typedef struct Place {
 /* The ranks and nodes of the job. */
 typedef struct Allocation {
     int ranks, nodes;
-    /* size of a checkpoint (DoctorOptions) */
+    /* DoctorOptions.checkpoint_bytes */
     double checkpoint_bytes;
-    /* place of each rank; borrowed */
+    /* place of each rank, [ranks]; borrowed */
     const Place *place;
 } Allocation;
 
@@ -29,62 +29,64 @@ typedef struct Finding {
     Severity severity;
     /* true: the hosts of the ranks are printed instead of the ranks */
     bool names_hosts;
-    /* owned */
+    /* description of the problem; owned */
     char *text;
-    /* owned: a command or advice, may be "" */
+    /* a command or advice, may be ""; owned */
     char *remedy;
-    /* owned: the ranks that the finding is about; if there are none, it is about the whole
-     * allocation */
+    /* the ranks that have the problem, [ranks]; owned */
     int *rank;
-    /* number of ranks in `rank` */
+    /* number of entries of `rank`; 0: the finding is about the whole allocation */
     int ranks;
 } Finding;
 typedef struct Report {
-    /* the measurement in short */
+    /* the measurement in a few words */
     char summary[256];
     /* true: the check could not measure; the summary says why */
     bool skipped;
-    /* owned */
+    /* [findings]; owned */
     Finding *finding;
-    /* number of findings */
+    /* number of entries of `finding` */
     int findings;
 } Report;
 
-/* Sets the summary. report_print prints it if there is no finding, report_json always. */
+/* Sets the summary. report_print prints the summary if there is no finding; report_json always
+ * writes it. */
 void report_set_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Marks the check as skipped. reason: the new summary, for example "not measured". */
 void report_skip(Report *report, const char *reason);
 enum { WHOLE_ALLOCATION = -1 };
-/* Add a finding about `rank`: report_add_host prints the host of the rank, report_add_rank the rank
- * itself. If an earlier finding has the same text and remedy, the rank is added to that finding.
- * rank WHOLE_ALLOCATION: the finding is about the whole allocation. remedy: a command or advice, or
- * "". */
+/* Add a finding about a rank. In the output, a finding of report_add_host names the host of the
+ * rank, and a finding of report_add_rank names the rank. If an earlier finding has the same text
+ * and remedy, the rank is added to that finding. rank: WHOLE_ALLOCATION if the finding is about the
+ * whole allocation. remedy: a command or advice, or "". */
 void report_add_host(Report *report, Severity severity, int rank, const char *remedy,
                      const char *fmt, ...) BASE_PRINTF(5, 6);
 void report_add_rank(Report *report, Severity severity, int rank, const char *remedy,
                      const char *fmt, ...) BASE_PRINTF(5, 6);
-/* Returns the highest severity of the findings; without findings SKIP or OK. */
+/* Returns the highest severity of the findings. Without findings it returns SEVERITY_SKIP if the
+ * check is marked as skipped, else SEVERITY_OK. */
 Severity report_worst(const Report *report);
-/* Prints a line for each finding (beyond the tenth only their number), or a line with the summary
- * if there is none. */
+/* Prints a line for each of the first ten findings, and one with the number of the rest. If there
+ * are no findings, it prints a line with the summary. check: name of the check. */
 void report_print(FILE *out, const char *check, const Allocation *allocation, const Report *report);
-/* Writes the report as an object, with all findings. */
+/* Writes the report as a JSON object, with all findings. */
 void report_json(Json *json, const char *check, const Allocation *allocation, const Report *report);
 void report_fini(Report *report);
 
 /* True if the rank is the first of its node. */
 bool is_node_leader(const Allocation *allocation, int rank);
-/* Return the median of the double at `offset` in the structs `all`, of `bytes` bytes each, over the
- * leaders of all nodes or over all ranks. Values of 0 or less are left out; if no value is left,
- * the result is 0. */
+/* Return the median of one measured number, over the leaders of all nodes or over all ranks. all:
+ * the structs of all ranks, of `bytes` bytes each. offset: place of the number, a double, in the
+ * struct. Values of 0 or less are left out. The result is 0 if no value is left. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* Returns the word for a message such as "most ranks have 2.1": "most" if `alike`, the number of
- * ranks that have it, is more than half of `all`, else "other". */
+/* Returns the first word of a message such as "most ranks have 2.1": "most" if more than half of
+ * `all` ranks have this value, else "other". alike: number of ranks that have it. */
 const char *most_or_other(int alike, int all);
-/* Returns the most frequent text at `offset` in the structs `all`; of equally frequent texts, the
- * first. Texts "" are left out. *share: "most" or "other", as most_or_other returns for the number
- * of ranks with this text. Borrowed from all; NULL if all texts are "". */
+/* Returns the most frequent text of the ranks; if several are equally frequent, the first of them.
+ * Empty texts are left out. all: the structs of all ranks, of `bytes` bytes each. offset: place of
+ * the text in the struct. *share: "most" or "other", the result of most_or_other for this text. The
+ * result is borrowed from `all`, or NULL if all texts are empty. */
 const char *most_frequent_text(const Allocation *allocation, const void *all, size_t bytes,
                                size_t offset, const char **share);
 
