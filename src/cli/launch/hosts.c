@@ -1,7 +1,7 @@
-/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. On the
- * hosts of a Slurm job srun starts the ranks; on others Open MPI's mpirun starts them by ssh, PBS
- * or LSF (weft run --launcher may choose otherwise). To test whether a host answers, srun or mpirun
- * runs `true` on the host. */
+/* Reads the list of hosts from Slurm, PBS or LSF, or from a file with lines "name slots=N". srun
+ * starts the ranks on the hosts of a Slurm job. On all other hosts Open MPI's mpirun starts them,
+ * by ssh, PBS or LSF. The user can choose the program with weft run --launcher. To test whether a
+ * host answers, srun or mpirun runs `true` on it. */
 #include "hosts.h"
 
 #include "../private.h"
@@ -19,7 +19,7 @@ enum { PROBES_AT_ONCE = 32 };
 
 /* ---- the list of hosts ---- */
 
-/* Adds a host with its slots, or adds slots to a host that is in the list already. */
+/* Adds a host, or adds slots to a host that is in the list already. name: `length` characters. */
 static void add_host(Hosts *h, const char *name, size_t length, int slots)
 {
     for (int i = 0; i < h->count; ++i) {
@@ -31,7 +31,7 @@ static void add_host(Hosts *h, const char *name, size_t length, int slots)
     h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
 }
 
-/* Adds one slot for each word of the text, on the host of that name. */
+/* Adds one slot for each word of the text, to the host with that name. */
 static void add_words(Hosts *h, const char *text)
 {
     static const char blanks[] = " \t\r\n";
@@ -76,7 +76,7 @@ static Status read_file(Hosts *h, const char *path)
     return status;
 }
 
-/* Reads a file of PBS or LSF, in which the name of a host occurs once for each slot. */
+/* Reads a host file of PBS or LSF, in which the name of a host occurs once for each slot. */
 static Status read_slots(Hosts *h, const char *path)
 {
     char line[1024];
@@ -87,7 +87,7 @@ static Status read_slots(Hosts *h, const char *path)
     return OK;
 }
 
-/* Sets the slots from Slurm's notation: "4(x2),3" means 4, 4, 3. */
+/* Sets the slots of the hosts from a list in Slurm's notation: "4(x2),3" means 4, 4, 3. */
 static void set_slots(Hosts *h, const char *list)
 {
     int i = 0;
@@ -163,8 +163,8 @@ void hosts_fini(Hosts *h)
     mem_free(&h->host);
 }
 
-/* Sets keepalive times so that mpirun and its daemons notice a silent host after 20 s instead of
- * eight minutes. */
+/* Sets keepalive times so that mpirun and its daemons notice after 20 s, instead of eight minutes,
+ * that a host is silent. */
 void hosts_set_launcher_env(const Hosts *h)
 {
     if (h->starter != STARTER_MPIRUN) return;
@@ -174,16 +174,17 @@ void hosts_set_launcher_env(const Hosts *h)
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
 }
 
-/* True if the name, with or without its domain, is this host's. */
+/* Returns whether `name` is the name of this host. If either name has no domain, the domain of the
+ * other name is ignored. */
 static bool is_this_host(const char *name)
 {
     char this_host[HOST_BYTES];
     if (!strcmp(name, "localhost")) return true;
     host_name(this_host, sizeof this_host);
     size_t n = strcspn(name, ".");
-    bool whole = name[n] && this_host[strcspn(this_host, ".")];
-    return whole ? !strcmp(name, this_host)
-                 : n == strcspn(this_host, ".") && !strncmp(name, this_host, n);
+    bool both_have_domain = name[n] && this_host[strcspn(this_host, ".")];
+    return both_have_domain ? !strcmp(name, this_host)
+                            : n == strcspn(this_host, ".") && !strncmp(name, this_host, n);
 }
 
 bool hosts_are_local(const Hosts *h)
@@ -195,7 +196,7 @@ bool hosts_are_local(const Hosts *h)
 
 /* ---- which hosts answer ---- */
 
-/* Starts `true` on a host. Returns 0, or an errno value. */
+/* Starts `true` on host number `host`, without waiting. Returns 0, or an errno value. */
 static int start_probe(const Hosts *h, int host, pid_t *child)
 {
     char *name = h->host[host].name, *one_slot = mem_format("%s:1", name);
@@ -235,8 +236,9 @@ int hosts_place_ranks(Hosts *h, int ranks, int hosts_max)
     return ranks - left;
 }
 
-/* Returns the names of the hosts with ranks, or of the lost hosts (`lost`), separated by commas.
- * with_ranks: each name is followed by a colon and its number of ranks, in mpirun's notation. */
+/* Returns the names of the lost hosts (lost true), or of the hosts that have ranks, separated by
+ * commas. with_ranks: true: after each name come a colon and the host's number of ranks, in
+ * mpirun's notation. The caller owns the text. */
 static char *list_names(const Hosts *h, bool lost, bool with_ranks)
 {
     char *text = NULL;
@@ -265,8 +267,8 @@ char *hosts_lost_text(const Hosts *h)
     return list_names(h, true, false);
 }
 
-/* Writes srun's part of the command. --cpus-per-task is repeated, because newer versions of Slurm
- * do not pass it on to srun. */
+/* Adds srun and its options to w. --cpus-per-task of the job is repeated, because newer versions of
+ * Slurm do not pass it on to srun. */
 static void srun_words(const Hosts *h, Words *w, int ranks)
 {
     const char *cpus = getenv("SLURM_CPUS_PER_TASK");
@@ -289,8 +291,8 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
     words_add(w, list);
 }
 
-/* Writes mpirun's part of the command. Ranks are placed by slot, so neighbours in the grid share a
- * host. Environment variables for ranks on other hosts are passed on by name. */
+/* Adds mpirun and its options to w. Ranks are placed by slot, so that ranks with neighbouring
+ * numbers share a host. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
     words_add(w, mem_text("mpirun"));

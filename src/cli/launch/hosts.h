@@ -1,5 +1,5 @@
-/* The hosts given to a batch job or listed in a file: which of them answer, and how ranks are
- * started on them. */
+/* The hosts on which ranks are started. They are those of a batch job, or are listed in a file. The
+ * functions list them, find out which hosts answer, and place ranks on them. */
 #ifndef WEFT_CLI_HOSTS_H
 #define WEFT_CLI_HOSTS_H
 
@@ -8,7 +8,7 @@
 /* program that starts ranks on hosts */
 typedef enum Starter { STARTER_MPIRUN, STARTER_SRUN } Starter;
 typedef struct Host {
-    /* owned */
+    /* name or address, as in the list; owned */
     char *name;
     /* largest number of ranks on this host */
     int slots;
@@ -19,35 +19,38 @@ typedef struct Host {
 } Host;
 typedef struct Hosts {
     int count;
-    /* owned */
+    /* [count], in the order of the list; owned */
     Host *host;
     Starter starter;
-    /* origin of the list: "Slurm", "PBS", "LSF" or a file's name; NULL: there is none, and ranks
-     * start on this host. Borrowed */
+    /* origin of the list: "Slurm", "PBS", "LSF" or the path of a file; borrowed. NULL: there is no
+     * list, and ranks start on this host. */
     const char *source;
 } Hosts;
 
-/* Lists the hosts of the file or, if `file` is NULL, of the batch job (Slurm, PBS, LSF). Without
- * both the list is empty. slots: ranks per host; 0: as given in the list. Release with hosts_fini.
- * ERR_USAGE, ERR_NOINPUT. */
+/* Lists the hosts of the file `file` or, if it is NULL, of the batch job (Slurm, PBS, LSF). If
+ * there is no batch job either, the list is empty. slots: number of slots of each host; 0: as given
+ * in the list. Release with hosts_fini. ERR_NOINPUT: the list cannot be read. ERR_USAGE: the list
+ * is wrong, or weft was built with an MPI that cannot start ranks on these hosts. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
 /* Sets the environment variables that mpirun needs on these hosts; does nothing if another program
  * starts the ranks. */
 void hosts_set_launcher_env(const Hosts *hosts);
-/* Starts a command on each host. Marks the hosts on which it does not succeed within 15 s as lost,
- * and all others as not lost. */
+/* Runs the command `true` on each host. Sets `lost` to true for hosts on which it does not succeed
+ * within 15 s, and to false for all other hosts. */
 void hosts_probe(Hosts *hosts);
-/* Distributes `ranks` ranks over the first hosts that are not lost, at most hosts_max of them (0:
- * any number), as far as their slots suffice; returns the number of ranks placed. */
+/* Places `ranks` ranks on the first hosts that are not lost, and on no more than hosts_max hosts
+ * (0: on any number). A host gets at most as many ranks as it has slots. Returns the number of
+ * ranks that have been placed, which is less than `ranks` if there are too few slots. */
 int hosts_place_ranks(Hosts *hosts, int ranks, int hosts_max);
-/* True if all ranks are placed on this host and mpirun starts them. */
+/* Returns whether all ranks are placed on this host and mpirun starts them. */
 bool hosts_are_local(const Hosts *hosts);
-/* Return the names of the hosts with ranks, as "n1,n3", and of the lost hosts. Owned by the
- * caller. */
+/* Return the names of the hosts that have ranks, or of the lost hosts, as "n1,n3". The caller owns
+ * the text. */
 char *hosts_text(const Hosts *hosts);
 char *hosts_lost_text(const Hosts *hosts);
-/* Returns the words that start the command on the hosts with ranks. Release with words_free. */
+/* Returns the command line of srun or mpirun that runs `command` in each rank, on the hosts that
+ * have ranks. Release with words_free. */
 char **hosts_words(const Hosts *hosts, char *const *command);
 
 #endif

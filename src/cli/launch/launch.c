@@ -1,6 +1,7 @@
-/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and derives its own exit code
- * from mpirun's. In a batch job mpirun limits the number of ranks to the scheduler's slots;
- * elsewhere more ranks than cores are allowed, with a warning. */
+/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...`, or a single rank without
+ * mpirun, and derives its own exit code from that of the command. In a batch job mpirun limits the
+ * number of ranks to the scheduler's slots. Elsewhere more ranks than cores are allowed, with a
+ * warning. */
 #include "runner.h"
 #include "../private.h"
 
@@ -51,8 +52,8 @@ bool is_open_mpi(void)
     return strstr(version, "Open MPI") != NULL;
 }
 
-/* Sets environment variables instead of mpirun's options, because those differ between Open MPI 4
- * and 5. */
+/* Sets environment variables instead of options of mpirun, because the options differ between Open
+ * MPI 4 and 5. */
 void open_mpi_set_env(bool quiet)
 {
     /* mpirun's message about a failed rank adds nothing to the rank's own */
@@ -92,17 +93,17 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* True if an mpirun that was started as a test could not start ranks: it ended by itself with a
- * code that is not one of weft's. mpirun's own codes may exceed 128; only the codes of SIGKILL and
- * SIGTERM mean that it was killed, which shows nothing. */
+/* Returns whether an mpirun that was started as a test could not start ranks. This is so if it
+ * ended by itself with a code that is not one of weft's. mpirun's own codes may exceed 128, so only
+ * the codes of SIGKILL and SIGTERM are taken to mean that it was killed; then nothing is known. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
     return code != COMMAND_SILENT && !killed && !is_weft_status(code);
 }
 
-/* Returns a line of advice if /dev/shm has too little space for the ranks, else "". Owned by the
- * caller. */
+/* Returns a line of advice if /dev/shm has too little space for the ranks, else "". The caller owns
+ * the text. */
 static char *shm_advice(int ranks)
 {
     /* estimated space in /dev/shm that each rank needs */
@@ -118,7 +119,7 @@ static char *shm_advice(int ranks)
                       text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
 }
 
-/* Starts a training without CONFIG as a test: its ranks pass MPI_Init, report that CONFIG is
+/* Starts `weft train` without CONFIG as a test. Its ranks pass MPI_Init, report that CONFIG is
  * missing, and end with one of weft's own codes. */
 char *mpirun_refusal(int ranks, char *program)
 {
@@ -163,8 +164,8 @@ char **launch_words(int ranks, char *const *words)
     return out;
 }
 
-/* Reports that a rank was killed or its connection broke, and the newest checkpoint. Returns
- * ERR_STOPPED if there is a checkpoint, else ERR_IO; ERR_BUG if a rank crashed by itself. */
+/* Reports how the ranks were lost, and the newest checkpoint. Returns ERR_BUG if a rank crashed by
+ * itself. Otherwise returns ERR_STOPPED if there is a checkpoint, or ERR_IO if there is none. */
 static Status report_loss(const Ranks *ranks, Runner *r, int code)
 {
     bool requested = r->stop_requests > 1;
@@ -197,11 +198,11 @@ static bool mpirun_cannot_start(const Ranks *ranks)
     return cannot;
 }
 
-/* Returns the exit code of this process after mpirun has ended with `code`, and reports the reason
- * of the end if the ranks have not reported it. */
+/* Returns the exit code of this process. Reports why the ranks have ended, if they have not
+ * reported it themselves. code: result of runner_run. */
 static int exit_code(const Ranks *ranks, Runner *r, int code)
 {
-    /* ends this process by the same signal */
+    /* ends this process by the signal that ended the ranks */
     if (!r->trains && r->first_signal) {
         signal(r->first_signal, SIG_DFL);
         raise(r->first_signal);
@@ -222,7 +223,7 @@ static int exit_code(const Ranks *ranks, Runner *r, int code)
     }
     if (is_weft_status(code)) return code;
     if (r->stop_requests > 1) return report_loss(ranks, r, code);
-    /* true if the signal arrived before a rank, or mpirun, had set a handler */
+    /* a signal kills a rank, or mpirun, that has not set its handler yet */
     bool rank_killed = code == 128 + SIGUSR1;
     bool mpirun_killed = (code == 128 + SIGTERM || code == 128 + SIGINT) && !runner_any_began(r);
     if (r->first_signal && (rank_killed || mpirun_killed)) {
@@ -254,8 +255,8 @@ Status launch_ranks(const Ranks *ranks)
     if (ranks->folder) start_watch_set_id(&r.start_watch, ranks->folder, id, 1);
     char **command = launch_words(ranks->count, ranks->words);
     r.hang_s = ranks->hang_s;
-    /* In a batch job mpirun may place ranks on other hosts; SIGHUP to mpirun ends the ranks on
-     * other hosts, too. */
+    /* In a batch job mpirun may place ranks on other hosts. SIGHUP to mpirun ends those ranks,
+     * too. */
     r.local = true;
     r.may_be_remote = in_batch_job();
     Status status = runner_run(&r, command, ranks->count, ranks->folder != NULL, &code);

@@ -1,10 +1,12 @@
 /* TCP connections between ranks and a launcher on another host. The launcher lists the addresses of
  * its interfaces, because other hosts may be unable to resolve its name. A rank tries one address
- * after another. On the rank's host, one of its addresses may lead to another machine (bridges of
- * containers have the same address on every host), so a rank keeps a connection only if the peer
- * answers with the token. The launcher never waits for a peer: the kernel reports a connection when
- * data has arrived on it, or after DEFER_S (TCP_DEFER_ACCEPT); if the first message is then
- * incomplete, the connection is closed. */
+ * after another. Seen from the rank's host, an address of the launcher may belong to another
+ * machine, because bridges of containers have the same address on every host. A rank therefore
+ * keeps a connection only if the peer answers with the token.
+ *
+ * The launcher never waits for a peer. The kernel reports a connection when data has arrived on it,
+ * or after DEFER_S without data (TCP_DEFER_ACCEPT). If the first message is incomplete at that
+ * time, the launcher closes the connection. */
 #include "remote.h"
 
 #include <errno.h>
@@ -19,9 +21,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* CONNECT_MS, ANSWER_MS: a rank's time limits for connecting to one address and for the launcher's
- * answer. DEFER_S: time for which the kernel does not report a connection without data to the
- * launcher. */
+/* CONNECT_MS: a rank's time limit for connecting to one address. ANSWER_MS: a rank's time limit for
+ * the launcher's answer. DEFER_S: time after which the kernel reports a connection to the launcher
+ * even if no data has arrived on it. */
 enum { CONNECT_MS = 500, ANSWER_MS = 2000, DEFER_S = 2 };
 
 static void set_option(int fd, int level, int option, int value)
@@ -29,8 +31,9 @@ static void set_option(int fd, int level, int option, int value)
     setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/* Appends the addresses of the interfaces that are up, without loopback, as many as fit, each after
- * a '/'. ipv6: IPv6 addresses, too, except those of one link. */
+/* Appends the addresses of all interfaces that are up, except the loopback, each after a '/', as
+ * long as they fit. ipv6: true: IPv6 addresses are included, except those that are valid on one
+ * link only. */
 static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
 {
     struct ifaddrs *all = NULL;
@@ -98,6 +101,7 @@ static bool wait_for_event(int fd, short events, int limit_ms)
     return poll(&poll_fd, 1, limit_ms) == 1;
 }
 
+/* Tries one address. Returns the socket if the peer answers with the token, else -1. */
 static int connect_to(const struct addrinfo *to, const RemoteHello *hello)
 {
     uint64_t answer = 0;

@@ -5,33 +5,41 @@
 
 #include "base.h"
 
-/* bytes of the launcher's list of addresses, and of a host's name */
+/* REMOTE_ADDRESSES: size of the launcher's list of addresses in bytes. REMOTE_HOST: size of a
+ * host's name in bytes. Both include the final zero. */
 enum { REMOTE_ADDRESSES = 256, REMOTE_HOST = 64 };
 
 /* The first message of a rank. The launcher answers with the token. */
 typedef struct RemoteHello {
+    /* the random number that both sides know */
     uint64_t token;
-    int32_t rank, process;
+    int32_t rank;
+    /* process id of the rank */
+    int32_t process;
+    /* name of the rank's host */
     char host[REMOTE_HOST];
 } RemoteHello;
-/* All later messages of a rank. */
+/* Each later message of a rank. */
 typedef struct RemoteMessage {
     /* process_work of the rank */
     double work;
-    /* the message that a rank of the launcher's host would send (watch.c) */
+    /* the number that a rank on the launcher's host would send instead (MESSAGE_STOP and others in
+     * watch.c) */
     int64_t message;
 } RemoteMessage;
 
-/* Launcher: listens on all interfaces. Writes "/PORT/ADDRESS/ADDRESS..." with numeric addresses of
- * this host, as many as fit, without loopback and addresses of one link. Returns the listening
- * socket; -1: there is no network, and `addresses` is empty. */
+/* Called by the launcher. Listens on all interfaces, and writes "/PORT/ADDRESS/ADDRESS..." to
+ * `addresses`, with as many numeric addresses of this host as fit. Loopback addresses and addresses
+ * that are valid on one link only are left out. Returns the listening socket, or -1 with an empty
+ * text if there is no network. */
 int remote_listen(char addresses[REMOTE_ADDRESSES]);
-/* Launcher: accepts a connection and reads its first message; returns the socket, or -1 if the peer
- * is not a rank of this launcher. Does not wait. */
+/* Called by the launcher. Accepts a connection and reads the first message into *hello. Does not
+ * wait. Returns the socket, or -1 if the peer is not a rank of this launcher. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
-/* Rank: connects to the addresses, one after another, sends the first message, and waits for the
- * token. Each address has half a second to connect and two to answer. Returns the socket of the
- * first that answers, or -1. */
+/* Called by a rank. Tries the addresses one after another: connects, sends *hello, and waits for
+ * the token. It waits at most half a second for the connection, and two seconds for the answer.
+ * Returns the socket for the first address that answers, or -1. addresses: text that remote_listen
+ * has written. */
 int remote_connect(const char *addresses, const RemoteHello *hello);
 
 #endif

@@ -1,8 +1,8 @@
-/* weft run: starts the ranks of a training, and starts them again after a crash or a lost host, on
- * the remaining hosts. The exit code of a start shows whether the training has ended, its input is
- * wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75 alone
- * does not show whether ranks stopped as requested or lost a peer; they stopped as requested if the
- * owner of the run's folder ended normally (lease.h). */
+/* weft run: starts the ranks of a training. After a crash it starts them again; after the loss of a
+ * host it starts them on the remaining hosts. The exit code of a start shows which of four cases it
+ * is: the training has ended, its input is wrong, a stop was requested, or ranks were lost and
+ * another start can help. Exit code 75 may mean either of the last two. Ranks have stopped as
+ * requested if the rank that owns the run's folder ended normally (lease.h). */
 #include "supervisor.h"
 
 #include "train.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The run is given up after this number of consecutive starts without a newer checkpoint. */
+/* number of consecutive starts without a newer checkpoint after which weft run gives up */
 enum { FRUITLESS_STARTS_MAX = 3 };
 
 static const Flag flags[] = {
@@ -55,8 +55,8 @@ static Status make_log_folder(Supervisor *s)
     return OK;
 }
 
-/* Returns the command that starts the ranks: on the given hosts, by mpirun on this host, or a
- * single rank without mpirun. */
+/* Returns the command that starts the ranks: by srun or mpirun on the listed hosts, by mpirun on
+ * this host, or as a single rank without mpirun. Release with words_free. */
 static char **start_words(const Supervisor *s)
 {
     if (s->hosts.count > 0) return hosts_words(&s->hosts, s->command);
@@ -72,9 +72,10 @@ static void log_start(const Supervisor *s)
 {
     char *hosts = s->hosts.count > 0 ? hosts_text(&s->hosts) : NULL, from[64] = "";
     const char *logs = s->flags->log_dir ? getenv("WEFT_LOG_DIR") : NULL;
-    if (s->step >= 0) snprintf(from, sizeof from, ", from step %lld", (long long)s->step);
-    if (s->start > 1 || hosts || logs)
-        log_info("weft run: start %d: %d rank%s%s%s%s%s%s", s->start, s->ranks,
+    if (s->checkpoint_step >= 0)
+        snprintf(from, sizeof from, ", from step %lld", (long long)s->checkpoint_step);
+    if (s->start_number > 1 || hosts || logs)
+        log_info("weft run: start %d: %d rank%s%s%s%s%s%s", s->start_number, s->ranks,
                  s->ranks == 1 ? "" : "s", hosts ? " on " : "", hosts ? hosts : "", from,
                  logs ? "; their output is in " : "", logs ? logs : "");
     mem_free(&hosts);
@@ -82,7 +83,7 @@ static void log_start(const Supervisor *s)
 
 static Status start_once(Supervisor *s, int *code)
 {
-    start_watch_set_id(&s->runner.start_watch, s->folder, s->id, ++s->start);
+    start_watch_set_id(&s->runner.start_watch, s->folder, s->id, ++s->start_number);
     TRY(make_log_folder(s));
     log_start(s);
     char **words = start_words(s);
@@ -97,22 +98,23 @@ static Status start_once(Supervisor *s, int *code)
 
 /* ---- after a start has ended ---- */
 
-/* True for errors that would occur in every further start, too: in the command line, the data or
- * the configuration, or because the run needs more memory than it may use. */
+/* Returns whether the exit code is that of an error that would occur in every further start, too.
+ * Such errors are in the command line, the data or the configuration, or mean that the run needs
+ * more memory than it may use. */
 static bool is_final(int code)
 {
     return code == ERR_USAGE || code == ERR_DATA || code == ERR_NOINPUT || code == ERR_MEMORY ||
            code == ERR_CONFIG;
 }
 
-/* True if the ranks of the last start ended normally, and not because a rank was lost. */
+/* Returns whether the ranks of the last start ended normally, and not because a rank was lost. */
 static bool ended_normally(const Supervisor *s)
 {
-    return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
+    return lease_start_state(s->folder, s->id, s->start_number) == LEASE_START_ENDED;
 }
 
-/* Gives the run up: ERR_BUG after a crash of a rank, else ERR_IO. The message does not suggest
- * another start. */
+/* Gives the run up: fails with ERR_BUG after a crash of a rank, else with ERR_IO. The message does
+ * not suggest another start. why: the reason, for the message. */
 static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || runner_rank_crashed(&s->runner, code);
@@ -120,23 +122,24 @@ static Status give_up(Supervisor *s, int code, const char *why)
                 s->has_checkpoint ? "; its checkpoints are kept" : "");
 }
 
-/* Looks for new checkpoints. *progress true: the last start has written a checkpoint; before the
- * first start: there is a checkpoint. */
+/* Looks for checkpoints that are not in s->known_checkpoints, and adds them to it. *progress:
+ * whether there are any. Before the first start this means that the run has a checkpoint;
+ * afterwards it means that the last start has written one. */
 static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
     TRY(checkpoint_new_step(s->checkpoints, s->known_checkpoints, &step));
     *progress = step >= 0;
     s->has_checkpoint |= *progress;
-    if (*progress && s->start > 0) s->step = step;
+    if (*progress && s->start_number > 0) s->checkpoint_step = step;
     return OK;
 }
 
-/* Returns the part of a message that says which results a requested stop has lost; "": none. */
+/* Returns the part of a message that says which results a requested stop has lost; "" if none. */
 static const char *lost_results(Supervisor *s, int code)
 {
     bool progress;
-    LeaseStart lease = lease_start_state(s->folder, s->id, s->start);
+    LeaseStart lease = lease_start_state(s->folder, s->id, s->start_number);
     if (runner_stopped_early(&s->runner) || lease == LEASE_START_NOT_OWNER ||
         (lease == LEASE_START_ENDED && code == ERR_STOPPED))
         return "";
@@ -159,40 +162,40 @@ static Status report_stop(Supervisor *s, int code)
                 lost, train_leave_out(s->config));
 }
 
-/* Prepares another start after a loss, or fails if there must be no other start. Waits first if two
- * or more consecutive starts have left no newer checkpoint. */
+/* Prepares another start after a loss, or fails if there must be no other start. If two or more
+ * consecutive starts have left no newer checkpoint, it waits. */
 static Status prepare_restart(Supervisor *s, int code)
 {
     bool progress;
     if (start_any_stepped(&s->runner.watch) &&
-        lease_start_state(s->folder, s->id, s->start) == LEASE_START_NOT_OWNER)
+        lease_start_state(s->folder, s->id, s->start_number) == LEASE_START_NOT_OWNER)
         return give_up(s, code,
                        "the run's folder has been renamed or removed, or is another run's");
     TRY(find_checkpoints(s, &progress));
     s->fruitless_starts = progress ? 0 : s->fruitless_starts + 1;
     if (s->fruitless_starts >= FRUITLESS_STARTS_MAX)
         return give_up(s, code, "three consecutive starts left no newer checkpoint");
-    if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
+    if (s->start_number > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
     if (s->fruitless_starts > 1) TRY(supervisor_backoff(s, s->fruitless_starts - 1));
     return supervisor_choose_ranks(s, true);
 }
 
 /* Reports why mpirun could not start ranks on this host, and frees *why. Fails if this was the
- * first start, because another start would fail in the same way. */
+ * first start, because another start would fail in the same way; otherwise returns OK. */
 static Status report_failed_start(const Supervisor *s, char **why)
 {
     Status status = OK;
-    if (s->start == 1)
+    if (s->start_number == 1)
         status = fail(ERR_USAGE, "weft run: %s", *why);
     else
-        log_error("weft run: start %d: %s", s->start, *why);
+        log_error("weft run: start %d: %s", s->start_number, *why);
     mem_free(why);
     return status;
 }
 
-/* Reports how the ranks were lost. If no rank has begun, perhaps no rank could be started. In this
- * case, mpirun is tested on this host to find the reason; for other hosts, mpirun or srun has
- * already printed the reason. */
+/* Reports how the ranks were lost. If no rank has begun, perhaps no rank could be started. On this
+ * host, mpirun is then tested to find the reason, and report_failed_start's status is returned. For
+ * other hosts, mpirun or srun has already printed the reason. */
 static Status report_loss(Supervisor *s, int code)
 {
     bool begun = runner_any_began(&s->runner) || is_weft_status(code), local = s->hosts.count == 0;
@@ -202,16 +205,16 @@ static Status report_loss(Supervisor *s, int code)
     if (why) return report_failed_start(s, &why);
     char *loss = runner_describe_loss(&s->runner, code);
     if (local || begun)
-        log_error("weft run: start %d: %s", s->start, loss);
+        log_error("weft run: start %d: %s", s->start_number, loss);
     else
         log_error("weft run: start %d: %s, or none could be started: see %s's messages above",
-                  s->start, loss, s->runner.starter);
+                  s->start_number, loss, s->runner.starter);
     mem_free(&loss);
     return OK;
 }
 
-/* Handles the exit code of a start. OK: the training is done or, with *again, another start is
- * prepared. */
+/* Handles the exit code of a start. Returns OK if the training is done, or if another start has
+ * been prepared; *again is true in the second case. */
 static Status handle_end(Supervisor *s, int code, bool *again)
 {
     *again = false;
@@ -254,7 +257,7 @@ static Status run(int argc, char **argv, const void *options)
 {
     if (is_launched())
         return fail(ERR_USAGE, "weft run starts ranks itself: run it without mpirun or srun");
-    Supervisor s = {.flags = options, .step = -1};
+    Supervisor s = {.flags = options, .checkpoint_step = -1};
     Status status = supervisor_init(&s, argc, argv);
     if (status == OK) {
         runner_init(&s.runner);

@@ -1,11 +1,15 @@
-/* Runs ranks to their end and passes signals on to them. A signal must not end a training at once:
- * mpirun would kill its ranks a second later and exit with 1. Therefore mpirun does not get the
- * signal. It gets SIGUSR1, which mpirun and srun forward to the ranks, and the ranks write a
- * checkpoint. A second SIGINT, SIGTERM or SIGQUIT ends mpirun: by SIGTERM, or by SIGHUP if mpirun
- * blocks SIGTERM. The mpirun of a training blocks SIGINT and SIGTERM if Runner.local is set,
- * because systemd and PBS send them to every process when they end a job. A single rank is ended by
- * SIGKILL. Commands other than trainings are ended by the first signal. mpirun does not get Ctrl-Z
- * (SIGTSTP) from the terminal either; this process passes it on, except to srun. */
+/* Runs ranks to their end and passes signals on to them.
+ *
+ * A signal must not end a training at once: mpirun would kill its ranks a second later and exit
+ * with 1. Therefore mpirun does not get the signal itself. It gets SIGUSR1, which mpirun and srun
+ * forward to the ranks, and the ranks write a checkpoint. A second SIGINT, SIGTERM or SIGQUIT to
+ * this process ends mpirun: by SIGTERM, or by SIGHUP if mpirun blocks SIGTERM. The mpirun of a
+ * training blocks SIGINT and SIGTERM if Runner.local is set, because systemd and PBS send these
+ * signals to every process when they end a job. A single rank is ended by SIGKILL. Commands other
+ * than trainings are ended by the first signal.
+ *
+ * mpirun does not get Ctrl-Z (SIGTSTP) from the terminal either. This process passes SIGTSTP on to
+ * mpirun, or to a single rank, but not to srun. */
 #include "runner.h"
 #include "../private.h"
 
@@ -18,17 +22,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Time in which further signals count as the same stop request: the command `timeout`, and shells,
- * send a signal to the process and, at the same time, to its group. */
+/* time after a stop request in which further signals count as the same request, because the command
+ * `timeout` and shells send a signal to a process and, at the same time, to its group */
 static const double SAME_REQUEST_S = 1;
-/* Time in which mpirun must end after a loss or a second stop request; normally it needs a second
- * or two. */
+/* time in which mpirun must end after a loss or a second stop request; normally it needs a second
+ * or two */
 static const double MPIRUN_END_MAX_S = 10;
-/* Time after a first signal in which ranks may end by themselves if none has begun its first
- * step. */
+/* time after a first signal in which ranks may end by themselves if none has begun its first
+ * step */
 static const double EARLY_END_S = 1;
-/* Time for which SIGCONT is sent repeatedly: a delayed mpirun may receive SIGTSTP and SIGCONT
- * together and pass them on in the wrong order. */
+/* time for which SIGCONT is sent repeatedly, because a delayed mpirun may receive SIGTSTP and
+ * SIGCONT together and pass them on in the wrong order */
 static const double CONTINUE_S = 5;
 
 void runner_init(Runner *r)
@@ -47,7 +51,7 @@ void runner_init(Runner *r)
     r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Handles Ctrl-Z: suspends the ranks, also those on other hosts, except ranks of srun; then
+/* Handles Ctrl-Z. Suspends the ranks, also those on other hosts, but no ranks of srun. Then
  * suspends this process until it is continued. mpirun itself keeps running. */
 static void suspend(Runner *r)
 {
@@ -61,14 +65,14 @@ static void suspend(Runner *r)
     r->continued_s = clock_s();
 }
 
-/* True if SIGCONT must be sent again. */
+/* Returns whether SIGCONT must be sent again. */
 static bool is_continuing(const Runner *r)
 {
     return r->passes_suspend && r->continued_s > 0 && clock_s() - r->continued_s < CONTINUE_S;
 }
 
-/* Reads all pending signals. Returns true if there was a signal other than SIGCHLD and SIGTSTP.
- * *end true: a repeated stop request has arrived. */
+/* Reads all pending signals. Returns whether there was a signal other than SIGCHLD and SIGTSTP.
+ * *end: whether a second or later stop request was among them. */
 static bool take_signals(Runner *r, bool *end)
 {
     struct signalfd_siginfo info;
@@ -91,8 +95,8 @@ static bool take_signals(Runner *r, bool *end)
     return any;
 }
 
-/* True if the started mpirun blocks SIGINT and SIGTERM: the command is a training, and the caller
- * has set `local`. */
+/* Returns whether the mpirun that was started blocks SIGINT and SIGTERM. It does if the command is
+ * a training and the caller has set `local`. */
 static bool blocks_requests(const Runner *r)
 {
     return r->trains && r->local && !r->single;
@@ -104,7 +108,7 @@ static bool is_srun(const Runner *r)
 }
 
 /* Continues the process if it is stopped (SIGSTOP), because a stopped process handles no other
- * signal. */
+ * signal. Warns the first time. */
 static void continue_stopped(Runner *r)
 {
     if (process_state(r->process) != 'T') return;
@@ -127,7 +131,8 @@ static void end_ranks(Runner *r)
     send_signal(r, r->single ? SIGKILL : blocks_requests(r) ? SIGHUP : SIGTERM);
 }
 
-/* Kills the process, and the known ranks on this host, which may be stopped. */
+/* Kills mpirun, srun or the single rank, and the connected ranks on this host. SIGKILL also ends
+ * ranks that are stopped. */
 static void kill_all(const Runner *r)
 {
     kill(r->process, SIGKILL);
@@ -136,7 +141,7 @@ static void kill_all(const Runner *r)
             kill(r->watch.rank[i].process, SIGKILL);
 }
 
-/* Passes a signal on to the ranks. end: ends them. */
+/* Passes a stop request on to the ranks. end: true: ends them. */
 static void pass_on(Runner *r, bool end)
 {
     /* a single rank is killed, because it would interpret SIGTERM as a request to save */
@@ -146,14 +151,14 @@ static void pass_on(Runner *r, bool end)
         send_signal(r, r->trains ? SIGUSR1 : SIGTERM);
 }
 
-/* Ends ranks that are stopped or hang before their first step (in commands other than trainings: at
- * any time). Also ends a training for which a signal arrived before its first step, because there
- * is nothing to save. */
+/* Ends ranks that are stopped or hang: those of a training before their first step, those of other
+ * commands at any time. Also ends a training for which a signal arrived before its first step,
+ * because there is nothing to save. */
 static void check_start(Runner *r)
 {
     if (!r->problem) {
         r->problem = start_watch_check(&r->start_watch, &r->watch, r->process);
-        /* ranks on other hosts, and unknown ones, can only be killed by mpirun */
+        /* only mpirun can kill ranks on other hosts and ranks that are not known */
         if (r->problem && (r->may_be_remote || r->start_watch.count == 0)) end_ranks(r);
     }
     bool requested = r->first_signal && clock_s() - r->first_signal_s > EARLY_END_S;
@@ -161,8 +166,9 @@ static void check_start(Runner *r)
         end_ranks(r);
 }
 
-/* Ends an mpirun that does not end by itself after a second stop request or the loss of a rank.
- * lost_s: time of the loss; 0: no rank is lost. */
+/* Ends mpirun, and then kills it, if it does not end in time after the loss of a rank; kills it if
+ * it does not end in time after a second stop request. lost_s: time of the loss; 0: no rank is
+ * lost. */
 static void end_late(Runner *r, double lost_s)
 {
     double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
@@ -173,16 +179,17 @@ static void end_late(Runner *r, double lost_s)
         end_ranks(r);
 }
 
-/* Waits for the end of the process and returns the exit code. The stop request to a training is
- * sent repeatedly, because mpirun and ranks that are still starting may miss it. */
+/* Waits for the end of the process and returns *code of runner_run. The stop request to a training
+ * is sent repeatedly, because mpirun and ranks may miss it while they are starting. */
 static int wait_for_end(Runner *r)
 {
-    /* longest waits in ms: while a signal is sent repeatedly, and while ranks start */
+    /* Longest waits in ms. REPEAT_MS: while a signal is sent repeatedly; START_MS: while ranks
+     * start. */
     enum { REPEAT_MS = 1000, START_MS = 500 };
     double lost_s = 0;
     int state;
     while (waitpid(r->process, &state, WNOHANG) != r->process) {
-        bool lost = r->watch.lost >= 0 || r->problem, end;
+        bool lost = r->watch.lost_rank >= 0 || r->problem, end;
         bool repeats = r->first_signal || lost || is_continuing(r);
         bool starts = !start_is_over(&r->watch);
         bool signalled = watch_wait(&r->watch, starts ? START_MS : repeats ? REPEAT_MS : -1);
@@ -216,12 +223,12 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Restores the signal mask from before runner_init, with exceptions for the mpirun or srun of a
- * training. It would end the job at a SIGPIPE (nobody reads its output), so this signal is blocked;
- * mpirun unblocks all signals for its ranks. mpirun also ignores SIGUSR1 until it sets the handler
- * that forwards it. At its end it restores this state, so that a late SIGUSR1 does not kill it. The
- * ranks do not ignore SIGUSR1: mpirun starts them while its handler is set, and exec replaces a
- * handler by the default. */
+/* Restores the signal mask from before runner_init in the new process, with exceptions for the
+ * mpirun or srun of a training. SIGPIPE is blocked, because mpirun or srun would end the job if
+ * nobody reads its output; mpirun unblocks all signals for its ranks. mpirun ignores SIGUSR1 until
+ * it sets the handler that forwards the signal. At its end mpirun ignores SIGUSR1 again, so that a
+ * late SIGUSR1 does not kill it. The ranks do not ignore SIGUSR1: mpirun starts them while its
+ * handler is set, and exec replaces a handler by the default. */
 static void restore_signals(const Runner *r)
 {
     sigset_t blocked;
@@ -332,8 +339,8 @@ bool runner_may_have_failed_to_start(Runner *r, int code)
     return !r->first_signal && !r->single && !r->killed_by && !r->problem;
 }
 
-/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it; 0: there is
- * none. Larger codes are mpirun's own. */
+/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it, or 0 if
+ * there is none. Larger codes are mpirun's own. */
 static int signal_of(int code)
 {
     return code > 128 && code < 128 + NSIG ? code - 128 : 0;

@@ -1,7 +1,7 @@
 /* weft sbatch: writes a job script that needs no editing. If the numbers of ranks and nodes are not
- * given, they are computed from the configuration's grid; the memory per node, without --mem, is
- * computed from the plan of its ranks. Refuses a grid that cannot be distributed over the nodes, a
- * run that the planner refuses, and, without --force, an output file that exists already. */
+ * given, they are computed from the configuration's grid. Without --mem, the memory per node is
+ * computed from the plan of the node's ranks. Refuses a grid that cannot be distributed over the
+ * nodes and a run that the planner refuses. Without --force, it also refuses to replace a file. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -24,8 +24,8 @@ enum {
     LINKS_MAX = 1000,
     SBATCH_RANKS_MAX = 1 << 20
 };
-/* Number of cores of a rank with a GPU: for its main thread, its loader, and the threads of NCCL
- * and CUDA. */
+/* default number of cores of a rank with a GPU: for its main thread, its loader, and the threads of
+ * NCCL and CUDA */
 enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
@@ -64,7 +64,8 @@ static const Flag flags[] = {
 
 /* ---- options ---- */
 
-/* Checks options that exclude or need each other. An option that is not given is 0 or NULL. */
+/* Checks that no options are given that exclude each other, and that options are given that others
+ * need. */
 static Status check_together(const SbatchOptions *o)
 {
     if (o->array && o->chain)
@@ -95,9 +96,9 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Chooses the number of nodes and of ranks per node, as far as they are not given. All nodes
- * together have the ranks of the grid if grid.dp is set, otherwise the smallest possible number of
- * whole replicas. */
+/* Chooses the number of nodes, and the number of ranks per node, unless they are given. If grid.dp
+ * is set, all nodes together have the ranks of the grid. Otherwise they have the smallest possible
+ * number of complete replicas. */
 static Status choose_nodes(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;
@@ -153,9 +154,9 @@ static Status check_device(const Config *config, const SbatchOptions *o)
 
 /* ---- arguments of the run ---- */
 
-/* Collects CONFIG and the words key=value, those given and those that the options imply. Tasks of
- * an array get their own names and seeds, so run.name is left out. Without --gpus, train.threads is
- * always written, so that results do not depend on the number of a node's cores. */
+/* Adds CONFIG and the key=value words to w: those of the command line, and those that the options
+ * imply. Tasks of an array get their own names and seeds, so run.name is left out. Without --gpus,
+ * w always has train.threads, so that results do not depend on the node's number of cores. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
                          char **argv, Words *w)
 {
@@ -176,8 +177,8 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 
 /* ---- memory ---- */
 
-/* Computes the host memory that the ranks of a node need by the plan, for the node that needs most.
- * *most: bytes; 0 before the call. */
+/* Computes the planned host memory of each node's ranks. *most: memory of the node that needs most,
+ * in bytes; must be 0 before the call. */
 static Status plan_node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);
@@ -252,8 +253,8 @@ static Status write_all(int fd, const char *text, size_t bytes, const char *path
     return fail(ERR_IO, "-o %s: writing failed: %s", path, strerror(good ? errno : error));
 }
 
-/* Writes a temporary file and then gives it the name `path`: with `force` by renaming, otherwise by
- * a hard link, which never replaces another file. */
+/* Writes a temporary file and then gives it the name `path`. With `force` it renames the file;
+ * without `force` it makes a hard link, which never replaces another file. */
 static Status write_file(const char *path, bool force, const char *text, size_t bytes)
 {
     TRY(check_file(path, force));
@@ -288,8 +289,8 @@ static Status output_script(const Script *script, const SbatchOptions *o)
 
 /* ---- the verb ---- */
 
-/* Returns the path of this program or, in a bundle, of the script that starts it with its
- * libraries. Owned by the caller. */
+/* Returns the path of this program or, if the program is in a bundle, of the script that starts it
+ * with its libraries. The caller owns the text. */
 static char *weft_path(void)
 {
     char path[4096];
@@ -303,8 +304,8 @@ static char *weft_path(void)
     return mem_text(*path ? path : "weft");
 }
 
-/* Returns the run's name with "_" in place of characters that need quotes or are patterns for
- * Slurm. Owned by the caller. */
+/* Returns the run's name with "_" in place of characters that need quotes or that Slurm takes for
+ * patterns. The caller owns the text. */
 static char *job_name(const char *run)
 {
     char *name = mem_text(run);
@@ -314,8 +315,8 @@ static char *job_name(const char *run)
     return name;
 }
 
-/* Fills the parts of the script that depend on the configuration. w: receives CONFIG and key=value
- * words, which the script borrows. */
+/* Fills the fields of the script that depend on the configuration. w: receives CONFIG and the
+ * key=value words, which the script borrows. */
 static Status fill_script(const Config *config, const SbatchOptions *o, int argc, char **argv,
                           Script *s, Words *w)
 {

@@ -8,55 +8,70 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The options of weft sbatch; 0, false or NULL: the option is not given. tasks: ranks per node;
- * cpus: per rank; gpus: per node; chain: number of jobs; more: further options of sbatch; out: path
- * of the script. */
+/* The options of weft sbatch. 0, false or NULL: the option is not given. tasks: number of ranks per
+ * node. cpus: number of cores per rank. gpus: number of GPUs per node. chain: number of jobs.
+ * hosts: path of a host file. more: further options of sbatch. out: path of the script. */
 typedef struct SbatchOptions {
     int64_t nodes, tasks, cpus, gpus, chain;
     const char *time, *memory, *partition, *account, *array, *mpi, *hosts, *more, *out;
     bool any_config, force;
 } SbatchOptions;
-/* Letters and digits, which have no special meaning for Slurm and the shell. */
+/* All letters and digits: characters that have no special meaning for Slurm and the shell. */
 extern const char sbatch_letters[];
-/* Checks the texts in Slurm's notation except the time (sbatch_texts.c). ERR_USAGE. */
+/* Checks the options whose values are in Slurm's notation, except the time. ERR_USAGE: a value is
+ * wrong. */
 Status sbatch_check_texts(const SbatchOptions *options);
-/* Reads a time and rounds it up to minutes, Slurm's unit. ERR_USAGE. */
+/* Reads a length of time and rounds it up to minutes, Slurm's unit. ERR_USAGE: the text is none. */
 Status sbatch_read_minutes(const char *text, int64_t *minutes);
 
 /* Contents of a job script. All texts are borrowed. */
 typedef struct Script {
-    /* job: name of the job, without characters that need quotes; run: name of the run */
-    const char *job, *run;
-    /* true: the script has CONFIG and key=value as its own arguments */
+    /* name of the job, without characters that need quotes */
+    const char *job;
+    /* name of the run */
+    const char *run;
+    /* true: the script takes CONFIG and key=value words as its own arguments */
     bool any_config;
-    /* path of weft, or of the script that starts weft; working directory; CONFIG */
-    const char *weft, *folder, *config;
-    /* words key=value */
+    /* path of weft, or of the script that starts weft */
+    const char *weft;
+    /* working directory of the run */
+    const char *folder;
+    /* path of the configuration */
+    const char *config;
+    /* key=value words of the run, [words] */
     const char *const *word;
     int words;
-    /* path of the script, "job.sh" if it is not known */
+    /* path of this script; "job.sh" if it is not known */
     const char *file;
-    /* tasks: ranks per node; cpus: per rank; gpus: per node */
-    int64_t nodes, tasks, cpus, gpus;
+    int64_t nodes;
+    /* number of ranks per node */
+    int64_t tasks;
+    /* number of cores per rank */
+    int64_t cpus;
+    /* number of GPUs per node; 0: none */
+    int64_t gpus;
     /* number of jobs of a chain; 0: no chain */
     int64_t links;
-    /* number of ranks on hosts without Slurm; 0: as many as there are slots */
+    /* number of ranks on hosts without Slurm; 0: as many as the hosts have slots */
     int64_t ranks;
-    /* memory per node in MiB, including the margin. 0: the text `memory` is used instead; if it is
-     * NULL too, no memory is requested. */
+    /* planned memory per node in MiB, including the margin; 0: not planned */
     int64_t memory_mib;
-    /* planned bytes of the node that needs most */
+    /* planned memory, without the margin, of the node that needs most, in bytes */
     double planned_bytes;
+    /* value of --mem; NULL: not given. If it is NULL and memory_mib is 0, no memory is
+     * requested. */
     const char *memory;
-    /* time limit of a job */
+    /* time limit of a job in minutes */
     int64_t minutes;
-    /* NULL: not given. array: Slurm's list of numbers; more: further options of sbatch, separated
-     * by blanks; hosts: path of the host file, "": the script's first argument is the path */
+    /* The texts below are NULL if they are not given. array: Slurm's list of task numbers. more:
+     * further options of sbatch, separated by blanks. hosts: path of the host file; "": the
+     * script's first argument is the path. */
     const char *array, *partition, *account, *mpi, *more, *hosts;
 } Script;
 
-/* Memory requested from Slurm in addition to the planned memory: a fraction of the planned memory,
- * and MB for each rank and each node. A rank on a GPU also needs host memory for CUDA itself. */
+/* Memory of a node that is requested from Slurm in addition to the planned memory: the fraction
+ * SCRIPT_MARGIN of the planned memory, SCRIPT_RANK_MB or SCRIPT_GPU_RANK_MB for each rank, and
+ * SCRIPT_NODE_MB. A rank on a GPU needs more, because CUDA itself needs host memory. */
 #define SCRIPT_MARGIN 0.1
 enum { SCRIPT_RANK_MB = 64, SCRIPT_GPU_RANK_MB = 4000, SCRIPT_NODE_MB = 256 };
 

@@ -1,6 +1,6 @@
-/* Writes job scripts of weft sbatch from pieces of text. Some pieces are in all scripts; others
- * depend on the launcher, or are only for a chain or an array. Texts from the user are quoted, or
- * have been checked (sbatch_texts.c). */
+/* Writes job scripts of weft sbatch from pieces of text. Which pieces a script has depends on the
+ * program that starts the ranks, and on whether the script is for a chain or an array of jobs.
+ * Texts from the user are quoted, or have been checked (sbatch_texts.c). */
 #include "sbatch.h"
 
 #include <string.h>
@@ -48,7 +48,8 @@ static const char hosts_comment[] =
     "hosts need this folder as a shared\n"
     "# folder, and ssh to each other without a password.\n";
 
-/* functions of the script that count starts without progress and decide about another start */
+/* shell functions of the script that count starts without progress and decide about another
+ * start */
 static const char restart_functions[] =
     "\n"
     "# Prints the step of the run's newest checkpoint; 0: there is none.\n"
@@ -90,8 +91,8 @@ static const char restart_functions[] =
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
-/* The jobs of a chain share a state file, whose name has a checksum of the run's arguments; the
- * last job removes the file. */
+/* Begin of each job of a chain. The jobs share a state file, whose name has a checksum of the run's
+ * arguments. The last job removes the file. */
 static const char finish_chain[] =
     "# All links are one run for weft: run.fresh and checkpoint.resume=no apply to the first "
     "link.\n"
@@ -204,7 +205,7 @@ static const char hosts_loop[] =
 
 /* ---- quotes ---- */
 
-/* Writes a text as one word of the shell, in quotes if it needs them. */
+/* Writes a text as one word of the shell; in quotes if the shell would otherwise change it. */
 static void put_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -223,7 +224,7 @@ static void put_word(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* Writes the value of an #SBATCH line in quotes. text: without line breaks. */
+/* Writes the value of an #SBATCH line in quotes. text: must have no line breaks. */
 static void put_value(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -353,7 +354,8 @@ static void put_array(const Script *s, FILE *out)
     fputs(array_words, out);
 }
 
-/* Writes key=value words that apply unless an argument of the script has the same key. */
+/* Writes shell code that adds key=value words to the script's arguments, except those whose key the
+ * user has given as an argument. word: [words]. */
 static void put_default_words(const char *const *word, int words, FILE *out)
 {
     if (!words) return;
@@ -373,8 +375,8 @@ static void put_default_words(const char *const *word, int words, FILE *out)
         out);
 }
 
-/* Writes the program, the folder and the arguments. In the rest of the script "$@" is CONFIG and
- * the words key=value. */
+/* Writes the shell code that sets the program, the folder and the arguments. In the rest of the
+ * script "$@" is CONFIG and the key=value words. */
 static void put_arguments(const Script *s, FILE *out)
 {
     static const char *const gpu_words[] = {"train.device=cuda"};

@@ -1,6 +1,6 @@
 /* Checks the names, sizes, lists of numbers and times that the user gives to weft sbatch in Slurm's
- * notation. These texts are written to the script's #SBATCH and srun lines, so characters with a
- * special meaning for Slurm or the shell are refused, except in --more. */
+ * notation. The script has these texts in its #SBATCH and srun lines, so characters with a special
+ * meaning for Slurm or the shell are refused. In --more they are allowed. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -15,7 +15,8 @@ enum { TASK_NUMBER_MAX = 4000000 };
 static const char digits[] = "0123456789";
 const char sbatch_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Checks that a text has only letters, digits and the given marks, and does not begin with "-". */
+/* Checks that a text is not empty, has only letters, digits and the characters `marks`, and does
+ * not begin with "-". text: NULL if the flag is not given. */
 static Status check_word(const char *flag, const char *text, const char *marks)
 {
     if (!text) return OK;
@@ -37,8 +38,8 @@ static Status check_more(const char *more)
     return OK;
 }
 
-/* Checks a size: a whole number, in MiB or in the unit of the letter that follows (K, M, G or T,
- * perhaps with a B). */
+/* Checks a size, as sbatch accepts it: a whole number, perhaps followed by a unit: K, M, G or T,
+ * perhaps with a B. */
 static Status check_memory(const char *memory)
 {
     if (!memory) return OK;
@@ -51,7 +52,8 @@ static Status check_memory(const char *memory)
                 memory);
 }
 
-/* Reads one number of an array's list, at least min, and moves *at past the number. */
+/* Reads a number of an array's list and moves *at past it. Returns whether there is a number, from
+ * min to TASK_NUMBER_MAX. */
 static bool read_number(const char **at, long min, long *number)
 {
     if (!**at || !strchr(digits, **at)) return false;
@@ -61,6 +63,7 @@ static bool read_number(const char **at, long min, long *number)
     return *number >= min && *number <= TASK_NUMBER_MAX;
 }
 
+/* Moves *at past `mark` and returns true; returns false if there is another character. */
 static bool skip(const char **at, char mark)
 {
     if (**at != mark) return false;
@@ -68,8 +71,8 @@ static bool skip(const char **at, char mark)
     return true;
 }
 
-/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, perhaps with %LIMIT at
- * its end. */
+/* Returns whether the text is a list of task numbers: N, FIRST-LAST or FIRST-LAST:STEP, separated
+ * by commas, perhaps with %LIMIT at the end. */
 static bool is_array(const char *at)
 {
     long first, number;

@@ -1,11 +1,14 @@
 /* Detects ranks that hang between their start and their first step. Nothing else detects them: MPI
- * waits forever for a rank that is stopped, and the ranks' own watchdog begins later. The launcher
- * knows ranks by their messages (watch.h); it finds ranks that have not sent a message yet among
- * mpirun's children. It names and kills a rank that is stopped by a signal while other ranks run,
- * and it kills all ranks of this host if no rank makes progress for train.hang_s; mpirun then ends
- * the remaining ranks. A rank makes progress when it reports a stage, reads, writes, or touches
- * memory for the first time. Ranks on other hosts send heartbeats. The launcher names a rank that
- * is silent while others are not, and, after train.hang_s, all ranks that have never reported. */
+ * waits for ever for a rank that is stopped, and the ranks' own watchdog begins later.
+ *
+ * The launcher knows ranks by their messages (watch.h). It finds ranks that have not sent a message
+ * yet among mpirun's children. Ranks on other hosts send heartbeats. A rank makes progress when it
+ * reports a stage, reads, writes, or touches memory for the first time. The launcher acts in two
+ * cases:
+ *   - A rank is stopped by a signal, or a rank on another host is silent, while other ranks run.
+ *     The launcher names the rank, and kills it if it is on this host.
+ *   - No rank makes progress for train.hang_s. The launcher kills all ranks of this host, and names
+ *     all ranks, also those that have never reported. mpirun then ends the remaining ranks. */
 #include "start_watch.h"
 
 #include <dirent.h>
@@ -13,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* time between two checks */
+/* shortest time between two checks */
 static const double CHECK_S = 0.5;
 /* time after which a stopped rank is reported */
 static const double STOPPED_S = 4;
-/* silence after which a rank on another host counts as stopped; long enough to unplug and replug a
- * cable */
+/* time without messages after which a rank on another host counts as stopped; long enough to unplug
+ * and replug a cable */
 static const double SILENT_S = 8;
-/* A longer time between two checks means that this process itself was suspended, as in the ranks'
- * watchdog. */
+/* longest time between two checks of a process that runs; after a longer one, this process must
+ * have been suspended (the ranks' watchdog assumes the same) */
 static const double CHECK_GAP_MAX_S = 3;
 /* largest number of ranks that a message names */
 enum { NAMED_MAX = 8 };
@@ -34,7 +37,7 @@ void start_watch_set_id(StartWatch *s, const char *folder, const char *id, int n
     snprintf(s->id, sizeof s->id, "%s", id);
     snprintf(run, sizeof run, "%s:%d", id, number);
     setenv(LEASE_RUN, run, 1);
-    /* another weft run, which started this process, may have set it */
+    /* may have been set by a weft run that started this process */
     unsetenv("WEFT_LOG_DIR");
 }
 
@@ -72,7 +75,8 @@ bool start_any_stepped(const Watch *watch)
 
 /* ---- finding ranks ---- */
 
-/* Reads at most room - 1 bytes of a small file in /proc/PID; returns their number, 0 on failure. */
+/* Reads at most room - 1 bytes of the file /proc/PROCESS/NAME into text and adds a zero byte.
+ * Returns the number of bytes read, 0 on failure. */
 static size_t read_proc_file(pid_t process, const char *name, char *text, size_t room)
 {
     char path[64];
@@ -84,7 +88,8 @@ static size_t read_proc_file(pid_t process, const char *name, char *text, size_t
     return bytes;
 }
 
-/* Returns the fields of /proc/PID/stat after the process name in brackets. */
+/* Reads /proc/PROCESS/stat. Returns the fields after the process name in brackets, borrowed from
+ * text, or "". */
 static const char *stat_fields(pid_t process, char *text, size_t room)
 {
     read_proc_file(process, "stat", text, room);
@@ -100,7 +105,7 @@ static bool is_child(pid_t process, pid_t parent)
            parent_found == (int)parent;
 }
 
-/* Returns the rank number that Open MPI has set in a process's environment; -1: there is none. */
+/* Returns the rank that Open MPI has set in a process's environment, or -1 if there is none. */
 static int rank_in_environment(pid_t process)
 {
     static const char key[] = "OMPI_COMM_WORLD_RANK=";
@@ -127,7 +132,7 @@ static void add(StartWatch *s, StartingRank rank)
     s->rank[s->count++] = rank;
 }
 
-/* Adds mpirun's children that have not connected yet. */
+/* Adds the ranks among the starter's children that have not connected yet. */
 static void add_children(StartWatch *s, const Watch *watch, pid_t starter)
 {
     DIR *folder = opendir("/proc");
@@ -140,7 +145,8 @@ static void add_children(StartWatch *s, const Watch *watch, pid_t starter)
     if (folder) closedir(folder);
 }
 
-/* Lists the ranks that are alive; a rank that was in the last list keeps its stopped_s. */
+/* Makes a new list, s->rank, of the ranks that are alive. A rank that was in the old list keeps its
+ * stopped_s. */
 static void find_ranks(StartWatch *s, const Watch *watch, pid_t starter)
 {
     StartingRank *before = s->rank;
@@ -181,8 +187,9 @@ double process_work(pid_t process)
     return (double)read + (double)written + (double)from_disk + (double)minor + (double)major;
 }
 
-/* True if a rank is stopped by a signal. A rank on another host counts as stopped if it has been
- * silent for SILENT_S before its first step; from the first step on, ranks watch each other. */
+/* Returns whether a rank is stopped by a signal. A rank on another host counts as stopped if it has
+ * not begun its first step and has been silent for SILENT_S. From the first step on, ranks watch
+ * each other. */
 static bool is_stopped(const StartWatch *s, const StartingRank *r, double now_s)
 {
     if (!r->remote) return process_state(r->process) == 'T';
@@ -191,7 +198,7 @@ static bool is_stopped(const StartWatch *s, const StartingRank *r, double now_s)
     return r->stage != START_DONE && now_s - silent_from_s >= SILENT_S;
 }
 
-/* True if ranks have made progress since the last check, or if that is not known. */
+/* Returns whether any rank has made progress since the last check, or whether this is not known. */
 static bool any_progress(StartWatch *s, const Watch *watch, double now_s)
 {
     double sum = 0;
@@ -211,8 +218,8 @@ static bool any_progress(StartWatch *s, const Watch *watch, double now_s)
     return progress;
 }
 
-/* Records since when ranks have been stopped. True if a rank has been stopped for STOPPED_S while
- * others run. If all ranks are stopped, the whole job is suspended, and the times are reset. */
+/* Sets stopped_s of all ranks. Returns whether a rank has been stopped for STOPPED_S while another
+ * rank runs. If all ranks are stopped, the user has suspended the job, and the times are reset. */
 static bool any_stopped(StartWatch *s, double now_s)
 {
     int count = 0;
@@ -231,6 +238,7 @@ static bool any_stopped(StartWatch *s, double now_s)
 
 /* ---- messages and the end of ranks ---- */
 
+/* Returns text such as "rank 1 on n1 (process 17) is in MPI_Init". The caller owns it. */
 static char *state_text(const StartingRank *r)
 {
     static const char *const at[] = {
@@ -252,8 +260,8 @@ static char *state_text(const StartingRank *r)
                       (int)r->process, stopped, at[r->stage]);
 }
 
-/* Appends `more` about a rank to text: "text: more" for the first rank (named 1), else "text;
- * more". Frees text and more. */
+/* Returns "TEXT: MORE" or, if `named` is above 1, "TEXT; MORE". named: number of ranks named in the
+ * result. The caller owns the result. Frees `text` and `more`. */
 static char *join(char *text, int named, char *more)
 {
     char *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", more);
@@ -262,7 +270,7 @@ static char *join(char *text, int named, char *more)
     return longer;
 }
 
-/* Returns "rank 1 on n2 has not reported", owned by the caller. */
+/* Returns text such as "rank 1 on n2 has not reported". The caller owns it. */
 static char *missing_text(const StartWatch *s, int number)
 {
     int first = 0, i = 0;
@@ -273,9 +281,10 @@ static char *missing_text(const StartWatch *s, int number)
                       known ? s->hosts->host[i].name : "");
 }
 
-/* Kills all ranks of this host, or only those that are stopped. Returns "problem: rank 1 on n1
- * (process 17) is in MPI_Init; ...", owned by the caller. The text names the same ranks, also those
- * of other hosts, and, if only_stopped is false, ranks that have not reported. */
+/* Kills all ranks of this host, or only the stopped ones (only_stopped). Returns text such as
+ * "PROBLEM: rank 1 on n1 (process 17) is in MPI_Init; ...", which the caller owns. It names all
+ * known ranks, or only the stopped ones, also those on other hosts. If only_stopped is false, it
+ * also names the ranks that have not reported. At most NAMED_MAX ranks are named. */
 static char *kill_ranks(const StartWatch *s, const Watch *watch, const char *problem,
                         bool only_stopped)
 {
@@ -296,7 +305,8 @@ static char *kill_ranks(const StartWatch *s, const Watch *watch, const char *pro
     return join(text, named, mem_format("and %d more", named - NAMED_MAX));
 }
 
-/* True if a rank of this start owns the run's folder, which rank 0 takes soon after MPI_Init. */
+/* Returns whether a rank of this start has taken the run's folder, which rank 0 does soon after
+ * MPI_Init. The result is also true if the folder's lease cannot be read. */
 static bool has_owner(const StartWatch *s)
 {
     return s->folder && lease_start_state(s->folder, s->id, s->number) != LEASE_START_NOT_OWNER;

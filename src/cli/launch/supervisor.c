@@ -1,9 +1,9 @@
-/* State of weft run: parses the command after --, finds the hosts, waits for lost hosts, and
- * chooses the number of ranks of each start. The number of ranks is the first of the following that
- * is known: -n, --nnodes times --nproc-per-node, the size of the configured grid, the capacity of
- * the hosts, --nproc-per-node, one replica. If hosts are lost and no others are free, the next
- * start has fewer replicas: the largest number with which the planner needs no padding
- * micro-batches, because padding wastes time. */
+/* The state of weft run. Parses the command after "--", finds the hosts, waits for lost hosts, and
+ * chooses the number of ranks of each start. The number of ranks is the first of the following
+ * numbers that is known: -n, --nnodes times --nproc-per-node, the size of the configured grid, the
+ * capacity of the hosts, --nproc-per-node, one replica. If hosts are lost and no spare hosts are
+ * left, the next start has fewer replicas. It has the largest number of replicas for which the plan
+ * has no padding micro-batches, because padding wastes time. */
 #include "supervisor.h"
 
 #include "train.h"
@@ -21,15 +21,15 @@ static const double HOSTS_WAIT_S = 600;
 
 /* ---- the command ---- */
 
-/* Returns the path of this program for "weft". Any other word is returned unchanged: a path, or a
- * program in PATH. */
+/* Returns the path of this program if `word` is "weft". Any other word is a path, or the name of a
+ * program in PATH, and is returned unchanged. The caller owns the result. */
 static char *program_of(const char *word)
 {
     char path[4096];
     return mem_text(!strcmp(word, "weft") && program_path(path, sizeof path) ? path : word);
 }
 
-/* Builds the command with grid.dp set to dp; 0: as given by the user. */
+/* Builds s->command. dp: value of grid.dp in the command; 0: as given by the user. */
 static void set_command(Supervisor *s, int dp)
 {
     Words w = {0};
@@ -63,33 +63,34 @@ static Status read_command(Supervisor *s, int argc, char **argv)
 
 /* ---- number of ranks ---- */
 
-/* Places as many ranks as possible on the first hosts_max hosts that answer (0: on all of them),
- * and returns the number of ranks. */
+/* Places as many ranks as possible on the first hosts_max hosts that are not lost (0: on all of
+ * them). Returns the number of ranks. */
 static int rank_capacity(Hosts *hosts, int hosts_max)
 {
     return hosts_place_ranks(hosts, INT32_MAX, hosts_max);
 }
 
-/* Returns the number of ranks of this number of replicas, and of the servers. */
+/* Returns the number of ranks of a run with this number of replicas, including the servers. */
 static int64_t ranks_of(const Supervisor *s, int64_t replicas)
 {
     return replicas * s->ranks_per_replica + s->servers;
 }
 
-/* Returns the number of complete replicas on `ranks` ranks, of which some are servers. */
+/* Returns the number of complete replicas of a run on `ranks` ranks, which include the servers. */
 static int replicas_in(const Supervisor *s, int ranks)
 {
     return (ranks - s->servers) / s->ranks_per_replica;
 }
 
-/* Returns the number of ranks of the configuration's grid; 0: grid.dp is not set. */
+/* Returns the number of ranks of the configuration's grid, or 0 if grid.dp is not set. */
 static int64_t ranks_of_grid(const Supervisor *s)
 {
     int64_t dp = s->config->grid.dp;
     return dp > 0 ? ranks_of(s, dp) : 0;
 }
 
-/* Checks --nnodes and s->wanted against the hosts. */
+/* Checks that there are as many hosts as --nnodes says, and that they have room for s->ranks_wanted
+ * ranks. */
 static Status check_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
@@ -102,14 +103,14 @@ static Status check_ranks(Supervisor *s)
         return fail(ERR_USAGE, "--nnodes %lld, but %s has %d host%s", (long long)f->nodes,
                     s->hosts.source, s->hosts.count, s->hosts.count == 1 ? "" : "s");
     int capacity = rank_capacity(&s->hosts, (int)f->nodes);
-    if (s->wanted <= capacity) return OK;
+    if (s->ranks_wanted <= capacity) return OK;
     return fail(ERR_USAGE,
                 "%d ranks, but the hosts of %s have room for %d; to start more on each, give "
                 "--nproc-per-node",
-                s->wanted, s->hosts.source, capacity);
+                s->ranks_wanted, s->hosts.source, capacity);
 }
 
-/* Chooses the number of ranks for when all hosts answer. */
+/* Sets s->ranks_wanted, the number of ranks if all hosts answer. */
 static Status count_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
@@ -124,7 +125,7 @@ static Status count_ranks(Supervisor *s)
     if (ranks > RANKS_MAX)
         return fail(ERR_USAGE, "%lld ranks exceed the limit of %d ranks", (long long)ranks,
                     RANKS_MAX);
-    s->wanted = (int)ranks;
+    s->ranks_wanted = (int)ranks;
     return check_ranks(s);
 }
 
@@ -143,8 +144,8 @@ static Status find_hosts(Supervisor *s)
     return OK;
 }
 
-/* Makes Open MPI kill the other ranks at once when a rank is lost. By default they run for two more
- * seconds, which are useless. */
+/* Makes Open MPI kill the remaining ranks at once when a rank is lost. By default they run for two
+ * more seconds, which are useless. */
 static void set_mpi_kill_timeout(void)
 {
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
@@ -167,7 +168,7 @@ Status supervisor_init(Supervisor *s, int argc, char **argv)
     random_id(s->id);
     TRY(find_hosts(s));
     TRY(count_ranks(s));
-    s->ranks = s->wanted;
+    s->ranks = s->ranks_wanted;
     set_mpi_kill_timeout();
     if (s->hosts.count > 0)
         hosts_set_launcher_env(&s->hosts);
@@ -188,21 +189,22 @@ void supervisor_fini(Supervisor *s)
 
 /* ---- fewer replicas ---- */
 
-/* Result of the planner for fewer replicas. */
-typedef struct Fewer {
-    /* number of replicas; 0: no number of replicas can be planned, and the message of `status` has
-     * been logged */
+/* The result of planning with fewer replicas. */
+typedef struct FewerReplicas {
+    /* number of replicas; 0: no number of replicas can be planned without padding, and the last
+     * message has been logged */
     int dp;
+    /* status of the last plan that was tried */
     Status status;
     /* true: same_bits is valid, because the run with all replicas could be planned, too */
     bool compared;
     /* true: results are bit-identical to those with all replicas */
     bool same_bits;
-} Fewer;
+} FewerReplicas;
 
-/* Makes the plan for dp replicas in a dry run. *bits: the result of train_same_bits. *padded true:
- * micro-batches would be padded. Leaves grid.dp unchanged. */
-static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
+/* Makes the plan for dp replicas in a dry run. *same_bits: the result of train_same_bits. *padded:
+ * whether there would be padding micro-batches. Leaves grid.dp unchanged. */
+static Status try_plan(const Supervisor *s, int dp, bool *same_bits, bool *padded)
 {
     const World alone = world_alone();
     const DryRun dry_run = {.ranks = (int)ranks_of(s, dp)};
@@ -212,34 +214,35 @@ static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
     Status status = trainer_dry_run(&t, s->config, &alone, &dry_run);
     char *padding = status == OK ? train_padding(t) : NULL;
     *padded = padding != NULL;
-    *bits = status == OK && train_same_bits(t);
+    *same_bits = status == OK && train_same_bits(t);
     mem_free(&padding);
     trainer_free(&t);
     s->config->grid.dp = configured_dp;
     return status;
 }
 
-/* Copies the message of a failure to *why, if it is the first failure. */
+/* Writes the message of a failure to *why if it is NULL, that is, if the failure is the first. */
 static void keep_first_failure(char **why, int dp)
 {
     if (!*why) *why = mem_format("%d replicas cannot be planned: %s", dp, fail_message());
 }
 
-/* Finds the largest number of replicas, up to dp_max, that can be planned without padding. Warns
- * with the first failure; if every number fails, logs the last failure as an error. */
-static Fewer find_fewer(const Supervisor *s, int dp_max)
+/* Finds the largest number of replicas, up to dp_max, that can be planned without padding. If it
+ * finds one, it warns with the first failure, if any. If it finds none, it logs the last failure as
+ * an error. */
+static FewerReplicas find_fewer(const Supervisor *s, int dp_max)
 {
-    bool all_bits, bits, padded;
-    const int all = replicas_in(s, s->wanted);
+    bool all_same_bits, same_bits, padded;
+    const int all = replicas_in(s, s->ranks_wanted);
     char *why = NULL;
-    Fewer found = {.compared = try_plan(s, all, &all_bits, &padded) == OK};
+    FewerReplicas found = {.compared = try_plan(s, all, &all_same_bits, &padded) == OK};
     if (!found.compared) keep_first_failure(&why, all);
     for (int dp = dp_max; dp > 0 && found.dp == 0; --dp) {
-        found.status = try_plan(s, dp, &bits, &padded);
+        found.status = try_plan(s, dp, &same_bits, &padded);
         if (found.status != OK) keep_first_failure(&why, dp);
         if (found.status != OK || padded) continue;
         found.dp = dp;
-        found.same_bits = bits && all_bits;
+        found.same_bits = same_bits && all_same_bits;
     }
     if (found.dp == 0)
         log_error("weft run: %s", fail_message());
@@ -249,40 +252,41 @@ static Fewer find_fewer(const Supervisor *s, int dp_max)
     return found;
 }
 
-/* Runs find_fewer in a separate process, because planning binds threads to cores, which the ranks
- * would inherit, and needs memory. */
-static Status plan_fewer(const Supervisor *s, int dp_max, Fewer *fewer)
+/* Runs find_fewer in a separate process, because planning needs memory, and because it binds
+ * threads to cores, and the ranks would inherit that binding. */
+static Status plan_fewer(const Supervisor *s, int dp_max, FewerReplicas *fewer_replicas)
 {
     int pipe_fds[2], state;
-    *fewer = (Fewer){0};
+    *fewer_replicas = (FewerReplicas){0};
     if (pipe2(pipe_fds, O_CLOEXEC) != 0) return fail(ERR_IO, "no pipe: %s", strerror(errno));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         log_init(false);
-        Fewer found = find_fewer(s, dp_max);
+        FewerReplicas found = find_fewer(s, dp_max);
         _exit(write(pipe_fds[1], &found, sizeof found) == (ssize_t)sizeof found ? 0 : 1);
     }
     close(pipe_fds[1]);
-    bool good = child > 0 && read(pipe_fds[0], fewer, sizeof *fewer) == (ssize_t)sizeof *fewer;
+    bool good = child > 0 && read(pipe_fds[0], fewer_replicas, sizeof *fewer_replicas) ==
+                                 (ssize_t)sizeof *fewer_replicas;
     close(pipe_fds[0]);
     if (child > 0) waitpid(child, &state, 0);
     return good ? OK : fail(ERR_BUG, "weft run: no plan could be made for fewer ranks");
 }
 
 /* Reports whether results stay bit-identical to those with all replicas. */
-static void log_bits(const Supervisor *s, const Fewer *fewer)
+static void log_bits(const Supervisor *s, const FewerReplicas *fewer_replicas)
 {
-    const int all = replicas_in(s, s->wanted);
+    const int all = replicas_in(s, s->ranks_wanted);
     if (s->config->train.reproducible != REPRODUCIBLE_ANY_GRID)
         log_warn("weft run: results may no longer be bit-identical to %d replicas: "
                  "train.reproducible guarantees bit-identical results on one grid only",
                  all);
-    else if (!fewer->compared)
+    else if (!fewer_replicas->compared)
         log_warn("weft run: results may no longer be bit-identical to %d replicas: that number "
                  "cannot be planned, so it was not compared",
                  all);
-    else if (!fewer->same_bits)
+    else if (!fewer_replicas->same_bits)
         log_warn("weft run: results will no longer be bit-identical to %d replicas: %s depends on "
                  "the number of replicas",
                  all, s->config->train.sync_batch_norm ? "train.sync_batch_norm" : "grid.mode");
@@ -290,25 +294,25 @@ static void log_bits(const Supervisor *s, const Fewer *fewer)
         log_info("weft run: results stay bit-identical to %d replicas", all);
 }
 
-/* Reduces the number of replicas, because the hosts can run only `capacity` ranks, fewer than
- * wanted. */
+/* Reduces the number of replicas for a start on `capacity` ranks, which are fewer than
+ * s->ranks_wanted. */
 static Status reduce_replicas(Supervisor *s, int capacity)
 {
-    Fewer fewer;
-    TRY(plan_fewer(s, replicas_in(s, capacity), &fewer));
-    if (fewer.dp == 0)
-        return fail(fewer.status,
+    FewerReplicas fewer_replicas;
+    TRY(plan_fewer(s, replicas_in(s, capacity), &fewer_replicas));
+    if (fewer_replicas.dp == 0)
+        return fail(fewer_replicas.status,
                     "weft run: no grid fits in the %d rank%s on the remaining hosts, for the "
                     "reason above",
                     capacity, capacity == 1 ? "" : "s");
     int before = s->ranks;
-    s->ranks = (int)ranks_of(s, fewer.dp);
+    s->ranks = (int)ranks_of(s, fewer_replicas.dp);
     hosts_place_ranks(&s->hosts, s->ranks, (int)s->flags->nodes);
-    set_command(s, s->config->grid.dp > 0 ? fewer.dp : 0);
+    set_command(s, s->config->grid.dp > 0 ? fewer_replicas.dp : 0);
     if (s->ranks == before) return OK;
-    log_warn("weft run: on the remaining hosts: %d of %d ranks, grid.dp=%d", s->ranks, s->wanted,
-             fewer.dp);
-    log_bits(s, &fewer);
+    log_warn("weft run: on the remaining hosts: %d of %d ranks, grid.dp=%d", s->ranks,
+             s->ranks_wanted, fewer_replicas.dp);
+    log_bits(s, &fewer_replicas);
     return OK;
 }
 
@@ -337,9 +341,9 @@ Status supervisor_choose_ranks(Supervisor *s, bool again)
     if (s->hosts.count == 0) return OK;
     for (int n = 1;; ++n) {
         if (again) hosts_probe(&s->hosts);
-        int capacity = hosts_place_ranks(&s->hosts, s->wanted, (int)s->flags->nodes);
+        int capacity = hosts_place_ranks(&s->hosts, s->ranks_wanted, (int)s->flags->nodes);
         if (n == 1) log_lost_hosts(s);
-        if (capacity == s->wanted) {
+        if (capacity == s->ranks_wanted) {
             if (s->ranks < capacity) log_info("weft run: all %d ranks have hosts again", capacity);
             s->ranks = capacity;
             set_command(s, 0);

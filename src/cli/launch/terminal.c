@@ -1,6 +1,6 @@
 /* Adapts output to the terminal that mpirun writes to. Open MPI's daemon gives each rank a pseudo
  * terminal as stdout, even if mpirun's own output is a file. The parent process is that daemon or
- * mpirun itself, so its stdout shows whether this rank's output goes to a terminal. */
+ * mpirun itself, so the parent's stdout shows whether this rank's output goes to a terminal. */
 #include "../private.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Opens the parent's stdout if it is a terminal; returns -1 otherwise. */
+/* Opens the parent's stdout if it is a terminal. Returns the file descriptor, or -1. */
 static int parent_terminal(void)
 {
     char link[64], path[256];

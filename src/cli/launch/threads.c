@@ -1,7 +1,7 @@
-/* Chooses how OpenMP threads wait for each other. By default libgomp's threads spin for a long
- * time. If there are more runnable threads than cores, spinning threads take cores from others: two
- * ranks with two threads each on two cores then run many times slower. If the user has not chosen,
- * waiting threads sleep at once when there are fewer cores than threads, and otherwise spin for
+/* Chooses how OpenMP threads wait for each other, unless the user has chosen. By default libgomp's
+ * threads spin for a long time. If there are more threads than cores, spinning threads take cores
+ * from threads that have work: two ranks with two threads each on two cores run many times slower.
+ * So if there are fewer cores than threads, waiting threads sleep at once. Otherwise they spin for
  * some microseconds first. */
 #include "../private.h"
 
@@ -10,17 +10,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Number of rounds of libgomp's spin loop. They take about 25 microseconds, as long as the pause
- * between two parallel loops. Measured on two cores that other programs used as well: a lenet step
- * takes 0.05 to 0.1 s; with 20000 rounds 0.35 s; with libgomp's default 0.5 s. */
+/* Value of GOMP_SPINCOUNT: number of rounds of libgomp's spin loop before a thread sleeps. 1000
+ * rounds take about 25 microseconds, as long as the pause between two parallel loops. Measured on
+ * two cores that other programs used as well, a lenet step takes 0.05 to 0.1 s with 1000 rounds,
+ * 0.35 s with 20000 rounds, and 0.5 s with libgomp's default. */
 #define SPIN_SHORT "1000"
-/* Environment variable that threads_export sets: the choice is made, for this process and those
- * that it starts. A process that finds it does not execute itself again. */
+/* environment variable that threads_export sets when it has made the choice for this process and
+ * the processes that it starts; a process that finds it does not execute itself again */
 static const char chosen_variable[] = "WEFT_THREADS_SETTLED";
 
-/* True if the node's ranks together run more threads than there are cores. If a rank's share of the
- * cores is as large as that of a single rank, only this rank's threads are counted: the launcher
- * has bound ranks to separate cores, or there is only one core. */
+/* Returns whether the node's ranks together run more threads than there are cores. If a rank's
+ * share of the cores is as large as that of a single rank, only this rank's threads are counted,
+ * because the launcher has bound ranks to separate cores, or there is only one core. ranks: number
+ * of ranks on this node. threads: number of threads of each rank; 0: the rank's share of the
+ * cores. */
 static bool cores_are_short(int ranks, int threads)
 {
     int cores = threads_share(1), share = threads_share(ranks);
@@ -45,14 +48,14 @@ void threads_export(int ranks, int threads)
 
 void threads_choose_waiting(int threads, char **words)
 {
-    int local = 1;
+    int node_ranks = 1;
     char program[4096];
     if (getenv(chosen_variable) || user_chose()) return;
-    world_launched(&local);
-    if (threads == 0) threads = threads_share(local);
+    world_launched(&node_ranks);
+    if (threads == 0) threads = threads_share(node_ranks);
     /* a single thread never waits for another */
     if (threads == 1) return;
-    threads_export(local, threads);
+    threads_export(node_ranks, threads);
     program_path(program, sizeof program);
     fflush(NULL);
     execv(program, words);

@@ -1,10 +1,10 @@
-/* Finds out which rank died, because mpirun only says that a rank died, and then ends the others.
- * The launcher listens on a socket, whose name is in the ranks' environment. Each rank of its host
- * connects to the socket, sends its number, and later announces its end. The kernel closes the
- * connection of a killed rank, so the first connection that closes without an announcement
- * identifies the rank that died. Ranks on other hosts find no such socket; while they start, they
- * connect by TCP (remote.h) and send heartbeats. The death of such a rank is reported by mpirun
- * itself. */
+/* Finds out which rank died, because mpirun only says that a rank died, and then ends the remaining
+ * ranks. The launcher listens on a socket, whose name is in the ranks' environment. Each rank on
+ * the launcher's host connects to the socket, sends its number, and later announces its end. The
+ * kernel closes the connection of a killed rank, so the first connection that closes without an
+ * announcement identifies the rank that died. Ranks on other hosts find no such socket. While they
+ * start, they connect by TCP (remote.h) and send heartbeats. mpirun itself reports the death of
+ * such a rank. */
 #include "watch.h"
 
 #include "start_watch.h"
@@ -22,15 +22,15 @@
 #include <unistd.h>
 
 enum { NO_RANK = -1 };
-/* A message of a rank is an int. Not negative: number of the rank. MESSAGE_STOP: the rank stops
- * before its first step, as requested. MESSAGE_STAGE - s: the rank has reached stage s. MESSAGE_END
- * - s: the rank ends with status s. */
+/* A message of a rank is an int. A value of 0 or more is the number of the rank. MESSAGE_STOP: the
+ * rank stops before its first step, as requested. MESSAGE_STAGE - s: the rank has reached stage s.
+ * MESSAGE_END - s: the rank ends with status s. */
 enum { MESSAGE_STOP = -2, MESSAGE_STAGE = -16, MESSAGE_END = -1024 };
 
 /* ---- launcher ---- */
 
-/* Writes the abstract name of the launcher's socket. An abstract name has no file, so nothing is
- * left behind. Returns the length of the address. */
+/* Writes the address of the launcher's socket, which is an abstract name with the token. An
+ * abstract name has no file, so nothing is left behind. Returns the length of the address. */
 static socklen_t address_of(struct sockaddr_un *address, uint64_t token)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -49,7 +49,8 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
 {
     char token[RANDOM_ID_BYTES], addresses[REMOTE_ADDRESSES] = "";
     struct sockaddr_un address;
-    *watch = (Watch){.lost = NO_RANK, .tcp_listener = -1, .ranks = ranks, .signal_fd = signal_fd};
+    *watch =
+        (Watch){.lost_rank = NO_RANK, .tcp_listener = -1, .ranks = ranks, .signal_fd = signal_fd};
     random_id(token);
     watch->token = strtoull(token, NULL, 16);
     watch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -57,7 +58,7 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
     watch->rank = mem_new((size_t)ranks * sizeof *watch->rank);
     socklen_t length = address_of(&address, watch->token);
     epoll_add(watch, signal_fd, &watch->signal_fd);
-    /* without the socket ranks also run, but it cannot be found out which rank died */
+    /* if this fails, ranks run nevertheless, but it is not known which rank died */
     if (bind(watch->listener, (struct sockaddr *)&address, length) == 0 &&
         listen(watch->listener, ranks) == 0)
         epoll_add(watch, watch->listener, &watch->listener);
@@ -68,9 +69,9 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
     mem_free(&value);
 }
 
-/* Adds a rank that has connected. A process that has executed itself again (threads_choose_waiting)
- * connects a second time and keeps its entry. Returns NULL, and closes fd, if more than the
- * expected ranks connect. */
+/* Adds a rank that has connected, and takes ownership of fd. A process that has executed itself
+ * again (threads_choose_waiting) connects a second time; it gets its old entry, anew initialised.
+ * If all expected ranks have connected before, closes fd and returns NULL. */
 static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *host)
 {
     int i = 0;
@@ -81,7 +82,7 @@ static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *ho
         close(fd);
         return NULL;
     }
-    if (watch->lost == i) watch->lost = NO_RANK;
+    if (watch->lost_rank == i) watch->lost_rank = NO_RANK;
     if (i == watch->connected) ++watch->connected;
     WatchedRank *rank = &watch->rank[i];
     if (rank->fd > 0) close(rank->fd);
@@ -115,7 +116,7 @@ static void accept_remote(Watch *watch)
     if (rank) rank->number = hello.rank;
 }
 
-/* Receives a message; false: the connection has ended. */
+/* Receives a message. Returns false if the connection has ended. */
 static bool receive_message(WatchedRank *rank, int *message)
 {
     RemoteMessage remote;
@@ -138,7 +139,7 @@ static void receive(Watch *watch, WatchedRank *rank)
         if (message >= 0) rank->number = message;
         /* after a loss, mpirun ends the other ranks, which then stop without a request */
         watch->stop_reported =
-            watch->stop_reported || (message == MESSAGE_STOP && watch->lost == NO_RANK);
+            watch->stop_reported || (message == MESSAGE_STOP && watch->lost_rank == NO_RANK);
         if (message <= MESSAGE_END)
             rank->status = (Status)(MESSAGE_END - message);
         else if (message <= MESSAGE_STAGE)
@@ -150,8 +151,8 @@ static void receive(Watch *watch, WatchedRank *rank)
     /* close also removes the descriptor from epoll's set */
     close(rank->fd);
     rank->fd = -1;
-    if (rank->ended || *rank->host || watch->lost != NO_RANK) return;
-    watch->lost = (int)(rank - watch->rank);
+    if (rank->ended || *rank->host || watch->lost_rank != NO_RANK) return;
+    watch->lost_rank = (int)(rank - watch->rank);
 }
 
 bool watch_wait(Watch *watch, int limit_ms)
@@ -187,8 +188,8 @@ bool watch_all_ended(Watch *watch, Status *status)
 
 const WatchedRank *watch_lost_rank(Watch *watch)
 {
-    for (int i = 0; i < watch->ranks && watch->lost == NO_RANK; ++i) watch_wait(watch, 0);
-    return watch->lost == NO_RANK ? NULL : &watch->rank[watch->lost];
+    for (int i = 0; i < watch->ranks && watch->lost_rank == NO_RANK; ++i) watch_wait(watch, 0);
+    return watch->lost_rank == NO_RANK ? NULL : &watch->rank[watch->lost_rank];
 }
 
 void watch_fini(Watch *watch)
@@ -203,18 +204,22 @@ void watch_fini(Watch *watch)
 
 /* ---- rank ---- */
 
+/* maximum number of attempts to connect to a launcher on another host */
 enum { CONNECT_TRIES = 5 };
+/* this rank's connection to the launcher */
 static struct {
-    /* protects fd: watch_send_beat is called on a separate thread */
+    /* protects fd, because watch_send_beat is called on a separate thread */
     pthread_mutex_t lock;
-    /* connection; -1: none */
+    /* file descriptor of the connection; -1: none */
     int fd;
     /* addresses of a launcher on another host; "": the launcher is on this host, or there is no
      * launcher */
     char addresses[REMOTE_ADDRESSES];
+    /* first message to a launcher on another host */
     RemoteHello hello;
+    /* last stage that this rank has reported, a StartStage */
     _Atomic int stage;
-    /* attempts to connect so far */
+    /* number of attempts to connect so far */
     int tries;
     /* time of the last attempt or heartbeat */
     double beat_s;
@@ -290,7 +295,7 @@ void watch_report_end(Status status)
     pthread_mutex_lock(&launcher_link.lock);
     if (launcher_link.fd >= 0) close(launcher_link.fd);
     launcher_link.fd = -1;
-    /* no further attempt to connect */
+    /* prevents further attempts to connect */
     launcher_link.tries = CONNECT_TRIES;
     pthread_mutex_unlock(&launcher_link.lock);
 }
