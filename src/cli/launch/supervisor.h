@@ -62,9 +62,10 @@ typedef struct Supervisor {
 } Supervisor;
 
 /* Reads the command and its configuration, finds the hosts, and sets `ranks_wanted` and `ranks`.
- * Starts no ranks, but may run scontrol, and sets environment variables for mpirun. argv: the words after
- * "--". Before the call, `flags` must be set, `checkpoint_step` must be -1 and all other fields 0. The caller
- * initialises `runner` afterwards. Release with supervisor_fini, also after a failure. */
+ * Starts no ranks, but may run scontrol, and sets environment variables for mpirun. argv: the words
+ * after "--". Before the call, `flags` must be set, `checkpoint_step` must be -1 and all other
+ * fields 0. The caller initialises `runner` afterwards. Release with supervisor_fini, also after a
+ * failure. */
 Status supervisor_init(Supervisor *s, int argc, char **argv);
 void supervisor_fini(Supervisor *s);
 /* Chooses the ranks of the next start. If hosts are lost, there are fewer replicas. again: true
