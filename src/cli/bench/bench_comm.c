@@ -1,8 +1,8 @@
-/* weft bench comm: times the ordered gradient sum over each transport. Compares it with its lower
- * bound, a copy of the same number of bytes in the same memory (on one rank, and on all ranks at
- * once), and with a sum in any order: the all-reduce of MPI between CPUs, or of NCCL between GPUs.
- * Times are medians of repeats; a repeat ends when the slowest rank has ended. Needs at least two
- * ranks. */
+/* weft bench comm: times the ordered gradient sum over each transport. Compares the time with two
+ * others. The first is a lower bound: a copy of the same number of bytes in the same memory, on one
+ * rank, and on all ranks at the same time. The second is a sum in any order: the all-reduce of MPI
+ * between CPUs, or of NCCL between GPUs. Each time is a median over repeats; a repeat ends when the
+ * slowest rank has ended. Needs at least two ranks. */
 #include "bench.h"
 #include "../private.h"
 
@@ -16,11 +16,11 @@ static const double MEASURE_S = 0.4;
 typedef struct CommArgs {
     int64_t ranks, repeats;
     bool json;
-    /* size of the sum */
+    /* size of the sum in MB */
     double mb;
-    /* index in devices */
+    /* index in `devices` */
     int device;
-    /* CommWay */
+    /* algorithm of the sums, a CommWay */
     int way;
 } CommArgs;
 
@@ -45,11 +45,13 @@ static const Flag flags[] = {
 typedef enum Timed {
     /* a copy on rank 0 while the other ranks wait */
     COPY_ALONE,
-    /* a copy on all ranks at once */
+    /* a copy on all ranks at the same time */
     COPY_ALL,
+    /* sums in shared memory */
     SUM_SHM,
-    /* shm inside nodes, mpi between them */
+    /* sums in shared memory inside nodes, and by MPI between nodes */
     SUM_NODES,
+    /* sums by messages of MPI */
     SUM_MPI,
     /* sums of GPU memory, which is copied through host memory */
     SUM_STAGED,
@@ -63,9 +65,12 @@ typedef enum Timed {
     /* the first constant that is a sum; all constants after it are sums, too */
     FIRST_SUM = SUM_SHM
 } Timed;
-/* column titles, and first parts of keys in JSON */
+/* names of the operations */
 static const struct TimedName {
-    const char *title, *key;
+    /* title of the column in the table */
+    const char *title;
+    /* first part of the key in JSON */
+    const char *key;
 } timed_names[TIMED_COUNT] = {{"copy", "memcpy"},
                               {"on all", "memcpy_all"},
                               {"shm", "shm"},
@@ -79,9 +84,9 @@ static const struct TimedName {
 /* Results for one size. */
 typedef struct CommTimes {
     size_t bytes;
-    /* time in seconds; NaN: cannot be measured on these ranks */
+    /* time of each operation in seconds; NaN: cannot be measured on these ranks */
     double s[TIMED_COUNT];
-    /* messages of a sum over mpi, counted on the rank that sends most; NaN: not measured */
+    /* number of messages of a sum by MPI, on the rank that sends most; NaN: not measured */
     double messages;
 } CommTimes;
 
@@ -90,15 +95,17 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    /* repeats of a measurement; 0: the number that fits into MEASURE_S, at least REPEATS_MIN */
+    /* number of repeats of a measurement; 0: as many as fit into MEASURE_S, but at least
+     * REPEATS_MIN */
     int repeats;
-    /* size of `from`, and of `to` */
+    /* size of `from`, and size of `to` */
     size_t bytes;
-    /* memory of the backend; owned by bench_ranks */
+    /* arrays in the backend's memory; owned by bench_ranks */
     float *from, *to;
-    /* transport that is measured; owned by measure_sums */
+    /* communicator with the transport that is measured; owned by measure_sums */
     Comm *comm;
 } Bench;
+/* Function that begins one copy or sum of `count` floats. */
 typedef void (*BenchRun)(Bench *bench, int64_t count);
 
 static void run_copy(Bench *bench, int64_t count)
@@ -125,8 +132,8 @@ static void run_sum(Bench *bench, int64_t count)
     comm_wait(bench->comm);
 }
 
-/* Returns the seconds of one run, from a common start to the end of the slowest rank's stream.
- * Collective. */
+/* Returns the seconds of one call of `run`, from a common start to the end of the slowest rank's
+ * stream. Collective. */
 static double time_once(Bench *bench, BenchRun run, int64_t count)
 {
     world_barrier(bench->world);
@@ -136,8 +143,9 @@ static double time_once(Bench *bench, BenchRun run, int64_t count)
     return bench_max_ranks(bench->world, clock_s() - start);
 }
 
-/* Returns the median time in seconds. Two runs warm up; the repeats then take about MEASURE_S.
- * Collective: all ranks get the same times. */
+/* Returns the median time of a call of `run` in seconds. Two calls warm up; all repeats together
+ * then take about MEASURE_S, unless the number of repeats is given. Collective; all ranks get the
+ * same result. */
 static double measure(Bench *bench, BenchRun run, int64_t count)
 {
     time_once(bench, run, count);
@@ -149,12 +157,13 @@ static double measure(Bench *bench, BenchRun run, int64_t count)
     return median(times, repeats);
 }
 
+/* Returns the number of floats. */
 static int64_t count_of(const CommTimes *times)
 {
     return (int64_t)(times->bytes / sizeof(float));
 }
 
-/* Returns the constant of the sum that a transport makes. bits: a value of train.reproducible */
+/* Returns the constant of the sum that a transport makes. bits: value of train.reproducible. */
 static Timed timed_sum(const CommTable *table, int bits)
 {
     return table == &comm_shm              ? SUM_SHM
@@ -166,7 +175,7 @@ static Timed timed_sum(const CommTable *table, int bits)
 }
 
 /* Measures the sums of all sizes over one transport. world: bench->world, or a world of the same
- * ranks whose GPUs are joined by NCCL. */
+ * ranks with an NCCL communicator. times: results, [sizes]. */
 static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
                            CommTimes *times, int sizes)
 {
@@ -196,8 +205,9 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
     return measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
 }
 
-/* Measures sums between GPUs by NCCL. If NCCL cannot join them because ranks share a GPU, a warning
- * is logged and the sums go through host memory. */
+/* Measures sums between GPUs by NCCL. If NCCL cannot connect the GPUs because ranks share one, a
+ * warning is logged, and sums through host memory are measured. bits: value of
+ * train.reproducible. */
 static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
 {
     Grid grid;
@@ -209,7 +219,8 @@ static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes
     return st;
 }
 
-/* Measures the sums of GPU memory: ordered by NCCL, NCCL's own, and through host memory. */
+/* Measures the sums of GPU memory: ordered sums by NCCL, NCCL's own all-reduce, and sums through
+ * host memory. */
 static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
 {
     TRY(measure_joined(bench, REPRODUCIBLE_ANY_GRID, times, sizes));
@@ -230,8 +241,8 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
     return measure_device_sums(bench, times, sizes);
 }
 
-/* Returns the bytes that each rank must at least send (and receive), per second: the "bus
- * bandwidth" of NCCL's tests. */
+/* Returns the "bus bandwidth" of NCCL's tests, in bytes per second: the bytes that each rank must
+ * at least send, and receive, divided by the time of the sum. */
 static double bus_rate(const Bench *bench, const CommTimes *t, int timed)
 {
     double ranks = bench->world->size;
@@ -305,7 +316,7 @@ static void print_json(const Bench *bench, const CommTimes *t)
 
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
 {
-    /* sizes of small layers and single buckets for comparison; the requested size is added */
+    /* sizes of small layers and of single buckets, for comparison; the requested size is added */
     CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
     const BackendTable *table = backend->table;
     size_t largest = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);

@@ -1,4 +1,5 @@
-/* Random data for benchmarks of steps, in a file, so that the loader works as in training. */
+/* Random data for benchmarks of steps. They are in a file, so that the loader works as in
+ * training. */
 #include "bench.h"
 #include "../private.h"
 
@@ -39,8 +40,8 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
-/* Makes the file of random samples. Writes it under a name of this rank's own and then renames it,
- * because several nodes may write the file in one shared folder. */
+/* Makes the file of random samples. Writes it to a path that only this rank uses and then renames
+ * it, because several nodes may write the file in one shared folder. */
 static Status make_file(const Job *job, const Input *input, const char *path)
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
@@ -55,9 +56,9 @@ static Status make_file(const Job *job, const Input *input, const char *path)
     return st;
 }
 
-/* Checks that --input describes samples of the model. A detector needs square samples, and if
- * data.letterbox is set, it is changed to the side of the samples, so that they are not resized.
- * ERR_USAGE. */
+/* Checks that --input describes samples that train.loss can read. A detector needs square samples;
+ * if data.letterbox is set, it is changed to the side of the samples, so that they are not resized.
+ * ERR_USAGE: the samples do not fit. */
 static Status check_input(Job *job, const Input *input)
 {
     const Shape x = input->shape;
@@ -74,7 +75,8 @@ static Status check_input(Job *job, const Input *input)
     return OK;
 }
 
-/* Makes the file of random samples: the first rank of every node makes the same file. */
+/* Makes the file of random samples on each node, on the node's first rank. All files are equal and
+ * have the same path. */
 static Status make_data(Job *job, const Input *input, char path[DATA_PATH])
 {
     TRY(check_input(job, input));

@@ -1,5 +1,5 @@
-/* Measures kernels on flat arrays: updates of the optimizers, and others; each is compared with a
- * copy of the same number of bytes. */
+/* Measures kernels on flat arrays: updates of the optimizers, a sum of squares, and a sum of two
+ * arrays. Each is compared with a copy of the same number of bytes. */
 #include "bench_op.h"
 
 /* largest number of arrays that a kernel uses */
@@ -8,10 +8,11 @@ enum { ARRAYS = 5 };
 /* Arguments of the kernels. */
 typedef struct Flat {
     Backend *backend;
-    /* fp32 arrays of n elements */
+    /* fp32 arrays, each of n elements; owned */
     float *array[ARRAYS];
+    /* number of elements of each array */
     int64_t n;
-    /* one partial sum per FLAT_CHUNK elements */
+    /* output of the kernel `squares`: a partial sum for each FLAT_CHUNK elements; owned */
     double *sums;
 } Flat;
 
@@ -23,7 +24,8 @@ static void sgd_update(const Flat *f, Average average)
                                  f->array[1], f->array[2], f->n);
 }
 
-/* Returns arguments that make the last array a moving average of the first (train.ema). */
+/* Returns arguments by which an update also makes array[4] a moving average of the parameters,
+ * array[0] (train.ema). */
 static Average average_of(const Flat *f)
 {
     return (Average){.to = f->array[4], .rate = 1e-4f};
@@ -96,7 +98,7 @@ static void add(void *user)
 static const struct {
     const char *name, *direction;
     BenchWork work;
-    /* number of reads and writes per element */
+    /* number of reads and writes of array elements for each element of array[0] */
     int accesses;
 } kernels[] = {{"sgd", "update", sgd, 5},      {"sgd_ema", "update", sgd_ema, 7},
                {"adamw", "update", adamw, 7},  {"adamw_ema", "update", adamw_ema, 9},
@@ -119,7 +121,7 @@ void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements)
         bench_fill(backend, f.array[i], DTYPE_F32, elements, 0);
     }
     f.sums = backend->table->alloc(backend, sums_bytes);
-    *line = (BenchLine){.times = 1, .direction = kernels[kernel].direction};
+    *line = (BenchLine){.occurrences = 1, .direction = kernels[kernel].direction};
     snprintf(line->label, BENCH_LABEL, "%s", kernels[kernel].name);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
     line->bytes = (double)kernels[kernel].accesses * (double)bytes;

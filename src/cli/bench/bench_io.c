@@ -1,14 +1,15 @@
 /* weft bench io [FILE]: measures how fast samples in random order are read from a cached file, with
- * one reader per core, by the code that training uses; and, as an upper limit, how fast the same
- * samples are copied from memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is
- * written to $TMPDIR and removed again. Files of encoded pictures are measured in bench_pictures.c.
+ * one reader per core, by the code that training uses. As an upper limit, it also measures how fast
+ * the same samples are copied from memory. Without FILE, a data set of 50,000 samples of 3,072
+ * bytes is written to $TMPDIR and removed again. Files of encoded pictures are measured in
+ * bench_pictures.c.
  *
- * Readers map files of small samples into memory, for these reasons. On a virtual machine a pread
- * of 3 KB takes 1.4 to 2 microseconds, mostly for the system call; a copy from the mapped page
- * cache takes 0.8 to 1.2, or 0.4 when reader_prefetch hides the latency of main memory. preadv
- * helps only with consecutive samples, and io_uring still needs kernel work for each sample;
- * neither of the two is faster than a copy of mapped memory. The risk of a mapping, a file that
- * shrinks, is handled in data/loader/mapped_copy.c. */
+ * Why readers map files of small samples into memory: On a virtual machine a pread of 3 KB takes
+ * 1.4 to 2 microseconds, mostly for the system call. A copy from the mapped page cache takes 0.8 to
+ * 1.2 microseconds, or 0.4 when reader_prefetch hides the latency of main memory. preadv helps only
+ * with consecutive samples, and io_uring still needs kernel work for each sample; neither is faster
+ * than a copy of mapped memory. data/loader/mapped_copy.c handles the risk of a mapping, which is a
+ * file that shrinks. */
 #include "../private.h"
 
 #include "data/import.h"
@@ -20,10 +21,11 @@
 #include <unistd.h>
 
 enum {
-    /* the data set that is made without FILE: bytes of a CIFAR-10 record (label and 3x32x32
-     * pixels); number of records in a file; number of times that this file is imported */
+    /* size of a CIFAR-10 record: a label and 3x32x32 pixels */
     RECORD_BYTES = 3073,
+    /* number of records in the file that is made without FILE */
     RECORDS = 1000,
+    /* number of times that this file is imported into the data set */
     FILE_REPEATS = 50,
     /* number of samples between two readings of the clock */
     CLOCK_EVERY = 256,
@@ -42,27 +44,31 @@ static const Flag flags[] = {
 };
 
 typedef struct IoArgs {
-    /* NULL: a temporary file is made; borrowed */
+    /* path of the data set, borrowed; NULL: a temporary file is made */
     const char *file;
+    /* time for which samples are read */
     double seconds;
     bool json;
 } IoArgs;
 
-/* A reader, one for each core. */
+/* A thread that reads samples. There is one for each core. */
 typedef struct IoWorker {
     /* borrowed */
     const DataSet *set;
-    /* time for which it reads */
+    /* time for which the thread reads */
     double seconds;
+    /* seed of the order of samples */
     uint64_t seed;
     /* samples in memory that are copied instead of reading the file, borrowed; NULL: the file is
      * read */
     const uint8_t *memory;
     /* number of samples in the file or in memory */
     int64_t samples;
-    /* results; message: text of the failure if status is not OK */
+    /* result */
     double samples_per_s;
+    /* result */
     Status status;
+    /* text of the failure if `status` is not OK */
     char message[512];
 } IoWorker;
 
@@ -80,12 +86,15 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
     return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
 }
 
-/* Returns the stored bytes of a sample; a sample of tokens has `context` tokens. */
+/* Returns the number of bytes that are stored for a sample. A sample of a token set has `context`
+ * tokens. */
 static int64_t sample_bytes(const DataSet *set)
 {
     return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
 }
 
+/* Reads or copies random samples for w->seconds, and sets w->samples_per_s. to: room for one
+ * sample. */
 static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
 {
     uint64_t state = w->seed;
@@ -111,8 +120,8 @@ static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
     return OK;
 }
 
-/* Reads the file once in order, so that it is cached and, if mapped, its pages are in the page
- * table. */
+/* Reads the file once in order, so that it is in the page cache, and so that the pages of a mapped
+ * file are in this process's page table. */
 static Status io_warm(const IoWorker *w, Reader *reader, uint8_t *to)
 {
     for (int64_t i = 0; i < w->samples; ++i) TRY(reader_get(reader, i, to, NULL, NULL));
@@ -133,8 +142,8 @@ static void *io_run(void *user)
     return NULL;
 }
 
-/* Runs `readers` copies of the worker `model` at the same time, each with its own seed.
- * *samples_per_s: mean rate of a worker. */
+/* Runs `readers` copies of the worker `model` at the same time, each on a thread and with its own
+ * seed. *samples_per_s: mean rate of the workers. */
 static Status io_all(const IoWorker *model, int readers, double *samples_per_s)
 {
     IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
@@ -159,8 +168,8 @@ static Status io_all(const IoWorker *model, int readers, double *samples_per_s)
     return st;
 }
 
-/* Measures copies from memory: of the whole set, or of as many samples as fit into MEMORY_MAX
- * bytes. */
+/* Measures copies from memory. The memory has all samples of the set, or as many as fit into
+ * MEMORY_MAX bytes. model: worker without `memory`. */
 static Status io_limit(IoWorker model, int readers, double *samples_per_s)
 {
     enum { MEMORY_MAX = 256 << 20 };
@@ -225,7 +234,7 @@ static Status io_file(const IoArgs *args, const char *path)
     return st;
 }
 
-/* Writes RECORDS records in CIFAR-10's format, with random pixels. */
+/* Writes a file of RECORDS records in CIFAR-10's format, with random pixels. */
 static Status records_write(const char *path)
 {
     uint8_t *bytes = mem_new((size_t)RECORDS * RECORD_BYTES);

@@ -1,8 +1,8 @@
 /* weft bench kernels [NAME ...]: measures the CPU's memory-bound kernels in every memory layout and
- * with every instruction set of this processor, each compared with a copy of the same number of
- * bytes. Most shapes are those of resnet50, resnet18 and GPT-2; flat arrays have as many elements
- * as fit into a cache, and as many as resnet50 has parameters. If the data of an operation fit into
- * a cache, those of the copy do, too. */
+ * with every instruction set of this processor. Each is compared with a copy of the same number of
+ * bytes; if the data of the kernel fit into a cache, the data of the copy do, too. Most shapes are
+ * from resnet50, resnet18 and GPT-2. Flat arrays have two sizes: one that fits into a cache, and
+ * about the number of resnet50's parameters. */
 #include "../private.h"
 
 #include "bench_op.h"
@@ -13,13 +13,17 @@
 
 /* One layer to measure. */
 typedef struct Case {
-    /* kind, and attributes "key=value ..." */
-    const char *kind, *attrs;
-    /* fused activation; fused addition of another input */
+    /* name of the layer kind */
+    const char *kind;
+    /* attributes of the layer, "key=value ..." */
+    const char *attrs;
+    /* activation that is fused into the layer */
     Act act;
+    /* true: the addition of another input is fused into the layer */
     bool residual;
-    /* shape of the input */
+    /* number of dimensions of the input */
     int ndim;
+    /* shape of the input, [ndim] */
     int64_t dim[4];
 } Case;
 
@@ -64,13 +68,13 @@ static const Case cases[] = {
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
 enum { CASES = sizeof cases / sizeof *cases, FLAT_KERNELS_MAX = 16 };
-/* numbers of elements of flat arrays: one that fits into a cache, and about that of resnet50's
- * parameters */
+/* numbers of elements of flat arrays: an array that fits into a cache, and one of about the size of
+ * resnet50's parameters */
 static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 
 typedef struct Layout {
     const char *name;
-    /* channels per block; 0: all channels of an image */
+    /* number of channels that are adjacent in memory; 0: all channels of an image */
     int block;
 } Layout;
 static const Layout layouts[] = {

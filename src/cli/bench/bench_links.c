@@ -1,5 +1,5 @@
-/* Times of messages and sums between the ranks of a node, and of messages between nodes, for
- * weft bench machine. */
+/* Measures, for weft bench machine, messages and sums between the ranks of a node, and messages
+ * between nodes. */
 #include "bench.h"
 
 #include <limits.h>
@@ -8,9 +8,10 @@
 
 enum { MESSAGE_REPEATS = 201, SUM_REPEATS = 41 };
 
-/* Returns latency and rate from the times of a small and of a large message, by a straight line. If
- * the small message took longer, because other processes ran, latency and rate are both computed
- * from the time of the large message. */
+/* Returns the latency and the time per byte of the straight line through two measurements: a
+ * message of `small` bytes that took small_s, and one of `large` bytes that took large_s. If the
+ * large message did not take longer, because other processes ran, both results are computed from
+ * its time alone. */
 static Link link_through(double small_s, double large_s, double small, double large)
 {
     if (large_s <= small_s) return (Link){.latency_s = large_s, .s_per_byte = large_s / large};
@@ -18,8 +19,8 @@ static Link link_through(double small_s, double large_s, double small, double la
     return (Link){.latency_s = fmax(small_s - small * s_per_byte, 0), .s_per_byte = s_per_byte};
 }
 
-/* Waits until channel `to` has a free slot, writes all bytes of a message into it as a stage does,
- * and sends the message. */
+/* Sends a message through channel `to` as a stage does: waits for a free slot of the channel,
+ * copies the message into the slot, and sends it. */
 static void send_message(Channels *channels, int to, const char *from, size_t bytes)
 {
     char *slot;
@@ -31,6 +32,7 @@ static void send_message(Channels *channels, int to, const char *from, size_t by
     channel_send(channels, to);
 }
 
+/* Waits for a message of channel `from`, copies it to `to`, and frees its slot. */
 static void receive_message(Channels *channels, int from, char *to, size_t bytes)
 {
     const char *message;
@@ -42,8 +44,9 @@ static void receive_message(Channels *channels, int from, char *to, size_t bytes
     channel_release(channels, from);
 }
 
-/* Measures the time of a message from its sender's first byte to its receiver's last: half of the
- * round-trip time between ranks 0 and 1. *seconds is 0 on other ranks. Collective. */
+/* Measures the time from the moment when a sender begins to write a message until its receiver has
+ * read all of it: half of the round-trip time between ranks 0 and 1. *seconds: the median of
+ * MESSAGE_REPEATS round trips; 0 on other ranks. Collective. */
 static Status time_message(const World *world, size_t bytes, double *seconds)
 {
     const ChannelSpec spec[] = {{.from = 0, .to = 1, .depth = 2, .bytes = bytes},
@@ -118,16 +121,16 @@ static Status measure_node(const World *node, Backend *backend, Machine *machine
     return measure_sum(node, backend, machine->sum);
 }
 
-/* Measures messages between rank 0 and the first rank of another node. node: the ranks of this
- * rank's node. Collective. */
+/* Measures messages between rank 0 and the lowest rank that is on another node. node: the ranks of
+ * this rank's node. Collective. */
 static Status measure_network(const World *world, const World *node, Machine *machine)
 {
     World pair;
-    bool with_first = world_least(node, world->rank) == 0;
-    int other = world_least(world, with_first ? INT_MAX : world->rank);
-    bool sends = world->rank == 0 || world->rank == other;
-    TRY(world_split(&pair, world, sends ? 0 : 1 + world->rank));
-    Status st = sends ? measure_messages(&pair, &machine->network) : OK;
+    bool is_on_first_node = world_least(node, world->rank) == 0;
+    int other = world_least(world, is_on_first_node ? INT_MAX : world->rank);
+    bool is_in_pair = world->rank == 0 || world->rank == other;
+    TRY(world_split(&pair, world, is_in_pair ? 0 : 1 + world->rank));
+    Status st = is_in_pair ? measure_messages(&pair, &machine->network) : OK;
     machine->has_network = st == OK;
     world_part_fini(&pair);
     return status_agree(world, st);

@@ -1,8 +1,7 @@
-/* weft bench machine: measures the operations of a configuration's steps, messages and sums on a
- * node, messages between nodes, memory, and files. The times are saved in a file from which weft
- * plan forecasts steps. All ranks compute at the same time, as in a run. If the grid has neither
- * pipeline stages nor tensor-parallel groups, each rank trains a model of its own, so that sums do
- * not disturb the times of operations. */
+/* weft bench machine: measures the operations in the steps of a configuration, messages and sums on
+ * a node, messages between nodes, memory, and files. The times are saved in a file, from which weft
+ * plan forecasts steps. All ranks compute at the same time, as in a run. If grid.pp and grid.tp are
+ * 1, each rank trains a model of its own, so that sums do not disturb the times of operations. */
 #include "bench.h"
 #include "../private.h"
 
@@ -12,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* WARMUP_STEPS: steps before the measured ones. MICROS_MAX: of each operation, at most the times of
- * this number of micro-batches, times the number of steps, are kept. */
+/* WARMUP_STEPS: number of steps before the measured ones. MICROS_MAX: for each operation, at most
+ * MICROS_MAX times the number of steps measurements are kept, one for each micro-batch. */
 enum { WARMUP_STEPS = 3, MICROS_MAX = 64 };
 
 typedef struct MachineOptions {
@@ -23,7 +22,7 @@ typedef struct MachineOptions {
 
 /* ---- operations ---- */
 
-/* Seconds that this rank has spent in phases so far. */
+/* Seconds that this rank has spent so far in the phases of a step (base/phase.h). */
 typedef struct PhaseTimes {
     double tasks_s, sums_s, messages_s, update_s;
 } PhaseTimes;
@@ -36,8 +35,8 @@ static PhaseTimes phases_now(void)
                         .update_s = phase_s(PHASE_UPDATE)};
 }
 
-/* A rank that was on a core for less than this fraction of the time shared its core with other
- * processes. */
+/* If a rank that does not wait was on a core for less than this fraction of the time, it shared its
+ * core with other processes. */
 static const double BUSY_BELOW = 0.9;
 
 /* Times of the measured steps. */
@@ -46,13 +45,14 @@ typedef struct StepTimes {
     double *step_s;
     /* time of each step's update, [steps]; owned */
     double *update_s;
-    /* time of each step outside of tasks, sums, messages, the update and waiting for data, [steps];
-     * owned */
+    /* rest of the time of each step, without tasks, sums, messages, the update and waiting for
+     * data, [steps]; owned */
     double *rest_s;
+    /* number of measured steps */
     int steps;
-    /* time in the tasks of all steps */
+    /* time of all tasks of all steps together */
     double tasks_s;
-    /* processor time of this process in all steps */
+    /* processor time of this process in all steps together */
     double processor_s;
     /* times of the operations; owned */
     OperationTimes *operations;
@@ -66,6 +66,7 @@ static void step_times_fini(StepTimes *times)
     operation_times_free(&times->operations);
 }
 
+/* Makes a step and sets entry i of the arrays of times. */
 static Status time_step(Trainer *t, StepTimes *times, int i)
 {
     StepResult result;
@@ -109,16 +110,16 @@ static Status time_steps(Trainer *t, StepTimes *times)
 
 /* ---- the file ---- */
 
-/* Times that a rank sends to rank 0. */
+/* The times of one rank, for rank 0. */
 typedef struct RankTimes {
-    /* times in the units of the fields of Machine with these names */
+    /* meaning and unit of the next four fields: as those of Machine with the same names */
     double move_s_per_byte, action_s;
     TimeRange update_s, rest_s;
-    /* bytes of the operations of the rank, as pack_operations returns them */
+    /* size of the rank's packed operations (pack_operations) */
     size_t text_bytes;
 } RankTimes;
 
-/* Returns the number of elements of parameters that a rank of this stage updates, with grid.zero
+/* Returns the number of parameter elements that a rank of this stage updates. With grid.zero it is
  * the mean over the replicas. */
 static double trained_elements(const Trainer *t)
 {
@@ -144,7 +145,7 @@ static RankTimes rank_times(const Trainer *t, StepTimes *times)
     return r;
 }
 
-/* Adds the measured operations of this rank's nodes to a machine. */
+/* Adds the times of this rank's operations to a machine. */
 static void add_operations(const Trainer *t, const OperationTimes *times, Machine *machine)
 {
     const Graph *graph = trainer_graph(t);
@@ -162,8 +163,8 @@ static void add_operations(const Trainer *t, const OperationTimes *times, Machin
     }
 }
 
-/* Returns the operations as bytes, owned by the caller: for each an OperationTime, and then its key
- * with a zero byte. */
+/* Packs the operations of a machine into bytes: for each operation an OperationTime, and then its
+ * key with a zero byte. *bytes: their number. The caller owns the result. */
 static char *pack_operations(const Machine *machine, size_t *bytes)
 {
     char *text;
@@ -178,6 +179,7 @@ static char *pack_operations(const Machine *machine, size_t *bytes)
     return text;
 }
 
+/* Adds operations that pack_operations has packed to a machine. */
 static void unpack_operations(Machine *machine, const char *packed, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {
@@ -190,13 +192,15 @@ static void unpack_operations(Machine *machine, const char *packed, size_t bytes
     }
 }
 
-/* Returns a + b / ranks: adds the share of one rank, b, to a mean over `ranks` ranks. */
+/* Returns a + b / ranks. a: sum of such shares so far; b: times of another rank. After all ranks
+ * the result is the mean. */
 static TimeRange range_mean(TimeRange a, TimeRange b, int ranks)
 {
     return (TimeRange){a.low + b.low / ranks, a.median + b.median / ranks, a.high + b.high / ranks};
 }
 
-/* Joins the times of all ranks on rank 0. Collective. */
+/* Adds the operations of all other ranks to rank 0's machine, and sets its means over all ranks.
+ * mine, packed: times and packed operations of this rank. Collective. */
 static void join_ranks(const World *world, const RankTimes *mine, char *packed, Machine *machine)
 {
     RankTimes *all = mem_new((size_t)world->size * sizeof *all);
@@ -223,6 +227,7 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
 
 /* ---- the verb ---- */
 
+/* Sets the host, the processor, the date, the number of threads and the memory. */
 static void describe(Machine *machine, int threads)
 {
     char text[CPU_MODEL > 256 ? CPU_MODEL : 256];
@@ -266,12 +271,13 @@ static void print(const Machine *m, double step_s, const char *path)
     printf("wrote %s: weft plan CONFIG --machine %s\n", path, path);
 }
 
-/* If each rank trains a model of its own, warns if a rank was on a core for less than BUSY_BELOW of
- * the time: it never waits for other ranks, so other processes had the core. Collective. */
-static void warn_if_busy(const World *world, const World *job, const StepTimes *times)
+/* Warns if each rank trains a model of its own, and one of them was on a core for less than
+ * BUSY_BELOW of the time. Such a rank never waits for other ranks, so other processes had its core.
+ * Parameters as of `measure`. Collective. */
+static void warn_if_busy(const World *world, const World *trainer_world, const StepTimes *times)
 {
     double step_s = 0;
-    bool waits = job->size > 1;
+    bool waits = trainer_world->size > 1;
     for (int i = 0; i < times->steps; ++i) step_s += times->step_s[i];
     double share = -bench_max_ranks(world, -times->processor_s / step_s);
     if (!waits && share < BUSY_BELOW)
@@ -280,15 +286,15 @@ static void warn_if_busy(const World *world, const World *job, const StepTimes *
                  100 * share);
 }
 
-/* Measures steps, messages, sums, memory and files, and writes the file of times. world: the ranks
- * of the measurement; job: the ranks of this rank's trainer: all ranks, or this rank alone.
+/* Measures steps, messages, sums, memory and files, and writes the file of times. world: all ranks.
+ * trainer_world: the ranks of this rank's trainer, which are all ranks, or this rank alone.
  * Collective on world. */
-static Status measure(const Config *config, const World *world, const World *job,
+static Status measure(const Config *config, const World *world, const World *trainer_world,
                       const MachineOptions *o)
 {
     Trainer *t = NULL;
     Machine machine = {.overlap_compute = 1};
-    TRY(status_agree(world, trainer_new(&t, config, job)));
+    TRY(status_agree(world, trainer_new(&t, config, trainer_world)));
     StepTimes times = {.steps = (int)o->steps};
     size_t bytes = (size_t)o->steps * sizeof(double);
     times.step_s = mem_new(bytes);
@@ -308,8 +314,8 @@ static Status measure(const Config *config, const World *world, const World *job
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }
     char *set = o->input ? NULL : mem_text(data_set_path(trainer_train_set(t), 0));
-    /* before files are measured: while the trainer maps the set, the system keeps its pages in
-     * memory */
+    /* The trainer is freed before files are measured, because the system keeps the pages of the
+     * training set in memory while the trainer maps it. */
     trainer_free(&t);
     if (st == OK) bench_measure_rates(world, set, config->run.dir, &machine);
     mem_free(&set);
@@ -317,7 +323,7 @@ static Status measure(const Config *config, const World *world, const World *job
     st = status_agree(world, st);
     double step_s = st == OK ? bench_max_ranks(world, median(times.step_s, times.steps)) : 0;
     if (st == OK && world->rank == 0) print(&machine, step_s, o->save);
-    if (st == OK) warn_if_busy(world, job, &times);
+    if (st == OK) warn_if_busy(world, trainer_world, &times);
     machine_fini(&machine);
     step_times_fini(&times);
     return st;
@@ -344,7 +350,7 @@ static Status run_job(Job *job, const MachineOptions *o)
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
     bench_fix_threads(config, &job->world);
-    /* bench_measure_overlap makes two more steps for each measured one */
+    /* no step is logged: bench_measure_overlap makes two more steps for each measured one */
     config->train.log_every = WARMUP_STEPS + 3 * o->steps + 2;
     Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
     bench_data_end(job, path);

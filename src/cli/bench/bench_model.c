@@ -1,21 +1,22 @@
-/* Measures the memory-bound operations of a model, and its optimizer, each compared with a copy of
- * the same number of bytes in the same process. */
+/* Measures the memory-bound operations of a model, and its optimizer. Each is compared with a copy
+ * of the same number of bytes in the same process. */
 #include "bench_op.h"
 
 #include <string.h>
 
+/* bytes that the copy in the heading reads and writes; too many for a cache */
 static const double LARGE_COPY_BYTES = 512e6;
 
 /* A group of equal operations of the graph. */
 typedef struct Kernel {
     /* the first operation of the group; borrowed */
     Op *op;
-    /* size of the group */
-    int times;
+    /* number of operations in the group */
+    int occurrences;
 } Kernel;
 
-/* True for an operation that has no matrix products, needs no other rank, and writes a result of
- * its own. */
+/* Returns whether an operation is memory-bound: it has no matrix products, needs no other rank, and
+ * its output is not a view of another tensor's memory. */
 static bool is_memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);
@@ -23,6 +24,7 @@ static bool is_memory_bound(const Op *op)
            op->spec.slice.ranks == 0;
 }
 
+/* Returns whether two operations do the same work on tensors of the same shapes. */
 static bool are_equal(const OpSpec *a, const OpSpec *b)
 {
     bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
@@ -34,7 +36,7 @@ static bool are_equal(const OpSpec *a, const OpSpec *b)
     return same;
 }
 
-/* Returns the memory-bound operations in groups of equal ones. Owned by the caller. */
+/* Returns the groups of equal memory-bound operations, [*count]. The caller owns them. */
 static Kernel *group_operations(const Graph *graph, int *count)
 {
     Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
@@ -45,7 +47,7 @@ static Kernel *group_operations(const Graph *graph, int *count)
         if (!is_memory_bound(op)) continue;
         while (k < *count && !are_equal(&kernel[k].op->spec, &op->spec)) ++k;
         if (k == *count) kernel[(*count)++].op = op;
-        ++kernel[k].times;
+        ++kernel[k].occurrences;
     }
     return kernel;
 }
@@ -58,8 +60,8 @@ static void update(void *user)
 }
 
 /* Measures the optimizer, which reads and writes parameters and state, and reads gradients. Returns
- * the number of lines filled: 0 if this rank updates nothing, and for rules that need norms or
- * whole tensors, because these communicate with other ranks; else 1. */
+ * the number of lines filled, 0 or 1. Nothing is measured if this rank updates nothing, or if a
+ * rule needs norms or whole tensors, because such rules communicate with other ranks. */
 static int measure_optimizer(Trainer *t, BenchLine *line)
 {
     Backend *backend = trainer_backend(t);
@@ -73,7 +75,7 @@ static int measure_optimizer(Trainer *t, BenchLine *line)
         bytes += (3.0 + 2.0 * piece->rule->slots) * sizeof(float) * (double)piece->elements;
     }
     if (elements == 0) return 0;
-    *line = (BenchLine){.times = 1, .direction = "update"};
+    *line = (BenchLine){.occurrences = 1, .direction = "update"};
     snprintf(line->label, BENCH_LABEL, "%s", o->table->word.word);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
     line->bytes = bytes;
@@ -102,7 +104,7 @@ void bench_model(Trainer *t, bool json)
     }
     for (int i = 0; i < count; ++i) {
         int lines = bench_op(line, kernel[i].op, kernel[i].op->table->name);
-        for (int k = 0; k < lines; ++k) line[k].times = kernel[i].times;
+        for (int k = 0; k < lines; ++k) line[k].occurrences = kernel[i].occurrences;
         print_lines(world, line, lines, json);
     }
     print_lines(world, line, measure_optimizer(t, line), json);

@@ -1,5 +1,5 @@
-/* Rates of a node's memory and files, for weft bench machine. All ranks measure at the same time,
- * so the rates are those of busy nodes. */
+/* Measures the rates of a node's memory and files, for weft bench machine. All ranks measure at the
+ * same time, so the rates are those of busy nodes. */
 #include "bench.h"
 
 #include "machine/measure.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FILE_BYTES: bytes that the ranks of a node read or write together. SMALL_BYTES: files with fewer
- * bytes are not read, because a rate would be the time of a single call. LIMIT_S: time limit of
- * writing, of reading back, and of reading. */
+/* FILE_BYTES: number of bytes that all ranks of a node together read or write. SMALL_BYTES: a file
+ * with fewer bytes is not read, because the result would be the time of a single call. LIMIT_S:
+ * time limit of each measurement: writing, reading back, and reading. */
 static const double FILE_BYTES = 64e6, SMALL_BYTES = 16e6, LIMIT_S = 1.2;
 
-/* Measures reading this rank's part of a file, of which all ranks read different parts.
- * *bytes_per_s: the rate; 0 if the file is small. Returns 0 or errno. */
+/* Measures the rate of reading a file. The ranks read different parts of the file. *bytes_per_s:
+ * rate of this rank; 0 if the file is small. Returns 0, or an errno value. */
 static int read_rate(const World *world, const Machine *machine, const char *path,
                      double *bytes_per_s)
 {
@@ -33,9 +33,10 @@ static int read_rate(const World *world, const Machine *machine, const char *pat
     return error;
 }
 
-/* Measures writing a file, syncing it and reading it back, as a save does, but with a file for each
- * rank. The file is in the folder, or in the nearest existing folder above it, and has no name.
- * *bytes_per_s: rate of all three; *read_back: rate of reading. Returns 0 or errno. */
+/* Measures how long it takes to write a file, sync it and read it back, as a save does. Each rank
+ * has its own file, which is unlinked as soon as it is open. The file is in the folder, or in the
+ * nearest existing folder above it. *bytes_per_s: bytes divided by the time of all three.
+ * *read_back: rate of reading, in bytes per second. Returns 0, or an errno value. */
 static int save_rate(const World *world, const char *folder, double *bytes_per_s, double *read_back)
 {
     bool above;
@@ -56,7 +57,8 @@ static int save_rate(const World *world, const char *folder, double *bytes_per_s
     return error;
 }
 
-/* True if no rank got an error; otherwise the log names one. Collective. */
+/* Returns whether no rank has an error. If one has, logs a warning. error: errno of this rank's
+ * measurement, or 0. Collective. */
 static bool measured(const World *world, const char *what, const char *path, int error)
 {
     int worst = (int)bench_max_ranks(world, error);
@@ -66,7 +68,8 @@ static bool measured(const World *world, const char *what, const char *path, int
     return !worst;
 }
 
-/* Returns the mean over the nodes of the sum of a node's rates. Collective. */
+/* Returns the rate of a node: the sum over its ranks, as a mean over the nodes. mine: rate of this
+ * rank. Collective. */
 static double node_rate(const World *world, const Machine *machine, double mine)
 {
     return bench_sum_ranks(world, mine) / machine->nodes;
@@ -87,7 +90,7 @@ void bench_measure_rates(const World *world, const char *set, const char *folder
 {
     double memory = memory_rate(world, machine->threads, machine->memory_bytes);
     machine->memory_bytes_per_s = node_rate(world, machine, memory);
-    /* the measured steps had no copies between operations */
+    /* 0: the measured steps had no copies between operations */
     if (machine->move_s_per_byte == 0)
         machine->move_s_per_byte = machine->ranks / machine->memory_bytes_per_s;
     world_barrier(world);

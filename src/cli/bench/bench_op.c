@@ -1,8 +1,10 @@
-/* Measures a memory-bound operation, and a copy of the same number of bytes. Only the bytes that
- * the algorithm must move are counted: each tensor once for every necessary pass. A batch norm, for
- * example, reads its input twice, for the statistics and for the result, and its backward reads the
- * input and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If the
- * data of an operation fit into a cache, those of the copy do, too. */
+/* Measures a memory-bound operation, and a copy of the same number of bytes. If the data of the
+ * operation fit into a cache, the data of the copy do, too.
+ *
+ * Only the bytes that the algorithm must move are counted: each tensor once for every necessary
+ * pass. A batch norm, for example, must read its input twice, for the statistics and for the
+ * result; its backward must read the input and the gradient twice. A kernel that reads more often
+ * than it must has the same number of bytes, and so a lower rate. */
 #include "bench_op.h"
 
 enum { ALLOCATIONS_MAX = 32 };
@@ -11,17 +13,20 @@ enum { ALLOCATIONS_MAX = 32 };
 typedef struct Bench {
     Backend *backend;
     Op *op;
+    /* arguments of the operation */
     OpRun run;
-    /* allocations; owned */
+    /* number of allocations */
     int count;
+    /* the allocations, [count]; owned */
     void *memory[ALLOCATIONS_MAX];
+    /* size of each allocation, [count] */
     size_t bytes[ALLOCATIONS_MAX];
 } Bench;
 
 /* ---- bytes that must be moved ---- */
 
-/* True if forward may write the gradient over its input, so that the input is read only once, and
- * backward does nothing. Forward and backward are then measured together. */
+/* Returns whether forward may write the gradient over its input. The input is then read only once,
+ * and backward does nothing, so forward and backward are measured together. */
 static bool is_measured_together(const Op *op)
 {
     return op->dx_over_x && op->spec.need_dx[0];
@@ -41,9 +46,11 @@ static double forward_bytes(const Op *op)
     return bytes;
 }
 
+/* Returns the bytes of backward of a norm that reads its input twice. */
 static double two_passes_backward_bytes(const OpSpec *s)
 {
-    /* the activation's mask needs y; the masked dy is written as the residual's dx */
+    /* With an activation, its mask is computed from y. With a residual, the masked dy is also
+     * written, as the gradient of the other input. */
     bool masked = s->residual && s->act != ACT_NONE;
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
 }
@@ -76,43 +83,46 @@ static void *allocate(Bench *b, size_t bytes)
     return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
 }
 
-/* Allocates a tensor of random numbers; integers are random row numbers of w. */
+/* Allocates a tensor and fills it with random numbers. An integer is the number of a random row of
+ * the first weight. */
 static void *allocate_random(Bench *b, Desc d)
 {
     void *memory = allocate(b, desc_bytes(d));
     if (d.dtype == DTYPE_I32)
-        bench_fill_whole(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
+        bench_fill_integers(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
     else
         bench_fill(b->backend, memory, d.dtype, desc_elements(d), -0.5f);
     return memory;
 }
 
-/* Allocates labels and targets of a loss. */
+/* Allocates random labels and targets of a loss. */
 static void allocate_targets(Bench *b)
 {
     Shape x = b->op->spec.x[0].shape;
     int64_t rows = loss_labels(&b->op->spec), width = shape_count(x) / rows;
     int32_t *labels = allocate(b, (size_t)rows * sizeof *labels);
     float *targets = allocate(b, (size_t)shape_count(x) * sizeof *targets);
-    bench_fill_whole(b->backend, labels, rows, width);
+    bench_fill_integers(b->backend, labels, rows, width);
     bench_fill(b->backend, targets, DTYPE_F32, shape_count(x), -0.5f);
     b->run.labels = labels;
     b->run.targets = targets;
 }
 
-/* Allocates targets without boxes, because the cost of boxes is small compared with that of all
- * cells. */
+/* Allocates targets of a detection loss that have no boxes, because boxes cost little time compared
+ * with the cells of the grid. */
 static void allocate_boxes(Bench *b)
 {
     const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;
     int32_t *start = allocate(b, (size_t)starts * sizeof *start);
     int64_t *normaliser = allocate(b, (size_t)(levels + 1) * sizeof *normaliser);
-    /* integers from 0 to 0; an int64 is filled as two of them */
-    bench_fill_whole(b->backend, start, starts, 1);
-    bench_fill_whole(b->backend, (int32_t *)normaliser, 2 * (levels + 1), 1);
+    /* fills both arrays with zeros, because all integers below 1 are 0; an int64 is filled as two
+     * int32 */
+    bench_fill_integers(b->backend, start, starts, 1);
+    bench_fill_integers(b->backend, (int32_t *)normaliser, 2 * (levels + 1), 1);
     b->run.boxes = (BoxTargets){.start = start, .normaliser = normaliser};
 }
 
+/* Allocates and fills all arguments of the operation. */
 static void bench_open(Bench *b, Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -194,7 +204,7 @@ static void print_json(const BenchLine *line, double rate)
         json_text(&json, "cpu", line->cpu_set);
         json_text(&json, "layout", line->layout);
     } else {
-        json_int(&json, "times", line->times);
+        json_int(&json, "times", line->occurrences);
     }
     json_text(&json, "direction", line->direction);
     json_fixed(&json, "bytes", 0, line->bytes);
@@ -226,7 +236,7 @@ void bench_line_print(const BenchLine *line, bool json)
     if (line->layout)
         printf("%-7s %-13s", line->cpu_set, line->layout);
     else
-        printf("%5d", line->times);
+        printf("%5d", line->occurrences);
     printf("  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->direction, line->bytes * 1e-6,
            line->seconds * 1e3, rate * 1e-9, line->copy_rate * 1e-9, rate / line->copy_rate);
 }
@@ -242,7 +252,7 @@ int bench_op(BenchLine line[2], Op *op, const char *name)
 {
     Bench b;
     int count = 1;
-    line[0] = (BenchLine){.times = 1};
+    line[0] = (BenchLine){.occurrences = 1};
     label_of(&op->spec, name, line->label);
     shape_text(op->spec.x[0].shape, line->shape);
     line[1] = line[0];

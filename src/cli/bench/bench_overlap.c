@@ -1,13 +1,14 @@
-/* Measures for weft bench machine how much longer the tasks of a step take while sums between nodes
- * are on their way. All ranks alternately make a step without sums and one during sums. */
+/* Measures, for weft bench machine, how much longer the tasks of a step take while sums between
+ * nodes are in progress. All ranks alternately make a step without sums and a step during sums. */
 #include "bench.h"
 
 #include <math.h>
 
-/* SUM_FLOATS: floats of a sum. SUMS_MAX: largest number of sums that are begun before a step. */
+/* SUM_FLOATS: number of floats in a sum. SUMS_MAX: largest number of sums that are begun before a
+ * step. */
 enum { SUM_FLOATS = 1 << 20, SUMS_MAX = 10000 };
 
-/* Makes a step. *seconds: time of its tasks, without waiting for other ranks. */
+/* Makes a step. *seconds: time of the step's tasks, without waiting for other ranks. */
 static Status time_tasks(Trainer *t, double *seconds)
 {
     StepResult result;
@@ -17,7 +18,7 @@ static Status time_tasks(Trainer *t, double *seconds)
     return OK;
 }
 
-/* Begins the sums, makes a step, and waits for the sums. *seconds: as in time_tasks. */
+/* Begins `sums` sums, makes a step, and waits for the sums. *seconds: time of the step's tasks. */
 static Status time_tasks_during_sums(Trainer *t, Comm *comm, int sums, double *seconds)
 {
     for (int i = 0; i < sums; ++i) comm_allreduce_begin(comm, 0, SUM_FLOATS);
@@ -26,8 +27,10 @@ static Status time_tasks_during_sums(Trainer *t, Comm *comm, int sums, double *s
     return st;
 }
 
-/* Returns the number of sums that take longer than a step, the same on all ranks. The first sum is
- * not timed, because connections are opened for it. Collective. */
+/* Returns a number of sums that together take about twice as long as a step, so that sums are in
+ * progress during all of the step. Makes two sums and times the second one, because connections are
+ * opened in the first. step_s: time of a step on this rank. Collective; all ranks get the same
+ * result. */
 static int sums_of_step(const World *world, Comm *comm, double step_s)
 {
     double begin_s = 0;
@@ -41,6 +44,8 @@ static int sums_of_step(const World *world, Comm *comm, double step_s)
     return (int)fmin(ceil(bench_max_ranks(world, 2 * step_s) / sum_s) + 1, SUMS_MAX);
 }
 
+/* Makes `steps` pairs of steps. alone_s: times of the tasks without sums, [steps]. during_s: times
+ * of the tasks during sums, [steps]. Collective. */
 static Status time_pairs(Trainer *t, const World *world, Comm *comm, int64_t steps, double *alone_s,
                          double *during_s)
 {

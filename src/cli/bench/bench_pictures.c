@@ -1,34 +1,39 @@
-/* weft bench io FILE for a file of encoded pictures: measures how many images per second the loader
- * prepares with one thread and, for comparison, how many one thread decodes without preparing them.
- * Images are prepared as 224x224, with random resized crop, flip and normalisation; images of a set
- * of boxes as 320x320, in mosaics of four with random scale, shift, colours and flip. The two rates
- * are measured alternately, so that other load on the machine slows both. Also prints the time to
- * open the file and the memory of the process afterwards. */
+/* weft bench io FILE for a file of encoded pictures. Measures how many images per second the loader
+ * prepares with one thread and, for comparison, how many images per second one thread only decodes.
+ * The two rates are measured alternately, so that other load on the machine slows both. Images are
+ * prepared as 224x224, with random resized crop, flip and normalisation. Images of a set of boxes
+ * are prepared as 320x320, in mosaics of four with random scale, shift, colours and flip. Also
+ * prints the time to open the file, and the memory of the process at the end. */
 #include "../private.h"
 
 #include "data.h"
 #include "train.h"
 
 enum {
+    /* number of measurements of each rate */
     ROUNDS = 4,
-    /* images in a micro-batch */
+    /* number of images in a micro-batch */
     MICRO = 16,
-    /* micro-batches that the loader keeps prepared */
+    /* number of micro-batches that the loader keeps prepared */
     SLOTS = 3,
-    /* number of first micro-batches that are not counted; after them every slot has its memory */
+    /* number of micro-batches at the beginning that are not counted; after them every slot has its
+     * memory */
     WARM = 2 * SLOTS
 };
 
 typedef struct Pictures {
     DataSet *set;
     Config *config;
-    /* seconds of one measurement */
+    /* time of one measurement */
     double seconds;
-    /* results in images per second: decoded: only decoded; loaded: prepared by the loader */
-    double decoded, loaded;
+    /* number of images per second that are only decoded */
+    double decoded_per_s;
+    /* number of images per second that the loader prepares */
+    double loaded_per_s;
 } Pictures;
 
-/* Measures decoding alone. *rate: images per second */
+/* Measures decoding alone, on images in random order. round: number of the measurement, which
+ * selects the order. *rate: images per second. */
 static Status measure_decoding(const Pictures *p, int round, double *rate)
 {
     Reader *reader;
@@ -54,7 +59,8 @@ static Status measure_decoding(const Pictures *p, int round, double *rate)
     return st;
 }
 
-/* Measures the loader. *rate: images per second that it prepares */
+/* Measures the loader. round: number of the measurement, which is used as the epoch. *rate: images
+ * per second that the loader prepares. */
 static Status measure_loading(const Pictures *p, int round, double *rate)
 {
     Loader *loader;
@@ -87,8 +93,8 @@ static Status measure(Pictures *p)
         TRY(measure_decoding(p, i, &decoded[i]));
         TRY(measure_loading(p, i, &loaded[i]));
     }
-    p->decoded = median(decoded, ROUNDS);
-    p->loaded = median(loaded, ROUNDS);
+    p->decoded_per_s = median(decoded, ROUNDS);
+    p->loaded_per_s = median(loaded, ROUNDS);
     return OK;
 }
 
@@ -103,17 +109,17 @@ static void report(const Pictures *p, double open_s, bool json)
         json_int(&j, "samples", p->set->samples);
         json_fixed(&j, "open_s", 3, open_s);
         json_fixed(&j, "own_mb", 1, use.own_bytes / 1e6);
-        json_fixed(&j, "decoded_per_s", 1, p->decoded);
-        json_fixed(&j, "loaded_per_s", 1, p->loaded);
+        json_fixed(&j, "decoded_per_s", 1, p->decoded_per_s);
+        json_fixed(&j, "loaded_per_s", 1, p->loaded_per_s);
         json_end(&j);
         return;
     }
     printf("%s: %lld encoded pictures, opened in %.3f s, %.1f MB of memory\n", p->set->path,
            (long long)p->set->samples, open_s, use.own_bytes / 1e6);
-    printf("  decoded whole          %8.1f images/s a core\n", p->decoded);
+    printf("  decoded whole          %8.1f images/s a core\n", p->decoded_per_s);
     printf("  loaded as %lldx%lld      %8.1f images/s a core: %.0f %%%s\n",
-           (long long)p->set->height, (long long)p->set->width, p->loaded,
-           100 * p->loaded / p->decoded,
+           (long long)p->set->height, (long long)p->set->width, p->loaded_per_s,
+           100 * p->loaded_per_s / p->decoded_per_s,
            data_kind(p->set)->has_boxes ? "; each is made of four" : "");
 }
 

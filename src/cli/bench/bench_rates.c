@@ -1,17 +1,18 @@
-/* Measures the speed of a backend: of any work, of matrix products, and of copies, by the backend's
- * own clock. */
+/* Measures times on a backend by the backend's own clock: the time of any work, and the rates of
+ * matrix products and of copies. */
 #include "bench.h"
 
 #include <math.h>
 
-/* a measurement is the median of ROUNDS rounds; a round repeats the call for about ROUND_S, at most
- * CALLS_MAX times */
+/* A measurement is the median of ROUNDS rounds. A round repeats the call for about ROUND_S, but at
+ * most CALLS_MAX times. */
 enum { ROUNDS = 9, CALLS_MAX = 1000 };
 static const double ROUND_S = 0.02;
-/* sizes of matrix products; the first that takes PRODUCT_S is used */
+/* smallest and largest number of rows of matrices; the first size whose product takes PRODUCT_S is
+ * used */
 enum { PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
 static const double PRODUCT_S = 5e-3;
-/* number of random elements that are generated; they are repeated to fill larger memory */
+/* number of random elements that are generated; larger memory is filled with repetitions */
 enum { BLOCK = 1 << 18 };
 
 double bench_sum_ranks(const World *world, double mine)
@@ -32,6 +33,7 @@ double bench_max_ranks(const World *world, double mine)
     return max;
 }
 
+/* Times `calls` calls of `work` as one lap of the stopwatch. */
 static void time_lap(Stopwatch *watch, BenchWork work, void *user, int calls)
 {
     stopwatch_start(watch);
@@ -81,7 +83,7 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
 {
     size_t size = dtype_bytes(type);
     float *block = mem_new(BLOCK * sizeof *block);
-    /* the same memory for 16-bit numbers */
+    /* the same memory, used for 16-bit numbers */
     uint16_t *half = (uint16_t *)(void *)block;
     RngKey key = rng_key(1, RNG_TEST, 2, 0);
     for (int i = 0; i < BLOCK && i < elements; ++i) {
@@ -97,7 +99,7 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
     mem_free(&block);
 }
 
-void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t limit)
+void bench_fill_integers(Backend *backend, int32_t *to, int64_t elements, int64_t limit)
 {
     int32_t *block = mem_new(BLOCK * sizeof *block);
     RngKey key = rng_key(1, RNG_TEST, 3, 0);
@@ -109,6 +111,7 @@ void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t l
 
 /* ---- copies ---- */
 
+/* Arguments of a copy of `bytes` bytes. */
 typedef struct Copy {
     Backend *backend;
     void *to, *from;
@@ -137,10 +140,16 @@ double bench_copy(Backend *backend, double bytes)
 
 /* ---- matrix products ---- */
 
+/* A matrix product: a dense layer of n inputs and n outputs on n rows. */
 typedef struct Product {
+    /* owned */
     Op *op;
+    /* arguments of op; their memory is owned */
     OpRun run;
-    size_t activation_bytes, weight_bytes;
+    /* size of the input, and size of the output */
+    size_t activation_bytes;
+    /* size of the weight */
+    size_t weight_bytes;
 } Product;
 
 static void product_free(Product *p)
@@ -185,7 +194,7 @@ static void product_work(void *user)
     op_forward(p->op, &p->run);
 }
 
-/* Finds BenchProduct.size on this rank. */
+/* Finds the value of BenchProduct.size for this rank. */
 static Status choose_product_size(Backend *backend, int64_t *size)
 {
     double once_s = 0;

@@ -1,13 +1,15 @@
 /* weft bench scale: measures how much faster steps are on more ranks. Steps are measured on one
- * replica, then on 2, 4, 8, ... replicas, and on all replicas of the job; ranks that are not needed
- * sleep:
+ * replica, then on 2, 4, 8, ... replicas, and on all replicas of the job. A replica has grid.pp x
+ * grid.tp ranks, and the same micro-batch in every measurement. Ranks that are not needed sleep. An
+ * example with replicas of one rank:
  *
- *     ranks        0    1    2    3
- *     p = 1        step .    .    .       strong: the same batch on all numbers of ranks
- *     p = 2        step step .    .       weak: a batch in proportion to the ranks
- *     p = 4        step step step step
+ *     ranks           0    1    2    3
+ *     1 replica       step .    .    .
+ *     2 replicas      step step .    .
+ *     4 replicas      step step step step
  *
- * A replica has grid.pp x grid.tp ranks, and the same micro-batch in every measurement. */
+ * There are two tables. Strong scaling: all measurements have the same batch. Weak scaling: the
+ * batch is in proportion to the number of ranks. */
 #include "bench_scale.h"
 
 #include <math.h>
@@ -19,7 +21,8 @@ typedef struct ScaleOptions {
     bool json;
 } ScaleOptions;
 
-/* Forecasts a row from the machine's times, or sets its forecast_note; called on rank 0. */
+/* Forecasts the step of a row from the machine's times. If it cannot be forecast, sets the row's
+ * forecast_note. Called on rank 0. */
 static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
 {
     Forecast result;
@@ -34,8 +37,8 @@ static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
         row->forecast_note = mem_text(fail_message());
 }
 
-/* Checks that less than half of the steps have the short batch at the end of an epoch.
- * ERR_CONFIG. */
+/* Checks that less than half of the steps have the short batch at the end of an epoch. ERR_CONFIG:
+ * the set has too few samples. */
 static Status check_batch(const Trainer *t)
 {
     int64_t samples = trainer_train_set(t)->samples, batch = trainer_sizes(t).batch;
@@ -46,8 +49,8 @@ static Status check_batch(const Trainer *t)
                            (long long)samples, (long long)batch);
 }
 
-/* Measures a row on the ranks of part, and sets the facts about the model in s. Collective on part;
- * all ranks return the same Status. */
+/* Measures a row on the ranks of `part`, and sets the fields of s about the model. Collective on
+ * `part`; all ranks return the same Status. */
 static Status measure(Scale *s, const World *part, ScaleRow *row)
 {
     Trainer *t = NULL;
@@ -72,8 +75,8 @@ static Status measure(Scale *s, const World *part, ScaleRow *row)
     return st;
 }
 
-/* Measures a row after the first one. If the measurement fails, the row's note says why. Collective
- * on part. */
+/* Measures a row that is not the first. If the measurement fails, the row's note says why.
+ * Collective on `part`. */
 static void measure_further(Scale *s, const World *part, ScaleRow *row)
 {
     int64_t micros = row->batch / s->micro_batch;
@@ -85,7 +88,8 @@ static void measure_further(Scale *s, const World *part, ScaleRow *row)
         row->note = mem_text(fail_message());
 }
 
-/* Measures row i of both tables; their first rows are the same. Collective. */
+/* Measures row i of both tables. The first rows of the two tables are the same, so row 0 is
+ * measured once. Collective. */
 static Status measure_rows(Scale *s, const World *world, int i)
 {
     World part;
@@ -120,7 +124,8 @@ static Status measure_all(const Config *config, const World *world, void *scale)
     return OK;
 }
 
-/* Makes a row for 1, 2, 4, ... replicas, and one for all of them. */
+/* Makes the rows of both tables: for 1, 2, 4, ... replicas, and for all replicas. batch: number of
+ * samples in a batch on one replica. */
 static void make_rows(Scale *s, GridShape shape, int64_t batch)
 {
     enum { ROWS_MAX = 33 };
@@ -151,7 +156,7 @@ static void scale_fini(Scale *s)
     machine_fini(&s->machine);
 }
 
-/* Reads the file of times, if one is given. Collective. */
+/* Reads the file of the machine's times on rank 0, if one is given. Collective. */
 static Status read_machine(Scale *s, const World *world)
 {
     bool reads = *s->machine_path && world->rank == 0;
@@ -174,7 +179,7 @@ static Status run_job(Job *job, const ScaleOptions *o)
     TRY(grid_shape(&s.shape, config, job->world.size));
     TRY(read_machine(&s, &job->world));
     make_rows(&s, s.shape, batch);
-    /* random data are generated for the largest batch */
+    /* if random data are generated, there must be enough for the largest batch */
     config->train.batch = s.weak[s.count - 1].batch;
     Status st = bench_data_begin(job, &input, path);
     bench_fix_threads(config, &job->world);

@@ -4,40 +4,53 @@
 
 #include "bench.h"
 
-/* A measurement: steps on a number of replicas. */
+/* The measurement of steps on a number of replicas: a row of a table. */
 typedef struct ScaleRow {
     int replicas, ranks;
-    /* samples of the global batch */
+    /* number of samples in the global batch */
     int64_t batch;
-    /* seconds of a step, measured and forecast; NaN: none */
-    double step_s, forecast_s;
-    /* note: why the row was not measured, or which micro-batches are padding; forecast_note: why
-     * there is no forecast; NULL: no note; owned */
-    char *note, *forecast_note;
+    /* measured median time of a step; NaN: not measured */
+    double step_s;
+    /* forecast time of a step; NaN: no forecast */
+    double forecast_s;
+    /* why the row was not measured, or which micro-batches are padding; NULL: nothing to say;
+     * owned */
+    char *note;
+    /* why there is no forecast; NULL: nothing to say; owned */
+    char *forecast_note;
 } ScaleRow;
 
-/* The measurements of a job, complete on rank 0. Texts are borrowed. */
+/* The measurements of a job. They are complete on rank 0. Texts are borrowed. */
 typedef struct Scale {
     /* borrowed; train.batch is changed for each row */
     Config *config;
     /* grid of all ranks */
     GridShape shape;
-    /* file of a machine's times; "": none */
+    /* path of the file with a machine's times; "": none */
     const char *machine_path;
+    /* content of that file, on rank 0; owned */
     Machine machine;
-    /* number of timed steps of a row, and of steps before them */
-    int steps, warmup;
-    /* number of samples of a micro-batch, and TrainSizes.rows_per_sample */
-    int64_t micro_batch, rows_per_sample;
-    /* row_name: result of bench_row_name */
-    const char *row_name, *model, *precision, *device;
-    /* rows of the table of strong scaling and of that of weak scaling, by ascending ranks, [count];
-     * owned */
+    /* number of timed steps of a row */
+    int steps;
+    /* number of steps of a row before the timed ones */
+    int warmup;
+    /* number of samples in a micro-batch */
+    int64_t micro_batch;
+    /* TrainSizes.rows_per_sample */
+    int64_t rows_per_sample;
+    /* result of bench_row_name */
+    const char *row_name;
+    /* names of the model, the precision and the device */
+    const char *model, *precision, *device;
+    /* number of rows of each table */
     int count;
-    ScaleRow *strong, *weak;
+    /* table of strong scaling, by ascending number of ranks, [count]; owned */
+    ScaleRow *strong;
+    /* table of weak scaling, by ascending number of ranks, [count]; owned */
+    ScaleRow *weak;
 } Scale;
 
-/* Print to stdout. */
+/* Print both tables to stdout. */
 void scale_print_text(const Scale *scale);
 void scale_print_json(const Scale *scale);
 

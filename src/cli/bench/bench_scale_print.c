@@ -1,7 +1,7 @@
-/* The tables of weft bench scale. T_p is the time of a step on p ranks, and p0 is the number of
- * ranks of one replica. Strong scaling: the speed-up is T_p0 / T_p, and the efficiency is the
- * speed-up divided by p / p0. Weak scaling: the efficiency is T_p0 / T_p, and the speed-up is the
- * efficiency times p / p0. In both cases the speed-up is the ratio of samples per second. */
+/* Prints the tables of weft bench scale. In both tables the speed-up of a row is its number of
+ * samples per second, divided by that of one replica; the efficiency is the speed-up divided by the
+ * number of replicas. Let T(r) be the time of a step on r replicas. In the table of strong scaling
+ * the speed-up is T(1) / T(r). In the table of weak scaling the efficiency is T(1) / T(r). */
 #include "bench_scale.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ static double speed_up(const Scale *s, const ScaleRow *row)
     return rows_per_s(s, row) / rows_per_s(s, &s->strong[0]);
 }
 
-/* Returns by how much the forecast exceeds the measured time, as a fraction of the measured
- * time. */
+/* Returns the error of the forecast, relative to the measured time; positive if the forecast is too
+ * long. */
 static double forecast_error(const ScaleRow *row)
 {
     return row->forecast_s / row->step_s - 1;
@@ -28,7 +28,7 @@ static double forecast_error(const ScaleRow *row)
 
 /* ---- text ---- */
 
-/* Writes a number, or "-" for NaN, and returns text. */
+/* Writes a number and its unit to text and returns text; returns "-" for NaN. */
 static const char *cell(char text[CELL], int decimals, double value, const char *unit)
 {
     if (isnan(value)) return "-";
@@ -59,8 +59,8 @@ static void print_table(const Scale *s, const char *title, const ScaleRow *row)
     for (int i = 0; i < s->count; ++i) print_row(s, &row[i]);
 }
 
-/* Returns note k of all 4 * count notes: each row of each table has a note and a note on its
- * forecast. *ranks: ranks of the row. NULL: there is no such note. */
+/* Returns note k of all 4 * s->count notes: each row of the two tables has a note, and a note on
+ * its forecast. Returns NULL if the row has no such note. *ranks: number of ranks of the row. */
 static const char *note_at(const Scale *s, int k, int *ranks)
 {
     const ScaleRow *row = &(k / 2 % 2 ? s->weak : s->strong)[k / 4];

@@ -1,6 +1,6 @@
-/* weft bench step: measures how long a training step takes, and compares its flop/s with those of
- * the machine's matrix products. The step is the one that weft train runs, with loader, sums and
- * optimizer. Without a data set, random samples are generated. */
+/* weft bench step: measures how long a training step takes, and compares its flop/s with the flop/s
+ * of matrix products on the same machine. The step is the one that weft train runs, with loader,
+ * sums and optimizer. With --input, random samples are generated. */
 #include "bench.h"
 #include "../private.h"
 
@@ -10,30 +10,40 @@
 
 /* Options and results of a measurement. */
 typedef struct StepBench {
-    /* number of steps that are timed, and of steps before them */
-    int steps, warmup;
-    /* kernels true: memory-bound operations are measured, too (bench_model) */
-    bool json, kernels;
-    /* file of times for which operations sleep instead of computing; NULL: operations compute */
+    /* number of steps that are timed */
+    int steps;
+    /* number of steps before the timed ones */
+    int warmup;
+    /* true: the result is printed as JSON */
+    bool json;
+    /* true: memory-bound operations are measured, too (bench_model) */
+    bool kernels;
+    /* path of the file with the times for which operations sleep instead of computing; NULL:
+     * operations compute */
     const char *pretend;
     /* random data to generate, see bench_data_begin */
     Input input;
     BenchProduct product;
     BenchSteps times;
-    /* samples or tokens per second */
+    /* samples or tokens per second (bench_row_name) */
     double rows_per_s;
     /* flop/s of the model */
     double flops;
     /* sum of the peak memory of all ranks' processes, in units of 10^6 bytes */
     double memory_mb;
-    /* memory of all ranks' devices, in units of 10^6 bytes: used; planned; used outside the plan by
-     * libraries and graphs. NaN: the device has no memory of its own */
-    double device_mb, device_planned_mb, device_unplanned_mb;
+    /* The next three fields are sums over all ranks' GPUs, in units of 10^6 bytes; NaN without
+     * GPUs. */
+    /* memory in use */
+    double device_mb;
+    /* planned memory */
+    double device_planned_mb;
+    /* memory that libraries and CUDA graphs use in addition to the plan */
+    double device_unplanned_mb;
 } StepBench;
 
-/* Returns the model's flops for one micro-batch: of the matrix products of dense layers,
- * convolutions and attention (causal attention: half of the square). Products of forward and
- * products for gradients of inputs and of trained weights are counted; elementwise work and
+/* Returns the model's flops for one micro-batch. Only matrix products of dense layers, convolutions
+ * and attention are counted: those in forward, and those for the gradients of inputs and of trained
+ * weights. For causal attention half of the square matrix is counted. Elementwise work and
  * recomputation are not counted. Collective. */
 static double micro_flops(const Trainer *t)
 {
@@ -43,8 +53,9 @@ static double micro_flops(const Trainer *t)
     for (int i = 0; i < graph->node_count; ++i) {
         const Op *op = graph->node[i].op;
         const OpSpec *s = &op->spec;
-        /* a layer with weights has one product in forward, one for gradients of inputs and one for
-         * gradients of weights; attention has no weights, but gradients of both factors */
+        /* A layer with weights has one product in forward, one for the gradient of its input and
+         * one for the gradient of its weights. Attention has no weights, but a product in forward
+         * has two inputs, and backward has a product for the gradient of each. */
         int passes = s->w_count > 0 ? 1 + s->need_dx[0] + !s->frozen : s->need_dx[0] ? 3 : 1;
         if (op_info(s->kind)->macs) flops += op->flops_forward * passes;
     }
@@ -76,8 +87,8 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
     json_int(&json, "product_size", b->product.size);
     json_fixed(&json, "share", 9, b->flops / b->product.flops);
-    json_fixed(&json, "data_wait_share", 4, b->times.data_wait);
-    json_fixed(&json, "sum_wait_share", 4, b->times.sum_wait);
+    json_fixed(&json, "data_wait_share", 4, b->times.data_wait_fraction);
+    json_fixed(&json, "sum_wait_share", 4, b->times.sum_wait_fraction);
     json_fixed(&json, "sum_waits", 1, b->times.sum_waits);
     json_fixed(&json, "memory_mb", 0, b->memory_mb);
     json_real(&json, "device_mb", b->device_mb);
@@ -101,7 +112,8 @@ static void print_text(const Trainer *t, const StepBench *b)
            (long long)sizes.batch, (long long)sizes.micro_batch, b->times.median_s, b->rows_per_s,
            bench_row_name(t), b->flops * 1e-12, b->product.flops * 1e-12,
            (long long)b->product.size, (long long)b->product.size, (long long)b->product.size,
-           b->flops / b->product.flops, b->times.data_wait, b->times.sum_wait, b->memory_mb);
+           b->flops / b->product.flops, b->times.data_wait_fraction, b->times.sum_wait_fraction,
+           b->memory_mb);
     if (!isnan(b->device_mb))
         printf(", of their GPUs %.0f MB (%.0f planned; libraries and graphs %.0f more)",
                b->device_mb, b->device_planned_mb, b->device_unplanned_mb);
@@ -110,7 +122,7 @@ static void print_text(const Trainer *t, const StepBench *b)
     printf("\n");
 }
 
-/* Measures the memory of all ranks' GPUs. Collective. */
+/* Sets the fields about the memory of all ranks' GPUs. Collective. */
 static void measure_device_memory(const Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
@@ -125,8 +137,8 @@ static void measure_device_memory(const Trainer *t, StepBench *bench)
     bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
-/* Reads the times for which operations sleep. *seconds: result of train_part_times, owned by the
- * caller. */
+/* Reads the file of --pretend. *seconds: times for which operations sleep (train_part_times); the
+ * caller owns them. */
 static Status read_pretended(const Trainer *t, const char *path, PartSeconds **seconds)
 {
     Machine machine;
@@ -139,7 +151,7 @@ static Status read_pretended(const Trainer *t, const char *path, PartSeconds **s
     return st;
 }
 
-/* Times the steps, with operations that sleep if --pretend is given. Collective. */
+/* Times the steps. If --pretend is given, operations sleep instead of computing. Collective. */
 static Status time_steps_or_pretend(Trainer *t, StepBench *bench)
 {
     PartSeconds *seconds = NULL;
@@ -185,8 +197,8 @@ static Status run_job(Job *job, StepBench *bench)
     char path[DATA_PATH];
     TRY(bench_data_begin(job, &bench->input, path));
     Status st = bench_check_servers(job->config, "step");
-    /* no step is logged, because a line in metrics.jsonl needs the gradient's norm, for which the
-     * host waits for the GPU */
+    /* No step is logged: a line in metrics.jsonl has the gradient's norm, and the host would wait
+     * for the GPU to get it. */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = train_in_places(job->config, &job->world, measure, bench);
     bench_data_end(job, path);

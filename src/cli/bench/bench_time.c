@@ -1,13 +1,17 @@
-/* Times training steps, for the benchmarks of whole steps. Also has the names that their output
- * needs. */
+/* Times training steps, for the benchmarks that make steps, and returns names for their output. */
 #include "bench.h"
 
 #include <math.h>
 
-/* Times that this rank's host has spent so far: waiting for data, in forward and backward, and with
- * messages. */
+/* Times that this rank's host has spent so far. */
 typedef struct Counters {
-    double data_wait_s, work_s, messages_s;
+    /* time of waiting for data */
+    double data_wait_s;
+    /* time in forward and backward */
+    double work_s;
+    /* time of sending messages and waiting for them, between stages and in tensor-parallel
+     * groups */
+    double messages_s;
 } Counters;
 
 static Counters counters_now(const Trainer *t)
@@ -17,9 +21,10 @@ static Counters counters_now(const Trainer *t)
                       .messages_s = phase_s(PHASE_MESSAGES) + phase_s(PHASE_EXCHANGE)};
 }
 
-/* Returns the fraction of the time since `before` in which ranks are idle. The whole time is the
- * longest time for which any rank works and waits for messages. Returns NaN for a GPU: the host
- * only queues work for it, so the host's times are not the times of the work. Collective. */
+/* Returns the fraction of the time since `before` in which ranks were idle; mean over the ranks.
+ * The total time is that of the rank that spent most time with work and messages. Returns NaN for
+ * GPUs: the host only queues work for a GPU, so the host's times are not the times of the work.
+ * Collective. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
@@ -31,6 +36,7 @@ static double bubble_of(const Trainer *t, Counters before)
                                                   : (double)NAN;
 }
 
+/* Makes `steps` steps; each is a lap of the stopwatch. */
 static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
 {
     StepResult result;
@@ -43,8 +49,9 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
     return st;
 }
 
-/* Computes the results. steps: stopwatch with a lap for each step; waits: stopwatch with a lap for
- * each wait for a sum over replicas, NULL: there are no sums. Collective. */
+/* Computes the results. steps: stopwatch with a lap for each step. waits: stopwatch with a lap for
+ * each wait for a sum over replicas; NULL if there are no sums. before: counters before the steps.
+ * Collective. */
 static void compute_results(const Trainer *t, BenchSteps *result, Stopwatch *steps,
                             Stopwatch *waits, Counters before)
 {
@@ -54,10 +61,10 @@ static void compute_results(const Trainer *t, BenchSteps *result, Stopwatch *ste
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
     result->mean_s = total / count;
     result->median_s = median(time, count);
-    result->data_wait = (trainer_data_wait_s(t) - before.data_wait_s) / total;
+    result->data_wait_fraction = (trainer_data_wait_s(t) - before.data_wait_s) / total;
     double wait_s = waits ? stopwatch_sum_s(waits) : 0;
     int laps = waits ? stopwatch_laps(waits) : 0;
-    result->sum_wait = bench_max_ranks(world, wait_s / total);
+    result->sum_wait_fraction = bench_max_ranks(world, wait_s / total);
     result->sum_waits = bench_max_ranks(world, laps) / count;
     result->bubble = bubble_of(t, before);
     mem_free(&time);
