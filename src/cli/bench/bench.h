@@ -68,8 +68,8 @@ const char *bench_precision_name(const Trainer *trainer);
 /* Returns the unit that rates count: "samples" or "tokens". */
 const char *bench_row_name(const Trainer *trainer);
 /* If train.threads is not set, sets it to the number that a trainer on all ranks of world would
- * use. Otherwise a trainer on some of these ranks would ignore the remaining ranks of its node, and
- * use too many threads. Collective. */
+ * use. Called before trainers are made on a part of the ranks: such a trainer would ignore the
+ * remaining ranks of its node, and use too many threads. Collective. */
 void bench_fix_threads(Config *config, const World *world);
 /* Checks that the configuration has no servers, because servers make no steps. verb: last word of
  * the verb's name, for the message, such as "step". ERR_CONFIG: it has servers. */

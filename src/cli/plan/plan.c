@@ -1,7 +1,6 @@
-/* weft plan: prints what a run on any number of ranks would do: layers, stages, memory, messages
- * and the schedule. The output is made from the plan and schedule that training itself executes.
- * The run's memory is not allocated and no rank is started; with --input no data set is opened
- * either. */
+/* weft plan: prints the layers, stages, memory, messages and the schedule of a run on any number of
+ * ranks. The output is made from the plan and the schedule that training itself executes. No rank
+ * is started, and the run's memory is not allocated. With --input, no data set is opened either. */
 #include "../private.h"
 
 #include "plan_choose.h"
@@ -14,12 +13,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* columns of the picture of the schedule if stdout is not a terminal */
+/* width of the picture of the schedule, in characters, if stdout is not a terminal */
 enum { COLUMNS_DEFAULT = 100 };
 
 typedef struct PlanFlags {
     const char *svg, *gpu, *input, *link, *machine;
-    /* values if not given: ranks 0, stage -1, samples 0 */
+    /* If a flag is not given, its value is 0, or -1 for `stage`. */
     int64_t ranks, stage, samples, top;
     bool json, choose, any_bits;
 } PlanFlags;
@@ -58,7 +57,8 @@ static const Flag flags[] = {
 
 /* ---- ranks ---- */
 
-/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. */
+/* Sets *ranks to the number of ranks: that of --ranks, else that of the launcher, else that of the
+ * configuration's grid. given: value of --ranks; 0: not given. */
 static Status count_ranks(const Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t count = (config->grid.dp > 0 ? config->grid.dp : 1) * config->grid.pp * config->grid.tp;
@@ -71,8 +71,9 @@ static Status count_ranks(const Config *config, const World *world, int64_t give
     return OK;
 }
 
-/* Makes the number of replicas follow from the number of ranks, if that is not the
- * configuration's. */
+/* If the number of ranks comes from --ranks or the launcher, sets grid.dp to 0, so that the number
+ * of replicas follows from the number of ranks. ERR_USAGE: the ranks are no multiple of a replica's
+ * ranks. given: value of --ranks; 0: not given. */
 static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
@@ -90,9 +91,10 @@ static Status fit_replicas(Config *config, int64_t given, int ranks)
 
 /* ---- the view ---- */
 
-/* Estimates the cost of nodes first to last - 1. The time of a node that has a backward is divided
- * into forward and backward in proportion to their flops. If the node has weights to train, its
- * backward is divided into two equal halves, for gradients of data and of weights. */
+/* Estimates the cost of nodes `first` to `last` - 1. The time of a node that has a backward is
+ * divided into forward and backward in proportion to their flops. If the node has weights to train,
+ * its backward is divided into two equal halves: one for gradients of data, and one for gradients
+ * of weights. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
@@ -114,6 +116,7 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
     return cost;
 }
 
+/* Sets all fields about costs, and the largest and the slowest stage. */
 static void add_costs(PlanView *v)
 {
     const Trainer *t = v->trainer;
@@ -165,7 +168,7 @@ static int stage_of(const PlanView *v, int node)
     return view_stage(v, chunk);
 }
 
-size_t view_tie(const PlanView *v, int param, int *from, int *to)
+size_t view_tied_bytes(const PlanView *v, int param, int *from, int *to)
 {
     const Graph *g = trainer_graph(v->trainer);
     const Param *p = &g->param[param];
@@ -205,7 +208,8 @@ static Status show(const PlanView *v, const PlanFlags *o)
     return OK;
 }
 
-/* Describes the samples by --input; without --input data.train must be set. */
+/* Describes the samples in *set as --input says. Without --input it leaves *set as it is and checks
+ * that data.train is set. */
 static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
 {
     Input input;
@@ -220,21 +224,23 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
                               o->samples > 0 ? o->samples : config->train.batch);
 }
 
-/* The machine for which the plan is made. */
+/* The file with the times of the machine for which the plan is made. */
 typedef struct MachineFile {
-    /* path of the file; "": none, and `times` is zeroed */
+    /* path of the file, borrowed; "": there is none, and `times` is zeroed */
     const char *path;
+    /* content of the file; owned */
     Machine times;
 } MachineFile;
 
-/* Returns the number of ranks on a node of the machine. */
+/* Returns the number of ranks on a node of the machine. ranks: number of all ranks. */
 static int ranks_on_node(const Machine *times, int ranks)
 {
     return ranks < times->ranks ? ranks : times->ranks;
 }
 
-/* Reads the machine's file, if there is one. If train.threads is not set, the plan uses the
- * machine's threads; if train.memory is not set, a rank's share of the machine's memory. */
+/* Reads the machine's file, if there is one. If train.threads is not set, sets it to the machine's
+ * number of threads. If train.memory is not set, sets it to a rank's share of the machine's
+ * memory. */
 static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
 {
     machine->path = o->machine ? o->machine : config->run.machine;
@@ -252,8 +258,8 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
 {
     const Config *config = job->config;
     if (!*machine->path) return fail(ERR_USAGE, "--choose needs times: --machine FILE");
-    /* a rank's share of this machine's memory, if neither the configuration nor the file gives a
-     * limit */
+    /* if neither the configuration nor the machine's file gives a limit: a rank's share of the
+     * memory of this host */
     double memory = config->train.memory > 0
                         ? config->train.memory
                         : memory_limit("").bytes / ranks_on_node(&machine->times, dry_run->ranks);
@@ -261,18 +267,18 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
         return config_fail_key(config, "train.micro_batch",
                                "set it for --choose: it is a part of the results, and each plan "
                                "has the same");
-    const ChooseFrom from = {.config = config,
-                             .world = &job->world,
-                             .data = dry_run->data,
-                             .machine = &machine->times,
-                             .path = machine->path,
-                             .memory = memory,
-                             .ranks = dry_run->ranks,
-                             .batch = config->train.batch,
-                             .micros = config->train.batch / config->train.micro_batch,
-                             .top = (int)o->top,
-                             .any_bits = o->any_bits,
-                             .json = o->json};
+    const ChooseInput from = {.config = config,
+                              .world = &job->world,
+                              .data = dry_run->data,
+                              .machine = &machine->times,
+                              .path = machine->path,
+                              .memory = memory,
+                              .ranks = dry_run->ranks,
+                              .batch = config->train.batch,
+                              .micros = config->train.batch / config->train.micro_batch,
+                              .top = (int)o->top,
+                              .any_bits = o->any_bits,
+                              .json = o->json};
     return plan_choose(&from, stdout);
 }
 
@@ -287,7 +293,7 @@ static Status view_forecast(PlanView *v, const MachineFile *machine)
     return st;
 }
 
-/* Checks the file of grid.rank_map for this number of ranks. */
+/* Checks that the file of grid.rank_map, if one is given, fits the number of ranks. */
 static Status check_places(const Config *config, int ranks)
 {
     const char *path = config->grid.rank_map;

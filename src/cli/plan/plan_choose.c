@@ -1,7 +1,8 @@
-/* weft plan --choose: plans the grids of the ranks with schedules, values of grid.zero and
- * recomputation, forecasts a step of each plan, and prints the fastest that fit in memory. Plans
- * are skipped if a lower bound, or another plan of the same grid, shows that they are not near the
- * fastest. Nothing is timed, so equal files give equal choices. */
+/* weft plan --choose: makes plans for all grids of the ranks, with different schedules, values of
+ * grid.zero and values of grid.recompute. Forecasts a step of each plan, and prints the fastest
+ * plans that fit in memory. Plans are skipped if a lower bound, or another plan of the same grid,
+ * shows that they are not nearly as fast as the fastest. Nothing is timed, so equal files give
+ * equal choices. */
 #include "plan_choose.h"
 
 #include <math.h>
@@ -11,34 +12,43 @@
 /* If two forecasts differ by less than this fraction, it is not known which plan is faster. The
  * fraction is about the largest error of a forecast in bench/results/forecast.md. */
 static const double NEAR = 0.05;
-/* memory limit while plans are made; the memory of a plan is compared with the real limit
- * afterwards */
+/* memory limit, in bytes, while plans are made; the memory of a plan is compared with the real
+ * limit afterwards */
 static const double NO_LIMIT = 1e18;
+/* sizes of texts in bytes. CELL: a cell of the table; KEYS_TEXT: the keys of a plan; WHY_TEXT: a
+ * reason */
 enum { CELL = 16, KEYS_TEXT = 160, WHY_TEXT = 300 };
 
 /* ---- one plan ---- */
 
+/* The keys by which plans differ. */
 typedef struct Candidate {
     GridShape shape;
     /* name of the schedule; borrowed */
     const char *schedule;
+    /* values of grid.chunks, grid.zero and grid.recompute */
     int chunks, zero, recompute;
 } Candidate;
 
+/* What came of planning a candidate. */
 typedef enum Outcome {
+    /* the plan fits in memory, and has a forecast */
     CHOICE_FITS,
+    /* the plan needs too much memory, and has a forecast */
     CHOICE_TOO_LARGE,
     /* the configuration or the model does not allow the plan */
     CHOICE_REFUSED,
     /* results have the same bits only on some grids, and any_bits is not set */
     CHOICE_OTHER_BITS,
-    /* the machine's file lacks a time that the plan needs */
+    /* there is no forecast; for example, the machine's file lacks a time that the plan needs */
     CHOICE_UNMEASURED,
+    /* number of outcomes */
     CHOICE_OUTCOMES
 } Outcome;
 
+/* A plan that has been forecast. */
 typedef struct Choice {
-    Candidate of;
+    Candidate candidate;
     Forecast forecast;
     /* memory of the rank that needs most, in bytes */
     double bytes;
@@ -46,35 +56,42 @@ typedef struct Choice {
     bool same_bits;
 } Choice;
 
+/* The state of the search. */
 typedef struct Choosing {
-    const ChooseFrom *from;
-    /* bytes that a rank may use */
+    const ChooseInput *input;
+    /* number of bytes that a rank may use */
     double limit;
     /* number of plans by outcome */
     int outcomes[CHOICE_OUTCOMES];
     /* memory of the smallest plan that is too large, in bytes; INFINITY: there is none */
     double too_large_bytes;
-    /* reasons why the first refused plan was refused, and why the first plan without forecast has
-     * none; "": there is no such plan */
-    char refused[WHY_TEXT], unmeasured[WHY_TEXT];
-    /* plans that fit; owned */
+    /* reason why the first refused plan was refused; "": no plan was refused */
+    char refused[WHY_TEXT];
+    /* reason why the first plan without a forecast has none; "": all plans have one */
+    char unmeasured[WHY_TEXT];
+    /* plans that fit, [count]; owned */
     Choice *choice;
-    int count, capacity;
-    /* time of a step of the fastest plan; INFINITY: no plan fits yet */
+    int count;
+    /* number of plans for which `choice` has room */
+    int capacity;
+    /* forecast time of a step of the fastest plan that fits; INFINITY: no plan fits yet */
     double best_s;
 } Choosing;
 
-static Config configure(const Choosing *c, const Candidate *of)
+/* Returns the configuration with the keys of a candidate and without a limit on memory. Its texts
+ * are borrowed. */
+static Config configure(const Choosing *c, const Candidate *candidate)
 {
-    Config config = *c->from->config;
-    config.grid.dp = of->shape.dp;
-    if (config.grid.pp != of->shape.pp || config.grid.chunks != of->chunks) config.grid.cuts = "";
-    config.grid.pp = of->shape.pp;
-    config.grid.tp = of->shape.tp;
-    config.grid.pipeline_schedule = schedule_kind(of->schedule);
-    config.grid.chunks = of->chunks;
-    config.grid.zero = of->zero;
-    config.grid.recompute = of->recompute;
+    Config config = *c->input->config;
+    config.grid.dp = candidate->shape.dp;
+    if (config.grid.pp != candidate->shape.pp || config.grid.chunks != candidate->chunks)
+        config.grid.cuts = "";
+    config.grid.pp = candidate->shape.pp;
+    config.grid.tp = candidate->shape.tp;
+    config.grid.pipeline_schedule = schedule_kind(candidate->schedule);
+    config.grid.chunks = candidate->chunks;
+    config.grid.zero = candidate->zero;
+    config.grid.recompute = candidate->recompute;
     config.train.memory = NO_LIMIT;
     return config;
 }
@@ -89,21 +106,21 @@ static void keep(Choosing *c, const Choice *choice)
     c->best_s = fmin(c->best_s, choice->forecast.step.median);
 }
 
-/* Copies the message of a failure to why, if that is empty. */
+/* Copies the message of a failure to `why`, if no earlier message is there. */
 static void note(char why[WHY_TEXT])
 {
     if (!*why) snprintf(why, WHY_TEXT, "%s", fail_message());
 }
 
-/* Computes the memory and the forecast of a candidate, which t has planned, unless its bits rule it
- * out. */
+/* Computes the memory and the forecast of the candidate that t has planned. Does not if results
+ * have the same bits only on some grids and any_bits is not set. */
 static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
 {
-    const ChooseFrom *from = c->from;
-    const ForecastBy by = {from->machine, from->path, median_only};
+    const ChooseInput *input = c->input;
+    const ForecastBy by = {input->machine, input->path, median_only};
     Plan **plan = NULL;
     found->same_bits = train_same_bits(t);
-    if (!found->same_bits && !from->any_bits) return CHOICE_OTHER_BITS;
+    if (!found->same_bits && !input->any_bits) return CHOICE_OTHER_BITS;
     Status st = train_plans(t, &plan);
     for (int s = 0; st == OK && s < trainer_shape(t).pp; ++s)
         found->bytes = fmax(found->bytes, (double)train_bytes(t, plan[s]).all);
@@ -118,9 +135,9 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
 {
     Trainer *t = NULL;
     Outcome outcome = CHOICE_REFUSED;
-    const DryRun dry_run = {c->from->ranks, NULL, c->from->data, c->from->machine->ranks};
+    const DryRun dry_run = {c->input->ranks, NULL, c->input->data, c->input->machine->ranks};
     found->bytes = 0;
-    if (trainer_dry_run(&t, config, c->from->world, &dry_run) == OK)
+    if (trainer_dry_run(&t, config, c->input->world, &dry_run) == OK)
         outcome = forecast_of(c, t, median_only, found);
     else
         note(c->refused);
@@ -128,13 +145,15 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
     return outcome;
 }
 
-/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. A run that
- * has no memory for a copy of its state writes checkpoints without one, so a candidate that is too
- * large is tried again without the copy. */
-static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
+/* Plans a candidate. If the outcome is CHOICE_FITS or CHOICE_TOO_LARGE, sets its memory and
+ * forecast in *found. A run that has no memory for a copy of its state writes checkpoints without
+ * the copy, so a candidate that is too large is tried again without it. median_only: the forecast
+ * has no range of times. */
+static Outcome try_candidate(Choosing *c, const Candidate *candidate, bool median_only,
+                             Choice *found)
 {
-    Config config = configure(c, of);
-    *found = (Choice){.of = *of};
+    Config config = configure(c, candidate);
+    *found = (Choice){.candidate = *candidate};
     Outcome outcome = try_config(c, &config, median_only, found);
     if (outcome != CHOICE_TOO_LARGE || !config.checkpoint.background) return outcome;
     config.checkpoint.background = false;
@@ -143,14 +162,16 @@ static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only,
 
 /* ---- the search ---- */
 
-/* A grid, and a lower bound on the time of its step: the time without the bubble, which another
- * schedule may avoid, and with the update divided among the replicas, which grid.zero may do. */
+/* A grid, and a lower bound on the time of its step. */
 typedef struct GridBound {
     GridShape shape;
+    /* lower bound: time of a step without the bubble, which another schedule may avoid, and with
+     * the update divided among the replicas, as grid.zero may do */
     double least_s;
 } GridBound;
 
-/* Schedules of several stages, with the numbers of chunks that are tried. */
+/* The schedules that are tried for grids with several stages, each with a number of chunks. Grids
+ * with one stage use only the first. */
 static const struct {
     const char *schedule;
     int chunks;
@@ -158,29 +179,30 @@ static const struct {
               {"zero-bubble", 1}, {"zb-v", 2},  {"dualpipe-v", 2}};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-/* Tries a schedule with the values of grid.zero and grid.recompute. grid.zero 2 and 3, and
- * recomputation, take more time, so they are tried only as long as nothing else fits. */
-static void try_order(Choosing *c, Candidate of, int order)
+/* Tries a schedule with the values of grid.zero and grid.recompute. Values 2 and 3 of grid.zero,
+ * and recomputation, take more time, so they are tried only as long as nothing else fits.
+ * candidate: only its shape is used. order: index in `orders`. */
+static void try_order(Choosing *c, Candidate candidate, int order)
 {
     static const int modes[] = {RECOMPUTE_NONE, RECOMPUTE_BLOCK};
-    of.schedule = orders[order].schedule;
-    of.chunks = orders[order].chunks;
+    candidate.schedule = orders[order].schedule;
+    candidate.chunks = orders[order].chunks;
     for (int m = 0; m < 2; ++m) {
         bool fits = false;
-        of.recompute = modes[m];
-        for (of.zero = ZERO_NONE; of.zero <= ZERO_PARAMS; ++of.zero) {
+        candidate.recompute = modes[m];
+        for (candidate.zero = ZERO_NONE; candidate.zero <= ZERO_PARAMS; ++candidate.zero) {
             Choice found;
-            if (of.zero > ZERO_NONE && of.shape.dp == 1) break;
-            if (of.zero > ZERO_STATE && fits) break;
-            Outcome outcome = try_candidate(c, &of, true, &found);
+            if (candidate.zero > ZERO_NONE && candidate.shape.dp == 1) break;
+            if (candidate.zero > ZERO_STATE && fits) break;
+            Outcome outcome = try_candidate(c, &candidate, true, &found);
             ++c->outcomes[outcome];
             if (outcome == CHOICE_FITS) keep(c, &found);
             if (outcome == CHOICE_TOO_LARGE)
                 c->too_large_bytes = fmin(c->too_large_bytes, found.bytes);
             fits = fits || outcome == CHOICE_FITS;
             if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) return;
-            /* assumes that the schedule is not near the best with other values of grid.zero
-             * either */
+            /* assumes that with other values of grid.zero the schedule is not nearly as fast as the
+             * best plan either */
             if (fits && found.forecast.step.median > c->best_s * (1 + NEAR)) return;
         }
         if (fits) break;
@@ -193,13 +215,14 @@ static void try_grid(Choosing *c, const GridBound *grid)
         try_order(c, (Candidate){.shape = grid->shape}, o);
 }
 
-/* Computes the bound of a grid from its plan with the first schedule. Returns false if that plan
- * has no forecast, and counts the outcome. */
+/* Computes the bound of a grid from its plan with the first schedule. If that plan has no forecast,
+ * counts its outcome and returns false. */
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
 {
     Choice found;
-    const Candidate of = {shape, orders[0].schedule, orders[0].chunks, ZERO_NONE, RECOMPUTE_NONE};
-    Outcome outcome = try_candidate(c, &of, true, &found);
+    const Candidate candidate = {shape, orders[0].schedule, orders[0].chunks, ZERO_NONE,
+                                 RECOMPUTE_NONE};
+    Outcome outcome = try_candidate(c, &candidate, true, &found);
     if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) {
         ++c->outcomes[outcome];
         return false;
@@ -212,6 +235,7 @@ static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
     return true;
 }
 
+/* Compares two GridBounds for qsort: ascending lower bound. */
 static int by_least(const void *a, const void *b)
 {
     double x = ((const GridBound *)a)->least_s, y = ((const GridBound *)b)->least_s;
@@ -226,16 +250,17 @@ typedef struct GridList {
 } GridList;
 
 /* Adds the grids with tensor-parallel groups of tp ranks, by ascending number of stages. Deeper
- * pipelines take longer to simulate. Therefore the list ends after DEPTHS_SLOWER consecutive grids
- * whose lower bound is not below that of the grid before and is not near the best time. */
+ * pipelines take longer to simulate. Therefore the list ends after DEPTHS_SLOWER consecutive slow
+ * grids. A grid is slow if its lower bound is not below that of the grid before it, and exceeds the
+ * best time by more than NEAR. */
 static void list_depths(Choosing *c, int tp, GridList *list)
 {
     enum { DEPTHS_SLOWER = 2 };
-    int replicas = c->from->ranks / tp, slower = 0;
+    int replicas = c->input->ranks / tp, slower = 0;
     double before_s = INFINITY;
     for (int pp = 1; pp <= replicas && slower < DEPTHS_SLOWER; ++pp) {
         GridBound bound;
-        if (replicas % pp != 0 || replicas / pp > c->from->micros) continue;
+        if (replicas % pp != 0 || replicas / pp > c->input->micros) continue;
         if (!bound_grid(c, (GridShape){.dp = replicas / pp, .pp = pp, .tp = tp}, &bound)) continue;
         bool far = bound.least_s > c->best_s * (1 + NEAR) && bound.least_s >= before_s;
         slower = far ? slower + 1 : 0;
@@ -245,12 +270,13 @@ static void list_depths(Choosing *c, int tp, GridList *list)
     }
 }
 
-/* Tries the grids by ascending lower bound, until no further grid can be near the best. */
+/* Tries the grids by ascending lower bound, until no further grid can be nearly as fast as the best
+ * plan. */
 static void search(Choosing *c)
 {
     GridList list = {NULL, 0};
-    for (int tp = 1; tp <= c->from->ranks; ++tp)
-        if (c->from->ranks % tp == 0) list_depths(c, tp, &list);
+    for (int tp = 1; tp <= c->input->ranks; ++tp)
+        if (c->input->ranks % tp == 0) list_depths(c, tp, &list);
     qsort(list.grid, (size_t)list.count, sizeof *list.grid, by_least);
     for (int i = 0; i < list.count && list.grid[i].least_s <= c->best_s * (1 + NEAR); ++i)
         try_grid(c, &list.grid[i]);
@@ -259,6 +285,7 @@ static void search(Choosing *c)
 
 /* ---- output ---- */
 
+/* Compares two Choices for qsort: ascending time, then ascending memory. */
 static int by_time(const void *a, const void *b)
 {
     const Choice *x = a, *y = b;
@@ -267,30 +294,31 @@ static int by_time(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Writes the keys of a choice as they are given on a command line. */
-static void put_keys(const Candidate *of, char text[KEYS_TEXT])
+/* Writes the keys of a candidate as key=value words of a command line. */
+static void put_keys(const Candidate *candidate, char text[KEYS_TEXT])
 {
     static const char *const zero[] = {ZERO_WORDS(LIST_NAME)};
     static const char *const recompute[] = {RECOMPUTE_WORDS(LIST_NAME)};
     char order[64] = "";
-    if (of->shape.pp > 1)
-        snprintf(order, sizeof order, " grid.pipeline_schedule=%s grid.chunks=%d", of->schedule,
-                 of->chunks);
+    if (candidate->shape.pp > 1)
+        snprintf(order, sizeof order, " grid.pipeline_schedule=%s grid.chunks=%d",
+                 candidate->schedule, candidate->chunks);
     snprintf(text, KEYS_TEXT, "grid.dp=%d grid.pp=%d grid.tp=%d%s grid.zero=%s grid.recompute=%s",
-             of->shape.dp, of->shape.pp, of->shape.tp, order, zero[of->zero],
-             recompute[of->recompute]);
+             candidate->shape.dp, candidate->shape.pp, candidate->shape.tp, order,
+             zero[candidate->zero], recompute[candidate->recompute]);
 }
 
-/* Forecasts the printed choices again, now with the ranges of their times. */
+/* Forecasts the choices that are printed again, now with the ranges of their times. */
 static void add_ranges(Choosing *c)
 {
-    for (int i = 0; i < c->count && i < c->from->top; ++i) {
-        const Candidate of = c->choice[i].of;
-        try_candidate(c, &of, false, &c->choice[i]);
+    for (int i = 0; i < c->count && i < c->input->top; ++i) {
+        const Candidate candidate = c->choice[i].candidate;
+        try_candidate(c, &candidate, false, &c->choice[i]);
     }
 }
 
-/* Returns the number of choices whose step is nearly as fast as the best. */
+/* Returns the number of choices whose time exceeds the best time by at most NEAR. The choices are
+ * sorted by time. */
 static int count_near(const Choosing *c)
 {
     int near = 0;
@@ -301,10 +329,10 @@ static int count_near(const Choosing *c)
 
 static void print_text(const Choosing *c, FILE *out)
 {
-    int near = count_near(c), shown = c->count < c->from->top ? c->count : c->from->top;
+    int near = count_near(c), shown = c->count < c->input->top ? c->count : c->input->top;
     char keys[KEYS_TEXT], bytes[CELL];
     fprintf(out, "%d ranks: %d plans fit in %s a rank, %d need more, %d are impossible",
-            c->from->ranks, c->outcomes[CHOICE_FITS], text_bytes(c->limit, bytes),
+            c->input->ranks, c->outcomes[CHOICE_FITS], text_bytes(c->limit, bytes),
             c->outcomes[CHOICE_TOO_LARGE], c->outcomes[CHOICE_REFUSED]);
     if (c->outcomes[CHOICE_OTHER_BITS])
         fprintf(out, ", %d give other bits (--any-bits)", c->outcomes[CHOICE_OTHER_BITS]);
@@ -317,22 +345,22 @@ static void print_text(const Choosing *c, FILE *out)
         const TimeRange *step = &choice->forecast.step;
         char range[40];
         snprintf(range, sizeof range, "%.4g to %.4g", 1e3 * step->low, 1e3 * step->high);
-        put_keys(&choice->of, keys);
+        put_keys(&choice->candidate, keys);
         fprintf(out, "%c%3d %11.4g %17s %11.4g %10s  %s%s\n", i < near ? '~' : ' ', i + 1,
-                1e3 * step->median, range, (double)c->from->batch / step->median,
+                1e3 * step->median, range, (double)c->input->batch / step->median,
                 text_bytes(choice->bytes, bytes), keys, choice->same_bits ? "" : "  other bits");
     }
     if (near > 1)
         fprintf(out,
                 "~ too near to call: %d plans are within %.0f %% of the first, the error of "
                 "forecasts; to compare two of them: weft bench step CONFIG KEYS -n %d\n",
-                near, 100 * NEAR, c->from->ranks);
+                near, 100 * NEAR, c->input->ranks);
     if (c->outcomes[CHOICE_UNMEASURED])
         fprintf(out, "not forecast, and perhaps faster: %d, the first because %s\n",
                 c->outcomes[CHOICE_UNMEASURED], c->unmeasured);
-    if (c->from->machine->has_rates)
+    if (c->input->machine->has_rates)
         fprintf(out, "times follow from given rates, not from measured times\n");
-    put_keys(&c->choice[0].of, keys);
+    put_keys(&c->choice[0].candidate, keys);
     fprintf(out, "chosen: %s\n", keys);
 }
 
@@ -340,20 +368,20 @@ static void print_json(const Choosing *c, FILE *out)
 {
     Json json = json_to(out, true);
     char keys[KEYS_TEXT];
-    int near = count_near(c), shown = c->count < c->from->top ? c->count : c->from->top;
+    int near = count_near(c), shown = c->count < c->input->top ? c->count : c->input->top;
     json_object(&json, NULL);
-    json_int(&json, "ranks", c->from->ranks);
+    json_int(&json, "ranks", c->input->ranks);
     json_int(&json, "fit", c->outcomes[CHOICE_FITS]);
     json_int(&json, "too_large", c->outcomes[CHOICE_TOO_LARGE]);
     json_int(&json, "impossible", c->outcomes[CHOICE_REFUSED]);
     json_int(&json, "other_bits", c->outcomes[CHOICE_OTHER_BITS]);
     json_int(&json, "unmeasured", c->outcomes[CHOICE_UNMEASURED]);
     json_text(&json, "unmeasured_because", c->unmeasured);
-    json_bool(&json, "described", c->from->machine->has_rates);
+    json_bool(&json, "described", c->input->machine->has_rates);
     json_array(&json, "plans");
     for (int i = 0; i < shown; ++i) {
         const Choice *choice = &c->choice[i];
-        put_keys(&choice->of, keys);
+        put_keys(&choice->candidate, keys);
         json_object(&json, NULL);
         json_text(&json, "keys", keys);
         json_real(&json, "step_s", choice->forecast.step.median);
@@ -370,7 +398,7 @@ static void print_json(const Choosing *c, FILE *out)
 
 /* ---- the verb's part ---- */
 
-/* Returns "text; more", and frees both. */
+/* Returns "TEXT; MORE", which the caller owns, and frees `text` and `more`. */
 static char *joined(char *text, char *more)
 {
     char *both = mem_format("%s; %s", text, more);
@@ -379,11 +407,11 @@ static char *joined(char *text, char *more)
     return both;
 }
 
-/* Fails with the number of plans by outcome, and reasons. */
+/* Fails with a message that has the number of plans by outcome, and reasons. */
 static Status none_fits(const Choosing *c)
 {
     const int *n = c->outcomes;
-    char limit[CELL], least[CELL], *text = mem_format("no plan for %d ranks", c->from->ranks);
+    char limit[CELL], least[CELL], *text = mem_format("no plan for %d ranks", c->input->ranks);
     if (n[CHOICE_TOO_LARGE])
         text = joined(text, mem_format("%d need more than %s a rank, the smallest %s",
                                        n[CHOICE_TOO_LARGE], text_bytes(c->limit, limit),
@@ -401,17 +429,17 @@ static Status none_fits(const Choosing *c)
     return ERR_CONFIG;
 }
 
-Status plan_choose(const ChooseFrom *from, FILE *out)
+Status plan_choose(const ChooseInput *input, FILE *out)
 {
     Choosing c = {
-        .from = from, .limit = from->memory, .too_large_bytes = INFINITY, .best_s = INFINITY};
+        .input = input, .limit = input->memory, .too_large_bytes = INFINITY, .best_s = INFINITY};
     Status st = OK;
     search(&c);
     if (c.count == 0) st = none_fits(&c);
     if (st == OK) {
         qsort(c.choice, (size_t)c.count, sizeof *c.choice, by_time);
         add_ranges(&c);
-        if (from->world->rank == 0) (from->json ? print_json : print_text)(&c, out);
+        if (input->world->rank == 0) (input->json ? print_json : print_text)(&c, out);
     }
     mem_free(&c.choice);
     return st;

@@ -1,6 +1,6 @@
-/* weft plan --json: one object with most numbers of the text. --stage limits the list of stages,
- * but not layers and messages. Bytes are per rank; bytes at the top level are those of the stage
- * that needs most memory. */
+/* weft plan --json: writes one object with most numbers of the text. --stage limits the list of
+ * stages to one stage, but not the lists of layers and messages. Bytes are those of one rank. Bytes
+ * at the top level are those of a rank of the stage that needs most memory. */
 #include "plan_view.h"
 
 static void put_bytes(Json *json, const TrainBytes *b)
@@ -78,7 +78,8 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_end(json);
 }
 
-/* Writes the messages of one kind that a stage sends to another in a step. */
+/* Writes the messages of one kind that stage `from` sends to stage `to` in a step. count: number of
+ * messages; bytes: size of one message; what: name of the kind. */
 static void put_message(int from, int to, int count, size_t bytes, const char *what, Json *json)
 {
     json_object(json, NULL);
@@ -102,7 +103,7 @@ static void put_messages(const PlanView *v, Json *json)
         put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
     }
     for (int i = 0; i < g->param_count; ++i) {
-        size_t bytes = view_tie(v, i, &from, &to);
+        size_t bytes = view_tied_bytes(v, i, &from, &to);
         if (!bytes) continue;
         put_message(from, to, 1, bytes, "tied gradient", json);
         put_message(to, from, 1, bytes, "tied gradient", json);

@@ -1,5 +1,6 @@
-/* weft plan on the sums over replicas: prints their bytes and, as if each replica were on a node of
- * its own, the number of messages, the number of partners and the estimated time. */
+/* weft plan on the sums over replicas: prints how many bytes are summed, and the number of
+ * messages, the number of partners and the estimated time. The last three assume that each replica
+ * is on a node of its own. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -10,7 +11,8 @@ enum { CELL = 16 };
 
 /* ---- links ---- */
 
-/* Reads a positive number, which must be followed by `end`, and moves *text past both. */
+/* Reads a positive number and the character `end`, which must follow it, and moves *text past both.
+ * Returns whether the text was so. */
 static bool read_positive(const char **text, char end, double *value)
 {
     char *rest;
@@ -37,13 +39,15 @@ Status view_parse_link(const char *text, Link *link)
 
 /* The sums of a stage in one step or, in mode geo, at one sync point. */
 typedef struct StepSums {
-    /* number of sums, and of the sums that use halving */
-    int64_t count, halved;
+    /* number of sums */
+    int64_t count;
+    /* number of sums that use the algorithm halving */
+    int64_t halved;
     /* total cost of the sums */
     SumCost cost;
 } StepSums;
 
-/* Adds `times` equal sums. */
+/* Adds `times` equal sums. way: COMM_BY_RULE, or an algorithm. */
 static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link link, int64_t times)
 {
     CommWay taken = sum_way(shape, way);
@@ -57,9 +61,10 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Counts the sums of a bucket. The bucket is sent once for each run of consecutive micro-batches
- * (deal_runs), and then its sums or its new parameters are sent back. With plan->gathers,
- * parameters are gathered in forward instead. */
+/* Counts the sums of a bucket. The bucket's gradients are sent once for each group of consecutive
+ * micro-batches that a replica has (deal_runs). Then the sums are sent back or, with grid.zero, the
+ * new parameters. If plan->gathers is set, parameters are not sent back, but gathered in
+ * forward. */
 static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, int bucket,
                        CommWay way, StepSums *sums)
 {
@@ -82,8 +87,8 @@ static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, 
     if (!back && !plan->gathers) add_sum(sums, &gather, way, v->link, 1);
 }
 
-/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all sums. In mode geo all
- * changes of parameters are summed at once, at a sync point. */
+/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all sums. In mode geo there
+ * is a single sum, of the changes of all parameters at a sync point. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;
@@ -133,6 +138,7 @@ static int largest_stage(const PlanView *v)
 
 /* ---- text ---- */
 
+/* Prints the cost of the sums with one algorithm. */
 static void print_way(const StepSums *sums, const char *name, FILE *out)
 {
     char bytes[CELL];

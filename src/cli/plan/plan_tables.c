@@ -1,15 +1,16 @@
-/* weft plan on sparse tables: prints rows, their owners, and the messages and bytes of a step and
- * of a sync point, which depend on the mode. */
+/* weft plan on sparse tables: prints the tables, the number of owners of their rows, and the
+ * messages and bytes of a step and of a sync point, which depend on grid.mode. */
 #include "plan_view.h"
 
 enum { CELL = 16 };
 
+/* An estimate of the messages. */
 typedef struct Traffic {
-    /* input of the estimate; borrows bag */
+    /* input of the estimate; borrows `bag` */
     TableTraffic input;
-    /* owned */
+    /* sizes of the bags; owned */
     TableBagSize *bag;
-    /* result: number and bytes of the messages of each kind, and number of kinds */
+    /* result: number and bytes of the messages of each kind, [kinds] */
     TableMessages kind[TABLE_MESSAGES];
     int kinds;
 } Traffic;
@@ -50,9 +51,9 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Returns the sizes of the bag to which tables first to end - 1 belong. If the numbers of rows of
- * all its tables are known, their sum also limits the number of rows that change between two sync
- * points. */
+/* Returns the sizes of the bag to which tables `first` to `end` - 1 belong. If the number of rows
+ * is known for each of its tables, the sum of these numbers also limits how many rows change
+ * between two sync points. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {
     const SparseTable *table = trainer_graph(v->trainer)->table;
@@ -90,7 +91,7 @@ static Traffic traffic_of(const PlanView *v)
     return traffic;
 }
 
-/* Prints the ids and rows of the bag of table i. */
+/* Prints how many ids and rows the bag of table i reads. */
 static void print_bag(const PlanView *v, int i, FILE *out)
 {
     const SparseTable *table = &trainer_graph(v->trainer)->table[i];

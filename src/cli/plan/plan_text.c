@@ -1,28 +1,28 @@
-/* weft plan as text: layers, stages, memory, messages, schedule. If there are many stages, only the
- * first and last few and the largest are printed. */
+/* weft plan as text: layers, stages, memory, messages, schedule. A list of many stages, chunks or
+ * messages is cut: only the first, the last and the largest are printed. */
 #include "plan_view.h"
 
 #include <math.h>
 
 enum {
-    /* a list with more than ROWS_MAX rows is cut: END_ROWS rows at each end and the largest row are
-     * printed */
+    /* A list with more than ROWS_MAX rows is cut: END_ROWS rows at each end and the largest row are
+     * printed. */
     ROWS_MAX = 16,
     END_ROWS = 4,
     /* largest number of stages for which the schedule is drawn */
     PICTURE_STAGES_MAX = 64,
-    /* bytes of short texts */
+    /* sizes of texts in bytes: a cell of a table, and the mark of a layer */
     CELL = 16,
     MARK = 32
 };
 
-/* True if row i of `count` rows is shown. */
+/* Returns whether row i of `count` rows is shown. largest: number of the largest row. */
 static bool row_shown(int i, int count, int largest)
 {
     return count <= ROWS_MAX || i < END_ROWS || i >= count - END_ROWS || i == largest;
 }
 
-/* Returns row_shown, and prints "..." if rows before row i are not shown. */
+/* Returns whether row i is shown. If it is and the row before it is not, prints "...". */
 static bool row_begin(int i, int count, int largest, FILE *out)
 {
     if (!row_shown(i, count, largest)) return false;
@@ -109,13 +109,14 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
+/* Returns the field of b that a column shows. */
 static size_t kind_bytes(const TrainBytes *b, int kind)
 {
     return *(const size_t *)((const char *)b + kinds[kind].offset);
 }
 
-/* True if a column is shown. The column of tables is shown only if the model has tables, the column
- * of the EMA only if the run has an EMA. */
+/* Returns whether a column is shown. The column of tables is shown only if the model has tables;
+ * the column of the EMA only if the run has an EMA. */
 static bool kind_shown(const PlanView *v, int kind)
 {
     if (kinds[kind].offset == offsetof(TrainBytes, average))
@@ -207,7 +208,7 @@ static void print_ties(const PlanView *v, FILE *out)
     char bytes[CELL];
     int from, to;
     for (int i = 0; i < g->param_count; ++i) {
-        size_t one_way = view_tie(v, i, &from, &to);
+        size_t one_way = view_tied_bytes(v, i, &from, &to);
         if (one_way)
             fprintf(out,
                     "  stage %d to %d  %s in each direction, the gradient of %s, once a step\n",
@@ -223,7 +224,7 @@ static void print_messages(const PlanView *v, FILE *out)
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    /* chunk before each boundary */
+    /* chunk before each boundary, [boundaries] */
     int *before = mem_new((size_t)v->chunks * sizeof *before);
     for (int c = 0; c < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(t), c)) continue;
@@ -240,8 +241,8 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* Prints the messages for parameters that are sharded over replicas: a rank receives the other
- * shards of each bucket, and sends its own shard to all other ranks. */
+/* Prints the messages for parameters that are sharded over replicas. For each bucket, a rank
+ * receives the shards of all other ranks, and sends its own shard to all other ranks. */
 static void print_gathers(const PlanView *v, FILE *out)
 {
     int most = 0, dp = trainer_shape(v->trainer).dp;
@@ -262,9 +263,9 @@ static void print_gathers(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Returns the bytes that a rank sends in an exchange for one micro-batch: twice all slices of the
- * tensor except its own, once in forward and once in backward, or twice in one of the passes.
- * Partial sums are in fp32, results in train.precision. */
+/* Returns the bytes that a rank sends in an exchange for one micro-batch. In each of two messages
+ * it sends all slices of the tensor except its own. There is one message in forward and one in
+ * backward, or both are in the same pass. Partial sums are in fp32, results in train.precision. */
 static double exchange_node_bytes(const OpSpec *s)
 {
     const bool leaves = s->exchange == EXCHANGE_LEAVE;
@@ -274,9 +275,9 @@ static double exchange_node_bytes(const OpSpec *s)
            (double)(dtype_bytes(s->x[0].dtype) + dtype_bytes((leaves ? s->x[0] : s->y).dtype));
 }
 
-/* Returns the bytes of gradients that the operation of node i gathers from the ranks of a
- * tensor-parallel group: the gradients of parameters that are sums over slices of the sequence, one
- * sum from each rank. */
+/* Returns the bytes of gradients that the operation of node i gathers from all ranks of a
+ * tensor-parallel group. If the ranks have slices of the sequence, the gradient of a parameter is a
+ * sum over the slices, and each rank has a partial sum. */
 static double token_sum_bytes(const Graph *g, int i)
 {
     const Node *node = &g->node[i];
@@ -288,8 +289,9 @@ static double token_sum_bytes(const Graph *g, int i)
     return floats * sizeof(float) * g->ranks;
 }
 
-/* Returns the bytes that ranks gather for a loss whose classes are cut into slices: six floats for
- * each row and slice, and the position of the label for each row and rank; 0 for other losses. */
+/* Returns the bytes that ranks gather for a loss whose classes are divided into slices: six floats
+ * for each row and slice, and the position of the label for each row and rank. Returns 0 for other
+ * losses. */
 static double loss_bytes(const Graph *g, const OpSpec *s)
 {
     const Shape x = s->x[0].shape;
@@ -298,8 +300,8 @@ static double loss_bytes(const Graph *g, const OpSpec *s)
     return s->slice.ranks > 0 ? rows * (6 * slices + g->ranks) * sizeof(float) : 0;
 }
 
-/* Returns the bytes that a rank sends to its tensor-parallel group in one micro-batch, forward and
- * backward. *count: number of layers with an exchange. */
+/* Returns the bytes that a rank of the stage sends to its tensor-parallel group for one
+ * micro-batch, in forward and backward together. *count: number of layers that exchange tensors. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
@@ -332,7 +334,8 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
-/* Prints the sums of statistics for synchronized batch norms, in the stage that has most. */
+/* Prints the sums of statistics for synchronized batch norms, for the stage whose sums have most
+ * bytes. */
 static void print_replica_sums(const PlanView *v, FILE *out)
 {
     ReplicaSums most = {0};
@@ -372,7 +375,7 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
         fprintf(out, "  --svg FILE draws a schedule of this number of stages\n");
 }
 
-/* Prints which data replicas compare to detect flipped bits. */
+/* Prints which data the replicas compare, and when, to detect flipped bits. */
 static void print_checks(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -421,7 +424,7 @@ static void print_step(const PlanView *v, FILE *out)
     mem_free(&limit);
 }
 
-/* Prints the forecast time of a step, and the parts that are at least 0.05 % of it. */
+/* Prints the forecast time of a step, and its parts, without parts below 0.05 % of the step. */
 static void print_forecast(const PlanView *v, FILE *out)
 {
     const Forecast *f = &v->forecast;

@@ -1,24 +1,25 @@
 /* weft plan on the optimizer: prints which rule updates which parameters, and the cost of tensors
- * that are updated as a whole. Names of parameters that differ only in numbers are printed once:
- * h.*.ln_1.weight x 12. */
+ * that are updated as a whole. Names of parameters that differ only in numbers are printed as one,
+ * for example "h.*.ln_1.weight x 12". */
 #include "plan_view.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* bytes of a name and of a short text */
+/* sizes in bytes of a name and of a short text */
 enum { NAME_BYTES = 128, CELL = 32 };
 
-/* Names whose numbers are replaced by "*". */
+/* Different names of parameters, after "*" has replaced their numbers. */
 typedef struct Names {
+    /* number of names */
     int count;
-    /* number of times that each name occurs; owned */
-    int *times;
-    /* owned */
+    /* number of parameters with each name, [count]; owned */
+    int *occurrences;
+    /* [count]; owned */
     char (*name)[NAME_BYTES];
 } Names;
 
-/* Copies a name with "*" for each number in it. */
+/* Copies a name and replaces each number in it by "*". */
 static void replace_numbers(const char *name, char out[NAME_BYTES])
 {
     size_t used = 0;
@@ -36,13 +37,14 @@ static void names_add(Names *names, const char *name)
     replace_numbers(name, pattern);
     for (int i = 0; i < names->count; ++i)
         if (strcmp(names->name[i], pattern) == 0) {
-            ++names->times[i];
+            ++names->occurrences[i];
             return;
         }
     names->name = mem_resize(names->name, (size_t)(names->count + 1) * sizeof *names->name);
-    names->times = mem_resize(names->times, (size_t)(names->count + 1) * sizeof *names->times);
+    names->occurrences =
+        mem_resize(names->occurrences, (size_t)(names->count + 1) * sizeof *names->occurrences);
     memcpy(names->name[names->count], pattern, sizeof pattern);
-    names->times[names->count++] = 1;
+    names->occurrences[names->count++] = 1;
 }
 
 static bool is_trained(const Param *p)
@@ -50,8 +52,8 @@ static bool is_trained(const Param *p)
     return !p->info.buffer && !p->frozen && p->tied < 0;
 }
 
-/* True if this rule updates the parameter. rule: number of a group, counted from 1; 0: the rule of
- * optim.name */
+/* Returns whether a rule updates a parameter. rule: number of a group of optim.groups, counted from
+ * 1, or 0 for the rule of optim.name. */
 static bool is_updated_by(const Trainer *t, int param, int rule)
 {
     return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
@@ -73,7 +75,7 @@ static void print_names(const Trainer *t, int rule, FILE *out)
     char *all = mem_text("");
     for (int i = 0; i < names.count; ++i) {
         char times[CELL] = "";
-        if (names.times[i] > 1) snprintf(times, sizeof times, " x %d", names.times[i]);
+        if (names.occurrences[i] > 1) snprintf(times, sizeof times, " x %d", names.occurrences[i]);
         char *longer = mem_format("%s%s%s%s", all, i ? ", " : "", names.name[i], times);
         mem_free(&all);
         all = longer;
@@ -82,10 +84,10 @@ static void print_names(const Trainer *t, int rule, FILE *out)
     print_wrapped(out, 4, all);
     mem_free(&all);
     mem_free(&names.name);
-    mem_free(&names.times);
+    mem_free(&names.occurrences);
 }
 
-/* Returns the number of elements that a rule updates in the whole model. */
+/* Returns the number of elements that a rule updates in the model, over all stages and slices. */
 static int64_t element_count(const Trainer *t, int rule)
 {
     const Graph *g = graph_whole(trainer_graph(t));
@@ -108,7 +110,7 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     print_names(t, rule, out);
 }
 
-/* Prints the learning rates of depth groups; consecutive parameters with equal rates share a
+/* Prints the learning rates of depth groups. Consecutive parameters with equal rates share a
  * line. */
 static void print_depth_groups(const Trainer *t, FILE *out)
 {
@@ -129,9 +131,10 @@ static void print_depth_groups(const Trainer *t, FILE *out)
     }
 }
 
-/* Returns the bytes that a rank of a tensor-parallel group receives in a step: the slices of each
- * tensor that its replica updates as a whole. Without ZeRO, each replica updates all such tensors
- * of the stage. Every slice is counted with the size of the largest. */
+/* Returns the bytes that a rank of a tensor-parallel group receives in a step. For each tensor that
+ * its replica updates as a whole, it receives the slices of all other ranks of the group. Without
+ * grid.zero, each replica updates all such tensors of the stage. Every slice is counted with the
+ * size of the first slice. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
 {
     const Trainer *t = v->trainer;
@@ -163,8 +166,8 @@ double view_gathered_bytes(const PlanView *v)
     return most;
 }
 
-/* Prints how many tensors are updated as a whole, by which replicas, and the bytes of their slices
- * that a rank gathers. */
+/* Prints how many tensors are updated as a whole, which replicas update them, and how many bytes of
+ * their slices a rank gathers. */
 static void print_whole(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -217,8 +220,8 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
-/* Writes a parameter, unless it is tied to another. "lr": its highest learning rate; 0 if it is
- * frozen. */
+/* Writes parameter i, unless it is a buffer or is tied to another parameter. The value of "lr" is
+ * its highest learning rate, or 0 if it is frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_whole(trainer_graph(t));

@@ -1,16 +1,16 @@
-/* Data of `weft plan`: the trainer of a dry run, the plans of all its stages, and its simulated
- * schedule. */
+/* The data that `weft plan` prints: the trainer of a dry run, the plans of all its stages, and its
+ * simulated schedule. */
 #ifndef WEFT_CLI_PLAN_VIEW_H
 #define WEFT_CLI_PLAN_VIEW_H
 
 #include "train.h"
 
 typedef struct StageView {
-    /* owned */
+    /* plan of a rank of the stage; owned */
     Plan *plan;
     /* memory of a rank of the stage */
     TrainBytes bytes;
-    /* estimated seconds for one micro-batch, forward and backward, on one core */
+    /* estimated time of forward and backward of one micro-batch on one core */
     double cost_s;
 } StageView;
 
@@ -18,27 +18,32 @@ typedef struct PlanView {
     /* owned */
     Trainer *trainer;
     int stages;
-    /* number of chunks of the whole model */
+    /* number of chunks of the model, over all stages */
     int chunks;
     /* stage given by --stage; -1: not given */
     int stage;
-    /* network between nodes */
+    /* network between nodes, from --link */
     Link link;
-    /* plan of each stage, [stages]; owned */
+    /* what is known about each stage, [stages]; owned */
     StageView *stage_view;
     /* estimated cost of each chunk for one micro-batch, [chunks]; owned */
     TaskCost *cost;
-    /* estimated seconds of the whole model for one micro-batch */
+    /* sum of cost_s over all stages */
     double cost_s;
-    /* the stage that needs most memory, and the stage that needs most time */
-    int largest, slowest;
-    /* simulated schedules; owned. equal: all tasks have the same cost; real: tasks have the costs
-     * of their chunks. Messages take no time in both. */
-    ScheduleReport equal, real;
-    /* true: a file with the times of a machine is given, and forecast and files are set */
+    /* the stage that needs most memory */
+    int largest;
+    /* the stage that needs most time */
+    int slowest;
+    /* simulated schedule in which all tasks have the same cost and messages take no time; owned */
+    ScheduleReport equal;
+    /* simulated schedule in which tasks have the costs of their chunks and messages take no time;
+     * owned */
+    ScheduleReport real;
+    /* true: a file with the times of a machine is given, and `forecast` and `files` are set */
     bool has_forecast;
     /* forecast time of a step */
     Forecast forecast;
+    /* forecast times of reading the training set and of saving a checkpoint */
     FileForecast files;
 } PlanView;
 
@@ -53,48 +58,59 @@ static inline TableMode view_mode(const PlanView *v)
     return (TableMode)trainer_config(v->trainer)->grid.mode;
 }
 
-/* Returns by how much the slowest stage's time exceeds the mean of all stages, as a fraction. */
+/* Returns by how much the time of the slowest stage exceeds the mean of all stages, as a fraction
+ * of the mean. */
 static inline double view_imbalance(const PlanView *v)
 {
     return v->stage_view[v->slowest].cost_s * v->stages / v->cost_s - 1;
 }
 
-/* Returns chunk `chunk` of the model in the plan of its stage. */
+/* Returns the plan of a chunk of the model, borrowed from the plan of its stage. */
 static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 {
     const Schedule *s = trainer_schedule(v->trainer);
     return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
 }
 
-/* If a parameter is tied across two stages, the stages exchange its gradients once a step. Returns
- * the bytes sent in one direction, and sets *from and *to to the two stages; returns 0 for other
- * parameters. */
-size_t view_tie(const PlanView *view, int param, int *from, int *to);
+/* If a parameter is tied to one of another stage, the two stages exchange its gradients once a
+ * step. Returns the bytes that are sent in one direction, and sets *from to the stage of the first
+ * use and *to to the stage of this parameter. Returns 0 if both are on one stage or the parameter
+ * is not tied. */
+size_t view_tied_bytes(const PlanView *view, int param, int *from, int *to);
 
-/* plan_update.c: prints the update rules and their parameters; the text only if there are several
- * rules or learning rates. */
+/* ---- plan_update.c ---- */
+/* Prints the update rules and their parameters. The text is empty if there is only one rule and one
+ * learning rate. */
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
-/* Some rules update whole tensors, whose slices a rank must gather. Returns the bytes that a rank
- * receives for this in a step; the largest number over all ranks. */
+/* Some rules update a tensor as a whole, so a rank of a tensor-parallel group must gather the
+ * tensor's slices. Returns the bytes that a rank receives for this in a step, on the rank that
+ * receives most. */
 double view_gathered_bytes(const PlanView *view);
 
-/* plan_tables.c: prints the sparse tables; the text is empty if there are none. */
+/* ---- plan_tables.c ---- */
+/* Prints the sparse tables. The text is empty if there are none. */
 void plan_tables_text(const PlanView *view, FILE *out);
+/* Writes the sparse tables; called only if there are any. */
 void plan_tables_json(const PlanView *view, Json *json);
 
-/* plan_sums.c: default of --link */
+/* ---- plan_sums.c ---- */
+/* default of --link */
 #define PLAN_LINK "2,12.5"
-/* Parses --link: microseconds per message, and GB/s. ERR_USAGE. */
+/* Parses --link: the microseconds of a message, a comma, and GB/s. ERR_USAGE: the text has another
+ * form. */
 Status view_parse_link(const char *text, Link *link);
-/* Prints the sums over replicas, if there are several replicas. */
+/* Prints the sums over replicas, if there are any. */
 void plan_sums_text(const PlanView *view, FILE *out);
-/* Returns the bytes of a rank of the stage that are summed in one step (gradients) or, in mode geo,
- * at one sync point (changes of parameters); 0 in mode async and with one replica. */
+/* Returns the bytes that each rank of a stage has summed over the replicas: the gradients of a step
+ * or, in mode geo, the changes of parameters at a sync point. Returns 0 in mode async, or if there
+ * is one replica. */
 double view_summed_bytes(const PlanView *view, int stage);
+/* Writes the sums of a stage, if there are any. */
 void plan_sums_json(const PlanView *view, int stage, Json *json);
 
-/* columns: width of the picture of the schedule, in characters */
+/* ---- plan_text.c and plan_json.c ---- */
+/* Prints everything. columns: width of the picture of the schedule, in characters. */
 void plan_view_text(const PlanView *view, int columns, FILE *out);
 void plan_view_json(const PlanView *view, FILE *out);
 
