@@ -1,14 +1,14 @@
-/* Checks that all ranks run the same program on the same configuration. A stale copy on one node
- * would otherwise cause a hang or different numbers. The program is identified by its build ID, a
- * hash made by the linker, or, without one, by its version. */
+/* Checks that all ranks run the same program with the same configuration. An old copy on one node
+ * would otherwise cause a hang or wrong numbers. The program is identified by its build ID, a hash
+ * that the linker makes. If it has no build ID, its version is used. */
 #include "private.h"
 
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 
-/* Called by dl_iterate_phdr for the program: writes a hash of its build ID to *hash; leaves *hash
- * unchanged if the linker made no build ID. */
+/* Called by dl_iterate_phdr for the program. Writes a hash of its build ID to *hash, a uint64_t.
+ * Leaves *hash unchanged if there is no build ID. */
 static int read_build_id(struct dl_phdr_info *info, size_t size, void *hash)
 {
     (void)size;
@@ -25,7 +25,7 @@ static int read_build_id(struct dl_phdr_info *info, size_t size, void *hash)
             at = bytes + (note.n_descsz + 3) / 4 * 4;
         }
     }
-    /* 1 ends the iteration: the first object is the program itself, the others are libraries */
+    /* 1 ends the iteration: the first object is the program itself, later objects are libraries */
     return 1;
 }
 
@@ -37,8 +37,8 @@ static uint64_t build_hash(void)
     return hash;
 }
 
-/* Fails if this rank differs from rank 0, whose build is build0 and whose configuration is
- * text0. */
+/* Fails if this rank differs from rank 0. build: hash of this rank's build; build0: hash of rank
+ * 0's build; text0: rank 0's configuration as text. */
 static Status compare_with_rank_0(const Config *config, uint64_t build, uint64_t build0,
                                   const char *text0)
 {

@@ -1,5 +1,5 @@
-/* Runs the verb that main's arguments name: finds the verb, answers --help, parses the flags,
- * handles -n and the threads, calls the verb's function and prints its error. */
+/* From main's arguments to a verb: finds the verb, answers --help, parses the flags, handles -n and
+ * the threads, calls the verb's function and prints its error. */
 #include "private.h"
 
 #include "base/start.h"
@@ -42,8 +42,9 @@ static bool is_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-/* Returns the words at the start of argv that are also the start of a verb's name ("data", "data
- * import"), as many as possible; "" if there are none. Owned by the caller. */
+/* Returns the longest group of verbs that argv begins with. A group is a text that the names of
+ * several verbs begin with, such as "data" or "data import". Returns "" if there is none. The
+ * caller owns the result. */
 static char *group_of(int argc, char **argv)
 {
     char *group = mem_text("");
@@ -66,11 +67,12 @@ static char *group_of(int argc, char **argv)
     return group;
 }
 
-/* limits of the list that next_words makes */
+/* NEXT_WORDS_MAX: largest number of words that next_words lists. WORD_BYTES: size of a word. */
 enum { NEXT_WORDS_MAX = 64, WORD_BYTES = 32 };
 
-/* Lists the words that may follow a group of verbs (for "data": "import", "info", "check"), each
- * once; returns their number. group "": the first words of all verbs. */
+/* Lists the words that may follow a group of verbs, each word once: for "data" they are "import",
+ * "info", "check" and others. For the group "" they are the first words of all verbs. word:
+ * receives the words, [NEXT_WORDS_MAX]. Returns their number. */
 static int next_words(const char *group, char (*word)[WORD_BYTES])
 {
     int count = 0;
@@ -87,9 +89,10 @@ static int next_words(const char *group, char (*word)[WORD_BYTES])
     return count;
 }
 
-/* Returns advice on an unknown word: weft's command if the word is another program's name for it,
- * or the right order if an option or a configuration precedes the command. NULL: there is no
- * advice. Owned by the caller. */
+/* Returns advice on a word that is no command, or NULL if there is none. If the word is a command
+ * of another program, the advice is weft's command for the same purpose. If an option or a
+ * configuration stands before the command, it is the right order. group: words before it. The
+ * caller owns the result. */
 static char *advice_on(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
@@ -104,13 +107,14 @@ static char *advice_on(const char *group, const char *word)
                       row->note ? row->note : "");
 }
 
-/* Answers words that name no verb: prints help on a group of verbs, or fails with advice. */
+/* Handles arguments that do not begin with a verb: prints the help of a group of verbs, or fails
+ * with advice. */
 static Status answer_unknown_verb(int argc, char **argv)
 {
     char word[NEXT_WORDS_MAX][WORD_BYTES];
     const char *list[NEXT_WORDS_MAX];
     char *group = group_of(argc, argv);
-    /* used: number of words in group */
+    /* `used` becomes the number of words in `group` */
     int used = *group ? 1 : 0, count = next_words(group, word);
     for (const char *c = group; *c; ++c) used += *c == ' ';
     for (int i = 0; i < count; ++i) list[i] = word[i];
@@ -138,9 +142,9 @@ static Status answer_unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Checks the configuration, and that no output of the verb replaces an input, before any rank is
- * started. Copies the settings of ranks from the configuration; ranks->folder is owned by the
- * caller. Collective if a launcher has started this rank and a check fails. */
+/* Checks, before any rank is started, the configuration, and that no output of the verb replaces an
+ * input. Copies settings from the configuration to *ranks; the caller owns ranks->folder.
+ * Collective if a launcher has started this rank and a check fails. */
 static Status check_config(const Verb *verb, int argc, char **argv, const void *options,
                            Ranks *ranks)
 {
@@ -169,15 +173,17 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (!(verb->traits & VERB_LONG_RUNNING)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_choose_waiting(ranks->threads, ranks->words);
-    /* only rank 0 reads the metadata of HDF5 files, in a helper process, which must be made before
-     * MPI starts */
+    /* Rank 0 reads the metadata of HDF5 files in a helper process, which must be made before MPI
+     * starts. No other rank reads metadata. */
     if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
 }
 
+/* Parses the flags of a verb and runs it. argc, argv: the arguments after the verb's name. words:
+ * all of main's arguments. */
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
 {
-    /* hang_s: the default of train.hang_s, for verbs without a configuration */
+    /* 300 is the default of train.hang_s; it applies to verbs without a configuration */
     Ranks ranks = {.words = words, .hang_s = 300};
     for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
         if (is_help(argv[i])) {
@@ -219,7 +225,7 @@ static Status run(int argc, char **argv, char **words)
 }
 
 /* Prints a verb's error on rank 0. The launcher ends a job as soon as one process has failed.
- * Therefore all other ranks wait one second, in which rank 0 prints its message. */
+ * Therefore all other ranks wait for one second, so that rank 0 can print its message. */
 static void report(Status status, int rank)
 {
     if (status == OK) return;
@@ -231,9 +237,10 @@ static void report(Status status, int rank)
         log_error("%s", fail_message());
 }
 
-/* Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file that is opened
- * later gets this descriptor and receives the program's output. /dev/null is opened in the wrong
- * direction, so that reading or writing still fails, as on a closed stream. */
+/* Opens /dev/null in place of a closed stdin, stdout or stderr. Otherwise a file that is opened
+ * later could get this descriptor and receive the program's output. /dev/null is opened for writing
+ * as stdin, and for reading as stdout and stderr, so that their use still fails as on a closed
+ * stream. */
 static void fill_closed_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
@@ -241,9 +248,9 @@ static void fill_closed_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Reports failed writes to stdout: as a warning if the verb is VERB_LONG_RUNNING, because its
- * results are in files; otherwise as an error, unless the verb has failed already. Returns the
- * status of the verb, or this error. */
+/* Reports failed writes to stdout. If the verb is VERB_LONG_RUNNING, its results are in files, so
+ * this is a warning. Otherwise it is an error, unless the verb has failed already. Returns
+ * `status`, the status of the verb, or this error. */
 static Status check_stdout(Status status, bool long_running)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
@@ -255,8 +262,8 @@ static Status check_stdout(Status status, bool long_running)
     return status;
 }
 
-/* Redirects stdout and stderr to this rank's file in the folder of weft run's --log-dir, if weft
- * run has started this rank with that flag. */
+/* If weft run has started this rank with --log-dir, redirects stdout and stderr to this rank's file
+ * in that folder. */
 static void redirect_output(int rank)
 {
     const char *folder = getenv("WEFT_LOG_DIR");
@@ -279,18 +286,18 @@ int cli_main(int argc, char **argv)
     bool long_running = verb && verb->traits & VERB_LONG_RUNNING;
     if (long_running) stop_begin();
     fill_closed_streams();
-    /* registers the words that keys accept; no key may be read before that */
+    /* registers the words that keys accept; no key may be read before this call */
     train_use_words();
-    /* A verb reorders its arguments, and threads_choose_waiting executes the program again with the
-     * original ones. */
+    /* A verb reorders its arguments. The original order is kept, because threads_choose_waiting may
+     * execute the program again. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();
     if (long_running) redirect_output(rank);
     log_init(rank == 0);
     watch_connect(rank);
-    /* train calls start_begin itself; the other verbs that are VERB_LONG_RUNNING report no
-     * stages */
+    /* Only weft train, which calls start_begin itself, and verbs that are not VERB_LONG_RUNNING
+     * report the stages of their start. */
     static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_send_beat};
     if (!long_running) start_begin(&report_only);
     Status status = rows_check();

@@ -22,7 +22,7 @@ static const Flag flags[] = {
              "find:NAME, remove:NAME"},
 };
 
-/* Returns the lines of --version. Owned by the caller. */
+/* Returns the lines of --version. The caller owns the text. */
 static char *version_lines(void)
 {
     char *text = NULL;

@@ -1,6 +1,7 @@
-/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP, IoU, errors of
- * fields and the confusion matrix. Runs on any grid, regardless of that of the training; the number
- * of replicas follows from the number of ranks. */
+/* weft eval: evaluates a checkpoint on the test data. Prints loss, top-1, top-5, AUC, AP, IoU,
+ * errors of fields and the confusion matrix, as far as the model has them. Runs on any grid,
+ * whatever the grid of the training was; the number of replicas follows from the number of
+ * ranks. */
 #include "private.h"
 
 #include "train.h"
@@ -10,42 +11,48 @@
 
 /* Results of one class. */
 typedef struct ClassResult {
-    /* samples (of label fields: pixels) of the class, those predicted as the class, those in
-     * both */
-    int64_t count, predicted, hits;
-    /* hits / count and hits / predicted; NaN if the divisor is 0 */
-    double recall, precision;
+    /* number of samples (for label fields: pixels) of the class */
+    int64_t count;
+    /* number of samples that are predicted as the class */
+    int64_t predicted;
+    /* number of samples of the class that are predicted as the class */
+    int64_t hits;
+    /* hits / count; NaN if count is 0 */
+    double recall;
+    /* hits / predicted; NaN if `predicted` is 0 */
+    double precision;
 } ClassResult;
 
 enum {
-    /* largest number of classes for which the whole matrix is printed; with more classes, only the
-     * worst confusions are printed */
+    /* largest number of classes for which the confusion matrix is printed; with more classes, only
+     * the most frequent confusions are printed */
     MATRIX_CLASSES_MAX = 20,
-    /* number of worst confusions that are printed */
+    /* number of most frequent confusions that are printed */
     WORST_COUNT = 10,
-    /* width of a class's name in tables */
+    /* width of a class's name in tables, in characters */
     NAME_COLUMNS = 13
 };
 
 typedef struct Eval {
     /* path of the checkpoint; borrowed */
     const char *checkpoint;
-    /* path of a file of COCO's results; NULL: none; borrowed */
+    /* path of the file of --results, which gets all boxes; NULL: none; borrowed */
     const char *results;
     bool json, per_class, no_ema;
+    /* metrics of the evaluation */
     EvalLine line;
     /* number of classes; 0: there is no confusion matrix */
     int64_t classes;
     /* results of each class of a detector, if per_class is set; on rank 0 only; owned */
     CocoResult coco;
-    /* number of samples (of label fields: pixels) of each pair [true class][predicted class],
+    /* number of samples (for label fields: pixels) for each pair [true class][predicted class],
      * [classes][classes]; NULL for losses without classes; owned */
     int64_t *confusion;
     /* the test set; borrowed */
     const DataSet *set;
-    /* true: the loaded parameters are moving averages */
+    /* true: the loaded parameters are the EMA */
     bool ema;
-    /* names of the classes; on rank 0 only; owned */
+    /* names of the classes, on rank 0 only; owned */
     ClassNames names;
 } Eval;
 
@@ -56,7 +63,7 @@ static const char *label_of(const Eval *e, int64_t class, char number[24])
                       number);
 }
 
-/* Prints the name of a class, cut or padded to its columns. */
+/* Prints the name of a class, cut or padded to NAME_COLUMNS characters. */
 static void put_name(const Eval *e, int64_t class, FILE *out)
 {
     char number[24];
@@ -101,8 +108,8 @@ static void print_classes(const Eval *e, FILE *out)
     }
 }
 
-/* Prints for each class of a detector the number of true boxes that COCO's metrics count, AP and
- * AP50. */
+/* Prints a line for each class of a detector, with the number of true boxes that COCO's metrics
+ * count, AP and AP50. */
 static void print_box_classes(const Eval *e, FILE *out)
 {
     fprintf(out, "\n%*s %9s %11s %11s\n", NAME_COLUMNS + 6, "class", "boxes", "AP", "AP50");
@@ -139,9 +146,10 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* Returns the cell outside the matrix's diagonal that follows `cell` when cells are sorted by
- * descending number of samples; equal cells are sorted by index. Returns -1 if no cell follows.
- * count: number of samples of `cell`. */
+/* Sorts the cells outside of the matrix's diagonal by descending number of samples, and cells with
+ * equal numbers by index. Returns the index of the cell that follows `cell`; -1 if there is none,
+ * or if it has no samples. count: number of samples of `cell`; INT64_MAX: returns the first
+ * cell. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;
@@ -378,7 +386,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     if (!job->config->data.test)
         return config_fail_key(job->config, "data.test",
                                "no test data: set data.test to an HDF5 file");
-    /* the number of replicas follows from the number of ranks */
+    /* 0: the number of replicas follows from the number of ranks */
     job->config->grid.dp = 0;
     job_drop_servers(job->config);
     TRY(job_find_checkpoint(job, o->checkpoint, &path));

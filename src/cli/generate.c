@@ -1,7 +1,7 @@
-/* weft generate: continues a text with a token model. Prompt and output are text if --tokenizer is
- * given, which must be the tokenizer of the training data, or if the model's tokens are bytes (a
- * vocabulary of 256 that was not made by a tokenizer). Otherwise they are token ids. Runs in one
- * process, regardless of the training's grid. */
+/* weft generate: continues a text with a token model. Prompt and output are text in two cases:
+ * --tokenizer is given, which must be the tokenizer of the training data, or the model's tokens are
+ * bytes, that is, there are 256 tokens that no tokenizer has made. Otherwise prompt and output are
+ * token ids. Runs in one process, whatever the grid of the training was. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* vocabulary of a model whose tokens are bytes */
+/* number of tokens of a model whose tokens are bytes */
 enum { BYTE_VALUES = 256 };
 
 typedef struct Request {
@@ -39,15 +39,16 @@ static const Flag flags[] = {
     FLAG_NO_EMA(Request),
 };
 
+/* Prints tokens. */
 typedef struct Printer {
-    /* without a tokenizer, each token is printed as a byte (true) or as its id (false) */
+    /* without a tokenizer: true: a token is printed as a byte; false: as its id */
     bool byte_tokens;
     /* true: the output is flushed after each token */
     bool flush;
-    /* tokenizer of --tokenizer; NULL: none, or bytes as tokens; borrowed */
+    /* tokenizer of --tokenizer, borrowed; NULL: none, or tokens are bytes */
     const Tokenizer *tokenizer;
-    /* last byte printed */
-    int last;
+    /* the byte that was printed last */
+    int last_byte;
 } Printer;
 
 static void print_token(void *user, int32_t token)
@@ -55,7 +56,7 @@ static void print_token(void *user, int32_t token)
     Printer *p = user;
     size_t bytes = 0;
     const char *text = p->tokenizer ? tokenizer_bytes(p->tokenizer, token, &bytes) : "";
-    p->last = bytes ? text[bytes - 1] : p->byte_tokens ? token : ' ';
+    p->last_byte = bytes ? text[bytes - 1] : p->byte_tokens ? token : ' ';
     if (p->tokenizer)
         fwrite(text, 1, bytes, stdout);
     else if (!p->byte_tokens)
@@ -65,9 +66,9 @@ static void print_token(void *user, int32_t token)
     if (p->flush) fflush(stdout);
 }
 
-/* Reads the prompt's tokens, which the caller owns. byte_tokens: each byte of the prompt is a
- * token, and without a prompt the text starts after a line end, which is not printed. Otherwise the
- * prompt is a list of ids, separated by commas or blanks, and must have at least one. */
+/* Reads the tokens of the prompt, [*count], which the caller owns. byte_tokens: true: each byte of
+ * the prompt is a token; without a prompt there is one token, a line end. false: the prompt is a
+ * list of ids, separated by commas or blanks, and must have at least one id. */
 static Status read_prompt(const char *prompt, bool byte_tokens, int32_t **tokens, int64_t *count)
 {
     const char *at = prompt && *prompt ? prompt : byte_tokens ? "\n" : "";
@@ -84,8 +85,9 @@ static Status read_prompt(const char *prompt, bool byte_tokens, int32_t **tokens
     return fail(ERR_USAGE, "--prompt is missing: expected token ids, as 15496,995");
 }
 
-/* Encodes the prompt; the tokens are owned by the caller. Without a prompt, the text starts after
- * an end-of-text token or, if the tokenizer has none, after a line end. */
+/* Encodes the prompt with the tokenizer to tokens, [*count], which the caller owns. Without a
+ * prompt there is one token: the end of a text or, if the tokenizer has no such token, a line
+ * end. */
 static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, int64_t *count)
 {
     TokenList list = {0};
@@ -96,8 +98,9 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Returns a description of the tokenizer with this identity (data/tokenizer.h), owned by the
- * caller. set: the data set whose tokens that tokenizer made; NULL: only the identity is known. */
+/* Returns a description of a tokenizer, which the caller owns. identity: its identity
+ * (data/tokenizer.h). set: a data set whose tokens the tokenizer has made; NULL: only the identity
+ * is known. */
 static char *describe_tokenizer(const DataSet *set, const char *identity)
 {
     if (!*identity) return mem_text("an unknown tokenizer");
@@ -106,9 +109,9 @@ static char *describe_tokenizer(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-/* Logs that --tokenizer cannot be compared with the tokenizer of a data set or checkpoint.
- * tokenizer, hash: value of --tokenizer, and its hash. path, identity: the data set or checkpoint,
- * and the identity of its tokenizer. */
+/* Logs that --tokenizer cannot be compared with the tokenizer of a data set or of a checkpoint.
+ * tokenizer: value of --tokenizer. hash: hash of that tokenizer. path: path of the data set or the
+ * checkpoint. identity: identity of its tokenizer. */
 static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *path,
                                   const char *identity)
 {
@@ -122,11 +125,11 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
     mem_free(&b);
 }
 
-/* Refuses a tokenizer that differs from the one of the checkpoint's training, because its ids have
- * other meanings. If the checkpoint does not name its tokenizer, the tokenizer of the data set is
- * compared. If the two cannot be compared, a tokenizer that has more tokens than the model is
- * refused, and a line in the log says of any other that it could not be compared. t: NULL if each
- * byte is a token. path: the checkpoint. */
+/* Compares the tokenizer of --tokenizer with that of the checkpoint's training or, if the
+ * checkpoint does not name one, with that of the data set. Refuses a different tokenizer, because
+ * its ids have other meanings. If the two tokenizers cannot be compared, it refuses a tokenizer
+ * that has more tokens than the model, and otherwise logs that they could not be compared. path:
+ * path of the checkpoint. t: the tokenizer; NULL if each byte is a token. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {
@@ -160,7 +163,7 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const ch
     return st;
 }
 
-/* Checks the parts of the request that depend on the model. */
+/* Checks that the model has the tokens of the prompt, and as many tokens as --top-k says. */
 static Status check_request(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = trainer_graph(t)->classes;
@@ -189,7 +192,8 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
     bool byte_tokens =
         bytes_wanted || (trainer_graph(trainer)->classes == BYTE_VALUES &&
                          tokenizer_match(set_hash, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER);
-    Printer printer = {.byte_tokens = byte_tokens, .flush = isatty(STDOUT_FILENO), .last = '\n'};
+    Printer printer = {
+        .byte_tokens = byte_tokens, .flush = isatty(STDOUT_FILENO), .last_byte = '\n'};
     int32_t *prompt = NULL;
     Tokenizer *tokenizer = NULL;
     Status status = r->tokenizer && !bytes_wanted ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
@@ -207,7 +211,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
     for (int64_t i = 0; status == OK && r->prompt && *r->prompt && i < s.prompt_count; ++i)
         print_token(&printer, prompt[i]);
     if (status == OK) status = train_generate(trainer, &s);
-    if (status == OK && printer.last != '\n') putchar('\n');
+    if (status == OK && printer.last_byte != '\n') putchar('\n');
     tokenizer_free(&tokenizer);
     mem_free(&prompt);
     return status;

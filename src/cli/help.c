@@ -15,6 +15,7 @@ static bool in_group(const char *name, const char *group)
     return !strncmp(name, group, length) && name[length] == ' ';
 }
 
+/* Lists the verbs of a group, or all verbs if `group` is NULL. */
 static void list_verbs(FILE *out, const char *group)
 {
     for (int i = 0; i < verb_count(); ++i) {
@@ -88,8 +89,8 @@ static void print_layers(FILE *out)
     }
 }
 
-/* Prints a line for each row of each table that can be extended: "TABLE<tab>ROW<tab>MEANING". The
- * manual's pages are generated from this list and checked against it. */
+/* Prints a line "TABLE<tab>ROW<tab>MEANING" for each row of the tables that developers extend.
+ * Pages of the manual are made from this list and checked against it. */
 static void print_tables(FILE *out)
 {
     const LayerKind *kind;

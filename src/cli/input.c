@@ -1,6 +1,6 @@
-/* The input of verbs: opens a data file with the keys that describe it, or parses --input, which
- * gives only the shape of samples. The shape is enough for a plan, and benchmarks generate samples
- * of that shape. Also reads the configuration in a checkpoint. */
+/* The data that verbs work on. A verb opens a data file with the keys that describe it, or parses
+ * --input, which gives only the shape of samples. The shape is enough for a plan, and benchmarks
+ * generate samples of that shape. This file also reads the configuration in a checkpoint. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Parses "13" (numbers) or "13+26" (numbers + fields of ids). Returns false for anything else. */
+/* Parses "13" (numbers) or "13+26" (numbers and fields of ids). Returns false if the text has
+ * neither form. */
 static bool read_table_row(const char *text, Input *input)
 {
     int64_t numbers = 0, fields = 0;
@@ -48,9 +49,9 @@ static Status describe_tokens(DataSet *set, const Config *config)
                 "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
-/* Describes samples for a model that maps fields to fields. Targets have the size of the inputs:
- * with classes 0 they are `targets` fields of numbers, else one field of labels of `classes`
- * classes (targets 1). */
+/* Describes samples for a model that maps fields to fields. Targets have the size of the inputs.
+ * classes: 0 if the targets are `targets` fields of numbers; otherwise there is one field of labels
+ * of `classes` classes, and `targets` is 1. */
 static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
 {
     const int64_t dim[] = {set->samples, targets, set->height, set->width};
@@ -65,14 +66,14 @@ static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
     set->target_width = classes > 0 ? 0 : targets * set->height * set->width;
 }
 
-/* Describes images, fields or table rows. */
+/* Describes samples that are images, fields or rows of a table. */
 static Status describe_samples(DataSet *set, const Input *input, const Config *config)
 {
     char text[64];
     const Shape x = input->shape;
     const LossInfo *loss = loss_info(config);
     const bool has_targets = loss->reads == LOSS_READS_TARGETS;
-    /* number of classes, or of values in a target */
+    /* number of classes or, if the loss reads targets, of values in a target */
     int64_t classes = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     set->channels = x.dim[1];
@@ -126,7 +127,7 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
         TRY(config_load(config, argv[0], argc - 1, argv + 1));
         const Config *c = *config;
         if (c->data.train) words->path[words->count++] = c->data.train;
-        words->test[words->count] = c->data.test != NULL;
+        words->is_test[words->count] = c->data.test != NULL;
         if (c->data.test) words->path[words->count++] = c->data.test;
         if (words->count > 0) return OK;
         Status st = config_fail_key(c, "data.train", "names no data");
@@ -146,7 +147,7 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set)
 {
     TRY(data_set_open(set, config, words->path[i]));
-    return data_set_select_times(set, config, words->test[i]);
+    return data_set_select_times(set, config, words->is_test[i]);
 }
 
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,

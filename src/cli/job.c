@@ -1,5 +1,6 @@
-/* Starts and ends a job: reads the configuration, then starts MPI. Also adapts the configuration to
- * verbs that do not train, finds the checkpoint that they read, and checks their output files. */
+/* Starts and ends a job: reads the configuration, and then starts MPI. For verbs that do not train,
+ * this file also adapts the configuration, finds the checkpoint that the verb reads, and checks its
+ * output files. */
 #include "private.h"
 #include "schedules.def"
 
@@ -60,7 +61,7 @@ Status job_open(Job *job, int argc, char **argv)
     return job_check_same(job);
 }
 
-/* Does the work of job_find_checkpoint, on rank 0 only. */
+/* Does the work of job_find_checkpoint. Called on rank 0 only. */
 static Status find_checkpoint(const Config *config, const char *given, char **path)
 {
     char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);

@@ -1,7 +1,7 @@
-/* weft predict: prints the classes of pictures or table rows, with probabilities, or the boxes
- * that a detector finds in pictures; forecasts fields (predict_fields.c). The checkpoint
- * describes the samples and names the classes; if it does not, the training set does. Runs in
- * one process, regardless of the training's grid. */
+/* weft predict: prints the classes of pictures or of a table's rows, with probabilities, or the
+ * boxes that a detector finds in pictures. It also forecasts fields (predict_fields.c). The
+ * checkpoint describes the samples and names the classes; what it lacks is taken from the training
+ * set. Runs in one process, whatever the grid of the training was. */
 #include "predict.h"
 
 #include "checkpoint.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* largest number of samples per forward pass; a detector gets one picture at a time, which is kept
- * until its boxes have been drawn into a copy of it */
+/* Largest numbers of samples per forward pass. A detector gets one picture at a time: the picture
+ * is kept until its boxes have been drawn into a copy of it. */
 enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256, DETECTOR_BATCH = 1 };
 /* value of --top if it is not given */
 enum { TOP_DEFAULT = 5 };
@@ -45,8 +45,8 @@ static const Flag flags[] = {
 
 /* ---- description of the samples ---- */
 
-/* Sets p->set from the checkpoint's description of pictures. Pictures for a detector are placed in
- * squares of the size of the model's input. */
+/* Sets p->set from the checkpoint's description of pictures. boxes: true: the model is a detector;
+ * pictures are then fitted into squares of the size of the model's input. */
 static void take_input(Predict *p, const CheckpointInput *input, bool boxes)
 {
     p->set = (DataSet){.kind = boxes ? DATA_BOXES : DATA_IMAGE,
@@ -68,16 +68,16 @@ static void take_input(Predict *p, const CheckpointInput *input, bool boxes)
     memcpy(p->set.std, input->std, sizeof p->set.std);
 }
 
-/* True if the fingerprint of a data set says that its samples are uint8, or does not give their
- * type. */
+/* Returns whether the samples of a data set are bytes (uint8), or their type is not known.
+ * fingerprint: fingerprint of the set. */
 static bool trained_on_bytes(const char *fingerprint)
 {
     const char *type = strchr(fingerprint, ' ');
     return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
 }
 
-/* Warns if the range of values that pictures will have (0 to 255, times data.scale and normalised)
- * differs from that of the training samples. */
+/* Warns if pictures will have another range of values than the training samples. The values of
+ * pictures are 0 to 255, multiplied by data.scale and normalised. path: path of the checkpoint. */
 static void warn_of_range(const Predict *p, const char *path)
 {
     float ends[2 * DATA_CHANNELS] = {0, 255 * p->set.scale};
@@ -90,7 +90,7 @@ static void warn_of_range(const Predict *p, const char *path)
         ends[2 * i + 1] = (255 * floats->scale - floats->mean[i]) / floats->std[i];
     }
     DataRanges now = {.inputs = data_values_range(ends, stats ? 2 * stats : 2)};
-    char *line = data_ranges_difference("pictures", floats, &now, p->training, &p->ranges);
+    char *line = data_ranges_difference("pictures", floats, &now, p->training_name, &p->ranges);
     if (line)
         log_warn(
             "pictures have values from %.6g to %.6g after data.scale%s, and the samples that %s "
@@ -101,8 +101,9 @@ static void warn_of_range(const Predict *p, const char *path)
     mem_free(&floats);
 }
 
-/* Applies the keys of the configuration that describe samples, like the opening of a data set.
- * Refuses values that contradict the samples on which the model was trained. */
+/* Applies the keys of the configuration that describe samples, as data_set_open does for a data
+ * set. Refuses values that contradict the samples on which the model was trained. path: path of the
+ * checkpoint. */
 static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *input,
                          const char *path)
 {
@@ -110,12 +111,12 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     const bool boxes = data_kind(set)->has_boxes;
     const int64_t side = boxes ? config->data.letterbox : config->data.center_crop;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
-    if (config->data.scale == 0 && !trained_on_bytes(p->data_train))
+    if (config->data.scale == 0 && !trained_on_bytes(p->training_fingerprint))
         return fail(ERR_DATA,
                     "%s was trained on samples that were not bytes (%s), and pictures have values "
                     "from 0 to 255: set data.scale to the factor that gives pictures the range of "
                     "those samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
-                    path, p->data_train);
+                    path, p->training_fingerprint);
     const int means = config->data.mean.count;
     if (means != config->data.std.count || (means > 1 && means != set->channels))
         return config_fail_key(config, means ? "data.mean" : "data.std",
@@ -130,15 +131,15 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     }
     set->has_stats = set->stats_count > 0;
     train_take_stats(set, config, input, path);
-    if (!trained_on_bytes(p->data_train)) warn_of_range(p, path);
+    if (!trained_on_bytes(p->training_fingerprint)) warn_of_range(p, path);
     if (!side || (side == set->height && side == set->width)) return OK;
     return config_fail_key(config, boxes ? "data.letterbox" : "data.center_crop",
                            "is %lld, but the model in %s takes %lldx%lld", (long long)side, path,
                            (long long)set->height, (long long)set->width);
 }
 
-/* Uses the class names of the data set if the checkpoint has none. Names of the checkpoint are
- * kept, in the order of the model's classes. */
+/* Takes the class names of the training set if the checkpoint has none. If the checkpoint has
+ * names, they are kept, in the order of the model's classes. path: path of the checkpoint. */
 static Status take_names(Predict *p, const char *path)
 {
     ClassNames set_names;
@@ -152,8 +153,8 @@ static Status take_names(Predict *p, const char *path)
     return st;
 }
 
-/* Describes samples by the training set, for a checkpoint without a description: one of a model of
- * table rows, an imported one, or one of an earlier version of weft. */
+/* Describes the samples by the training set. Called if the checkpoint has no description: its model
+ * takes rows of a table, it was imported, or an earlier version of weft has written it. */
 static Status take_training_set(Predict *p, const Config *config, const char *path)
 {
     if (!config->data.train)
@@ -176,18 +177,19 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
     return take_names(p, path);
 }
 
-/* Describes the samples by the checkpoint or, if it does not describe them, by the training set.
- * Takes class names, fingerprint and ranges of the training set from the checkpoint. */
+/* Describes the samples by the checkpoint or, if the checkpoint does not describe them, by the
+ * training set. Takes the class names, and the fingerprint and ranges of the training set, from the
+ * checkpoint. */
 static Status take_checkpoint(Predict *p, const Config *config, const char *path)
 {
     CheckpointMeta meta;
     TRY(checkpoint_read_meta(path, &meta));
     const LossReads reads = loss_info(config)->reads;
     const bool known = meta.input.channels > 0;
-    memcpy(p->data_train, meta.data_train, sizeof p->data_train);
+    memcpy(p->training_fingerprint, meta.data_train, sizeof p->training_fingerprint);
     p->ranges = meta.ranges;
     meta.ranges = (DataRanges){0};
-    p->training = mem_format("the training of %s", path);
+    p->training_name = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input, reads == LOSS_READS_BOXES);
     if (known) snprintf(p->set.path, sizeof p->set.path, "%s", path);
     if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
@@ -205,8 +207,9 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
 
 /* ---- printing ---- */
 
-/* Returns the *top likeliest classes, the likeliest first; equally likely classes are in ascending
- * order. Owned by the caller. */
+/* Returns the likeliest classes, [*top], which the caller owns. The likeliest is the first; equally
+ * likely classes are in ascending order. *top: value of --top, but at most the number of
+ * classes. */
 static int64_t *likeliest(const Predict *p, const double *probability, int *top)
 {
     int64_t classes = train_probability_count(p->trainer);
@@ -305,7 +308,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     detector_boxes_free(&p.boxes);
     trainer_free(&p.trainer);
     mem_free(&p.probability);
-    mem_free(&p.training);
+    mem_free(&p.training_name);
     for (int i = 0; i < p.files; ++i) {
         if (p.set_of[i]) data_set_fini(p.set_of[i]);
         mem_free(&p.set_of[i]);
@@ -318,7 +321,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     return st;
 }
 
-/* True for section.key=value, unless a file has that name. */
+/* Returns whether a word is section.key=value and not the name of a file. */
 static bool is_override(const char *word)
 {
     const char *equal = strchr(word, '='), *dot = strchr(word, '.');
@@ -329,7 +332,7 @@ static bool is_override(const char *word)
 static Status run(int argc, char **argv, const void *options)
 {
     Job job = {0};
-    /* the arguments in the order CONFIG, key=value ..., FILE ... */
+    /* all arguments in the order CONFIG, key=value ..., FILE ... */
     char **word = mem_new((size_t)(argc + 1) * sizeof *word);
     int config = argc > 0 ? 1 : 0, settings = config, count = 0;
     for (int i = config; i < argc; ++i) settings += is_override(argv[i]);

@@ -1,4 +1,4 @@
-/* Shared declarations of weft predict. */
+/* Declarations shared by the files of weft predict. */
 #ifndef WEFT_CLI_PREDICT_H
 #define WEFT_CLI_PREDICT_H
 
@@ -7,30 +7,35 @@
 #include "detect.h"
 #include "train.h"
 
+/* The flags of weft predict. NULL or false: the flag is not given. */
 typedef struct PredictOptions {
     const char *checkpoint, *schema, *draw, *samples, *out, *png;
-    /* 0: not given */
+    /* 0: the flag is not given */
     int64_t top, zoom, rollout;
-    /* NaN: not given */
+    /* NaN: the flag is not given */
     double score;
     bool json, no_ema, force, truth;
 } PredictOptions;
 
+/* The state of weft predict. */
 typedef struct Predict {
     const PredictOptions *options;
+    /* owned */
     Trainer *trainer;
-    /* description of the samples; owned */
+    /* description of the samples that the model takes; owned */
     DataSet set;
     /* names of the model's classes; owned */
     ClassNames names;
-    /* for each file its data set, DataSet *[files]; NULL: the file is not a data set; owned */
+    /* data set of each file of the command line, [files]; NULL: the file is not a data set;
+     * owned */
     DataSet **set_of;
     int files;
     /* true: at least one file is a data set */
     bool has_sets;
-    /* indices of the first and of the last sample that are read from each set; `last` is INT64_MAX
-     * if all samples are read */
-    int64_t first, last;
+    /* index of the first sample that is read from each set */
+    int64_t first_sample;
+    /* index of the last sample that is read from each set; INT64_MAX: all samples are read */
+    int64_t last_sample;
     /* number of samples per forward pass */
     int batch;
     /* probabilities, double[batch][train_probability_count]; owned */
@@ -38,67 +43,75 @@ typedef struct Predict {
     /* finds boxes in the outputs of a detector; NULL: the model is not a detector; owned */
     DetectorBoxes *boxes;
     /* fingerprint of the training set; "": not known */
-    char data_train[DATA_FINGERPRINT];
+    char training_fingerprint[DATA_FINGERPRINT];
     /* ranges of the training set's values; all 0: not known; owned */
     DataRanges ranges;
     /* name of the training set in messages; owned */
-    char *training;
+    char *training_name;
 } Predict;
 
-/* Print the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or as a JSON array.
- * probability: double[train_probability_count] */
+/* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", and a line end.
+ * probability: double[train_probability_count]. */
 void predict_print_classes(const Predict *p, const double *probability);
+/* Writes the likeliest classes of a sample as a JSON array. */
 void predict_put_classes(const Predict *p, Json *json, const double *probability);
 
-/* Returns the name of a class, or its label (counted from data.label_base) if it has no name. */
+/* Returns the name of a class or, if it has no name, its label (counted from data.label_base) as
+ * text in `number`. */
 const char *predict_label(const Predict *p, int64_t class, char number[24]);
 
-/* Checks the options, and makes the folder for drawings. paths: the files of the command line.
- * ERR_USAGE: an option does not fit the model, or a drawing would replace a file without
- * --force. */
+/* Checks the options, and makes the folder for drawings. paths: the files of the command line,
+ * [count]. ERR_USAGE: an option does not fit the model, two pictures would be drawn to one file, or
+ * a drawing would replace an input or, without --force, a file. */
 Status predict_check_options(const Predict *p, int count, char *const *paths);
-/* A picture in which boxes are searched; all pointers are borrowed. */
+/* A picture in which boxes are searched. All pointers are borrowed. */
 typedef struct PredictedPicture {
     /* path of the picture's file, or of its data set */
     const char *path;
     /* index of the sample in the data set; -1 if the picture is a file */
     int64_t sample;
-    /* size in pixels; boxes are in these pixels */
+    /* size of the picture in the pixels in which boxes are given */
     int width, height;
-    /* the whole picture, perhaps in another size; NULL only without --draw */
+    /* the picture without any cropping, perhaps in another size; NULL only without --draw */
     const Image *pixels;
-    /* true boxes, [truths], and the names of their classes; NULL if the picture is a file */
+    /* true boxes, [truths]; NULL if the picture is a file */
     const TruthBox *truth;
     int64_t truths;
+    /* names of the classes of the true boxes; NULL if the picture is a file */
     const ClassNames *names;
 } PredictedPicture;
-/* Finds, prints and, with --draw, draws the boxes of the picture for which train_detect has just
- * computed the outputs. */
+/* Finds and prints the boxes of a picture and, with --draw, draws them. train_detect must have
+ * computed the model's outputs for this picture last. */
 Status predict_boxes(const Predict *p, const PredictedPicture *picture);
 /* Prints the likeliest classes of a picture. sample: index of the picture in its data set; -1 if
  * the picture is a file. */
 void predict_print_picture(const Predict *p, const char *path, int64_t sample,
                            const double *probability);
-/* Classifies the pictures of files and of data sets, or finds their boxes. Reports a picture file
- * that cannot be read, continues with the others, and fails at the end: ERR_DATA, or ERR_NOINPUT if
- * files are missing and nothing else is wrong. */
+/* Classifies the pictures of files and of data sets, or finds their boxes. If a picture file cannot
+ * be read, reports it and continues with the next file. It then fails at the end: with ERR_NOINPUT
+ * if all these files are missing, else with ERR_DATA. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Parses --samples, opens the data sets among the files, and raises p->set.id_most to the largest
- * of them. Called before the trainer is made. ERR_USAGE: --samples does not fit them. */
+/* Parses --samples, and opens the data sets among the files. Raises p->set.id_most to the largest
+ * number of ids that a sample of any file has. Called before the trainer is made. ERR_USAGE: a set
+ * does not have the samples of --samples. */
 Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
-/* Parses --samples, "7" or "0-7", to p->first and p->last. ERR_USAGE. */
+/* Parses --samples, "7" or "0-7", and sets p->first_sample and p->last_sample. ERR_USAGE: the text
+ * has another form. */
 Status predict_parse_samples(Predict *p);
 /* Returns the index of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
-/* Reads samples p->first to predict_last of a set, and calls take for each batch. The first and the
- * last batch may contain other samples, too. Returns the first error of reading or of take. */
+/* Function that is called with each batch of a set. */
 typedef Status PredictTake(void *user, const Batch *batch);
+/* Reads samples p->first_sample to predict_last of a set, and calls `take` for each batch. The
+ * first and the last batch may also contain samples outside of this range. Returns the first error
+ * of reading or of `take`. */
 Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user);
-/* Classifies the pictures of a set, or finds their boxes. */
+/* Classifies the pictures of a set, or finds their boxes. path: path of the set, for the output. */
 Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set);
 /* Classifies the rows of data sets and of text files. */
 Status predict_rows(Predict *p, int count, char *const *paths);
-/* Forecasts the fields of the files; without files those of data.test. */
+/* Forecasts fields from the samples of the files or, if count is 0, of data.test. checkpoint: path
+ * of the checkpoint. */
 Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int count,
                       char *const *paths);
 

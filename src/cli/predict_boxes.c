@@ -7,12 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The defaults of YOLOv5's non_max_suppression; --score replaces the score. */
+/* The defaults of the function non_max_suppression of YOLOv5. --score replaces the score. */
 static const DetectOptions DETECTION = {.score = 0.25,
                                         .nms = {.iou = 0.45, .candidates = 30000, .most = 300}};
 
-/* Returns DIR/NAME.png for a picture FOLDER/NAME.jpg, and DIR/NAME-7.png for sample 7 of a data
- * set; sample -1: a file. Owner: the caller. */
+/* Returns the path of a drawing: DIR/NAME.png for the file FOLDER/NAME.jpg, or DIR/NAME-7.png for
+ * sample 7 of the data set FOLDER/NAME.h5. sample: -1 if the picture is a file. The caller owns the
+ * result. */
 static char *drawing_path(const char *dir, const char *path, int64_t sample)
 {
     char number[24] = "";
@@ -23,8 +24,8 @@ static char *drawing_path(const char *dir, const char *path, int64_t sample)
                       (int)(dot && dot > name ? dot - name : (int)strlen(name)), name, number);
 }
 
-/* Checks, before any picture is read, that each drawing gets a file of its own, which is no input
- * and, without --force, does not exist. Then makes the folder. */
+/* Checks, before any picture is read, that each drawing gets a file of its own. The file must not
+ * be an input; without --force it must not exist. Then makes the folder. */
 static Status check_drawings(const Predict *p, int count, char *const *paths)
 {
     const PredictOptions *o = p->options;
@@ -33,11 +34,11 @@ static Status check_drawings(const Predict *p, int count, char *const *paths)
     if (!*o->draw || (stat(o->draw, &folder) == 0 && !S_ISDIR(folder.st_mode)))
         return fail(ERR_USAGE, "--draw: '%s' is no folder", o->draw);
     for (int i = 0; i < count; ++i)
-        drawings += p->set_of[i] ? predict_last(p, p->set_of[i]) - p->first + 1 : 1;
+        drawings += p->set_of[i] ? predict_last(p, p->set_of[i]) - p->first_sample + 1 : 1;
     char **out = mem_new((size_t)drawings * sizeof *out);
     Status st = OK;
     for (int i = 0; i < count; ++i) {
-        const int64_t first = p->set_of[i] ? p->first : -1;
+        const int64_t first = p->set_of[i] ? p->first_sample : -1;
         const int64_t last = p->set_of[i] ? predict_last(p, p->set_of[i]) : -1;
         for (int64_t k = first; k <= last; ++k) out[n++] = drawing_path(o->draw, paths[i], k);
     }
@@ -111,7 +112,8 @@ static void print_boxes(const Predict *p, const PredictedPicture *picture, const
                box[i].box[1], box[i].box[2], box[i].box[3]);
 }
 
-/* Returns a copy of the picture, --zoom times as wide and high. Release with image_fini. */
+/* Returns a copy of the picture that is --zoom times as wide and as high. Release with
+ * image_fini. */
 static Image zoomed(const Predict *p, const Image *picture)
 {
     const int zoom = p->options->zoom > 0 ? (int)p->options->zoom : 1;
@@ -133,8 +135,8 @@ static void scale_box(double box[4], const PredictedPicture *picture, const Imag
     }
 }
 
-/* Writes a copy of the picture with its boxes to the folder of --draw. Converts box[] to pixels of
- * the copy. */
+/* Writes a copy of the picture with its boxes to the folder of --draw. Converts `box`, [count], to
+ * pixels of the copy. */
 static Status draw_boxes(const Predict *p, const PredictedPicture *picture, DetectedBox *box,
                          int64_t count)
 {

@@ -1,5 +1,6 @@
-/* weft predict on sets of fields: forecasts from samples, one step or a rollout, written to a
- * NetCDF-4 file and drawn as PNG, with the errors at each lead for which the set has the truth. */
+/* weft predict on sets of fields. Makes forecasts from samples, of one step or a rollout. Prints
+ * the errors at each lead for which the set has the truth. Also writes forecasts to a NetCDF-4 file
+ * (-o) and draws them (--png). */
 #include "predict_fields.h"
 
 #include "checkpoint.h"
@@ -7,25 +8,25 @@
 #include <math.h>
 #include <string.h>
 
-/* FIELD_BATCH: largest number of samples per forward pass; a rollout of several steps takes one
- * sample. SHEET_LEADS: largest number of leads on the sheet of a rollout. */
+/* FIELD_BATCH: largest number of samples per forward pass; for a rollout of several steps there is
+ * only one sample. SHEET_LEADS: largest number of leads in the picture of a rollout. */
 enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
 
 /* ---- errors ---- */
 
-/* Adds the errors of a channel's pixels, except those where value or truth is missing (NaN). */
+/* Adds the errors of one channel's pixels, except pixels whose value or truth is missing (NaN). */
 static void add_errors(const Fields *f, const float *value, const float *truth, ErrorSums *sums)
 {
     for (int64_t i = 0; i < f->pixels; ++i) {
-        const double error = (double)value[i] - (double)truth[i], weight = f->pixel[i];
+        const double error = (double)value[i] - (double)truth[i], weight = f->pixel_weight[i];
         if (isnan(error)) continue;
         sums->squares += weight * error * error;
         sums->weight += weight;
     }
 }
 
-/* Adds the errors of a sample at all leads for which the set has the truth; for label fields, its
- * pixels to f->confusion. */
+/* Adds the errors of a sample at all leads for which the set has the truth. For label fields it
+ * counts the sample's pixels in f->confusion instead. predicted: forecasts from this sample. */
 static Status add_sample(const Fields *f, int64_t sample, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
@@ -38,19 +39,19 @@ static Status add_sample(const Fields *f, int64_t sample, const float *predicted
     for (int l = 0; l < f->leads; ++l) {
         const int64_t lead = frame + rollout_lead_frames(f->rollout)[l];
         if (lead >= segment->first + segment->frames) continue;
-        TRY(field_weights_at(&f->weights, f->set, f->reader, lead, f->pixel));
+        TRY(field_weights_at(&f->weights, f->set, f->reader, lead, f->pixel_weight));
         for (int i = 0; i < f->channels; ++i) {
             const int at = l * f->channels + i;
             const float *truth = f->truth + at * f->pixels;
-            add_errors(f, predicted + at * f->pixels, truth, &f->model[at]);
-            add_errors(f, f->persistence + i * f->pixels, truth, &f->last[at]);
+            add_errors(f, predicted + at * f->pixels, truth, &f->model_errors[at]);
+            add_errors(f, f->persistence + i * f->pixels, truth, &f->persistence_errors[at]);
         }
     }
     return OK;
 }
 
-/* Returns the RMSE of a variable at a lead over all its levels, the channels first to end - 1; NaN:
- * the set has no truth. */
+/* Returns the RMSE over the channels `first` to `end` - 1 at one lead, or NaN if the set has no
+ * truth. sums: errors at this lead, [channels]. */
 static double rmse_of(const ErrorSums *sums, int first, int end)
 {
     double squares = 0, weight = 0;
@@ -58,7 +59,8 @@ static double rmse_of(const ErrorSums *sums, int first, int end)
     return weight > 0 ? sqrt(squares / weight) : (double)NAN;
 }
 
-/* Returns the end of the run of channels that are levels of one variable. */
+/* Channels that are levels of one variable follow each other. Returns the channel after the last
+ * one of the variable that channel `first` belongs to. */
 static int variable_end(const Fields *f, int first)
 {
     const FieldChannel *c = f->set->field_set.target;
@@ -67,7 +69,8 @@ static int variable_end(const Fields *f, int first)
     return end;
 }
 
-/* Writes a lead, in days only if the first lead is whole days: "18h", "24h", "30h". */
+/* Writes a lead to text, and returns text. The unit is days only if the first lead is a multiple of
+ * a day; otherwise a list of leads reads "18h", "24h", "30h". */
 static const char *lead_text(const Fields *f, int lead, char text[FIELD_TIME_TEXT])
 {
     const FieldSet *s = &f->set->field_set;
@@ -83,7 +86,8 @@ static const char *lead_text(const Fields *f, int lead, char text[FIELD_TIME_TEX
 static void print_lead(const Fields *f, int lead)
 {
     const FieldSet *s = &f->set->field_set;
-    const ErrorSums *model = f->model + lead * f->channels, *last = f->last + lead * f->channels;
+    const ErrorSums *model = f->model_errors + lead * f->channels,
+                    *last = f->persistence_errors + lead * f->channels;
     char text[FIELD_TIME_TEXT];
     printf("%-8s", lead_text(f, lead, text));
     for (int i = 0, end; i < f->channels; i = end) {
@@ -113,8 +117,8 @@ static void put_lead(const Fields *f, int lead)
         if (!isnan(label.level)) json_real(&json, "level", label.level);
         json_text(&json, "lead", lead_text(f, lead, text));
         json_text(&json, "units", label.units);
-        json_real(&json, "rmse", rmse_of(f->model, at, at + 1));
-        json_real(&json, "rmse_persistence", rmse_of(f->last, at, at + 1));
+        json_real(&json, "rmse", rmse_of(f->model_errors, at, at + 1));
+        json_real(&json, "rmse_persistence", rmse_of(f->persistence_errors, at, at + 1));
         json_end(&json);
     }
 }
@@ -137,7 +141,7 @@ Status predict_write_image(const Fields *f, const Image *image, const char *name
     return st;
 }
 
-/* Draws input, truth, prediction and difference of one target at a lead. */
+/* Draws input, truth, prediction and difference of one channel at one lead. */
 static Status draw_target(const Fields *f, int64_t sample, int lead, int channel,
                           const float *predicted)
 {
@@ -162,15 +166,15 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
     return st;
 }
 
-/* Draws truth, prediction and difference of one target at up to SHEET_LEADS leads of a rollout,
- * from the first to the last. */
+/* Draws truth, prediction and difference of one channel at up to SHEET_LEADS leads of a rollout,
+ * spread evenly from the first to the last. */
 static Status draw_rollout(const Fields *f, int64_t sample, int channel, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
     FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
-    /* ranges of the truth, of the predictions (used if there is no truth), and of the
-     * differences */
+    /* `range` is that of the truth, `without` that of the predictions, which is used if there is no
+     * truth, and `difference` that of the differences */
     ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
     float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
     FieldPanel panel[3 * SHEET_LEADS];
@@ -222,19 +226,19 @@ static Status draw_sample(const Fields *f, int64_t sample, const float *predicte
 
 /* ---- samples ---- */
 
-/* Lists the samples from which forecasts start: those of --samples, else all samples for which the
- * set has inputs for all steps. */
+/* Lists the samples from which forecasts start: those of --samples or, without this flag, all
+ * samples for which the set has the inputs of all steps. */
 static Status list_starts(Fields *f)
 {
     const Predict *p = f->predict;
     const int64_t steps = p->options->rollout > 0 ? p->options->rollout : 1;
     int64_t most = 0;
-    if (p->options->samples && p->last >= f->set->samples)
+    if (p->options->samples && p->last_sample >= f->set->samples)
         return fail(ERR_USAGE, "--samples %s: %s has %lld samples, and the first has number 0",
                     p->options->samples, f->set->path, (long long)f->set->samples);
     const int64_t last = predict_last(p, f->set);
-    f->start = mem_new((size_t)(last - p->first + 1) * sizeof *f->start);
-    for (int64_t s = p->first; s <= last; ++s) {
+    f->start = mem_new((size_t)(last - p->first_sample + 1) * sizeof *f->start);
+    for (int64_t s = p->first_sample; s <= last; ++s) {
         const int64_t limit = rollout_limit(f->rollout, s);
         if (limit > most) most = limit;
         if (p->options->samples || limit >= steps) f->start[f->starts++] = s;
@@ -246,6 +250,8 @@ static Status list_starts(Fields *f)
                 (long long)steps, (long long)most);
 }
 
+/* Makes the forecasts from all samples of f->start, batch by batch, and adds, writes and draws
+ * them. */
 static Status predict_starts(Fields *f)
 {
     const Predict *p = f->predict;
@@ -304,11 +310,11 @@ static Status predict_all(Fields *f, const char *checkpoint)
     f->predicted = mem_new((size_t)(f->predict->batch * f->leads) * one);
     f->truth = mem_new((size_t)f->leads * one);
     f->persistence = mem_new(one);
-    f->pixel = mem_new((size_t)f->pixels * sizeof *f->pixel);
+    f->pixel_weight = mem_new((size_t)f->pixels * sizeof *f->pixel_weight);
     TRY(field_reader_new(&f->reader, f->set));
     TRY(field_weights_init(&f->weights, f->set, f->reader, latitude));
-    f->model = mem_new(sums);
-    f->last = mem_new(sums);
+    f->model_errors = mem_new(sums);
+    f->persistence_errors = mem_new(sums);
     if (data_has_label_fields(f->set)) {
         const size_t classes = (size_t)f->set->classes;
         f->confusion = mem_new(classes * classes * sizeof *f->confusion);
@@ -350,8 +356,9 @@ static Status check_options(const Predict *p, const Config *config, int count, c
     return file_free_place(o->out, o->force);
 }
 
-/* Makes the named files the test set. If the checkpoint describes its samples, drops the training
- * set, which is then not needed. */
+/* Makes the files of the command line the test set of the configuration. If the checkpoint
+ * describes its samples, removes the training set from the configuration, because it is not
+ * needed. */
 static Status choose_data(Config *config, const char *checkpoint, int count, char *const *paths)
 {
     CheckpointMeta meta;
@@ -359,7 +366,7 @@ static Status choose_data(Config *config, const char *checkpoint, int count, cha
     if (meta.input.channels > 0) mem_free(&config->data.train);
     checkpoint_meta_fini(&meta);
     if (count == 0) return OK;
-    /* the times were chosen for the configured data.test, not for these files */
+    /* data.test_time was chosen for the configured data.test, not for these files */
     mem_free(&config->data.test_time.from);
     mem_free(&config->data.test_time.to);
     char *list = mem_text(paths[0]);
@@ -380,7 +387,7 @@ Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int co
     TRY(check_options(p, job->config, count, paths));
     TRY(predict_parse_samples(p));
     TRY(choose_data(job->config, checkpoint, count, paths));
-    const int64_t samples = p->last - p->first;
+    const int64_t samples = p->last_sample - p->first_sample;
     p->batch = o->rollout > 1 ? 1 : samples < FIELD_BATCH ? (int)samples + 1 : FIELD_BATCH;
     job_use_one_rank(job->config, p->batch);
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, NULL, checkpoint));
@@ -392,13 +399,13 @@ Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int co
     rollout_free(&f.rollout);
     field_weights_fini(&f.weights);
     field_reader_free(&f.reader);
-    mem_free(&f.pixel);
+    mem_free(&f.pixel_weight);
     mem_free(&f.start);
     mem_free(&f.predicted);
     mem_free(&f.truth);
     mem_free(&f.persistence);
-    mem_free(&f.model);
-    mem_free(&f.last);
+    mem_free(&f.model_errors);
+    mem_free(&f.persistence_errors);
     mem_free(&f.confusion);
     return st;
 }

@@ -1,5 +1,5 @@
-/* weft predict on label fields: IoU and Dice if the set has the truth, and pictures with a colour
- * for each class. */
+/* weft predict on label fields: prints accuracy, IoU and Dice if the set has labels, and draws
+ * pictures with a colour for each class. */
 #include "predict_fields.h"
 
 #include "observe.h"

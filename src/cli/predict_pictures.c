@@ -1,26 +1,30 @@
 /* weft predict on pictures: classifies picture files, or finds boxes in them. A picture is prepared
- * like a sample in evaluation. For data sets among the files it calls predict_sets.c. */
+ * as a sample in an evaluation is. Data sets among the files are handled in predict_sets.c. */
 #include "predict.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* largest size of a picture's file */
+/* largest size of a picture's file in bytes */
 enum { FILE_BYTES_MAX = 1 << 28 };
 
 typedef struct Pictures {
     Predict *predict;
+    /* owned */
     ImageDecoder *decoder;
+    /* prepares decoded pictures; owned */
     PictureWork *work;
-    /* picture that was decoded last, and memory to rotate it in; owned */
-    Image picture, spare;
-    /* pictures that are not predicted yet, (predict->batch,C,H,W); owned */
+    /* the picture that was decoded last; owned */
+    Image picture;
+    /* memory for rotating the picture; owned */
+    Image spare;
+    /* prepared pictures that are not predicted yet, (predict->batch,C,H,W); owned */
     Batch batch;
-    /* path of each picture in batch; borrowed */
+    /* paths of the pictures in `batch`, [predict->batch]; the array is owned */
     const char **path;
-    /* error of the pictures that could not be read: ERR_DATA if any of them had it, else that of
-     * the last one; OK: there were none */
+    /* error of the pictures that could not be read: ERR_DATA if any had this error, else the error
+     * of the last one. OK: all could be read. */
     Status status;
     /* number of pictures that could not be read */
     int unreadable;
@@ -99,7 +103,7 @@ static Status read_picture(Pictures *p, const char *path)
     return st;
 }
 
-/* Reports a picture that could not be read; the others are still predicted. */
+/* Reports a picture that could not be read, on stderr and, with --json, also on stdout. */
 static void report_unreadable(Pictures *p, const char *path)
 {
     log_error("%s", fail_message());
@@ -111,7 +115,8 @@ static void report_unreadable(Pictures *p, const char *path)
     json_end(&json);
 }
 
-/* Adds a picture to the batch, which is predicted when it is full. */
+/* Adds a picture to the batch, and predicts the batch when it is full. A picture that cannot be
+ * read is reported and counted, but is no failure. */
 static Status add_picture(Pictures *p, const char *path)
 {
     const DataSet *set = &p->predict->set;
@@ -120,7 +125,7 @@ static Status add_picture(Pictures *p, const char *path)
     float *x = p->batch.x + p->batch.rows * values;
     if (st == OK) st = picture_prepare(p->work, &p->picture, path, x);
     if (st != OK) {
-        /* results and errors appear in the order of the files */
+        /* the batch is predicted first, so that results and errors are in the order of the files */
         TRY(predict_batch(p));
         report_unreadable(p, path);
         p->status = p->status == ERR_DATA ? p->status : st;

@@ -1,16 +1,17 @@
-/* weft predict on tables: classifies the rows of data sets, or of text files, which are read with
- * the training set's vocabularies and its schema or that of --schema. Prints one line per row, in
- * the order of rows. */
+/* weft predict on tables: classifies the rows of data sets and of text files. Text files are read
+ * with the vocabularies of the training set, and with its schema or that of --schema. Prints one
+ * line per row, in the order of the rows. */
 #include "predict.h"
 
 #include <string.h>
 
-/* A file of rows. */
+/* The file whose rows are being classified. */
 typedef struct Rows {
     Predict *predict;
+    /* path of the file */
     const char *path;
-    /* number of the next row */
-    int64_t row;
+    /* number of the next row, counted from 0 */
+    int64_t next_row;
     /* true: the ranges of the first batch have been compared with those of the training rows */
     bool compared;
 } Rows;
@@ -29,7 +30,7 @@ static void print_row(const Rows *r, const double *probability)
     Json json = json_to(stdout, true);
     json_object(&json, NULL);
     json_text(&json, "file", r->path);
-    json_int(&json, "row", r->row);
+    json_int(&json, "row", r->next_row);
     if (is_logit)
         json_real(&json, "probability", probability[1]);
     else
@@ -37,12 +38,12 @@ static void print_row(const Rows *r, const double *probability)
     json_end(&json);
 }
 
-/* Warns if the ranges of a file's first batch differ from those of the training rows. */
+/* Warns if the values in a batch have other ranges than those of the training rows. */
 static void warn_of_range(const Rows *r, const Batch *batch)
 {
     const Predict *p = r->predict;
     DataRanges now = data_rows_ranges(&p->set, batch->x, batch->rows);
-    data_warn(data_ranges_difference(r->path, &p->set, &now, p->training, &p->ranges));
+    data_warn(data_ranges_difference(r->path, &p->set, &now, p->training_name, &p->ranges));
     data_ranges_fini(&now);
 }
 
@@ -54,19 +55,21 @@ static Status predict_batch(void *user, const Batch *batch)
     if (!r->compared) warn_of_range(r, batch);
     r->compared = true;
     TRY(train_predict(p->trainer, batch, p->probability));
-    for (int i = 0; i < batch->rows; ++i, ++r->row)
-        if (r->row >= p->first && r->row <= p->last) print_row(r, p->probability + i * classes);
+    for (int i = 0; i < batch->rows; ++i, ++r->next_row)
+        if (r->next_row >= p->first_sample && r->next_row <= p->last_sample)
+            print_row(r, p->probability + i * classes);
     return OK;
 }
 
-/* Refuses a data.train other than the data set of the training, if the checkpoint names that: its
- * vocabularies may number the same words differently. */
+/* Refuses a data.train that is not the data set of the training, because its vocabularies may
+ * number the same words differently. Does nothing if the checkpoint does not say which set that
+ * was. */
 static Status check_training_set(const Predict *p)
 {
     char now[DATA_FINGERPRINT];
-    if (!data_fingerprint_known(p->data_train)) return OK;
+    if (!data_fingerprint_known(p->training_fingerprint)) return OK;
     TRY(data_set_fingerprint(&p->set, now));
-    if (strcmp(now, p->data_train) == 0) return OK;
+    if (strcmp(now, p->training_fingerprint) == 0) return OK;
     return fail(
         ERR_DATA,
         "%s: is not the data set that the checkpoint was trained on, so its vocabularies and "
@@ -74,7 +77,8 @@ static Status check_training_set(const Predict *p)
         p->set.path);
 }
 
-/* Classifies the rows of a text file. *reader: reader of all text files, made by the first call. */
+/* Classifies the rows of a text file. *reader: the reader of all text files; the first call makes
+ * it, and the caller frees it. */
 static Status predict_text_file(Rows *r, TableTextReader **reader)
 {
     const Predict *p = r->predict;
@@ -91,7 +95,7 @@ Status predict_rows(Predict *p, int count, char *const *paths)
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
         Rows rows = {.predict = p, .path = paths[i]};
-        if (p->set_of[i]) rows.row = p->first / p->batch * p->batch;
+        if (p->set_of[i]) rows.next_row = p->first_sample / p->batch * p->batch;
         st = p->set_of[i] ? predict_set(p, p->set_of[i], predict_batch, &rows)
                           : predict_text_file(&rows, &reader);
     }

@@ -1,5 +1,6 @@
 /* weft predict on samples of data sets: opens the data sets among the files, and reads the samples
- * of --samples as an evaluation reads them. Pictures are classified, or boxes are found in them. */
+ * of --samples as an evaluation reads samples. For sets of pictures, this file also classifies the
+ * samples, or finds boxes in them. */
 #include "predict.h"
 
 #include <string.h>
@@ -7,13 +8,13 @@
 Status predict_parse_samples(Predict *p)
 {
     const char *text = p->options->samples, *at = text;
-    p->last = INT64_MAX;
+    p->last_sample = INT64_MAX;
     if (!text) return OK;
-    bool good = whole_read(&at, 0, INT64_MAX, &p->first);
-    p->last = p->first;
+    bool good = whole_read(&at, 0, INT64_MAX, &p->first_sample);
+    p->last_sample = p->first_sample;
     if (good && *at == '-') {
         ++at;
-        good = whole_read(&at, p->first, INT64_MAX, &p->last);
+        good = whole_read(&at, p->first_sample, INT64_MAX, &p->last_sample);
     }
     if (good && !*at) return OK;
     return fail(ERR_USAGE,
@@ -28,7 +29,7 @@ static Status open_set(const Predict *p, const Config *config, const char *path,
     TRY(data_set_open(set, config, path));
     TRY(data_set_check_size(set, config));
     TRY(train_take_set(set, &p->set));
-    if (!samples || p->last < set->samples) return OK;
+    if (!samples || p->last_sample < set->samples) return OK;
     return fail(ERR_USAGE, "--samples %s: %s has %lld samples, and the first has number 0", samples,
                 path, (long long)set->samples);
 }
@@ -43,7 +44,7 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
         if (!data_is_hdf5(paths[i])) continue;
         DataSet *set = p->set_of[i] = mem_new(sizeof *set);
         TRY(open_set(p, config, paths[i], set));
-        /* buffers are made for the largest number of ids in any file */
+        /* buffers are made for the largest number of ids that a sample of any file has */
         if (set->id_most > p->set.id_most) p->set.id_most = set->id_most;
         p->has_sets = true;
     }
@@ -54,7 +55,7 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
 
 int64_t predict_last(const Predict *p, const DataSet *set)
 {
-    return p->last < set->samples ? p->last : set->samples - 1;
+    return p->last_sample < set->samples ? p->last_sample : set->samples - 1;
 }
 
 Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user)
@@ -66,7 +67,7 @@ Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void
     LoaderPlan plan = {.batch = p->batch,
                        .micro_batch = p->batch,
                        .micro_count = 1,
-                       .step = p->first / p->batch,
+                       .step = p->first_sample / p->batch,
                        .no_y = true,
                        .slots = (int)config->data.prefetch + 2,
                        .backend = trainer_backend(p->trainer),
@@ -86,16 +87,20 @@ Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void
 typedef struct SetPictures {
     const Predict *predict;
     const DataSet *set;
+    /* path of the set */
     const char *path;
-    /* owned; only for a set of boxes: labels, names of classes, and the reader and decoder of
-     * pictures for drawings */
+    /* The fields below are owned. They are set only for a detector. */
+    /* true boxes */
     DataBoxes labels;
+    /* names of the classes of the true boxes */
     ClassNames names;
+    /* reads the pictures that are drawn */
     Reader *reader;
+    /* decodes the pictures that are drawn */
     PictureWork *work;
 } SetPictures;
 
-/* Returns the true boxes of a sample; *count: their number. Owner: the caller. */
+/* Returns the true boxes of a sample, [*count]. The caller owns them. */
 static TruthBox *truths_of(const SetPictures *s, int64_t sample, int64_t *count)
 {
     const DataBoxes *b = &s->labels;
@@ -110,6 +115,7 @@ static TruthBox *truths_of(const SetPictures *s, int64_t sample, int64_t *count)
     return truth;
 }
 
+/* Finds the boxes of the one sample in a detector's batch. */
 static Status find_boxes(SetPictures *s, const Batch *batch)
 {
     const int64_t sample = batch->sample[0];
@@ -135,7 +141,7 @@ static Status take_batch(void *user, const Batch *batch)
     TRY(train_predict(p->trainer, batch, p->probability));
     for (int i = 0; i < batch->rows; ++i) {
         const int64_t sample = batch->sample[i];
-        if (sample < p->first || sample > p->last) continue;
+        if (sample < p->first_sample || sample > p->last_sample) continue;
         predict_print_picture(p, s->path, sample, p->probability + i * classes);
     }
     return OK;

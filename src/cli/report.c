@@ -12,8 +12,8 @@ static const Flag flags[] = {
      .default_text = "report.html", .help = "the page"},
 };
 
-/* Checks that the page does not replace a file that report_write reads in the run's folder.
- * ERR_USAGE. */
+/* Checks that the page does not replace a file that report_write reads in a run's folder. out: path
+ * of the page. ERR_USAGE: it would. */
 static Status check_output(const char *out, const char *folder)
 {
     static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "topo.json",

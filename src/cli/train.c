@@ -1,4 +1,4 @@
-/* weft train: trains a model from its start, or from its newest checkpoint, to the end. */
+/* weft train: trains a model to the end, from the beginning or from the run's newest checkpoint. */
 #include "private.h"
 #include "launch/watch.h"
 
@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-/* Prints the path of the run's newest checkpoint on rank 0, for scripts that start a run again
- * (--newest); nothing if there is none. */
+/* Handles --newest, which is for scripts that start a run again: prints the path of the run's
+ * newest checkpoint on rank 0, or nothing if there is none. */
 static Status print_newest(int argc, char **argv)
 {
     Config *config = NULL;
@@ -42,8 +42,8 @@ static const Flag flags[] = {
 };
 
 /* Ends this rank because of a stop request before the first step. If the launcher does not inform
- * the user, rank 0 prints a message. mpirun kills a job as soon as one process has failed;
- * therefore all other ranks then wait one second, in which rank 0 prints. */
+ * the user, rank 0 prints a message. mpirun kills a job as soon as one process has failed.
+ * Therefore all other ranks then wait for one second, so that rank 0 can print. */
 static void stop_at_once(void)
 {
     bool launcher_informs_user = watch_report_stop();
@@ -66,7 +66,7 @@ static Status run(int argc, char **argv, const void *options)
     Status status = job_open(&job, words.count, words.word);
     words_free(words.word);
     if (status == OK && o->map) job.config->run.map = true;
-    /* MPI_Init may have replaced the signal handlers. */
+    /* called again, because MPI_Init may have replaced the signal handlers */
     stop_begin();
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);

@@ -1,6 +1,6 @@
-/* One run of a verification. It has its own configuration and folder, and its output goes to a log.
- * Its losses, hashes, warnings and time are kept in memory, and its folder is removed. The next run
- * overwrites configuration and log. */
+/* A trial: one run of a verification. The run has its own configuration and folder, and its output
+ * goes to a log. The run's losses, hashes, warnings and time are kept in memory, and its folder is
+ * removed. The next trial overwrites the configuration and the log. */
 #include "verify.h"
 
 #include "train.h"
@@ -13,14 +13,15 @@
 
 /* ---- configuration ---- */
 
+/* Appends the word key=value, unless value is NULL. The caller frees the word. */
 static void add_word(char **words, int *count, const char *key, const char *value)
 {
     if (value) words[(*count)++] = mem_format("%s=%s", key, value);
 }
 
-/* Sets the keys of a run that makes v->steps steps from step 0, logs every loss, and saves only the
- * checkpoint after the last step, without evaluation, traces, run.map and run.max_time. If
- * train.threads is not set, a rank has one thread. */
+/* Sets the keys that all trials have. A trial makes v->steps steps from step 0, logs every loss,
+ * and saves one checkpoint, after the last step. It has no evaluation, no traces, no run.map and no
+ * run.max_time. If train.threads is not set, a rank has one thread. */
 static void set_keys(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = c->run.map = false;
@@ -60,8 +61,8 @@ Status trial_make_config(Config **config, const Verification *v, const Trial *t)
     return status;
 }
 
-/* Sets run.dir and run.name, so that the run's folder is DIR/run (v->dir), and writes the
- * configuration to `path`. ERR_IO. */
+/* Sets run.dir and run.name so that the run's folder is "run" in v->dir, and writes the
+ * configuration to the file `path`. ERR_IO: it cannot be written. */
 static Status write_config(Config *config, const Verification *v, const char *path)
 {
     mem_free(&config->run.dir);
@@ -94,7 +95,8 @@ void folder_remove(const char *path)
 
 /* ---- log ---- */
 
-/* Returns the lines of a log that contain `pattern`, each after "  | ". Owned by the caller. */
+/* Returns the lines of a log that contain the text `pattern`, each after "  | ". The caller owns
+ * the result. */
 static char *log_lines(const char *path, const char *pattern)
 {
     char line[1024], *text = NULL;
@@ -117,6 +119,7 @@ static void show_log(const char *path)
 
 /* ---- results ---- */
 
+/* Reads t->loss from metrics.jsonl. ERR_BUG: it has fewer losses than steps. */
 static Status read_losses(Trial *t, const char *path, int steps)
 {
     static const char key[] = ",\"loss\":";
@@ -162,8 +165,8 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
 
 /* ---- the run ---- */
 
-/* Shows the log, and fails with the status that corresponds to the run's exit code; ERR_BUG for
- * other codes. */
+/* Prints the log, and fails with the status that the run's exit code means. For codes that a run
+ * can only have because of a bug, a signal or mpirun, the status is ERR_BUG. */
 static Status fail_run(const Trial *t, const char *log, int code)
 {
     static const Status known[] = {ERR_USAGE,  ERR_DATA, ERR_NOINPUT,
@@ -176,12 +179,12 @@ static Status fail_run(const Trial *t, const char *log, int code)
                 code);
 }
 
-/* exit code of mpirun for its own failures, which may happen after the ranks have ended; weft has
- * no exit code 1 */
+/* exit code of mpirun for its own failures, which may occur after the ranks have ended; weft has no
+ * exit code 1 */
 enum { MPIRUN_ERROR = 1 };
 
-/* True if rank 0 has printed the run's summary, which follows after all ranks have agreed that the
- * run is done. */
+/* Returns whether rank 0 has printed the run's summary. It prints the summary after all ranks have
+ * agreed that the run is done. */
 static bool is_complete(const char *log)
 {
     char *lines = log_lines(log, "done after ");

@@ -1,5 +1,5 @@
-/* All verbs, in the order of the help text. To add one, write a file with its row and add one line
- * here. */
+/* The list of all verbs, in the order of the help text. To add a verb, write a file with its row,
+ * and add a line to VERBS. */
 #include "private.h"
 
 #include "data/import.h"
@@ -51,7 +51,7 @@
 
 VERBS(DECLARE)
 static const Verb *const verbs[] = {VERBS(ENTRY)};
-/* Placeholder in the list for the importers, which are a table of the data module. */
+/* This row stands in the list for all verbs of the table `importers`, which the data module has. */
 const Verb verb_importers = {.name = ""};
 
 const Verb *verb_at(int i)

@@ -1,7 +1,7 @@
-/* weft verify: checks that training gives the same bits on several grids. Starts the ranks of each
- * run itself, one run after the other, and compares the losses and the hashes of all tensors with
- * those of the first run. Refuses to run under a launcher. An interrupt ends the ranks and removes
- * all folders. */
+/* weft verify: checks that training gives the same bits on several grids. Makes one run after the
+ * other, and starts the ranks of each run itself, so it refuses to run under a launcher. Compares
+ * the losses and the hashes of all tensors with those of the first run. An interrupt ends the
+ * ranks, and all folders are removed. */
 #include "verify.h"
 
 #include <errno.h>
@@ -37,8 +37,9 @@ static const Flag flags[] = {
 
 typedef struct Trials {
     int count;
-    /* owned */
+    /* [count]; owned */
     Trial *trial;
+    /* true: results are printed as JSON */
     bool json;
 } Trials;
 
@@ -57,7 +58,7 @@ static Status parse_grid(const char *text, GridShape *shape)
 
 /* ---- list of runs ---- */
 
-/* Adds a trial with the settings of t, and gives it a name. */
+/* Adds a trial with the settings of t, and sets its name. */
 static void add_trial(Trials *all, Trial t)
 {
     const GridShape g = t.shape;
@@ -69,21 +70,22 @@ static void add_trial(Trials *all, Trial t)
     all->trial[all->count++] = t;
 }
 
-/* Returns word i; NULL, for the configuration's own setting, if the list is empty. */
+/* Returns word i of a list, or NULL, which means the configuration's own setting, if the list is
+ * empty. */
 static const char *word_at(const FlagList *list, int i)
 {
     return list->count ? list->word[i] : NULL;
 }
 
-/* Returns the number of values of a list that are tried; 1 if the list is empty, or has no effect
- * on the grid. */
+/* Returns the number of values of a list that are tried on a grid. It is 1 if the list is empty or
+ * its key has no effect on the grid (has_effect). */
 static int word_count(const FlagList *list, bool has_effect)
 {
     return has_effect && list->count ? list->count : 1;
 }
 
-/* Makes a trial for each combination of values; a list that has no effect on a grid contributes
- * only its first value. */
+/* Makes a trial for each combination of a grid with the values of all lists. If a list's key has no
+ * effect on a grid, only the first value is used with that grid. */
 static Status make_trials(Trials *all, const VerifyOptions *o)
 {
     for (int g = 0; g < o->grids.count; ++g) {
@@ -121,9 +123,10 @@ static Status check_trials(const Trials *all, const Verification *v)
 
 /* The differences between the results of a trial and those of the first trial. */
 typedef struct Difference {
-    /* first step with a different loss; 0: none */
+    /* first step with a different loss, counted from 1; 0: all losses are the same */
     int step;
-    /* first parameter that differs or, if none does, first other tensor; NULL: none; borrowed */
+    /* path of the first parameter that differs or, if no parameter does, of the first tensor that
+     * differs; borrowed. NULL: all tensors are the same. */
     const char *tensor;
     /* number of tensors that differ */
     int tensors;
@@ -134,6 +137,7 @@ static bool is_param(const char *path)
     return strncmp(path, "/params/", strlen("/params/")) == 0;
 }
 
+/* Compares the results of trial b with those of trial a. */
 static Difference compare(const Trial *a, const Trial *b, int steps)
 {
     Difference d = {0};
@@ -220,8 +224,8 @@ static Status fail_difference(const Trial *t, const Trial *first, Difference d)
 
 /* ---- the verb ---- */
 
-/* Runs all trials, even after one that differs, and prints each. ERR_DATA: a trial differs; the
- * message is about the first one that does. */
+/* Runs all trials, even after one that differs, and prints the result of each. ERR_DATA: a trial
+ * differs; the message is about the first such trial. */
 static Status run_all(Trials *all, Verification *v)
 {
     const Trial *first = all->trial;
@@ -255,8 +259,8 @@ static Status run_all(Trials *all, Verification *v)
     return verdict;
 }
 
-/* Refuses runs that choose algorithms by timing them, because each run may choose others, even on
- * the same grid. */
+/* Refuses runs that choose algorithms by timing, because each run may choose different algorithms,
+ * even on the same grid. */
 static Status check_tune(const Config *config)
 {
     if (config->train.device != DEVICE_CUDA || strcmp(config->train.cuda_tune, "time") != 0)
@@ -266,8 +270,8 @@ static Status check_tune(const Config *config)
                            "record of a run (runs/NAME/algorithms.txt), or off");
 }
 
-/* Makes the folder v->dir next to run.dir, where there is space for runs and where other nodes see
- * it. Calls check_tune first. */
+/* Calls check_tune, and then makes the folder v->dir. It is next to run.dir, where there is space
+ * for runs, and where other nodes see it. */
 static Status make_folder(Verification *v)
 {
     Config *config = NULL;
@@ -287,8 +291,8 @@ static Status make_folder(Verification *v)
 static Status run_trials(Trials *all, Verification *v)
 {
     TRY(check_trials(all, v));
-    /* a shell starts its background jobs with SIGINT ignored, but an interrupt must remove the
-     * folders */
+    /* Shells start background jobs with SIGINT ignored. Here an interrupt must be received, so that
+     * the folders are removed. */
     signal(SIGINT, SIG_DFL);
     runner_init(&v->runner);
     Status status = make_folder(v);

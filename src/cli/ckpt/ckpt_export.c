@@ -1,6 +1,6 @@
-/* weft ckpt export: writes a checkpoint's parameters for other programs as safetensors, or with
- * --onnx the whole model that the configuration describes: the checkpoint's or that of --config,
- * with key=value arguments. */
+/* weft ckpt export: writes a checkpoint for other programs. Without --onnx it writes the parameters
+ * as safetensors. With --onnx it writes the model, too, as the configuration describes it: that of
+ * --config or the checkpoint's own, with the key=value arguments. */
 #include "../private.h"
 
 #include "checkpoint.h"
@@ -30,8 +30,8 @@ static const Flag flags[] = {
              "none"},
 };
 
-/* Sets the description of a sample in `model`, from --input or else from the training set. The
- * training set is opened as `set`, and `model` borrows it. */
+/* Sets the description of a sample in *model. It comes from --input or, without this flag, from the
+ * training set, which is opened as *set; *model borrows it. */
 static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *model)
 {
     const Config *c = model->config;
@@ -54,7 +54,8 @@ static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *mo
     return OK;
 }
 
-/* Returns the part of a message that says whether the values are averages. */
+/* Returns the part of a message that says that values are from the EMA, or "". averaged: number of
+ * tensors with values from the EMA. */
 static const char *source_words(int averaged)
 {
     return averaged > 0 ? "; values: the EMA (--no-ema: the parameters themselves)" : "";

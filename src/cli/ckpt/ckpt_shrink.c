@@ -34,24 +34,27 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
-/* The model before and after channels are removed, and its units: channels that can only be removed
- * together. */
+/* The model, before and after channels are removed. */
 typedef struct Shrink {
     const ShrinkFlags *flags;
     /* path of the checkpoint; borrowed */
     const char *from;
-    /* owned, like all fields below; `after` is NULL until the channels are removed */
+    /* configuration of the model; owned */
     Config *config;
-    Graph *before, *after;
+    /* the model before channels are removed; owned */
+    Graph *before;
+    /* the model afterwards; NULL until channels are removed; owned */
+    Graph *after;
+    /* units of the model: channels that can only be removed together; owned */
     Units *units;
-    /* for each unit: true if it is removed, [units->unit_count] */
+    /* [units->unit_count]; true: the unit is removed; owned */
     bool *removed;
 } Shrink;
 
 /* ---- the model ---- */
 
-/* Sets shape of samples and number of classes or tokens in `set`, from --input or else from the
- * training set. */
+/* Sets *set to a description of the samples, from --input or, without this flag, from the training
+ * set. */
 static Status read_input(const Shrink *s, DataSet *set)
 {
     Input input;
@@ -63,6 +66,7 @@ static Status read_input(const Shrink *s, DataSet *set)
     return input_open_train(set, c);
 }
 
+/* Builds the model and finds its units. */
 static Status build(Shrink *s)
 {
     const DataSet none = {0};

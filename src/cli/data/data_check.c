@@ -1,5 +1,5 @@
-/* weft data check: reads a data set and checks it. With two data sets it also checks that one can
- * be the training set and the other the test set of a model. */
+/* weft data check: reads a data set and checks it. With two data sets it also checks that the first
+ * can be the training set, and the second the test set, of a model. */
 #include "../private.h"
 
 #include "train.h"
@@ -8,20 +8,22 @@
 
 /* A data set and the results of its check. */
 typedef struct Checked {
-    /* all fields are owned */
+    /* owned */
     DataSet *set;
+    /* names of the classes; owned */
     ClassNames names;
-    /* classes that occur in the labels; empty without labels (has_labels) */
+    /* classes that occur in the labels; zeroed if the set has no labels (has_labels); owned */
     LabelUse *use;
 } Checked;
 
-/* True if the set has a label of a class for each sample or each pixel. */
+/* Returns whether the set has a class label for each sample or for each pixel. */
 static bool has_labels(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
     return !kind->next_token && !kind->has_boxes && set->classes > 0;
 }
 
+/* Opens set i, checks it, prints warnings, and prints that the set is good. */
 static Status check_one(Checked *c, const Config *config, const DataWords *words, int i)
 {
     DataSet *set = c->set;
@@ -44,14 +46,15 @@ static Status check_one(Checked *c, const Config *config, const DataWords *words
     return OK;
 }
 
+/* Prints a line, unless it is NULL, and frees it. */
 static void print_line(char *line)
 {
     if (line) printf("%s\n", line);
     mem_free(&line);
 }
 
-/* Checks that a model trained on the first set has all classes of the second. Prints a warning if
- * the labels of the two sets seem to start at different numbers. */
+/* Checks that a model that is trained on the first set has all classes of the second set. Prints a
+ * warning if the labels of the two sets seem to start at different numbers. */
 static Status check_labels(const Checked *first, const Checked *second)
 {
     const DataSet *train = first->set, *test = second->set;
@@ -66,8 +69,8 @@ static Status check_labels(const Checked *first, const Checked *second)
     return OK;
 }
 
-/* Compares a training set with a test set: samples, ranges of values, class names, and labels.
- * Prints whether the sets fit together. */
+/* Compares the first set, a training set, with the second, a test set: the shapes and types of
+ * samples, ranges of values, class names and labels. Prints whether the sets fit together. */
 static Status check_both(Checked *first, Checked *second)
 {
     const char *train = first->set->path, *test = second->set->path;

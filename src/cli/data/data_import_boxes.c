@@ -1,14 +1,15 @@
-/* weft data import coco, yolo, voc: import pictures with labelled boxes, on any number of ranks.
- * This file has only the verbs; the data module does the import. */
+/* weft data import coco, yolo and voc: import pictures with labelled boxes, on any number of ranks.
+ * This file has only the verbs; the data module imports the pictures. */
 #include "import_ranks.h"
 
-/* --size: smallest and largest value */
+/* smallest and largest value of --size */
 enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
 
 typedef struct BoxOptions {
     const char *out, *list, *classes;
-    /* side: below SIDE_MIN if --size is not given */
+    /* side: value of --size; below SIDE_MIN if the flag is not given */
     int64_t ranks, side, threads;
+    /* value of --broken: BROKEN_ERROR or BROKEN_SKIP */
     int broken;
     bool orient, allow_empty, force;
 } BoxOptions;
@@ -60,10 +61,11 @@ static const Flag voc_flags[] = {
      .help = "text with the names of the pictures to import, one a line, as in ImageSets/Main"},
 };
 
-/* Words and options of one call. */
+/* Arguments of import_boxes. */
 typedef struct BoxCall {
     const BoxFormat *format;
     const BoxOptions *options;
+    /* words of the command line, [count]: the folder of pictures, and perhaps the labels */
     char **words;
     int count;
 } BoxCall;

@@ -1,16 +1,17 @@
 /* weft data import folder: imports pictures into a data set, on any number of ranks. This file has
- * only the verb; the data module does the import. */
+ * only the verb; the data module imports the pictures. */
 #include "../private.h"
 
 #include "import_ranks.h"
 
-/* --short: smallest and default value */
+/* smallest value, and default, of --short */
 enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
 
 typedef struct FolderOptions {
     const char *out, *list, *classes;
-    /* side: less than SHORT_MIN if --short is not given */
+    /* side: value of --short; below SHORT_MIN if the flag is not given */
     int64_t ranks, side, threads;
+    /* store: STORE_DECODED or STORE_ENCODED; broken: BROKEN_ERROR or BROKEN_SKIP */
     int store, broken;
     bool bicubic, orient, allow_empty, force;
 } FolderOptions;
@@ -48,9 +49,10 @@ static const Flag flags[] = {
     FLAG_FORCE(FolderOptions, force),
 };
 
-/* Folder and options of one call. */
+/* Arguments of import_folder. */
 typedef struct FolderCall {
     const FolderOptions *options;
+    /* folder with the pictures */
     const char *dir;
 } FolderCall;
 

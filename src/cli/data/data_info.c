@@ -9,7 +9,7 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(InfoOptions, json), .help = "one JSON object"},
 };
 
-/* Prints the sets. For two sets, JSON is one object with the keys train and test. */
+/* Prints the sets. JSON for two sets is one object with the keys "train" and "test". */
 static Status print_sets(const DataWords *words, const Config *config, bool json)
 {
     static const char *const name[] = {"train", "test"};

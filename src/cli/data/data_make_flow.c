@@ -1,10 +1,11 @@
-/* weft data make shallow-water, burgers and kolmogorov: sets of fields that solvers compute, on any
- * number of ranks. This file has only the verbs; the solvers are in the data module. */
+/* weft data make shallow-water, burgers and kolmogorov: make sets of fields, which solvers compute
+ * on any number of ranks. This file has only the verbs; the solvers are in the data module. */
 #include "import_ranks.h"
 
 #include "data/flow.h"
 
-/* Options of all three kinds; each kind has flags only for the options that it uses. */
+/* Options of the three kinds of flow. Each kind has flags only for the options that it uses; all
+ * other options keep their defaults. */
 typedef struct FlowOptions {
     const char *out, *size;
     int64_t members, first, steps, seed, threads, ranks, waves;

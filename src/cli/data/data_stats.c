@@ -1,5 +1,5 @@
-/* weft data stats: measures mean and deviation of the variables of a set of fields, on any number
- * of ranks, and writes the file of data.stats. */
+/* weft data stats: measures the mean and deviation of the variables of a set of fields, on any
+ * number of ranks, and writes them to a file, which the key data.stats names. */
 #include "../private.h"
 
 #include "train.h"
@@ -18,7 +18,8 @@ static const Flag flags[] = {
     FLAG_FORCE(StatsOptions, force),
 };
 
-/* Checks the output file, and opens the training set. Only rank 0 calls it. */
+/* Checks the output file and the configuration, and opens the training set. Called on rank 0
+ * only. */
 static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet *set)
 {
     Config *config;
@@ -28,7 +29,7 @@ static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet 
     if (st == OK && config->data.variables.count == 0)
         st = config_fail_key(config, "data.variables",
                              "names no variables: statistics are of fields");
-    if (st == OK && words.test[0])
+    if (st == OK && words.is_test[0])
         st = config_fail_key(config, "data.train",
                              "names no data: statistics are of the training set");
     if (st == OK) st = data_words_open(&words, 0, config, set);
@@ -62,8 +63,8 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
 static Status run(int argc, char **argv, const void *options)
 {
     World world;
-    /* hdf5_begin makes a separate process that reads the metadata of the files; it must be called
-     * before MPI starts */
+    /* hdf5_begin makes a process that reads the metadata of the files, and must be called before
+     * MPI starts */
     if (launch_rank() == 0) hdf5_begin();
     if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));

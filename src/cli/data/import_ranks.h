@@ -1,4 +1,4 @@
-/* The ranks of an import (data/import.h) for the verbs that run on several ranks. */
+/* Runs imports (data/import.h) on several ranks. */
 #ifndef WEFT_CLI_IMPORT_RANKS_H
 #define WEFT_CLI_IMPORT_RANKS_H
 
@@ -6,11 +6,13 @@
 
 #include "data/import.h"
 
-/* Does an import on these ranks, with `threads` threads on each. */
+/* Function that imports data on all ranks. threads: number of threads of this rank. user: the last
+ * argument of import_on_ranks. */
 typedef Status ImportOnRanks(const ImportRanks *ranks, int threads, const void *user);
-/* Starts MPI, calls `import` on each rank, with a progress line that counts `things` ("pictures"),
- * and ends MPI. reads_names: rank 0 may read names of classes from a data set. threads: of each
- * rank; 0 or less: the rank's share of the cores. Collective. */
+/* Starts MPI, calls `import` on each rank, and ends MPI. Rank 0 prints a progress line. things:
+ * name of the things that the line counts, such as "pictures". reads_names: true: rank 0 may read
+ * names of classes from a data set. threads: number of threads of each rank; 0 or less: the rank's
+ * share of the cores. Collective. */
 Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_names, int64_t threads,
                        const void *user);
 

@@ -30,7 +30,7 @@ typedef struct Candidate {
     int chunks, zero, recompute;
 } Candidate;
 
-/* What came of planning a candidate. */
+/* The result of planning a candidate. */
 typedef enum Outcome {
     /* the plan fits in memory, and has a forecast */
     CHOICE_FITS,

@@ -51,9 +51,8 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Returns the sizes of the bag to which tables `first` to `end` - 1 belong. If the number of rows
- * is known for each of its tables, the sum of these numbers also limits how many rows change
- * between two sync points. */
+/* Returns the sizes of the bag to which tables `first` to `end` - 1 belong. If all its tables have
+ * a known number of rows, their sum also limits how many rows change between two sync points. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {
     const SparseTable *table = trainer_graph(v->trainer)->table;

@@ -24,7 +24,7 @@ typedef struct PlanView {
     int stage;
     /* network between nodes, from --link */
     Link link;
-    /* what is known about each stage, [stages]; owned */
+    /* plan, memory and cost of each stage, [stages]; owned */
     StageView *stage_view;
     /* estimated cost of each chunk for one micro-batch, [chunks]; owned */
     TaskCost *cost;

@@ -4,17 +4,17 @@
 
 #include "topo.h"
 
-/* The work of a verb with a topology, on rank 0. */
+/* Function that does the work of a verb with a topology. Called on rank 0. */
 typedef Status TopoUse(const Topology *topo, const void *options);
-/* Runs the verb `name`, which has only flags. Reads the topology from the file `from`, or, if from
- * is NULL, measures and describes it with all started ranks; then calls `use`. Collective on all
- * started processes. */
+/* Runs the verb `name`, which has only flags. Reads the topology from the file `from`. If `from` is
+ * NULL, it measures the links between all ranks that were started, and describes their hardware.
+ * Then it calls `use`. Collective on all ranks that were started. */
 Status topo_run(const char *name, int argc, char **argv, const char *from, TopoUse *use,
                 const void *options);
 
-/* largest number of ranks for which all links are printed as numbers */
+/* largest number of ranks for which the numbers of all links are printed */
 enum { MATRIX_RANKS_MAX = 16 };
-/* topo_text.c. Prints the topology for people. */
+/* Prints the topology as text for people (topo_text.c). */
 void topo_print_text(const Topology *topo);
 
 #endif

@@ -1,5 +1,6 @@
-/* weft topo find: prints the ring, path and tree over the ranks whose slowest link is fastest, as
- * far as the search finds them, and places of the ranks for grids (grid.rank_map). */
+/* weft topo find: prints the ring, the path and the tree over all ranks whose slowest link is
+ * fastest. The tree is exact; ring and path may come from a heuristic search. Also prints places of
+ * the ranks in grids (grid.rank_map). */
 #include "../private.h"
 #include "topo_cli.h"
 
@@ -29,6 +30,7 @@ static const char *search_text(OrderSearch search)
                                     : "heuristic: nearest neighbours, improved by 2-opt";
 }
 
+/* Prints a ring or a path. */
 static void print_order(const Topology *t, const char *name, const Order *order)
 {
     printf("%s (%s):", name, search_text(order->search));
@@ -69,7 +71,8 @@ static void print_links(const char *name, GridLinks links)
     printf("\n");
 }
 
-/* Reads --grid; text may be NULL: shape is left as it is. ERR_USAGE: no grid of all ranks. */
+/* Reads --grid. text: NULL if the flag is not given; *shape is then left as it is. ERR_USAGE: it is
+ * no grid of all ranks. */
 static Status read_grid(const Topology *t, const char *text, GridShape *shape)
 {
     int read = 0;
@@ -83,6 +86,7 @@ static Status read_grid(const Topology *t, const char *text, GridShape *shape)
                 text, t->ranks, t->ranks == 1 ? "" : "s", t->ranks);
 }
 
+/* Prints the slowest links of a grid in the launcher's order and with the places `map`. */
 static void print_grid(const Topology *t, const char *text, GridShape shape, const int *map)
 {
     printf("grid %s\n", text);

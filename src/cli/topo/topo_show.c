@@ -1,12 +1,12 @@
-/* weft topo show: describes nodes, the ranks on them, and the measured links between the ranks, as
- * text, JSON, pictures or a page. */
+/* weft topo show: describes nodes, their ranks, and the measured links between ranks, as text,
+ * JSON, pictures or an HTML page. */
 #include "../private.h"
 #include "topo_cli.h"
 
 #include "base/isolated.h"
 #include "report.h"
 
-/* approximate time of all measurements */
+/* approximate time of all measurements together */
 static const double MEASURE_S = 8;
 
 typedef struct ShowOptions {

@@ -1,12 +1,20 @@
-/* Prints a topology for people: ranks of each node, hardware of each layout, links. */
+/* Prints a topology as text for people: the ranks of each node, the hardware, and the links. Nodes
+ * with equal hardware have one layout, which is printed once. */
 #include "topo/layout.h"
 #include "topo_cli.h"
 
 #include <string.h>
 
-/* largest numbers of ranks listed on a part, of names of nodes listed for a layout, and of slow
- * pairs or slow nodes; bytes of a list of CPUs */
-enum { RANKS_LISTED = 16, NODES_LISTED = 8, PAIRS_LISTED = 10, CPUS_SHOWN_BYTES = 200 };
+enum {
+    /* largest number of ranks that are listed on a part of the hardware */
+    RANKS_LISTED = 16,
+    /* largest number of nodes that are listed for a layout */
+    NODES_LISTED = 8,
+    /* largest number of slow nodes, and of slow pairs of ranks, that are listed */
+    PAIRS_LISTED = 10,
+    /* size of a list of CPUs as text, in bytes */
+    CPUS_SHOWN_BYTES = 200
+};
 
 static void print_nodes(const Topology *t)
 {
@@ -25,7 +33,7 @@ static void print_nodes(const Topology *t)
     }
 }
 
-/* Prints the ranks on these CPUs of a node, if there are any. */
+/* Prints the ranks that run on these CPUs of a node, if there are any. */
 static void print_ranks(const Topology *t, int node, const cpu_set_t *cpus)
 {
     char *ranks = topo_ranks_on(t, node, cpus, RANKS_LISTED);
@@ -39,9 +47,9 @@ static void print_size(const char *name, int64_t bytes)
     printf("%s %s", name, memory_text(bytes, text));
 }
 
-/* Prints in one line the cores from part `first` on that follow each other inside the same parent,
- * have consecutive numbers, the same ranks and L2 caches of equal size. Returns the part after
- * these cores, or -1. */
+/* Prints one line for as many cores as possible, beginning with part `first`. The cores follow each
+ * other inside the same parent, and have consecutive numbers, the same ranks, and L2 caches of
+ * equal size. Returns the index of the next part inside the parent, or -1. */
 static int print_cores(const Topology *t, int node, const Hardware *h, int first)
 {
     char text[CPUS_SHOWN_BYTES];
@@ -86,7 +94,7 @@ static void print_part(const Hardware *h, int index)
     printf(" (CPUs %s)\n", cpus_write(text, sizeof text, &part->cpus));
 }
 
-/* Prints all parts inside part `parent`; -1: all parts of the node. */
+/* Prints all parts of a node's hardware that are inside part `parent`. parent: -1: all parts. */
 static void print_inside(const Topology *t, int node, const Hardware *h, int parent)
 {
     for (int i = hardware_next(h, parent, 0); i >= 0;) {
@@ -126,7 +134,7 @@ static const char *word_or_dash(const char *word)
     return *word ? word : "-";
 }
 
-/* Prints the GPUs, and a table with the kind of connection between each two GPUs, and between GPUs
+/* Prints the GPUs, and a table with the kind of connection between any two GPUs, and between GPUs
  * and network cards. */
 static void print_gpus(const Hardware *h)
 {
@@ -152,7 +160,8 @@ static void print_gpus(const Hardware *h)
     }
 }
 
-/* Prints the nodes that have a layout, their hardware, and the ranks of the first node. */
+/* Prints the nodes that have a layout, the hardware, and the ranks of the first such node. layout:
+ * number of the layout of each node. number: the layout that is printed. */
 static void print_layout(const Topology *t, const int *layout, int number)
 {
     int first = 0;
@@ -206,6 +215,7 @@ static void print_matrix(const Topology *t, const char *title, const double *mat
     }
 }
 
+/* Prints a line for each class of links, such as those inside a node. */
 static void print_classes(const Topology *t)
 {
     LinkSummary summary[LINK_CLASS_COUNT];
