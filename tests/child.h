@@ -1,5 +1,4 @@
-/* Tests a function that ends its process: runs it in a child process, and returns the messages and
- * the wait status of the child. */
+/* For tests of functions that end their process: runs such a function in a child process. */
 #ifndef WEFT_TESTS_CHILD_H
 #define WEFT_TESTS_CHILD_H
 
@@ -7,8 +6,8 @@
 
 #include <sys/wait.h>
 
-/* Runs f in a child process. Copies the child's standard error to `text`, `size` bytes, and returns
- * its wait status. */
+/* Runs f in a child process. Copies the child's standard error to `text`, which has room for `size`
+ * bytes. Returns the child's wait status (waitpid). */
 static int in_child(void (*f)(void), char *text, size_t size)
 {
     int ends[2], status = -1;

@@ -1,8 +1,8 @@
-/* The frame of a test program, which needs only one line: TEST_MAIN("sampler", {"a name",
- * function}, ...). Under mpirun a failure on any rank fails the suite, and only rank 0 prints. The
- * last line of the output is "N passed, N failed", numbers of assertions. A test that cannot run
- * calls TEST_SKIP("why"). Programs whose names end in _npN (test_sum_np4.c) run under mpirun with N
- * ranks. */
+/* The frame of a test program. Besides its test functions a program needs only one line:
+ * TEST_MAIN("sampler", {"a name", function}, ...). The last line of its output is "N passed, N
+ * failed", which are numbers of assertions. A test that cannot run calls TEST_SKIP("why"). Programs
+ * whose names end in _npN, such as test_sum_np4, run under mpirun with N ranks. A failure on any
+ * rank then fails the suite, and only rank 0 prints the last line. */
 #ifndef WEFT_HARNESS_H
 #define WEFT_HARNESS_H
 
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Ends the test function, and prints that it was skipped and why. */
 #define TEST_SKIP(why)                                                                             \
     do {                                                                                           \
         printf("  skipped: %s: %s\n", __func__, why);                                              \
@@ -40,8 +41,9 @@ typedef struct HarnessTest {
     void (*run)(void);
 } HarnessTest;
 
-/* Runs the tests of a suite. sum: adds a count over all ranks, for tests under mpirun; NULL: one
- * rank. */
+/* Runs the tests of a suite. test: [count]. rank: this rank; rank 0 prints. sum: returns the sum of
+ * a number over all ranks, for tests under mpirun; NULL: there is one rank. Returns the exit
+ * code. */
 static int harness_run(const char *suite, const HarnessTest *test, int count, int rank,
                        int (*sum)(int))
 {
@@ -60,6 +62,7 @@ static int harness_run(const char *suite, const HarnessTest *test, int count, in
     if (rank == 0) printf("\n%s: %d passed, %d failed\n", suite, good, bad);
     return bad != 0 || good == 0;
 }
+/* Defines main for tests without MPI. */
 #define TEST_MAIN(suite, ...)                                                                      \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \

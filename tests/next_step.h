@@ -1,4 +1,4 @@
-/* Makes a trainer's next step in tests; begins the trainer first if it has not begun. */
+/* Makes the next step of a trainer in tests. Before the first step, it calls train_begin_steps. */
 #ifndef WEFT_TEST_NEXT_STEP_H
 #define WEFT_TEST_NEXT_STEP_H
 

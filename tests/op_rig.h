@@ -1,7 +1,10 @@
-/* Runs one operation alone, on any backend. A layer kind with attributes is planned; its tensors
- * are set and read in plain order, whatever layout the backend chose. The rig also checks two
- * promises that a planner relies on: padding stays zero, and backward does not read the tensors
- * that the op does not need (needs_x, needs_y), which are filled with NaN before. */
+/* A rig: the frame in which tests run a single operation, on any backend. The operation is planned
+ * from a layer kind and attributes. Tests set and read its tensors in plain order, that is, in the
+ * order of the shape, whatever layout in memory the backend has chosen.
+ *
+ * The rig also checks two promises that the planner relies on. Padding of a layout stays zero.
+ * Backward does not read tensors that the operation does not need (Op.needs_x, Op.needs_y): the rig
+ * fills them with NaN before backward. */
 #ifndef WEFT_TESTS_OP_RIG_H
 #define WEFT_TESTS_OP_RIG_H
 
@@ -16,25 +19,28 @@
 typedef struct Rig {
     /* borrowed */
     Backend *backend;
-    /* owned, like all memory of `run` */
+    /* owned, as all memory that `run` points to */
     Op *op;
-    /* spec of the planned operation, with the layouts that the backend chose */
+    /* spec of the planned operation, with the layouts that the backend has chosen */
     OpSpec spec;
     LayerSize size;
     LayerParam param[SPEC_PARAMS];
+    /* arguments of the operation, in the backend's memory */
     OpRun run;
-    /* set it before rig_open. true: y shares memory with x[0], and dx[0] with dy or x[0], if the op
-     * allows it */
+    /* true: if the operation allows it, y shares the memory of x[0], and dx[0] that of dy or x[0].
+     * Set by the test before rig_open. */
     bool in_place;
+    /* The fields below are arguments of a loss, in the backend's memory, [rows]; NULL: not set. */
     int32_t *labels;
     float *targets, *target_weights;
     int64_t target_weight_count;
     int64_t *sample;
     BoxTargets boxes;
+    /* size of boxes.row in bytes */
     size_t box_bytes;
 } Rig;
 
-/* Returns the index in memory of element i of the plain order. */
+/* Returns the index in memory, in layout d, of the element that has index i in plain order. */
 static inline int64_t rig_at(Desc d, int64_t i)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -65,8 +71,8 @@ static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
     rig->backend->table->sync(stream);
 }
 
-/* Copies `plain` to the device in the layout d, with zeros as padding. plain: 4 bytes for each
- * element; floats are rounded if d is bf16 or fp16. */
+/* Copies a tensor from plain order to the backend's memory in layout d, with zeros as padding.
+ * plain: 4 bytes for each element; floats are rounded if d is bf16 or fp16. */
 static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 {
     uint32_t *memory = mem_new(desc_bytes(d));
@@ -82,6 +88,8 @@ static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
     mem_free(&memory);
 }
 
+/* Copies a tensor in layout d from the backend's memory to plain order, as floats. Checks that the
+ * padding is zero. */
 static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
 {
     int64_t n = shape_count(d.shape), stored = desc_elements(d), dirty = 0;
@@ -105,6 +113,7 @@ static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
     mem_free(&memory);
 }
 
+/* Fills memory of the backend with NaN. */
 static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
 {
     if (bytes == 0) return;
@@ -114,8 +123,8 @@ static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
     mem_free(&memory);
 }
 
-/* Fills all memory that the operation has to write with NaN, except memory that it shares with its
- * input. Call it before rig_forward. */
+/* Fills the memory that the operation must write with NaN, except memory that it shares with an
+ * input. Called before rig_forward. */
 static inline void rig_poison(Rig *rig)
 {
     const OpRun *run = &rig->run;
@@ -131,7 +140,7 @@ static inline void rig_poison(Rig *rig)
     rig_nan(rig, run->workspace, rig->op->workspace_bytes);
 }
 
-/* Sets attributes from a text such as "kernel=3,5 stride=2"; NULL: none. */
+/* Sets attributes of the layer kind from a text such as "kernel=3,5 stride=2"; NULL: none. */
 static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attrs)
 {
     char text[256], *rest = text;
@@ -145,14 +154,15 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
     return OK;
 }
 
-/* The kind of this name; also channel_sum, which is not in the list of kinds. */
+/* Returns the layer kind with this name. channel_sum, which is not in the list of kinds, is found,
+ * too. */
 static inline const LayerKind *rig_kind(const char *name)
 {
     return strcmp(name, layer_channel_sum.name) == 0 ? &layer_channel_sum : layer_kind(name);
 }
 
-/* Begins a rig: sets spec to the kind's defaults and the attributes. The caller then sets x,
- * x_count, act and further fields. */
+/* Begins a rig: sets rig->spec to the kind's defaults and the attributes. The test then sets the
+ * fields x, x_count, act and others of rig->spec. */
 static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name, const char *attrs)
 {
     const LayerKind *kind = rig_kind(kind_name);
@@ -163,8 +173,8 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
     return rig_attrs(rig, kind, attrs);
 }
 
-/* Makes the operation. If it prefers other layouts, its inputs get these layouts, as after a
- * planner's reorder. */
+/* Makes the operation. If it prefers other layouts of its inputs, the inputs get those layouts, as
+ * if the planner had inserted reorders. */
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {
@@ -184,6 +194,7 @@ static inline Status rig_plan(Rig *rig)
     return fail(ERR_BUG, "the operation never takes the layout it asks for");
 }
 
+/* Allocates the memory of rig->run. */
 static inline void rig_memory(Rig *rig)
 {
     const OpSpec *spec = &rig->spec;
@@ -214,7 +225,8 @@ static inline void rig_memory(Rig *rig)
     run->training = true;
 }
 
-/* Makes the operation and its memory, after rig_spec and with the shapes in spec.x. */
+/* Makes the operation and its memory. Called after rig_spec, when the shapes of the inputs are in
+ * rig->spec.x. Release with rig_close. */
 static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
@@ -276,7 +288,8 @@ static inline void rig_set_labels(Rig *rig, const int32_t *labels, int64_t count
     rig->run.labels = rig->labels;
 }
 
-/* step: OpRun.weights_step. Later calls have as many weights. */
+/* Sets the weights of a loss's targets. count: number of weights; the same in all calls. step:
+ * value of OpRun.weights_step. */
 static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_t count,
                                           int64_t step)
 {
@@ -294,9 +307,9 @@ static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count
     rig->run.targets = rig->targets;
 }
 
-/* Sets the boxes. start[samples + 1]: first box of each sample, and the number of boxes; row: the
- * boxes; numbers: normaliser. All are in host memory. Later calls must have the same number of
- * boxes. */
+/* Sets the true boxes of a detection loss. All arguments are in host memory. start: index of each
+ * sample's first box, and then the number of all boxes, [samples + 1]. row: the boxes. numbers:
+ * values of BoxTargets.normaliser, [levels + 1]. All calls must have the same number of boxes. */
 static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *row,
                                  const int32_t *numbers)
 {
@@ -338,7 +351,8 @@ static inline void rig_get_y(Rig *rig, float *plain)
     rig_get(rig, rig->spec.y, rig->run.y, plain);
 }
 
-/* Runs backward. dy: in plain order; NULL for a loss. */
+/* Runs backward, after tensors that it must not read have been filled with NaN. dy: gradient of the
+ * output in plain order; NULL for a loss. */
 static inline void rig_backward(Rig *rig, const float *dy)
 {
     const Op *op = rig->op;
@@ -368,8 +382,8 @@ static inline void rig_get_dw(Rig *rig, int i, float *plain)
     mem_free(&stored);
 }
 
-/* Returns a number of a sequence that a test and the script of its golden values both compute. It
- * is in [-1, 1) * scale + shift, and exact in fp32. */
+/* Returns number i of a sequence that a test and the script of its golden values both compute. The
+ * number is u * scale + shift, with u in [-1, 1), and u is exact in fp32. */
 static inline float rig_number(uint32_t seed, int64_t i, float scale, float shift)
 {
     uint32_t u = ((uint32_t)i + 1) * 2654435761u + seed * 2246822519u;
@@ -379,7 +393,7 @@ static inline float rig_number(uint32_t seed, int64_t i, float scale, float shif
     return ((float)(u >> 16) / 32768.0f - 1.0f) * scale + shift;
 }
 
-/* Returns the largest |a - b| / max(1, |b|); INFINITY if a value is NaN. */
+/* Returns the largest |a - b| / max(1, |b|) over n elements, or INFINITY if a value is NaN. */
 static inline double rig_difference(const float *a, const float *b, int64_t n)
 {
     double worst = 0;

@@ -1,4 +1,4 @@
-/* Runs verbs of the program that import or make data, in the test's own process. */
+/* Runs verbs that import or make data (the table `importers`) in the test's own process. */
 #ifndef WEFT_TESTS_VERB_RUN_H
 #define WEFT_TESTS_VERB_RUN_H
 
@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Runs a verb such as "data import idx". words: its arguments and flags, ended by NULL. */
+/* Runs a verb such as "data import idx". words: the verb's arguments and flags, texts, and then
+ * NULL. */
 static inline Status verb_run_words(const char *name, va_list words)
 {
     char *word[24];
@@ -24,6 +25,7 @@ static inline Status verb_run_words(const char *name, va_list words)
     return status;
 }
 
+/* Runs a verb; its arguments and flags follow, and then NULL. */
 static inline Status verb_run(const char *name, ...)
 {
     va_list words;

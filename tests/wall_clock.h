@@ -1,7 +1,7 @@
-/* A wrong wall clock: the program reads a time that is wall_ahead_s seconds ahead of the kernel's
- * clock. A time limit computed from it is then as wrong as if the clock had been set back by
- * wall_ahead_s just after the reading (set forward, if it is negative). Only one file of a program
- * includes this header. */
+/* Makes the wall clock of a test program wrong: clock_gettime returns a time that is wall_ahead_s
+ * seconds ahead of the kernel's clock. A time limit that is computed from such a time is then as
+ * wrong as if the clock had been set back by wall_ahead_s afterwards (or set forward, if
+ * wall_ahead_s is negative). Only one file of a program may include this header. */
 #ifndef WEFT_TESTS_WALL_CLOCK_H
 #define WEFT_TESTS_WALL_CLOCK_H
 

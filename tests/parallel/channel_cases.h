@@ -1,19 +1,19 @@
-/* Tests of channels between any number of ranks, over shared memory, over MPI, and over both at
- * once: every message arrives once, complete and in order; the depth limits the sender; sums in
- * flight are not disturbed. */
+/* Tests of channels between any number of ranks, over shared memory, over MPI, and over both at the
+ * same time. Every message arrives once, complete and in order. The depth of a channel limits the
+ * sender. Sums in flight are not disturbed. */
 #include "mpi_main.h"
 
 #include <time.h>
 
 enum { MESSAGES = 301, SPECS_MAX = 64 };
 
-/* Ways to run a test: over one transport, or in a world whose ranks are divided into several
- * nodes. */
+/* The ways in which each test runs: over one transport, with the transport auto, or (WAY_NODES) in
+ * a world whose ranks are divided into nodes. */
 typedef enum Way { WAY_SHM, WAY_MPI, WAY_AUTO, WAY_NODES, WAYS } Way;
 static const int way_transport[WAYS] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO,
                                         TRANSPORT_AUTO};
 
-/* Makes a world in which ranks 2i and 2i+1 are one node. */
+/* Makes a world in which ranks 2i and 2i+1 are on one node. */
 static void pretend_nodes(World *world)
 {
     *world = test_world;
@@ -23,10 +23,13 @@ static void pretend_nodes(World *world)
     MPI_Comm_size(world->node, &world->node_size);
 }
 
+/* The channels of a test. */
 typedef struct Rig {
     World world;
     Channels *channels;
     ChannelSpec spec[SPECS_MAX];
+    /* count: number of channels; sent, taken: numbers of messages that this rank has sent to and
+     * received from each channel; bad: number of wrong words and of slots that are not aligned */
     int count, sent[SPECS_MAX], taken[SPECS_MAX], bad;
 } Rig;
 
@@ -50,12 +53,13 @@ static void rig_close(Rig *rig, Way way)
     if (way == WAY_NODES) MPI_Comm_free(&rig->world.node);
 }
 
+/* Returns word `at` of message `number` of a channel. */
 static uint32_t word_of(int channel, int number, size_t at)
 {
     return ((uint32_t)channel * 1000003u + (uint32_t)number * 7919u + (uint32_t)at) * 2654435761u;
 }
 
-/* Sends the next message of channel i if the channel has a free slot. */
+/* Sends the next message of channel i if the channel has a free slot. Returns whether it did. */
 static bool try_send(Rig *rig, int i)
 {
     uint32_t *data = channel_slot(rig->channels, i);
@@ -67,6 +71,7 @@ static bool try_send(Rig *rig, int i)
     return true;
 }
 
+/* Receives and checks the next message of channel i if it has arrived. Returns whether it has. */
 static bool try_take(Rig *rig, int i)
 {
     const uint32_t *data = channel_message(rig->channels, i);
@@ -78,15 +83,16 @@ static bool try_take(Rig *rig, int i)
     return true;
 }
 
-/* Sleeps up to 200 microseconds in one of 50 calls, differently on each rank. */
+/* Sleeps for up to 200 microseconds in one of 50 calls, at random and differently on each rank. at:
+ * number of the call. */
 static void stagger(const Rig *rig, int at)
 {
     uint32_t draw = rng_u32(rng_key(7, RNG_TEST, (uint64_t)rig->world.rank, 5), (uint64_t)at);
     if (draw % 50 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 200000}, NULL);
 }
 
-/* Exchanges all messages of all channels, each rank at its own pace. comm: polled meanwhile, and
- * may have a sum in flight. */
+/* Sends and receives `messages` messages of each channel; each rank works at its own pace. comm: a
+ * communicator that is polled meanwhile and may have a sum in flight; NULL: none. */
 static void exchange(Rig *rig, int messages, Comm *comm)
 {
     double start = clock_s();
@@ -108,6 +114,8 @@ static void exchange(Rig *rig, int messages, Comm *comm)
     }
 }
 
+/* Messages go around a ring of all ranks in both directions, with depths 1 to 4 and several
+ * sizes. */
 static void rings(void)
 {
     static const size_t sizes[] = {0, 64, 4096, 64 * 3001};
@@ -138,8 +146,8 @@ static void all_pairs(void)
     }
 }
 
-/* No rank receives until the senders have stopped. A sender is then ahead by the depth, over MPI by
- * up to twice the depth. */
+/* No rank receives until the sender has stopped. The sender has then sent as many messages as the
+ * depth, or over MPI up to twice as many. */
 static void limited_by_depth(void)
 {
     for (Way way = 0; way < WAYS; ++way)
@@ -194,7 +202,8 @@ static void among_sums(void)
     }
 }
 
-/* Each part of the world has its own channels at the same time; a part may be a single rank. */
+/* The two parts of a divided world use their own channels at the same time. A part may be a single
+ * rank. */
 static void in_parts(void)
 {
     for (int transport = TRANSPORT_AUTO; transport <= TRANSPORT_MPI; ++transport) {
@@ -222,7 +231,7 @@ static long sleeps_of(int process)
 }
 
 /* A receiver in channels_wait sleeps repeatedly until the message arrives, and then receives it.
- * The sender sends only when the receiver has slept often enough. */
+ * The sender sends only after the receiver has slept SLEEPS times. */
 static void woken_from_sleep(void)
 {
     enum { SLEEPS = 20 };
@@ -245,6 +254,7 @@ static void woken_from_sleep(void)
     }
 }
 
+/* Wrong specs and impossible transports are errors. */
 static void refused(void)
 {
     World two_nodes = test_world;

@@ -1,10 +1,10 @@
 /* Tests of parts of the world and of grids, for any number of ranks: the members of each part, sums
- * in several parts at once, and the coordinates of every rank. */
+ * in several parts at the same time, and the coordinates of every rank in a grid. */
 #include "mpi_main.h"
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
 
-/* Gathers the members of a part, as ranks of the world, and compares them with want[count]. Also
+/* Checks that the members of a part, as ranks of the world, are want[0] to want[count - 1]. Also
  * checks the part's rank and size. */
 static void check_part(const World *part, const int *want, int count)
 {
@@ -20,8 +20,8 @@ static void check_part(const World *part, const int *want, int count)
     CU_ASSERT_EQUAL(part->node == MPI_COMM_NULL, count == 1);
 }
 
-/* Sums powers of two, one for each rank of the world, over the part: the sum shows which ranks took
- * part. */
+/* Each rank adds its own power of two to a sum over the part. So the sum shows which ranks took
+ * part: it must be those of `want`, [count]. */
 static void check_sum(const World *part, const int *want, int count, int transport)
 {
     enum { ELEMENTS = 3000 };
@@ -45,8 +45,8 @@ static void check_sum(const World *part, const int *want, int count, int transpo
     comm_free(&comm);
 }
 
-/* Divides the world into parts by the remainder of the rank, for every divisor. Parts have one
- * rank, several or all, and may differ in size. */
+/* Divides the world into parts by rank modulo `colors`, for every number of colors. A
+ * part has one rank, several or all, and parts may differ in size. */
 static void parts_by_remainder(void)
 {
     for (int colors = 1; colors <= test_world.size; ++colors) {
@@ -77,8 +77,8 @@ static void part_of_a_part(void)
     world_part_fini(&half);
 }
 
-/* Only the part of the highest rank fails. Its ranks agree on the failure, and the other part is
- * not affected. */
+/* A rank of one part fails. All ranks of this part agree on the failure; the other part, which is
+ * rank 0, is not affected. */
 static void statuses_of_parts(void)
 {
     World part;
@@ -92,6 +92,7 @@ static void statuses_of_parts(void)
     world_part_fini(&part);
 }
 
+/* Checks this rank's coordinates, its three worlds, and sums in them. */
 static void check_grid(GridShape shape)
 {
     Grid grid;

@@ -1,12 +1,14 @@
-/* The main function of tests that run under mpirun, and a backend in plain host memory for
- * communicators. */
+/* The main function of tests that run under mpirun, and two simple backends for communicators: in
+ * host memory, and in memory that counts as a device's. */
 #ifndef WEFT_TEST_MPI_MAIN_H
 #define WEFT_TEST_MPI_MAIN_H
 
 #include "harness.h"
 #include "parallel.h"
 
+/* all ranks of the test program */
 static World test_world;
+/* value of `ranks` for programs that run with any number of ranks */
 enum { ANY_RANKS = 0 };
 
 static int test_sum_counts(int mine)
@@ -16,6 +18,8 @@ static int test_sum_counts(int mine)
     return all;
 }
 
+/* Runs the tests, [count], on all ranks. ranks: number of ranks that the tests need, or ANY_RANKS.
+ * Returns the exit code. */
 static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessTest *test,
                         int count, int ranks)
 {
@@ -40,8 +44,8 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* Returns a world in which each `ranks` consecutive ranks are a node. The caller frees the
- * communicator `node`. */
+/* Returns a world of the same ranks in which `ranks` consecutive ranks are on one node. The caller
+ * frees the result's communicator `node`. */
 static inline World world_of_nodes(World world, int ranks)
 {
     world.one_node = false;
@@ -64,8 +68,8 @@ static void host_release(Backend *b, void *p, size_t bytes)
 static const BackendTable host_table = {
     .name = "host", .host_memory = true, .alloc = host_alloc, .release = host_release};
 
-/* A device_ function belongs to a backend that behaves like a GPU: its memory is read and written
- * only by copies. */
+/* The functions device_* belong to a backend that behaves as a GPU does: its memory may be read and
+ * written only by its own copies. */
 static Stream *device_stream(Backend *b)
 {
     (void)b;

@@ -1,12 +1,13 @@
-/* Tests of sums that only a shard's owner receives, and of parameters that are gathered from
- * shards. Results are compared bit by bit with the recursive definition of the summation tree and
- * with the all-reduce, over every transport of host memory. */
+/* Tests of sums that only the owner of a shard receives, and of parameters that are gathered from
+ * shards, over every transport of host memory. Sums are compared bit by bit with the recursive
+ * definition of the summation tree. */
 #include "ways.h"
 
 #include "parallel/transport/comm_table.h"
 
 #include <time.h>
 
+/* Makes a communicator. params: number of elements of its parameters; 0: none. */
 static Comm *open_comm(Way way, int64_t elements, int64_t params)
 {
     Comm *comm = open_way(way, elements, 1);
@@ -14,10 +15,11 @@ static Comm *open_comm(Way way, int64_t elements, int64_t params)
     return comm;
 }
 
-/* A division of a range into shards: as a list of bounds, bound[r] .. bound[r + 1] - 1 for rank r,
- * and as Bounds for a communicator. */
+/* A division of a range into shards. */
 typedef struct Drawn {
+    /* the shard of rank r has elements bound[r] to bound[r + 1] - 1 */
     int64_t bound[RANKS_MAX + 1];
+    /* the same division for a communicator */
     Bounds bounds;
 } Drawn;
 
@@ -31,8 +33,8 @@ static void drawn_fini(Drawn *drawn)
     bounds_fini(&drawn->bounds);
 }
 
-/* Divides [offset, offset + count) at random; some shards are empty, some long. number: key of the
- * random numbers. */
+/* Divides the range [offset, offset + count) at random; some shards are empty, some are long.
+ * number: determines the random numbers. */
 static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
@@ -47,7 +49,7 @@ static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* Divides the range among two ranks at most; all other shards are empty. */
+/* Divides the range among one or two ranks. The shards of all other ranks are empty. */
 static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     int owners = test_world.size > 4 ? 2 : 1, left = owners;
@@ -62,7 +64,8 @@ static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* The sums in the shard are right, and no element outside the range is changed. */
+/* After reduce-scatters, the sums in this rank's shard are right, and no element outside of the
+ * range has changed. */
 static void reduce_of_odd_sizes(void)
 {
     static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
@@ -88,12 +91,13 @@ static void reduce_of_odd_sizes(void)
     }
 }
 
+/* Returns the value that the owner of a parameter element writes in a round. */
 static float filled(int rank, int64_t element, int round)
 {
     return (float)(rank * 1000 + round) + (float)(element % 997) / 1024;
 }
 
-/* Counts gathered elements that differ from those that their owner wrote in this round. */
+/* Counts the gathered elements that differ from what their owner wrote in this round. */
 static int64_t wrong_params(const Comm *comm, const int64_t *bound, int round)
 {
     int64_t count = 0;
@@ -109,14 +113,16 @@ static void write_shard(Comm *comm, const int64_t *bound, int round)
         comm->params[e] = filled(comm->rank, e, round);
 }
 
+/* Sleeps for up to 300 microseconds in one of three calls, at random and differently on each rank.
+ * at: number of the call. */
 static void pause_at_random(int at)
 {
     uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)test_world.rank, 98), (uint64_t)at);
     if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
 }
 
-/* Makes several steps as in training: all-reduces and reduce-scatters in flight together, then
- * gathered parameters. There are no barriers except those inside the calls: a rank may write its
+/* Makes several steps as in training: all-reduces and reduce-scatters are in flight at the same
+ * time, and then parameters are gathered. The test itself has no barriers: a rank may write its
  * shard when the sums have arrived, and read all parameters when they have been gathered. */
 static void steps(void)
 {
@@ -158,25 +164,30 @@ static void steps(void)
     }
 }
 
-/* Ranges whose leaves are pushed in several turns, from arena memory that is reused, and are added
- * to partial sums of the shards. */
+/* Three ranges whose leaves are pushed in several turns, one leaf of each rank in a turn. A push
+ * adds the leaves to partial sums of the shards, and its memory in the arena is used again. */
 typedef struct Growing {
     Comm *comm;
+    /* divides a range into shards: draw_bounds or draw_few */
     void (*draw)(Drawn *drawn, int64_t offset, int64_t count, int number);
-    /* division of each range, of `each` elements */
+    /* division of each range */
     Drawn drawn[3];
+    /* number of elements in each range */
     int64_t each;
-    /* offset in each level of this rank's shard of each range */
+    /* offset, in the arrays `level`, of this rank's shard of each range */
     int64_t at_level[3];
+    /* arrays of partial sums, [levels] (CommPush.level) */
     float *level[32];
+    /* turns: number of turns */
     int turns, levels;
     PushTo to;
-    /* Offset of each range's leaves in the arena, and number of the last push from there. If sums
-     * stay in the levels, the three ranges share two places in the arena; otherwise each range has
-     * its own. */
+    /* A place is memory in the arena for the leaves of a range. at: offset of each place. pushed:
+     * number of the last push from each place. If `to` is PUSH_TO_LEVEL, the three ranges share two
+     * places; otherwise each range has its own. */
     int64_t at[3], pushed[3];
 } Growing;
 
+/* Pushes this rank's leaf of a turn for range i. */
 static void grow_range(Growing *g, int turn, int i)
 {
     Comm *comm = g->comm;
@@ -197,6 +208,7 @@ static void grow_range(Growing *g, int turn, int i)
     g->pushed[place] = comm_push_begin(comm, &push);
 }
 
+/* Counts the wrong elements of the final sums. */
 static int64_t wrong_sums(const Growing *g)
 {
     int64_t count = 0;
@@ -259,10 +271,10 @@ static void pushes(void)
     }
 }
 
-/* A range that is gathered into one of two places. shift: offset of the place; number: of the
- * gather. */
+/* A range that is gathered into one of two places. */
 typedef struct Placed {
     Drawn drawn;
+    /* shift: offset of the place, minus the begin of the range; number: number of the gather */
     int64_t shift, number;
 } Placed;
 
@@ -276,7 +288,7 @@ static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int r
     p->number = comm_allgather_begin(comm, &p->drawn.bounds, p->shift);
 }
 
-/* Waits for a gather, and counts its wrong elements. The bounds may be released afterwards. */
+/* Waits for a gather, counts its wrong elements, and releases its bounds. */
 static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
 {
     int64_t count = 0;
@@ -289,8 +301,8 @@ static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
     return count;
 }
 
-/* Ranges are gathered into two places in turn, each while the range before it is used. Each gather
- * is waited for separately, with sums in flight. */
+/* Ranges are gathered into two places alternately, each while the range before it is used. The test
+ * waits for each gather separately, while sums are in flight. */
 static void places(void)
 {
     enum { EACH = 70001, ROUNDS = 20 };
@@ -305,7 +317,7 @@ static void places(void)
             comm_allreduce_begin(comm, now * EACH, EACH);
             pause_at_random(round);
             bad += wrong_gathered(comm, &placed[1 - now], round - 1);
-            /* waits until all ranks have read the place that is gathered into next */
+            /* waits until all ranks have read the place that the next gather writes */
             if (comm->params_shared) world_barrier(&test_world);
         }
         bad += wrong_gathered(comm, &placed[ROUNDS % 2], ROUNDS);
@@ -316,7 +328,7 @@ static void places(void)
     }
 }
 
-/* Shards are longer than a message; one rank has none. */
+/* One rank has a shard that is longer than a message; all other shards are short or empty. */
 static void large_and_lopsided(void)
 {
     enum { ROOM = 3000001 };
@@ -341,7 +353,7 @@ static void large_and_lopsided(void)
     }
 }
 
-/* Only few ranks have a shard, which is longer than a message. */
+/* Only one or two ranks have a shard, which is longer than a message. */
 static void few_have_all(void)
 {
     enum { COUNT = 800006, ROOM = 1200009 };
@@ -363,8 +375,7 @@ static void few_have_all(void)
     }
 }
 
-/* Each operation is begun and waited for before the next one begins, so no later operation drives
- * its messages. */
+/* Each operation ends before the next one begins, so no later operation drives its messages. */
 static void one_at_a_time(void)
 {
     enum { ROOM = 4096 };
@@ -393,7 +404,7 @@ static void one_at_a_time(void)
     }
 }
 
-/* Empty ranges do nothing, and a wait without a begun operation returns. */
+/* Operations on empty ranges do nothing, and a wait for them returns. */
 static void nothing_begun(void)
 {
     for (int t = 0; t < WAY_COUNT; ++t) {
@@ -410,6 +421,7 @@ static void nothing_begun(void)
     }
 }
 
+/* A communicator of one rank: sums and parameters stay as they are, and pushes add. */
 static void alone(void)
 {
     World one;
@@ -436,6 +448,7 @@ static void alone(void)
     world_part_fini(&one);
 }
 
+/* a transport without any functions */
 static const CommTable bare = {.name = "bare"};
 
 static void no_params_is_a_message(void)

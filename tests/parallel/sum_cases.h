@@ -1,6 +1,6 @@
-/* Tests of all-reduces: sums are compared bit by bit with the recursive definition of the summation
- * tree, for every transport of host memory. The values give other bits in another order of
- * additions. */
+/* Tests of all-reduces. For every transport of host memory, sums are compared bit by bit with the
+ * recursive definition of the summation tree. The summands are such that another order of additions
+ * gives other bits. */
 #include "ways.h"
 
 #include "parallel/transport/comm_table.h"
@@ -9,7 +9,8 @@
 #include <sched.h>
 #include <time.h>
 
-/* Sleeps up to 300 microseconds in one of three calls, at random and differently on each rank. */
+/* Sleeps for up to 300 microseconds in one of three calls, at random and differently on each rank.
+ * at: number of the call. */
 static void stagger(const Comm *comm, int at)
 {
     uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)comm->rank, 99), (uint64_t)at);
@@ -38,8 +39,8 @@ static void sums_of_odd_sizes(void)
     }
 }
 
-/* Many ranges of many sizes are in flight in several rounds. Every rank begins and polls them at
- * its own pace. */
+/* Sums of many ranges of different sizes are in flight at the same time. Every rank begins and
+ * polls them at its own pace. */
 static void many_in_flight(void)
 {
     enum { ELEMENTS = 400000, ROUNDS = 4 };
@@ -64,7 +65,7 @@ static void many_in_flight(void)
     }
 }
 
-/* If polling drives the sums of a transport, it also completes them without a wait. */
+/* Polling alone completes a sum, without a wait. */
 static void finished_by_polling(void)
 {
     enum { ELEMENTS = 5000 };
@@ -81,8 +82,8 @@ static void finished_by_polling(void)
     comm_free(&comm);
 }
 
-/* The sum of leaves of -0 is -0, since a sum does not start from 0. Leaves of -0 therefore change
- * no sum. */
+/* The sum of leaves that are all -0 is -0, because a sum does not start from 0. So leaves of -0
+ * change no sum. */
 static void minus_zero(void)
 {
     enum { ELEMENTS = 4000 };
@@ -100,8 +101,8 @@ static void minus_zero(void)
     }
 }
 
-/* A sum longer than a transport's piece, with several threads, has the same bits over all
- * transports. */
+/* A sum that is longer than the pieces of any transport, computed with two threads, has the same
+ * bits on all ranks, and over several transports. */
 static void large_and_same_bits(void)
 {
     enum { ELEMENTS = 5000011 };
@@ -122,7 +123,7 @@ static void large_and_same_bits(void)
     CU_ASSERT_EQUAL(hash[0], hash[2]);
 }
 
-/* A wait without a begun sum returns, empty sums do nothing, and two communicators can be used at
+/* A wait returns if no sum was begun, empty sums do nothing, and two communicators can be used at
  * the same time. */
 static void idle_and_side_by_side(void)
 {
@@ -205,7 +206,8 @@ static void choice_of_transport(void)
     MPI_Comm_free(&nodes.node);
 }
 
-/* Returns comm_group_width if ranks with the same color are on one node. color: for each rank. */
+/* Returns comm_group_width of a world in which ranks with the same color are on one node. color:
+ * color of each rank. */
 static inline int width_of(const int *color)
 {
     World world = test_world;
@@ -231,8 +233,8 @@ static inline void widths_of_groups(void)
     CU_ASSERT_EQUAL(comm_group_width(&test_world, TRANSPORT_AUTO), 1);
 }
 
-/* A request for more memory than any machine has is an error with a message on every rank, and no
- * signal kills a rank later. */
+/* A request for more memory than any machine has is an error on every rank; no rank is killed by a
+ * signal later. */
 static void too_large_is_a_message(void)
 {
     Backend host = {.table = &host_table, .options = {.threads = 1}};
@@ -283,7 +285,7 @@ static void ranks_of_the_node(void)
     CU_ASSERT_EQUAL(local, test_world.size);
 }
 
-/* The cases that run with any number of ranks. */
+/* the cases that run with any number of ranks; SUM_CASES is for up to 8 ranks */
 #define SUM_CASES_ANY                                                                              \
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
         {"finished by polling", finished_by_polling}, {"minus zero", minus_zero},                  \

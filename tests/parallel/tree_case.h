@@ -1,10 +1,11 @@
-/* Numbers whose sum over ranks has other bits in another order of additions, and their sum by the
- * definition of the summation tree. */
+/* Numbers for tests of sums, and their sum by the definition of the summation tree. The numbers are
+ * such that another order of additions gives other bits. */
 #ifndef WEFT_TEST_TREE_CASE_H
 #define WEFT_TEST_TREE_CASE_H
 
 #include <stdint.h>
 
+/* Returns the number that a rank adds to the sum of an element in a round. */
 static inline float tree_value(int rank, int64_t element, int round)
 {
     uint64_t mixed =
@@ -13,8 +14,8 @@ static inline float tree_value(int rank, int64_t element, int round)
     return (float)(int32_t)(mixed >> 32) * 0x1p-31f * (float)(1 << (element + rank) % 11);
 }
 
-/* Returns the sum by definition: neighbours are added, a last number without a neighbour moves
- * up. */
+/* Returns the sum of an element over `size` ranks, by definition: neighbours are added, and a last
+ * number without a neighbour is taken over to the next level. */
 static inline float tree_reference(int size, int64_t element, int round)
 {
     float level[4096];

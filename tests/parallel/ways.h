@@ -1,5 +1,5 @@
-/* Combinations of a transport of host memory and an algorithm for messages. Every test of sums runs
- * with each. */
+/* The ways in which tests of sums run: combinations of a transport of host memory and an algorithm
+ * for messages. */
 #ifndef WEFT_TEST_WAYS_H
 #define WEFT_TEST_WAYS_H
 
@@ -10,8 +10,10 @@ enum { RANKS_MAX = 64 };
 
 typedef struct Way {
     int transport;
+    /* algorithm for messages */
     CommWay messages;
-    /* TRANSPORT_AUTO: ranks per node; a world with more ranks is divided into nodes of this size */
+    /* with TRANSPORT_AUTO: number of ranks per node; a world with more ranks is divided into nodes
+     * of this size */
     int node;
 } Way;
 enum { WAY_COUNT = 6 };
@@ -20,6 +22,8 @@ static const Way ways[WAY_COUNT] = {
     {TRANSPORT_MPI, COMM_HALVING, 0},  {TRANSPORT_AUTO, COMM_ALL_TO_ALL, 2},
     {TRANSPORT_AUTO, COMM_HALVING, 2}, {TRANSPORT_AUTO, COMM_HALVING, 4}};
 
+/* Makes a communicator over all ranks of the test program. elements: size of its arena in
+ * floats. */
 static Comm *open_way(Way way, int64_t elements, int threads)
 {
     static Backend backend;
@@ -37,12 +41,14 @@ static Comm *open_way(Way way, int64_t elements, int threads)
     return comm;
 }
 
+/* Writes this rank's summands of a round to the arena. */
 static void fill(Comm *comm, int64_t begin, int64_t end, int round)
 {
     for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
 }
 
-/* Counts the elements of [begin, end) whose bits differ from the reference's. */
+/* Counts the elements of [begin, end) in the arena whose bits differ from those of the
+ * reference. */
 static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
 {
     int64_t count = 0;

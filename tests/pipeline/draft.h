@@ -1,6 +1,6 @@
-/* Makes random graphs of layers: branches, sums, concatenations, several readers of the data,
- * aliases of aliases, in-place operations in every order. Each graph is determined by its
- * number. */
+/* Makes random graphs of layers, as the text of a configuration. The graphs have branches, sums,
+ * concatenations, several readers of the data, aliases of aliases, and in-place operations in every
+ * order. Each graph is determined by its number. */
 #ifndef WEFT_TESTS_PIPELINE_DRAFT_H
 #define WEFT_TESTS_PIPELINE_DRAFT_H
 
@@ -8,23 +8,30 @@
 
 enum { SIDE = 6, NODES = 40, TEXT = 8192 };
 
-/* A node of the graph; node 0 is the data. readers: number of nodes that read it. */
+/* The output of a node. Node 0 is the data. */
 typedef struct Shaped {
-    /* channels and side of an image; side 0: a vector of `channels` elements */
+    /* channels, and height and width, of an image; side 0: a vector of `channels` elements */
     int channels, side;
+    /* number of nodes that read the output */
     int readers;
 } Shaped;
 
+/* A graph that is being made. */
 typedef struct Draft {
+    /* key of the random numbers */
     RngKey key;
+    /* number of random numbers drawn so far */
     uint64_t drawn;
+    /* [count] */
     Shaped node[NODES];
     int count;
     /* true: the graph has only vectors of one width, and many sums of them */
     bool alike;
+    /* text of the configuration so far */
     char text[TEXT];
 } Draft;
 
+/* Draws a number from 0 to n - 1. */
 static inline int pick(Draft *d, int n)
 {
     return (int)(rng_u32(d->key, d->drawn++) % (uint32_t)n);
@@ -36,8 +43,8 @@ static inline const char *name_of(int node, char out[16])
     return out;
 }
 
-/* Appends a layer that reads a, and b if b >= 0. attrs: further attributes, "" or ", key:
- * value". */
+/* Appends a layer that reads node a and, if b is not negative, node b. attrs: further attributes,
+ * "" or ", key: value". shape: shape of the layer's output. Returns the number of the new node. */
 static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a, int b,
                             Shaped shape)
 {
@@ -57,8 +64,8 @@ static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a
     return d->count++;
 }
 
-/* Returns another node that can be added to node a, or, if `join` is true, concatenated with it; a
- * itself if there is none. */
+/* Returns another node, at random, that can be added to node a or, if `join` is true, concatenated
+ * with it. Returns a if it finds none. */
 static inline int partner(Draft *d, int a, bool join)
 {
     for (int tries = 0; tries < 12; ++tries) {
@@ -70,11 +77,13 @@ static inline int partner(Draft *d, int a, bool join)
     return a;
 }
 
+/* Appends a random layer, or none if the drawn kind of layer does not fit. */
 static inline void add_any(Draft *d)
 {
     static const char *const pointwise[] = {"relu", "relu6", "gelu", "silu"};
     static const int widths[] = {5, 8, 16, 20}, alike[] = {0, 3, 4, 4, 5, 5, 5, 5, 9, 9};
-    /* a: in two cases of three the node added last, so that chains grow; otherwise any node */
+    /* a is the input: in two of three cases the node that was added last, so that chains grow, and
+     * otherwise any node */
     int most = d->count - 1,
         a = pick(d, 3) ? most
             : d->alike ? 2 + pick(d, most - 1)
@@ -122,6 +131,8 @@ static inline void add_any(Draft *d)
     }
 }
 
+/* Appends layers that make a vector of node a, if it is none. Returns the number of the vector's
+ * node. */
 static inline int to_vector(Draft *d, int a)
 {
     Shaped s = d->node[a];
@@ -133,7 +144,8 @@ static inline int to_vector(Draft *d, int a)
     return add_layer(d, "flatten", "", a, -1, (Shaped){.channels = s.channels * s.side * s.side});
 }
 
-/* Adds the first vector, computed from the data. */
+/* Begins a graph of vectors of one width: adds the first vector, which is computed from the
+ * data. */
 static inline void begin_alike(Draft *d)
 {
     Shaped all = {.channels = 3 * SIDE * SIDE};
@@ -142,8 +154,8 @@ static inline void begin_alike(Draft *d)
     d->alike = true;
 }
 
-/* Joins all nodes without a reader and adds logits: a dense layer, sometimes followed by an
- * in-place operation or an alias. */
+/* Joins all nodes that no node reads, and adds the logits: a dense layer, sometimes followed by
+ * in-place operations or aliases. */
 static inline void finish(Draft *d)
 {
     char attrs[32];
@@ -172,6 +184,7 @@ static inline void finish(Draft *d)
         all = add_layer(d, last[pick(d, 4)], "", all, -1, d->node[all]);
 }
 
+/* Makes random graph `number`. */
 static inline void draft(Draft *d, int number)
 {
     *d = (Draft){.key = rng_key(5, RNG_TEST, (uint64_t)number, 0), .count = 1};

@@ -1,6 +1,7 @@
-/* Runs a model on one or several stages by plan and executor. Data is overwritten when the executor
- * returns it, cuts are at random places, and the lists of schedules may be reordered at random. A
- * Case determines all of this, and is the same on every rank. */
+/* Runs a model on one or several stages by plan and executor, under hard conditions: data is
+ * overwritten as soon as the executor has returned it, the model is cut at random places, and the
+ * lists of schedules may be reordered at random. A Case determines all of this, and is the same on
+ * every rank. */
 #ifndef WEFT_TESTS_PIPELINE_FIXTURE_H
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
@@ -15,27 +16,32 @@ enum { MICRO = 4, CLASSES = 9, TOKENS = 5, MICROS_MOST = 8, SEED = 11 };
 typedef struct Case {
     /* text of a configuration */
     const char *model;
+    /* backend */
     const BackendTable *table;
-    /* NULL: this process only */
+    /* ranks of the stages; NULL: this process only */
     const World *world;
-    /* images of 3 x side x side; 0: tokens */
+    /* height and width of the images, which have 3 channels; 0: the samples are tokens */
     int side;
     ScheduleShape shape;
-    /* ScheduleKind; with SCHEDULE_FILE the next fields describe the file */
+    /* a ScheduleKind; with SCHEDULE_FILE, `list` and `split` describe the file */
     int schedule;
-    /* kind of schedule whose lists are reordered at random; SCHEDULE_FILE: schedule_in_a_row, with
-     * neighbouring chunks on the same stage */
+    /* kind of schedule whose lists are reordered at random; SCHEDULE_FILE: schedule_in_a_row, in
+     * which neighbouring chunks are on the same stage */
     int list;
-    /* 1: all backwards are split into halves; 2: those of every other micro-batch; 0: none */
+    /* which backwards are split into halves: 0: none; 1: all; 2: those of every other
+     * micro-batch */
     int split;
-    /* key of the random cuts and of the random order of lists */
+    /* determines the random cuts and the random order of lists */
     uint64_t draw;
+    /* true: blocks are recomputed in backward */
     bool recompute;
     int transport;
 } Case;
 
+/* A case that has been opened. */
 typedef struct Fixture {
     Case how;
+    /* world of this process, for a case without a world */
     World alone;
     Grid grid;
     bool grid_ready;
@@ -43,12 +49,14 @@ typedef struct Fixture {
     Backend *backend;
     Graph *graph;
     Schedule *schedule;
+    /* first node of each chunk, and then the number of nodes */
     int *first;
     Plan *plan;
     Comm *comm;
     Executor *executor;
+    /* shape and type of a micro-batch's data */
     Desc input;
-    /* rows of the loss per sample */
+    /* number of rows of the loss per sample */
     int64_t lines;
     Batch batch[MICROS_MOST],
         lent[MICROS_MOST];  /* micro-batches, and the copies lent to the executor */
@@ -80,7 +88,7 @@ static inline void *batch_data(const Batch *b)
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
-/* Sets the boxes of a micro-batch: two for each sample with data, none for padding. */
+/* Sets the true boxes of a micro-batch: two for each sample, none for padding. */
 static inline void set_boxes(Batch *b)
 {
     static float row[2 * MICRO][BOX_NUMBERS] = {
@@ -95,7 +103,7 @@ static inline void set_boxes(Batch *b)
     b->matches = matches;
 }
 
-/* Fills a full, a short or an empty micro-batch. */
+/* Fills micro-batch `micro`, which may be full, short or empty. */
 static inline void batch_fill(const Fixture *f, Batch *b, int micro)
 {
     static const int rows[MICROS_MOST] = {3, 4, 0, 1, 4, 2, 4, 4};
@@ -112,6 +120,7 @@ static inline void batch_fill(const Fixture *f, Batch *b, int micro)
         b->labels[i] = (int32_t)((i * 2 + micro) % CLASSES);
 }
 
+/* Lends the executor a copy of the next micro-batch. */
 static inline Status source_next(void *user, const Batch **batch, double *wait_s)
 {
     Fixture *f = user;
@@ -130,8 +139,8 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
     return OK;
 }
 
-/* Takes back the oldest copy that was lent: checks that it is unchanged, and overwrites it, because
- * the executor must not read it any more. */
+/* Takes back the oldest copy that was lent. Checks that the executor has not changed it, and
+ * overwrites it, because the executor must not read it any more. */
 static inline void source_release(void *user)
 {
     Fixture *f = user;
@@ -146,7 +155,8 @@ static inline void source_release(void *user)
     memset(lent->sample, 0xff, MICRO * sizeof *lent->sample);
 }
 
-/* Returns a source for one pass over the micro-batches, which lends at most `most` at a time. */
+/* Returns a source for one pass over the micro-batches. most: largest number of copies that the
+ * executor may have at a time. */
 static inline BatchSource source_of(Fixture *f, int most)
 {
     f->taken = f->given = 0;
@@ -154,7 +164,7 @@ static inline BatchSource source_of(Fixture *f, int most)
     return (BatchSource){.user = f, .next = source_next, .release = source_release};
 }
 
-/* Returns true if all micro-batches were lent and returned unchanged, and never more than the limit
+/* Returns whether all micro-batches were lent and returned unchanged, and never more than the limit
  * at a time. */
 static inline bool source_done(const Fixture *f)
 {
@@ -164,14 +174,15 @@ static inline bool source_done(const Fixture *f)
 
 /* ---- cuts ---- */
 
+/* Returns whether a node's output is the data's memory. */
 static inline bool is_the_data(const Graph *g, int node)
 {
     while (node != NODE_INPUT && g->node[node].op->y_alias) node = g->node[node].in[0];
     return node == NODE_INPUT;
 }
 
-/* Returns true if the model may be cut before this node. Neither the data nor the logits may be
- * sent. */
+/* Returns whether the model may be cut before node `boundary`. No stage may have to send the data
+ * or the logits to another. */
 static inline bool boundary_allowed(const Graph *g, int boundary)
 {
     for (int i = boundary; i < g->node_count; ++i)
@@ -182,8 +193,8 @@ static inline bool boundary_allowed(const Graph *g, int boundary)
     return true;
 }
 
-/* Returns the first nodes of `parts` parts, cut at random places; NULL: there are too few places.
- * Owned by the caller. */
+/* Cuts the model into `parts` parts at random places. Returns the first node of each part, and then
+ * the number of nodes; NULL if there are too few places. The caller owns the result. */
 static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 {
     int *first = mem_new((size_t)(parts + 1) * sizeof *first), open = 0, part = 1;
@@ -201,7 +212,7 @@ static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 
 /* ---- schedules ---- */
 
-/* Appends to *text and frees the old text. */
+/* Appends `more` to *text. */
 static inline void text_add(char **text, const char *more)
 {
     char *all = mem_format("%s%s", *text, more);
@@ -209,8 +220,8 @@ static inline void text_add(char **text, const char *more)
     *text = all;
 }
 
-/* Returns the header lines of a schedule file, with the stage of each chunk. Owned by the
- * caller. */
+/* Returns the header lines of a schedule file. stage_of: stage of each chunk, [chunks]. The caller
+ * owns the text. */
 static inline char *head_text(const int *stage_of, int chunks)
 {
     char *text = mem_text("stages"), number[16];
@@ -222,7 +233,7 @@ static inline char *head_text(const int *stage_of, int chunks)
     return text;
 }
 
-/* Returns the text of a schedule file. split: as in Case. Owned by the caller. */
+/* Returns the text of a schedule file. split: as Case.split. The caller owns the text. */
 static inline char *schedule_text(const Schedule *s, int split)
 {
     char *text = head_text(s->stage_of, schedule_chunks(s));
@@ -244,8 +255,9 @@ static inline char *schedule_text(const Schedule *s, int split)
     return text;
 }
 
-/* Makes a schedule with chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, one
- * micro-batch after the other, then all backwards. */
+/* Makes a schedule in which neighbouring chunks are on one stage: with two chunks per stage, chunks
+ * 0 and 1 are on stage 0, chunks 2 and 3 on stage 1, and so on. It has all forwards, one
+ * micro-batch after the other, and then all backwards. */
 static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
 {
     int chunks = shape.stages * shape.chunks,
@@ -267,7 +279,8 @@ static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
     return st;
 }
 
-/* Swaps neighbouring messages and work at random, as long as all stages can still run. */
+/* Swaps neighbouring tasks of the lists at random. Undoes a swap after which the schedule cannot
+ * run. */
 static inline void disorder(Schedule *s, uint64_t draw)
 {
     enum { TRIES = 300 };
@@ -327,7 +340,7 @@ static inline Status open_graph(Fixture *f)
     return OK;
 }
 
-/* Returns the blocks to recompute, owned by the caller; NULL: nothing is recomputed. */
+/* Returns the blocks that are recomputed, which the caller owns; NULL: nothing is recomputed. */
 static inline int *blocks_of(const Fixture *f)
 {
     const ScheduleShape *s = &f->how.shape;
@@ -361,8 +374,8 @@ static inline Status open_executor(Fixture *f)
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }
 
-/* Opens a case. If the model has too few places to cut, f->first is NULL, and the result is false
- * without a failed assertion. Always release with fixture_close. */
+/* Opens a case. Returns whether it can be run. If the model has too few places for cuts, f->first
+ * is NULL, and no assertion fails. Release with fixture_close in every case. */
 static inline bool fixture_open(Fixture *f, const Case *how)
 {
     memset(f, 0, sizeof *f);

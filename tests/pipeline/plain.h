@@ -1,6 +1,7 @@
-/* The plain interpreter: it runs the whole model, gives every tensor its own memory, and sums the
- * micro-batches at the end. Plan and executor must give the same bits, since liveness, aliases,
- * in-place operations, cuts and schedules must not change results. */
+/* The plain interpreter, with which plan and executor are compared. It runs all nodes of the model
+ * one after the other, gives every tensor its own memory, and sums the micro-batches at the end.
+ * Plan and executor must give the same bits, because reused memory, aliases, in-place operations,
+ * cuts and schedules must not change results. */
 #ifndef WEFT_TESTS_PLAIN_H
 #define WEFT_TESTS_PLAIN_H
 
@@ -11,17 +12,21 @@
 enum { STEPS = 2, FIRST_STEP = 5 };
 static const float SCALE = 0.25f;
 
+/* The state of the interpreter. Everything except f is owned. */
 typedef struct Plain {
     const Fixture *f;
+    /* arguments of each node's operation */
     OpRun *run;
-    /* accumulated gradient of each node */
+    /* gradient of each node's output: sum over the node's readers so far */
     float **dy;
+    /* for each node: true: its dy is set */
     bool *has_dy;
     /* value of each parameter; tied parameters share one value */
     float **value;
-    /* gradient of each parameter for each micro-batch; at the end the first one has the sum */
+    /* gradient of each parameter for each micro-batch; at the end of a step, grad[0] has the
+     * sums */
     float **grad[MICROS_MOST];
-    /* metrics of each micro-batch; at the end the first ones have the sum */
+    /* metrics of each micro-batch; at the end of a step, metrics[0] has the sums */
     float metrics[MICROS_MOST][METRIC_COUNT];
 } Plain;
 
@@ -40,6 +45,7 @@ static inline size_t param_bytes(const Param *p)
     return (size_t)p->elements * sizeof(float);
 }
 
+/* Allocates gradients, and sets the initial values of parameters. */
 static inline void plain_values(Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -163,6 +169,7 @@ static inline void plain_backward(Plain *p)
     }
 }
 
+/* Returns the output of the loss: LOSS_COLUMNS numbers for each row. */
 static inline const float *plain_columns(const Plain *p)
 {
     return p->run[p->f->graph->loss_node].y;
@@ -191,8 +198,9 @@ static inline void plain_metrics(Plain *p, int micro)
 
 /* ---- a step ---- */
 
-/* Sums `parts` arrays in the order of the summation tree: neighbours are added, a last array
- * without a neighbour moves up unchanged. The sum is in part[0]. */
+/* Sums `parts` arrays of `count` elements in the order of the summation tree: neighbours are added,
+ * and a last array without a neighbour is taken over to the next level. The sum is then in
+ * part[0]. */
 static inline void tree_sum(float **part, int parts, int64_t count)
 {
     for (; parts > 1; parts = (parts + 1) / 2)
@@ -202,6 +210,7 @@ static inline void tree_sum(float **part, int parts, int64_t count)
                     2 * i + 1 < parts ? part[2 * i][e] + part[2 * i + 1][e] : part[2 * i][e];
 }
 
+/* Sums gradients and metrics over the micro-batches, and adds the gradients of tied parameters. */
 static inline void plain_sum(Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -218,6 +227,7 @@ static inline void plain_sum(Plain *p)
             p->grad[0][g->param[i].tied][e] += p->grad[0][i][e];
 }
 
+/* Updates the running statistics. */
 static inline void plain_statistics(Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -250,7 +260,8 @@ static inline void plain_step(Plain *p, uint64_t step)
 
 /* ---- comparison ---- */
 
-/* Returns true if both tensors have the same finite numbers, in plain order and without padding. */
+/* Returns whether two values of a parameter have the same bits, and all numbers are finite. Padding
+ * is not compared. */
 static inline bool same_tensor(const Graph *g, int param, const float *a, const float *b)
 {
     const Param *p = &g->param[param];
@@ -265,8 +276,8 @@ static inline bool same_tensor(const Graph *g, int param, const float *a, const 
     return same;
 }
 
-/* Returns true if the gradients and values of this stage's parameters are the same in plan and
- * interpreter. */
+/* Returns whether the gradients and values of this stage's parameters are the same in the executor
+ * and in the interpreter. */
 static inline bool same_params(const Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -288,6 +299,7 @@ static inline bool same_params(const Plain *p)
     return good;
 }
 
+/* Returns whether any gradient is not 0. */
 static inline bool anything_moved(const Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -304,6 +316,8 @@ static inline int micros_with_samples(const Fixture *f)
     return count;
 }
 
+/* Makes a training step in the executor and in the interpreter. Returns whether gradients, values
+ * and metrics are the same. */
 static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 {
     double wait_s = 0;
@@ -339,13 +353,16 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 
 /* ---- evaluation ---- */
 
+/* The comparison of an evaluation. */
 typedef struct Take {
     Plain *p;
     /* number of the next micro-batch */
     int next;
+    /* true: all results so far are right */
     bool good;
 } Take;
 
+/* Called by the executor with the output of the loss for each micro-batch. */
 static inline void take_columns(void *user, const Batch *batch, const float *columns)
 {
     Take *t = user;
@@ -371,6 +388,7 @@ static inline bool check_evaluation(Fixture *f, Plain *p)
 
 /* ---- a case ---- */
 
+/* Gives the executor the interpreter's values of this stage's parameters. */
 static inline void load_values(const Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -381,9 +399,9 @@ static inline void load_values(const Plain *p)
     executor_params_changed(p->f->executor);
 }
 
-/* Makes training steps with an evaluation after each. Returns false if any result differs. *cut:
- * false if the model has too few layers for the number of chunks. Collective on the case's
- * world. */
+/* Makes training steps, with an evaluation after each, in the executor and in the interpreter.
+ * Returns whether all results are the same. *cut: false if the model has too few places for cuts,
+ * so that nothing was run. Collective on the case's world. */
 static inline bool check_case(const Case *how, bool *cut)
 {
     Fixture f;
@@ -395,7 +413,7 @@ static inline bool check_case(const Case *how, bool *cut)
         load_values(&p);
         for (uint64_t step = FIRST_STEP; step < FIRST_STEP + STEPS; ++step) {
             good &= check_step(&f, &p, step);
-            /* also after a difference, since other stages wait for this one */
+            /* also after a difference, because other stages wait for this one */
             good &= check_evaluation(&f, &p);
         }
         plain_fini(&p);
@@ -410,7 +428,7 @@ static inline bool check_case(const Case *how, bool *cut)
     return good;
 }
 
-/* Runs the model on one stage, with activations kept and with recomputation. */
+/* Checks a model on one stage, without and with recomputation. */
 static inline bool check_model(const char *model, const BackendTable *table, int side, int schedule,
                                int micros)
 {

@@ -1,8 +1,9 @@
-/* Tests of models cut into stages at random places, one rank per stage, over shared memory and MPI:
- * every schedule, one to three chunks per stage, chunks round-robin over the stages, as a V, or
- * neighbours on one stage, and lists reordered at random. Gradients, statistics and metrics of each
- * stage must equal those of the plain interpreter, which runs the whole model on every rank.
- * STAGE_GRAPH=17 runs only random graph number 17. */
+/* Tests of models that are cut into stages at random places, with one rank per stage, over shared
+ * memory and over MPI. They use every schedule, one to three chunks per stage, and lists that are
+ * reordered at random. Chunks are assigned to the stages in turn, or as a V, or neighbouring chunks
+ * are on one stage. Gradients, statistics and metrics of each stage must be those of the plain
+ * interpreter, which runs all layers on every rank. STAGE_GRAPH=17 in the environment runs only
+ * random graph number 17. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
 
@@ -11,10 +12,11 @@
 
 #include "parallel/mpi_main.h"
 
-/* Ways to run a model: schedule, kind of list in a file, least and most chunks per stage, split
- * backward. */
+/* The ways in which a model is run. */
 static const struct {
+    /* schedule, list: as in Case; least, most: smallest and largest number of chunks per stage */
     int schedule, list, least, most;
+    /* true: backward is split into halves */
     bool split;
 } ways[] = {{SCHEDULE_GPIPE, 0, 1, 1, false},
             {SCHEDULE_1F1B, 0, 1, 1, false},
@@ -26,14 +28,15 @@ static const struct {
             {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
-/* GRAPHS: number of random graphs, six for each way; three with sanitizers, which take five times
- * as long. */
+/* GRAPHS: number of random graphs: six for each way, but three with sanitizers, because the tests
+ * then take five times as long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 3 * WAYS };
 #else
 enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 6 * WAYS };
 #endif
 
+/* Returns the case of a way to run a model. draw: determines everything that is random. */
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
 {
     static const int micros[] = {4, 1, 6, 3, 8, 5};
@@ -53,8 +56,9 @@ static Case case_of(const char *model, const BackendTable *table, int side, int 
         .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
 }
 
-/* Runs a case with as many chunks as the way and the model allow. ran[n]: number of runs with n
- * chunks per stage. */
+/* Runs a case with its number of chunks per stage or, if the model has too few places for cuts,
+ * with fewer, but at least `least`. Adds 1 to ran[n] if it ran with n chunks per stage. Returns
+ * false if a result was wrong. */
 static bool run_way(Case how, int least, int *ran)
 {
     bool cut = false, good = true;
@@ -79,7 +83,7 @@ static void run_graphs(const BackendTable *table)
     }
     if (only) return;
     CU_ASSERT(ran[1] > GRAPHS / 3 && ran[2] > GRAPHS / 12);
-    /* graphs are too small for three chunks on each of three stages */
+    /* with three stages, graphs are too small for three chunks per stage */
     CU_ASSERT(ran[3] > GRAPHS / 12 || test_world.size > 2);
 }
 
@@ -101,14 +105,15 @@ static void run_model(const char *model, int side, const BackendTable *table)
     CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
 }
 
-/* Models with skip connections across boundaries, batch norm with a sum, and inverted residuals. */
+/* Models with skip connections across boundaries, batch norm with an added input, and inverted
+ * residuals. */
 static void test_models(void)
 {
     run_model("model: {name: resnet18, width: 16, stem: small}\n", 8, &backend_poison);
     run_model("model: {name: mobilenet_v2, width: 8}\n", 8, &backend_cpu);
 }
 
-/* The loss reads three outputs, some of which earlier stages compute. */
+/* The loss reads three outputs of the model, some of which are computed on earlier stages. */
 static void test_detector(void)
 {
     static const char *const model =
@@ -117,8 +122,8 @@ static void test_detector(void)
     run_model(model, 32, &backend_poison);
 }
 
-/* The head's weight is the embedding's, which is usually on another stage, sometimes in another
- * chunk of the same stage. */
+/* The head's weight is tied to that of the embedding, which is usually on another stage, and
+ * sometimes in another chunk of the same stage. */
 static void test_tied(void)
 {
     static const char *const model =

@@ -1,4 +1,4 @@
-/* Whole runs with bad data or bad memory: what the run does and what it reports. */
+/* Runs with bad data or bad memory, for tests of what the run does and what it reports. */
 #ifndef WEFT_TESTS_BAD_RUNS_H
 #define WEFT_TESTS_BAD_RUNS_H
 
@@ -13,9 +13,12 @@
 
 enum { SAMPLES = 24, CLASSES = 4, PIXELS = 16, BAD = 17, MANY = 300, WORDS = 24 };
 
+/* good_path: data without faults; bad_path: one image has values that are too large; far_path: a
+ * larger set with one unusual image; said_path: file with rank 0's messages */
 static char good_path[64], bad_path[64], far_path[64], said_path[64];
 
-/* Writes n images of floats around 0, except that all values of image `odd` are `value`. */
+/* Writes n images of floats around 0. Only image number `odd` differs: all its values are
+ * `value`. */
 static void float_data(const char *path, int n, int odd, float value)
 {
     float *x = mem_new((size_t)n * PIXELS * sizeof *x);
@@ -33,7 +36,7 @@ static void float_data(const char *path, int n, int odd, float value)
     mem_free(&y);
 }
 
-/* Number of a sample near the end of the first epoch, in batches of one. */
+/* Returns the number of the sample that is at position 250 of the first epoch. */
 static int late_sample(void)
 {
     return (int)sampler_at(MANY, 3, 0, 250);
@@ -51,21 +54,24 @@ static void prepare(void)
     float_data(far_path, MANY, late_sample(), 400.0f);
 }
 
-/* Result of a run. */
+/* The result of a run. */
 typedef struct Outcome {
     Status status;
+    /* tiny_hash at the end */
     uint64_t hash;
+    /* step: last step; skipped: number of steps that were skipped */
     int64_t step, skipped;
-    /* message: why it ended; said: rank 0's messages until then */
+    /* message: why the run ended; said: rank 0's messages until then */
     char message[2048], said[4096];
 } Outcome;
 
 typedef struct Case {
+    /* name: name of the run; data: path of the training set */
     const char *name, *data;
     int ranks;
-    /* overrides, "a=b c=d", or "a=b;c=d" if values contain spaces */
+    /* key=value overrides, "a=b c=d", or "a=b;c=d" if values contain spaces */
     const char *more;
-    /* called on every rank before each step; NULL: nothing is changed */
+    /* called on every rank before each step, to damage the run; NULL: nothing is damaged */
     void (*hurt)(Run *run);
 } Case;
 
@@ -111,7 +117,7 @@ static Status make_steps(const Case *c, Run *r, Outcome *out)
     return st;
 }
 
-/* Runs like train_run, without the output at the end. */
+/* Does what train_run does, without the output at the end. */
 static void run_case(const Case *c, const World *world, Outcome *out)
 {
     Config *config = config_of(c);
@@ -134,7 +140,8 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     config_free(&config);
 }
 
-/* Runs the case on the first ranks of the world; the outcome is the same on all. */
+/* Runs the case on the first c.ranks ranks of the program. Returns the same outcome on all
+ * ranks. */
 static Outcome run(Case c)
 {
     World sub;
@@ -161,12 +168,14 @@ static Outcome run(Case c)
     return out;
 }
 
+/* Checks that a text contains `what`. */
 static void says(const char *text, const char *what)
 {
     if (!strstr(text, what) && tiny_rank == 0) printf("  lacks '%s': %s\n", what, text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, what));
 }
 
+/* Returns whether run `name` has a checkpoint of this step. */
 static bool saved(const char *name, int step)
 {
     char *path = mem_format("%s/%s/checkpoints/step-%08d.h5", tiny_folder, name, step);

@@ -1,9 +1,12 @@
-/* Loss curves computed by PyTorch, in tests/golden (tools/golden_models.py). The script's weights
- * and data are made here by the same formula. Rounding differences grow from step to step, by a
- * factor that depends on the model (deep batch norms on 8 samples: a lot). The files give with each
- * loss the distance between PyTorch's single and double precision, which measures that growth.
- * Tolerance, relative to double precision: a floor, or GOLDEN_SPREAD times the largest such
- * distance up to this step. */
+/* Comparison with loss curves that PyTorch has computed. The curves are in tests/golden; the script
+ * tools/golden_models.py has made them. The script's weights and data are made here by the same
+ * formula.
+ *
+ * Differences by rounding grow from step to step, by a factor that depends on the model; the factor
+ * is large for deep models with batch norms on 8 samples. To measure this growth, the files have a
+ * second number with each loss: the relative difference between PyTorch's results in single and in
+ * double precision, called `strays` here. The tolerance, relative to the loss in double precision,
+ * is GOLDEN_SPREAD times the largest such difference up to the step, but at least a floor. */
 #ifndef WEFT_TESTS_GOLDEN_H
 #define WEFT_TESTS_GOLDEN_H
 
@@ -15,8 +18,9 @@
 
 #include <math.h>
 
-/* A single relu that falls on the other side of 0 moves the loss by 2e-5; a model without relus
- * moves only by its rounding. */
+/* Floors of the tolerance. In a model with relus, a single input of a relu that falls on the other
+ * side of 0 changes the loss by 2e-5 (GOLDEN_FLOOR_CORNERS). A model without relus only has its
+ * rounding (GOLDEN_FLOOR_SMOOTH). */
 static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 4e-6, GOLDEN_SPREAD = 3;
 enum { GOLDEN_STEPS = 10, GOLDEN_LINE = 512 };
 
@@ -27,8 +31,8 @@ static inline uint32_t golden_hash(const char *text)
     return h;
 }
 
-/* Returns element i of the tensor whose name has the hash `name`, by the script's formula: in [-1,
- * 1), a multiple of 2^-23. */
+/* Returns element i of the tensor whose name has the hash `name`, by the script's formula. It is in
+ * [-1, 1), and a multiple of 2^-23. */
 static inline float golden_noise(uint32_t name, uint32_t i)
 {
     uint32_t h = i * 0x9E3779B9u + name;
@@ -38,7 +42,7 @@ static inline float golden_noise(uint32_t name, uint32_t i)
     return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
 }
 
-/* Hash of a name like "y7". */
+/* Returns the hash of a name such as "y7", that is, name 'y' and i 7. */
 static inline uint32_t golden_hash_of(char name, int64_t i)
 {
     char label[32];
@@ -46,19 +50,24 @@ static inline uint32_t golden_hash_of(char name, int64_t i)
     return golden_hash(label);
 }
 
-/* Returns the script's draw for a name like "y7", below `count`. */
+/* Returns the number from 0 to count - 1 that the script draws for a name such as "y7". */
 static inline int32_t golden_draw(char name, int64_t i, int64_t count)
 {
     return (int32_t)(golden_hash_of(name, i) % (uint32_t)count);
 }
 
+/* A loss curve of PyTorch. */
 typedef struct Golden {
+    /* name: name of the model; options: key=value words of its configuration */
     char name[64], options[GOLDEN_LINE];
+    /* loss: loss of each step in double precision; strays: relative difference of the loss in
+     * single precision */
     double loss[GOLDEN_STEPS], strays[GOLDEN_STEPS];
 } Golden;
 
-/* Finds the line "KIND NAME a b c OPTIONS" of a file, with `numbers` numbers (1 to 3) before the
- * options, and reads the curve after it. */
+/* Finds the line "KIND NAME a b c OPTIONS" of a file, and reads the curve after it. numbers: number
+ * of numbers before the options, 1 to 3. number: receives these numbers. Returns whether the line
+ * was found. */
 static inline bool golden_read(const char *path, const char *kind, const char *name, int numbers,
                                int *number, Golden *g)
 {
@@ -81,7 +90,8 @@ static inline bool golden_read(const char *path, const char *kind, const char *n
     return found;
 }
 
-/* Returns a configuration: `text` with the options from the file. */
+/* Returns the configuration `text` with the options from the file, which it takes apart. The caller
+ * owns it. */
 static inline Config *golden_config(Golden *g, const char *text)
 {
     enum { MAX = 16 };
@@ -94,8 +104,9 @@ static inline Config *golden_config(Golden *g, const char *text)
     return config;
 }
 
-/* Fills the arena with the script's weights: uniform with He's variance; scales of norms 1 +- 0.1;
- * biases and shifts +- 0.1; running statistics 0 and 1. */
+/* Fills the arena with the script's parameters. Weights are uniform with He's variance. Scales of
+ * norms are 1 +- 0.1. Biases, and shifts of norms, are 0 +- 0.1. Running means are 0, running
+ * variances 1. */
 static inline void golden_params(const Graph *graph, const Plan *plan, float *arena)
 {
     for (int i = 0; i < graph->param_count; ++i) {
@@ -116,6 +127,7 @@ static inline void golden_params(const Graph *graph, const Plan *plan, float *ar
     }
 }
 
+/* Checks the loss of a step. floor: GOLDEN_FLOOR_CORNERS or GOLDEN_FLOOR_SMOOTH. */
 static inline void golden_check(const Golden *g, int step, double loss, double floor)
 {
     double spread = 0, off = fabs(loss - g->loss[step]) / g->loss[step];
@@ -127,8 +139,9 @@ static inline void golden_check(const Golden *g, int step, double loss, double f
                loss, g->loss[step], off, allowed);
 }
 
-/* Compares the first numbers of every tensor, running statistics too, with a file's lines "tensor
- * NAME numbers": at most `near` max(1, |number|) apart. The executor holds all parameters. */
+/* Compares the first numbers of every parameter and running statistic with the lines "tensor NAME
+ * NUMBERS" of a file. The difference may be at most near * max(1, |number|). The executor must have
+ * all parameters. */
 static inline void golden_check_tensors(const char *path, const Graph *graph, Executor *executor,
                                         double near)
 {

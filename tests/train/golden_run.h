@@ -1,5 +1,5 @@
-/* Training steps of a whole model by the executor and an optimizer, for comparisons with golden
- * losses. */
+/* Makes training steps of a model by the executor and an optimizer, without a trainer, for
+ * comparisons with golden losses. */
 #ifndef WEFT_TESTS_GOLDEN_RUN_H
 #define WEFT_TESTS_GOLDEN_RUN_H
 
@@ -29,7 +29,8 @@ static inline Status make_optimizer(Run *r)
     return status;
 }
 
-/* Makes the optimizer of an opened run, and sets the script's weights. */
+/* Makes the optimizer of a run whose field `one` is open, and sets the parameters to those of the
+ * script (golden_params). */
 static inline Status run_start(Run *r)
 {
     TRY(make_optimizer(r));
@@ -44,11 +45,11 @@ static inline void run_close(Run *r)
     one_rank_close(&r->one);
 }
 
-/* Trains a step on the micro-batch, which is always the same. */
+/* Makes a training step of one micro-batch, and returns its loss. */
 static inline double train_once(Run *r, Batch *batch, int step)
 {
     Executor *e = r->one.executor;
-    /* a row for each sample, or for each of its pixels */
+    /* the loss has a row for each sample, or for each pixel of a sample */
     const Shape y = r->one.graph->node[r->one.graph->loss_node].spec.y.shape;
     const float rows = (float)(shape_count(y) / LOSS_COLUMNS);
     StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / rows, .micros = 1};

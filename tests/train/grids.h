@@ -1,5 +1,6 @@
-/* Parts of runs on grids: models small enough to train in a second, and a part of a run on the
- * first ranks of the world with any overrides. The outcomes can be compared to the bit. */
+/* For tests that train on different grids and compare the results bit by bit. Has models that are
+ * small enough to train in a second, and a function that makes a part of a run, from one step to
+ * another, on the first ranks of the program with any key=value overrides. */
 #ifndef WEFT_TESTS_GRIDS_H
 #define WEFT_TESTS_GRIDS_H
 
@@ -12,8 +13,10 @@ enum { SAMPLES = 52, CONTEXT = 8, VOCAB = 29, MOST_STEPS = 16, WORDS = 24 };
 static char images_path[64], tokens_path[64];
 
 typedef struct GridModel {
-    /* text: a configuration without the sections data and train */
+    /* name: name for messages; text: a configuration without data.train, data.test and the section
+     * train */
     const char *name, *text;
+    /* true: the model reads tokens; false: images */
     bool tokens;
 } GridModel;
 
@@ -51,7 +54,8 @@ static const GridModel grid_models[] = {
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: 1.0}\n"
      "data: {augment: [flip, crop]}\n",
      false},
-    /* freezes all layers below layer2.1 and some above; of four stages one has no backward */
+    /* all layers before layer2.1 are frozen, and some after it; with four stages, one stage has no
+     * backward */
     {"frozen",
      "model: {name: resnet18, stem: small, width: 8, freeze: [conv1, bn1, 'layer1.*', "
      "'layer2.0.*', "
@@ -61,27 +65,32 @@ static const GridModel grid_models[] = {
      false},
 };
 
-/* Outcome of a part of a run, the same on every rank of the world. hash: 0 if it failed. */
+/* The outcome of a part of a run, the same on every rank of the program. */
 typedef struct Outcome {
+    /* tiny_hash at the end; 0: the run failed, or ranks differ */
     uint64_t hash;
+    /* number of steps */
     int steps;
+    /* results of each step, [steps] */
     double loss[MOST_STEPS], top1[MOST_STEPS], norm[MOST_STEPS], column[MOST_STEPS][2];
+    /* The fields below are results of the evaluation at the end. */
     int64_t eval_samples;
     double eval_loss, eval_top1, eval_top5;
-    /* a detector's; else 0 */
+    /* only for detectors; 0 for other models */
     double coco[COCO_NUMBERS], part[LOSS_PARTS];
 } Outcome;
 
+/* A part of a run. */
 typedef struct GridPart {
     const GridModel *model;
     int ranks;
-    /* overrides, "grid.pp=2 grid.pipeline_schedule=gpipe" */
+    /* overrides, such as "grid.pp=2 grid.pipeline_schedule=gpipe" */
     const char *more;
-    /* checkpoint to resume from, or NULL */
+    /* path of the checkpoint from which the part resumes; NULL: it begins at step 0 */
     const char *from;
-    /* last step to train */
+    /* number of steps of the run at the end of the part */
     int to;
-    /* path of the checkpoint to write, or NULL */
+    /* path of the checkpoint to write at the end; NULL: none */
     const char *save;
 } GridPart;
 
@@ -128,7 +137,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     return OK;
 }
 
-/* Trains the part and returns its outcome. Collective on MPI_COMM_WORLD. */
+/* Trains a part of a run and returns its outcome. Collective on all ranks of the program. */
 static inline Outcome grid_train(const GridPart *part)
 {
     World sub;
@@ -148,13 +157,14 @@ static inline Outcome grid_train(const GridPart *part)
     return out;
 }
 
-/* A grid as overrides, and its number of ranks. */
+/* A grid. */
 typedef struct Place {
+    /* key=value overrides that set the grid */
     const char *grid;
     int ranks;
 } Place;
 
-/* Trains on the grid of `place` up to step `to`. from, save: checkpoints, or NULL. */
+/* Trains a part of a run on the grid of `place`. from, to, save: as in GridPart. */
 static inline Outcome place_train(const GridModel *model, const Place *place, const char *from,
                                   int to, const char *save)
 {
@@ -166,7 +176,7 @@ static inline Outcome place_train(const GridModel *model, const Place *place, co
                                   .save = save});
 }
 
-/* True if two checkpoints contain the same bits; prints the differences. */
+/* Returns whether two checkpoints have the same bits. Prints the differences. */
 static inline bool grid_same_files(const char *a, const char *b)
 {
     bool equal = false;
@@ -181,7 +191,7 @@ static inline bool grid_same_files(const char *a, const char *b)
     return equal;
 }
 
-/* True if the outcomes have the same bits and all losses and norms are finite. */
+/* Returns whether two outcomes have the same bits, and all losses and norms are finite. */
 static inline bool outcome_same(const Outcome *a, const Outcome *b)
 {
     bool good = a->hash != 0 && a->steps > 0;
@@ -190,6 +200,7 @@ static inline bool outcome_same(const Outcome *a, const Outcome *b)
     return good && memcmp(a, b, sizeof *a) == 0;
 }
 
+/* Prints how two outcomes differ. what: what was compared. */
 static inline void outcome_explain(const char *what, const Outcome *a, const Outcome *b)
 {
     if (tiny_rank > 0) return;
@@ -208,8 +219,8 @@ static inline void outcome_explain(const char *what, const Outcome *a, const Out
     printf("\n");
 }
 
-/* Makes 52 samples for batches of 16: the fourth step of an epoch has 4, so that whole
- * micro-batches are empty. */
+/* Makes data sets of 52 samples for batches of 16. The fourth step of an epoch has only 4 samples,
+ * so that some of its micro-batches are empty. */
 static inline void grid_data(void)
 {
     snprintf(images_path, sizeof images_path, "%s/images.h5", tiny_folder);
@@ -219,8 +230,8 @@ static inline void grid_data(void)
     tiny_tokens(tokens_path, SAMPLES * CONTEXT + 1, VOCAB);
 }
 
-/* True if the environment variable WEFT_MATRIX selects all combinations: 1, or names of models,
- * "gpt2,layers". */
+/* Returns whether a test is to try all combinations with model `name`. The environment variable
+ * WEFT_MATRIX says so: it is "1", for all models, or a list of models such as "gpt2,layers". */
 static inline bool grid_whole_matrix(const char *name)
 {
     const char *wanted = getenv("WEFT_MATRIX");

@@ -1,5 +1,5 @@
-/* Runs a model on one rank by the executor alone: without trainer and loader, one micro-batch a
- * step. */
+/* Runs a model on one rank by the executor, without trainer and loader. A step has one
+ * micro-batch. */
 #ifndef WEFT_TESTS_ONE_RANK_H
 #define WEFT_TESTS_ONE_RANK_H
 
@@ -9,7 +9,7 @@
 #include "harness.h"
 
 typedef struct OneRank {
-    /* owned, as all fields */
+    /* all fields are owned */
     Config *config;
     World world;
     Backend *backend;
@@ -33,7 +33,7 @@ static inline Status one_rank_plan(OneRank *r, int schedule)
     return plan_new(&r->plan, r->graph, &options);
 }
 
-/* Fills *r with a configuration, which it owns. */
+/* Initialises *r with a configuration, which *r owns. */
 static inline void one_rank_init(OneRank *r, Config *config)
 {
     *r = (OneRank){.config = config,
@@ -44,8 +44,9 @@ static inline void one_rank_init(OneRank *r, Config *config)
                              .node = MPI_COMM_NULL}};
 }
 
-/* Plans and starts the model that r->graph is. fuse: backend for which nodes are fused; NULL: no
- * fusion. Must be closed in every case, after a failure too. */
+/* Plans the model r->graph, and makes its executor. table: backend. fuse: backend for which nodes
+ * are fused; NULL: no fusion. schedule: a ScheduleKind. Release with one_rank_close, also after a
+ * failure. */
 static inline Status one_rank_start(OneRank *r, const BackendTable *table, const BackendTable *fuse,
                                     uint64_t seed, int schedule)
 {
@@ -61,7 +62,7 @@ static inline Status one_rank_start(OneRank *r, const BackendTable *table, const
                         (ExecutorOptions){.seed = seed});
 }
 
-/* Builds the model of a configuration, and starts it (one_rank_start). */
+/* Builds the model of a configuration for data with ids, and starts it (one_rank_start). */
 static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
                                        int64_t classes, const BackendTable *table,
                                        const BackendTable *fuse, uint64_t seed, int schedule)
@@ -71,7 +72,7 @@ static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, G
     return one_rank_start(r, table, fuse, seed, schedule);
 }
 
-/* Opens a model of data without ids, fused for one rank. */
+/* Builds the model of a configuration for data without ids, and starts it (one_rank_start). */
 static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64_t classes,
                                    const BackendTable *table, const BackendTable *fuse,
                                    uint64_t seed)
@@ -104,7 +105,8 @@ static inline void one_rank_release(void *user)
     (void)user;
 }
 
-/* Runs forward and backward of the batch; gradients stay in the executor. Returns the metrics. */
+/* Runs forward and backward of a batch, and updates the running statistics. The gradients are then
+ * in the executor. Returns the metrics. */
 static inline const float *one_rank_step(OneRank *r, Batch *batch, StepBatch of)
 {
     BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};

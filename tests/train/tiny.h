@@ -1,4 +1,5 @@
-/* Small data sets and sub-worlds for tests of whole runs. */
+/* For tests of training runs: small data sets, worlds of some of the program's ranks, and hashes of
+ * all that a run has learned. */
 #ifndef WEFT_TESTS_TINY_H
 #define WEFT_TESTS_TINY_H
 
@@ -8,8 +9,8 @@
 #include <hdf5.h>
 #include <stdlib.h>
 
-/* Writes n images (C,H,W), with a class each. stored: type of pixels in the file; memory: type of
- * x. */
+/* Writes a data set of n images (C,H,W). stored: type of the pixels in the file. memory: type of x.
+ * y: class of each image. */
 static inline void tiny_images(const char *path, hid_t stored, hid_t memory, const void *x,
                                const int32_t *y, int n, int c, int h, int w)
 {
@@ -27,7 +28,7 @@ static inline void tiny_images(const char *path, hid_t stored, hid_t memory, con
     H5Fclose(file);
 }
 
-/* Writes n images (C,H,W) of `classes` classes: a pattern of the class plus noise, uint8. */
+/* Writes a data set of n images (C,H,W) of uint8. Each is the pattern of its class plus noise. */
 static inline void tiny_data(const char *path, int n, int c, int h, int w, int classes)
 {
     size_t pixels = (size_t)c * (size_t)h * (size_t)w;
@@ -48,6 +49,7 @@ static inline void tiny_data(const char *path, int n, int c, int h, int w, int c
     mem_free(&y);
 }
 
+/* Writes an attribute of a file: `text` or, if that is NULL, `number`. */
 static inline void tiny_attribute(hid_t file, const char *name, const char *text, int64_t number)
 {
     hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_INT64);
@@ -59,7 +61,8 @@ static inline void tiny_attribute(hid_t file, const char *name, const char *text
     H5Sclose(space);
 }
 
-/* Writes n tokens below vocab, each mostly a function of the previous one. */
+/* Writes a data set of n tokens, from 0 to vocab - 1. Three of four tokens are a function of the
+ * token before. */
 static inline void tiny_tokens(const char *path, int64_t n, int vocab)
 {
     uint16_t *token = mem_new((size_t)n * sizeof *token);
@@ -84,7 +87,7 @@ static inline void tiny_tokens(const char *path, int64_t n, int vocab)
     mem_free(&token);
 }
 
-/* Waits for all ranks of the program. Ranks that no smaller grid has sleep meanwhile. */
+/* Waits for all ranks of the program. Ranks that are not in the grid of a test sleep here. */
 static inline void tiny_barrier(void)
 {
     world_barrier(&(World){.comm = MPI_COMM_WORLD});
@@ -96,8 +99,8 @@ static inline void tiny_bcast(void *data, size_t bytes)
     world_bcast(&(World){.comm = MPI_COMM_WORLD}, data, bytes, 0);
 }
 
-/* Makes a world of the first `size` ranks of MPI_COMM_WORLD; returns false on other ranks.
- * Collective on the world. */
+/* Makes a world of the first `size` ranks of the program. Returns false on other ranks. Collective
+ * on all ranks of the program. */
 static inline bool tiny_world(World *sub, int size)
 {
     int rank;
@@ -121,8 +124,8 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* Returns this rank's part of a parameter's value (slot -1), of its state, or of its average (slot
- * OPTIM_SLOTS). */
+/* Returns this rank's part of a tensor that belongs to a parameter. slot: -1: the parameter's
+ * value; OPTIM_SLOTS: its average; other numbers: that slot of its optimizer state. */
 static inline const float *tiny_own(Trainer *t, int param, int slot)
 {
     int range = 0;
@@ -133,8 +136,8 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
     return t->optim->state[slot] + piece->state[slot];
 }
 
-/* Returns the whole tensor in stored order, gathered from the replicas that shard it. Owned by the
- * caller. Collective on the replicas. */
+/* Returns a complete tensor in stored order, gathered from the replicas if it is sharded. slot: as
+ * in tiny_own. The caller owns it. Collective on the replicas. */
 static inline float *tiny_tensor(Trainer *t, int param, int slot)
 {
     int elements = (int)t->graph->param[param].elements;
@@ -148,8 +151,8 @@ static inline float *tiny_tensor(Trainer *t, int param, int slot)
     return whole;
 }
 
-/* Hashes a parameter's value, its optimizer state or its average (slot: see tiny_own), in plain
- * order; never 0. Collective on the replicas. */
+/* Returns a hash, never 0, of a tensor that belongs to a parameter, in plain order. slot: as in
+ * tiny_own. Collective on the replicas. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
@@ -162,9 +165,9 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hashes every parameter, running statistic, tensor of the optimizer's state and average, on
- * whichever ranks they lie; 0 if two ranks that hold the same tensor, or the same slice of it,
- * differ. The same on every rank. Collective. */
+/* Returns a hash of all parameters, running statistics, optimizer state and averages, whichever
+ * ranks have them. Returns 0 if two ranks that have the same tensor, or the same slice of a tensor,
+ * differ. The result is the same on every rank. Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
@@ -199,8 +202,9 @@ static inline uint64_t tiny_hash(Trainer *t)
     return hash;
 }
 
-/* Trains `steps` steps of a config text and returns the hash; losses, if not NULL, receives each
- * step's loss. */
+/* Trains `steps` steps with the configuration `text` and key=value overrides, [count]. Returns
+ * tiny_hash, or 0 after an error. losses: receives the loss of each step; may be NULL. Collective
+ * on world. */
 static inline uint64_t tiny_train(const World *world, const char *text, int count,
                                   char *const *overrides, int steps, double *losses)
 {

@@ -1,5 +1,5 @@
-/* The main of tests that train under mpirun, with a folder for their files, which is removed at the
- * end. */
+/* The main function of tests that train under mpirun. It makes a folder for their files, and
+ * removes the folder at the end. */
 #ifndef WEFT_TESTS_TINY_MAIN_H
 #define WEFT_TESTS_TINY_MAIN_H
 
@@ -25,7 +25,8 @@ static int tiny_remove(const char *path, const struct stat *about, int type, str
     return remove(path);
 }
 
-/* prepare: called on every rank after the folder is made; rank 0 makes the data. */
+/* Runs the tests, [count], on all ranks. prepare: called on every rank when the folder has been
+ * made; it makes the data on rank 0. Returns the exit code. */
 static int tiny_main(int argc, char **argv, const char *suite, void (*prepare)(void),
                      const HarnessTest *test, int count)
 {
