@@ -209,8 +209,8 @@ typedef struct CheckpointIo {
 /* Writes the file `path`. Ranks divide the tensors among themselves by bytes. The file is read back
  * before it is renamed, from the disk if the kernel permits. After a failure an earlier file at
  * path is unchanged, the .part file is removed, and every rank returns the same Status. ERR_IO: the
- * disk is full, or another write has failed. ERR_DATA, with the name of a tensor: it has a NaN or
- * an infinity. Collective. */
+ * disk is full, or another write has failed. ERR_DATA: a tensor has a NaN or an infinity; the
+ * message names it. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* checkpoint_save in the background: a thread hashes, writes, syncs and reads back without sending

@@ -12,17 +12,18 @@
 /* A true box. */
 typedef struct TruthBox {
     double box[4];
-    /* area in square pixels, by which the box belongs to a range of areas; in COCO's sets that of
-     * the polygon, not of the box */
+    /* area in square pixels, which decides to which ranges of areas the box belongs (COCO_AREAS);
+     * in COCO's sets it is the area of the object's polygon, not of the box */
     double area;
-    /* number of the annotation, at least 1; COCO treats a match with annotation 0 as no match */
+    /* COCO's id of this box (annotation). It should be at least 1: a match with a box whose id is 0
+     * counts as no match, as in pycocotools. */
     int64_t id;
     /* number of the image, counted from 0 in ascending order of COCO's image ids */
     int64_t image;
     /* class, counted from 0 */
     int32_t category;
-    /* true: the box is around a group of objects; several detections may match it, and these
-     * matches do not count */
+    /* true: the box does not count, because it is around a group of objects or its object is marked
+     * as difficult (VOC). Several detections may match the box, and these matches do not count. */
     bool crowd;
 } TruthBox;
 
@@ -34,9 +35,9 @@ typedef struct DetectedBox {
     int32_t category;
 } DetectedBox;
 
-/* Returns the intersection over union (IoU) of two boxes, as pycocotools' bbIou; 0 if they do not
- * overlap. crowd: true if `truth` is around a group; the intersection is then divided by the area
- * of `box` alone. */
+/* Returns the intersection over union (IoU) of two boxes, as pycocotools' function bbIou does; 0 if
+ * they do not overlap. crowd: TruthBox.crowd of `truth`; if true, the intersection is divided by
+ * the area of `box` alone. */
 double box_iou(const double box[4], const double truth[4], bool crowd);
 
 /* ---- COCO's evaluation, as pycocotools 2.0.11 does it for boxes ---- */
@@ -71,9 +72,8 @@ const char *coco_number_name(CocoNumber number);
 typedef struct CocoMatch {
     double score;
     int64_t image;
-    /* Bit area * COCO_THRESHOLDS + threshold belongs to this range of areas and this threshold. It
-     * is set in `matched` if the detection matches a true box there, and in `ignored` if the
-     * detection does not count there. */
+    /* One bit for each range of areas and each threshold: bit area * COCO_THRESHOLDS + threshold.
+     * matched: the detection matches a true box. ignored: the detection does not count. */
     uint64_t matched, ignored;
     int32_t category;
     /* index among the detections of its image and class, highest score first */
@@ -85,8 +85,9 @@ typedef struct CocoEval CocoEval;
 CocoEval *coco_eval_new(int categories);
 void coco_eval_free(CocoEval **eval);
 /* Matches the detections of one image with its truths; the field `image` of both is not read.
- * Truths, and detections of equal scores, are matched in the given order. ERR_DATA: a class is not
- * below the number of categories, a number is NaN or infinite, a width, height or area is
+ * Detections are matched by falling score, and in the given order if scores are equal. The order of
+ * the truths matters only if a detection has equal IoUs with several truths. ERR_DATA: a class is
+ * not below the number of categories, a number is NaN or infinite, a width, height or area is
  * negative. */
 Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
                            const DetectedBox *detected, int64_t count);
@@ -110,7 +111,7 @@ typedef struct CocoResult {
     int64_t *truths;
 } CocoResult;
 /* Computes the result of all images that were added, on `threads` threads. Release with
- * coco_result_fini. ERR_DATA: an image with detections was added twice. */
+ * coco_result_fini. ERR_DATA: the same detections of an image were added twice. */
 Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result);
 void coco_result_fini(CocoResult *result);
 
@@ -124,8 +125,8 @@ typedef struct CocoBoxes {
     const DetectedBox *detected;
     int64_t truths, detections;
 } CocoBoxes;
-/* Evaluates all images of `boxes` on `threads` threads; it calls coco_eval_new to coco_eval_finish.
- * ERR_DATA: as from these functions, or the image of a box is not below boxes->images. */
+/* Evaluates all images of `boxes` on `threads` threads, by the functions of CocoEval above.
+ * ERR_DATA: a function of CocoEval has failed, or the image of a box is not below boxes->images. */
 Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
 
 /* Writes detections as COCO's file of results (JSON), with 3 decimals for boxes and 5 for scores.
@@ -150,8 +151,8 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
 
 /* Limits of non-maximum suppression. */
 typedef struct NmsOptions {
-    /* largest IoU of two kept boxes of the same class; a box is dropped if its IoU with a better
-     * box that is kept is larger */
+    /* Limit of the IoU. A box is dropped if its IoU with a kept box of the same class is above this
+     * limit. Boxes are considered by falling score. */
     double iou;
     /* candidates: largest number of boxes that are considered, the highest scores first; most:
      * largest number of boxes that are kept. Both numbers are over all classes. */

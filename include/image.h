@@ -10,7 +10,8 @@
 /* The format of a picture file, detected from its first bytes, not from its name. */
 typedef enum ImageFormat { IMAGE_OTHER, IMAGE_JPEG, IMAGE_PNG, IMAGE_WEBP } ImageFormat;
 
-/* bytes of memory behind the pixels of an Image, which functions may read but do not use */
+/* number of bytes of memory after the last pixel of an Image; vector code may load them, but they
+ * do not change any result */
 enum { IMAGE_SLACK = 32 };
 /* A picture in 8-bit RGB. */
 typedef struct Image {
@@ -41,9 +42,9 @@ typedef struct ImageHeader {
 } ImageHeader;
 /* number of pixels above which Pillow refuses a picture as a decompression bomb */
 #define IMAGE_PIXELS_MAX 178956970
-/* Reads the header of a picture file of `count` bytes. ERR_DATA, with `name` (a path, or a file and
- * a sample): the bytes are no picture, the picture has more than IMAGE_PIXELS_MAX pixels, or this
- * build lacks its format. */
+/* Reads the header of a picture file of `count` bytes. ERR_DATA: the bytes are no picture, the
+ * picture has more than IMAGE_PIXELS_MAX pixels, or this build cannot decode its format. name:
+ * begins each message; a path, or a file and a sample. */
 Status image_read_header(ImageHeader *head, const void *bytes, size_t count, const char *name);
 
 /* Writes the versions of the decoders, on which decoded pixels depend: "libjpeg-turbo 2.1.5,
@@ -55,18 +56,18 @@ typedef struct ImageDecoder ImageDecoder;
 ImageDecoder *image_decoder_new(void);
 void image_decoder_free(ImageDecoder **decoder);
 /* Decodes the whole picture as the file stores it, without rotation. Grey becomes three equal
- * channels, alpha is dropped, CMYK and 16 bits are converted. ERR_DATA, with `name`: the picture is
- * damaged or truncated. */
+ * channels, alpha is dropped, CMYK and 16 bits are converted. ERR_DATA: the picture is damaged or
+ * truncated, or image_read_header refuses it. name: see image_read_header. */
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name);
 /* Decodes a region of a picture whose header has been read. need: the region that must be decoded.
- * *part: the region that was decoded, which contains `need` and may be the whole picture; it
- * becomes the image. Its pixels within `need` equal those of image_decode. Damage in regions that
- * are skipped is not detected. */
+ * *part: the region that was decoded; it contains `need` and may be the whole picture. The image
+ * gets the size and the pixels of this region. The pixels within `need` equal those of
+ * image_decode. Damage in regions that are skipped is not detected. */
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                          const ImageHeader *head, ImageBox need, ImageBox *part, const char *name);
-/* Rotates and mirrors the image by its EXIF orientation (1 to 8); orientations 5 to 8 swap its
- * sides. spare: scratch memory. */
+/* Rotates and mirrors the image by its EXIF orientation (1 to 8). Orientations 5 to 8 exchange
+ * width and height. spare: scratch memory. */
 void image_turn(Image *image, Image *spare, int orientation);
 
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
@@ -99,7 +100,8 @@ Status image_write_png(const Image *image, const char *path);
 void image_brightness(Image *image, float factor);
 void image_contrast(Image *image, float factor);
 void image_saturation(Image *image, float factor);
-/* Rotates the hue by shift / 256 of the colour circle. */
+/* Rotates the hue. A hue is a byte, in units of 1/255 of the colour circle; `shift` is added to it
+ * modulo 256. */
 void image_hue(Image *image, int shift);
 
 #endif

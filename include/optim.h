@@ -72,11 +72,12 @@ typedef struct OptimRule {
  * 0 has the keys of optim, rule i the keys of group i - 1. */
 int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
-/* Sets rule[i] to the number of the rule of tensor i: the rule of the first group that matches, or
- * 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG: a pattern matches no
- * name, a group gets no tensor, a rule cannot update one of its tensors, there are groups and a
- * rule that updates all tensors together, or the keys of the warm-up contradict the rules. */
-Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
+/* Sets rule_numbers[i] to the number of the rule of tensor i: the rule of the first group that
+ * matches, or 0 if no group matches. tensor: all `count` tensors of the model. ERR_CONFIG: a
+ * pattern matches no name, a group gets no tensor, a rule cannot update one of its tensors, there
+ * are groups and a rule that updates all tensors together, or the keys of the warm-up contradict
+ * the rules. */
+Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule_numbers);
 /* Returns the factor by optim.layer_decay on the learning rate of parameters in depth group
  * `depth_group` of `depth_groups` groups; 1 for the rules of groups (rule > 0). Layer-wise decay as
  * in timm (Clark et al. 2020, "ELECTRA"). */
@@ -349,8 +350,8 @@ struct Optim {
  * arena_elements: floats of the parameter arena. Release with optim_free. */
 Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                  int count, int64_t arena_elements);
-/* Makes an optimizer for this rank's shards. shard is copied with its arrays; shard->user is
- * borrowed. Release with optim_free. */
+/* Makes an optimizer for this rank's shards. The arrays of `shard` are read during the call only;
+ * shard->user is borrowed. Release with optim_free. */
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
                        const OptimRange *range, int count, const OptimShard *shard);
 void optim_free(Optim **optim);

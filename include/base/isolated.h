@@ -10,8 +10,8 @@
 
 /* A kind of work, and its limits. */
 typedef struct IsolatedJob {
-    /* subject of error messages, before words such as "crashed": "hwloc, in the process that reads
-     * its XML," */
+    /* subject of the sentence in error messages, which continues with words such as "crashed"; for
+     * example "hwloc, in the process that reads its XML," */
     const char *subject;
     /* limit on the address space that the process adds after its start; not applied in sanitizer
      * builds */
@@ -48,9 +48,10 @@ Status isolated_run(const IsolatedJob *job, const char *path, const void *input,
 /* largest number of inputs of isolated_run_many */
 enum { ISOLATED_MOST = 32 };
 /* Runs a job on `count` inputs, at most ISOLATED_MOST, each in its own process, all at the same
- * time. *good: number of answers before the first failure, whose status and message are returned;
- * the answers from there on are NULL. clock_s limits the time for all inputs together. Otherwise as
- * isolated_run. */
+ * time. Returns the status and the message of the first input that failed. *good: number of inputs
+ * before that input, or `count` if no input failed. answer[*good] and all later answers are set to
+ * NULL. clock_s limits the time for all inputs together. In all other respects it behaves as
+ * isolated_run does. */
 Status isolated_run_many(const IsolatedJob *job, int count, const void *const *input,
                          const size_t *input_bytes, const char *const *path, char **answer,
                          size_t *answer_bytes, int *good);

@@ -8,20 +8,23 @@
 
 #include <stdbool.h>
 
-/* Environment variable in which weft run passes "ID:START" to its ranks: the id of the weft run,
- * and the number of the start. A later start of the same weft run takes over a folder from an
- * earlier start without waiting. */
+/* Environment variable with the text "ID:START": the id of a `weft run`, or of a job or chain of
+ * jobs of `weft sbatch`, and the number of the current start. `weft run` and the job scripts of
+ * `weft sbatch` set it for the ranks that they start. A later start with the same ID takes over a
+ * folder from an earlier start without waiting. */
 #define LEASE_RUN "WEFT_RUN"
 
 typedef struct Lease Lease;
 /* Makes this process the owner of an existing folder, and starts a thread that writes a heartbeat
- * every beat_s seconds. An owner that has ended or died is replaced. If the state of the owner
- * cannot be queried, because it is on another host, its file is watched for four of its heartbeat
- * intervals. ERR_CONFIG: there is another owner, which the message names. ERR_IO: the folder or a
- * file in it cannot be read or written. ERR_STOPPED: a stop was requested meanwhile. ERR_MEMORY:
- * the thread cannot be started. Later, at its next heartbeat, the process dies with ERR_CONFIG if
- * its lease was taken over or removed, and with ERR_IO if the folder was moved, replaced or
- * removed. The caller owns *lease, and ends it with lease_end; *lease is NULL after an error. */
+ * every beat_s seconds. An owner that has ended or died is replaced. If the owner is on another
+ * host, where its state cannot be queried, lease_take watches the owner's file: it fails with
+ * ERR_CONFIG if a heartbeat arrives, and takes the folder over if none arrives within four of the
+ * owner's heartbeat intervals. ERR_CONFIG: there is another owner, which the message names. ERR_IO:
+ * the folder or a file in it cannot be read or written. ERR_STOPPED: a stop was requested
+ * meanwhile. ERR_MEMORY: the thread cannot be started. Later, at its next heartbeat, the process
+ * dies with ERR_CONFIG if its lease was taken over or removed, and with ERR_IO if the folder was
+ * moved, replaced or removed. The caller owns *lease, and ends it with lease_end; *lease is NULL
+ * after an error. */
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);
@@ -42,7 +45,8 @@ void lease_end(Lease **lease);
 /* For other processes: returns true if the folder's newest lease has the id `id`; false if it has
  * not, or cannot be read. */
 bool lease_owner_is(const char *folder, const char *id);
-/* For other processes: the relation of one start of weft run to a folder. */
+/* For other processes: whether one start owns a folder. A start is one launch of the ranks by a
+ * `weft run`. */
 typedef enum LeaseStart {
     /* The start never owned the folder, or is no longer the last owner; or there is no folder or no
      * lease. */

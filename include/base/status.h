@@ -14,13 +14,14 @@ typedef enum Status {
     ERR_USAGE = 64,
     /* the content of a file is wrong */
     ERR_DATA = 65,
-    /* a file does not exist or cannot be read */
+    /* a file does not exist or cannot be opened */
     ERR_NOINPUT = 66,
     /* a fault of weft itself */
     ERR_BUG = 70,
     /* out of memory */
     ERR_MEMORY = 71,
-    /* reading or writing failed (disk full, ...), or a rank or the connection to a rank is lost */
+    /* reading or writing an open file failed (disk full, ...), or a rank or the connection to a
+     * rank is lost */
     ERR_IO = 74,
     /* the run was stopped early; the same command continues it */
     ERR_STOPPED = 75,
@@ -41,27 +42,29 @@ typedef enum Status {
 #define BASE_PRINTF(fmt, args)
 #endif
 
-/* Records a message for this thread, which says what is wrong, where, and what to do, and returns
- * `code`. A later call replaces the message; nothing is printed. Example: `return fail(ERR_NOINPUT,
- * "%s: no such file; run `make data` first", path);` */
+/* Records the message of this thread and returns `code`. The message says what is wrong, where, and
+ * what to do. A later call replaces the message. Nothing is printed. Example: `return
+ * fail(ERR_NOINPUT, "%s: no such file; run `make data` first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Reports the check of a row of a table: returns OK if lacks is NULL, else fails with ERR_BUG and
- * "TABLE ROW: LACKS". row: name of the row; NULL: it has no name. */
+/* Turns the result of a check of a table's row into a Status; a table is a constant struct of
+ * functions and facts (of a rule, a model, ...). lacks: what is wrong with the row; NULL: nothing
+ * is. Returns OK if lacks is NULL, else ERR_BUG with the message "TABLE ROW: LACKS". row: name of
+ * the row; NULL: it has no name. */
 Status row_check(const char *table, const char *row, const char *lacks);
 /* Returns the message of the last fail() on this thread; "" if there was none. Borrowed until the
  * next fail(). */
 const char *fail_message(void);
 
-/* Ends the job after a fault inside a step, which cannot be handled: prints the text of
- * die_context, which says where this process is, and the message, then calls the function of
- * die_context that aborts the job (MPI_Abort). The exit code is ERR_BUG. */
+/* Ends the job after a fault that cannot be handled. Prints the text that die_context has set (rank
+ * and host) and the message, then calls the function that die_context has set (MPI_Abort). The exit
+ * code is ERR_BUG. */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* Does what die does, with the exit code `code`; for an input that turns out to be wrong in the
- * middle of a run. */
+/* Does what die does, with the exit code `code`; for a failure that is no fault of weft itself,
+ * mostly lack of memory, or a wrong input that is found during a run. */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* die_lost does what die does, for a rank or a connection that is lost, which is no fault of this
- * process. The exit code is ERR_IO, or the argument of the last die_lost_as: ERR_STOPPED if there
- * is a checkpoint from which the run can continue. die_lost_code returns this code. */
+/* die_lost does what die does, after a rank or a connection is lost. The exit code is ERR_IO until
+ * die_lost_as sets another one, which ends nothing. A run sets ERR_STOPPED once it has a checkpoint
+ * from which it can continue. die_lost_code returns the code. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
 int die_lost_code(void);
@@ -69,22 +72,24 @@ int die_lost_code(void);
  * function that die calls last, which may be NULL. */
 void die_context(const char *where, void (*abort_job)(int code));
 
-/* All three print a line on stderr; log_warn begins it with "weft: warning: ", log_error with
- * "weft: error: ". After log_init(false), which all ranks except rank 0 call, log_info and log_warn
- * print nothing. Colour is used only on a terminal, if NO_COLOR is not set, and TERM is set and is
- * not "dumb". */
+/* log_info, log_warn and log_error print a line on stderr. log_warn begins the line with "weft:
+ * warning: ", log_error with "weft: error: ". Colour is used only on a terminal, if NO_COLOR is not
+ * set, and TERM is set and is not "dumb". All ranks except rank 0 call log_init(false); after that,
+ * log_info and log_warn print nothing. */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* Both make a copy of all messages. log_copy_begin keeps messages, up to 64 KiB, until log_copy_to
- * names their receiver, which gets them first; a message that does not fit is not copied. take:
- * called with whole lines, without colour, with their line breaks; by any thread, one call at a
- * time; it must not log anything itself. take NULL: messages are not copied from then on. */
+/* log_copy_begin and log_copy_to pass a copy of every message to a receiver, such as the log file
+ * of a run. log_copy_begin starts to keep messages, up to 64 KiB; a message that does not fit is
+ * not kept. log_copy_to passes the kept messages to `take`, and then every new message. `take` gets
+ * complete lines, without colour, with their line breaks. Any thread may call `take`, but never two
+ * at the same time. `take` must not log anything itself. take NULL: messages are not copied from
+ * then on. */
 void log_copy_begin(void);
 void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user);
-/* Copies a text as messages are copied, but prints nothing; for text that the caller prints on
- * stdout itself. */
+/* Passes a text to the receiver of log_copy_to, or keeps it, without printing it; for text that the
+ * caller prints on stdout itself. */
 void log_copy(const char *text);
 /* Returns true if colour may be printed on a stream. */
 bool log_colour(FILE *stream);

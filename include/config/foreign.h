@@ -8,9 +8,10 @@
 
 /* Values of ForeignWord.where: the word is a key or a section of a configuration, an option or a
  * verb of the command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an
- * option, too, but only verbs that have the flag ForeignWord.weft give its hint. Any other value of
- * `where` is a key, such as "optim.name", if the word is a value of this key; or the beginning of a
- * command, such as "data import", if the word follows it. */
+ * option, too; its hint is printed only if the verb of the command line has the flag
+ * ForeignWord.weft. For a word that is a value of a key, `where` is the key, such as "optim.name".
+ * For a word in a command, `where` is the part of the command before the word, such as "data
+ * import". */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -21,13 +22,14 @@
 
 /* A row of the table. */
 typedef struct ForeignWord {
-    /* place of the word: one of the constants above, a key, or the beginning of a command */
+    /* kind of the word (a constant above), or the key or the beginning of the command that it
+     * follows */
     const char *where;
     /* words of the same meaning, "batch_size|bs". Letter case, '-', '_', '.' and blanks are
      * ignored; "vgg*" matches all words that begin with vgg. */
     const char *words;
-    /* weft's word with this meaning: a key, a section, "weft train -n", a flag, a verb, a layer, an
-     * attribute or a value; NULL: weft has no such word */
+    /* weft's word with this meaning: a key, a section, a flag, a verb ("ckpt diff"), a layer, an
+     * attribute or a value, or a complete command ("weft train -n"); NULL: weft has no such word */
     const char *weft;
     /* further text for the message; NULL: there is none */
     const char *note;
@@ -37,12 +39,13 @@ typedef struct ForeignWord {
  * `where` is NULL. */
 extern const ForeignWord foreign_keys[], foreign_values[], foreign_commands[];
 
-/* Returns the row of a word at a place (ForeignWord.where); NULL: there is none. */
+/* Returns the row of a word whose ForeignWord.where is `where`; NULL: there is none. */
 const ForeignWord *foreign_find(const char *where, const char *word);
 /* Returns the end of a message, "that is train.batch here: samples of a step", or only the note if
  * weft has no such word. Returns NULL if the word is not in the table. The caller owns the text. */
 char *foreign_text(const char *where, const char *word);
-/* Returns true if two words differ at most in letter case, '-', '_', '.' and blanks. */
+/* Returns true if two words differ at most in letter case, '-', '_', '.' and blanks. Returns false
+ * if a word has no other characters, or more than 63 of them. */
 bool foreign_same(const char *a, const char *b);
 
 #endif

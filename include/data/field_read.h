@@ -33,8 +33,8 @@ Status field_read_at(FieldReader *reader, int64_t epoch, int64_t sample, bool no
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
 /* Both read the classes of pixels of a set of label fields, int32[rows][columns]: field_read_labels
  * those of a frame, field_read_sample_labels those of a sample, or of its patch in an epoch. -1:
- * the pixel has no label or, in a tile, the tile before also has it. ERR_IO. ERR_DATA, with file,
- * time, row and column: a value is no class. */
+ * the pixel has no label or, in a tile, the tile before also has it. ERR_IO: reading failed.
+ * ERR_DATA: a value is no class; the message has file, time, row and column. */
 Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
 Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t epoch,
                                 int64_t sample, int32_t *label);

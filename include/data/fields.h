@@ -19,7 +19,8 @@ typedef enum FieldRole {
     FIELD_EXTRA,
     FIELD_ROLES
 } FieldRole;
-/* number of roles that have an entry in FieldSet.offset; the entry of FIELD_STATIC is not used */
+/* length of the arrays FieldSet.offsets and FieldSet.offset, which are indexed by role; their entry
+ * of FIELD_STATIC is not used */
 enum { FIELD_WINDOWS = FIELD_TARGET + 1 };
 /* Kinds of extra channels; hour and year are constant over space. */
 #define EXTRA_WORDS(W)                                                                             \
@@ -75,8 +76,8 @@ typedef struct FieldArray {
     /* byte offset in the file of contiguous data; -1: the array is not contiguous, or it must be
      * read through HDF5 */
     int64_t offset;
-    /* chunk_bytes: bytes of an unpacked chunk; chunks: number of chunks; 0: HDF5 reads the array,
-     * or it has no chunks */
+    /* chunk_bytes: size of an unpacked chunk, in bytes; chunks: number of chunks. Both are 0 if the
+     * array has no chunks or HDF5 reads it. */
     int64_t chunk_bytes, chunks;
     FieldPacking packing;
 } FieldArray;
@@ -100,31 +101,32 @@ typedef struct FieldVariable {
     char storage[120];
     /* number of selected levels */
     int levels;
-    /* index in the array of each selected level */
+    /* for each selected level, its index along the array's dimension FIELD_LEVEL */
     int16_t level[FIELD_LEVELS];
-    /* value of the coordinate of each selected level; NaN: unknown */
+    /* for each selected level, the value of its coordinate; NaN: unknown */
     double level_value[FIELD_LEVELS];
 } FieldVariable;
 
 /* A file of a set of fields. */
 typedef struct FieldFile {
-    /* first: number in the set of this file's first frame; frames: number of its frames */
+    /* first: index, in the whole set, of this file's first frame; frames: count of its frames */
     int64_t first, frames;
     /* index in FieldSet.text of the first byte of the file's path */
     int64_t path;
     /* the file's state when it was opened */
     struct stat stat;
-    /* hash of the way in which it stored its arrays then (data_set_hash_layout) */
+    /* hash of how the file stored its arrays when it was opened (data_set_hash_layout) */
     uint64_t layout;
 } FieldFile;
 
 /* Consecutive frames at equal distances in time, which may extend over several files. Its samples
  * are the samples all of whose frames are in the segment. */
 typedef struct FieldSegment {
-    /* first: number in the set of the segment's first frame; frames: number of its frames */
+    /* first: index, in the whole set, of the segment's first frame; frames: count of its frames */
     int64_t first, frames;
-    /* first_sample: number in the set of the segment's first sample; sample_frame: frame of that
-     * sample; samples: number of its samples */
+    /* first_sample: index, in the whole set, of the segment's first sample; sample_frame: index, in
+     * the whole set, of the frame at that sample's own time (offset 0); samples: count of the
+     * segment's samples */
     int64_t first_sample, sample_frame, samples;
     /* time of the first frame, in seconds since 1970-01-01 00:00 in the set's calendar; 0 if frames
      * have no times */
@@ -154,8 +156,9 @@ typedef struct FieldMoments {
 
 /* One channel of a sample: a level of a variable at an offset in time. */
 typedef struct FieldChannel {
-    /* variable: index in FieldSet.variable; level: index among its selected levels; offset: index
-     * in FieldSet.offset of the role */
+    /* variable: index in FieldSet.variable; level: index among the variable's selected levels;
+     * offset: index in FieldSet.offset[FIELD_INPUT] or, for a target, in
+     * FieldSet.offset[FIELD_TARGET] */
     int16_t variable, level, offset;
 } FieldChannel;
 
@@ -179,8 +182,9 @@ typedef struct FieldPatch {
     /* size: rows and columns of the inputs of a patch, 0: samples are whole fields; whole: rows and
      * columns of whole inputs */
     int64_t size[2], whole[2];
-    /* rows (or columns) of inputs and of targets that are equally long: input_unit rows of the
-     * inputs are as long as target_unit rows of the targets, and one of the two is 1 */
+    /* ratio of the resolutions of rows, then of columns: input_unit rows (or columns) of the inputs
+     * cover the same distance as target_unit rows (or columns) of the targets. One of the two
+     * numbers is 1. */
     int64_t input_unit[2], target_unit[2];
     /* number of tiles along rows and columns; 0: patches lie at random places */
     int64_t tiles[2];
@@ -205,34 +209,37 @@ typedef struct FieldSet {
      * follow */
     int stored;
     FieldVariable variable[FIELD_VARIABLES];
-    /* `file`, `array`, `text` and `segment` are in one block of memory (field_block.c). The DataSet
-     * that was opened owns the block, copies of it borrow it. file: [files]. */
+    /* The files of the set, [files]. `file`, `array`, `text` and `segment` are in one block of
+     * memory (field_block.c). The opened DataSet owns the block; copies of this DataSet borrow
+     * it. */
     FieldFile *file;
     /* the array of each variable in each file, [files][stored] */
     FieldArray *array;
     /* paths of the files, each with a final zero; text_bytes bytes */
     char *text;
-    /* [segments] */
+    /* the segments of the set, [segments] */
     FieldSegment *segment;
     int64_t text_bytes, block_bytes;
     /* number of offsets of each role */
     int offsets[FIELD_WINDOWS];
     /* offsets of each role, in frames from a sample's own time */
     int offset[FIELD_WINDOWS][FIELD_OFFSETS];
-    /* inputs: number of channels of inputs; targets: number of channels of targets. Inputs are
-     * ordered by offset; static and extra channels follow, and then the channels that are constant
-     * over space. Targets are ordered by offset. */
+    /* inputs: number of channels of inputs; targets: number of channels of targets. The first
+     * step_inputs inputs are ordered by offset; static and extra channels follow, and then the
+     * channels that are constant over space. Targets are ordered by offset. */
     int inputs, targets;
     /* Rollouts (train.rollout). steps: number of steps. If it is 1, there is no rollout, and
      * targets may have several offsets; if it is above 1, each step has one offset of targets.
-     * step_inputs, step_targets: numbers of inputs and of targets of one step. The inputs from
-     * index step_inputs on are those that later steps read from the data; `later` is the number of
-     * their offsets, which follow the first offsets[FIELD_INPUT] entries of offset[FIELD_INPUT]. */
+     * step_inputs, step_targets: numbers of inputs and of targets of one step. The inputs with
+     * index step_inputs, step_inputs + 1, ... are read by later steps only. later: number of
+     * offsets that only later steps read; they are in offset[FIELD_INPUT], from index
+     * offsets[FIELD_INPUT] on. */
     int steps, step_inputs, step_targets, later;
     /* the channels of the inputs and of the targets */
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
-    /* for each target the index of the input channel from which its change is counted, which has
-     * the same variable and level at the last offset; -1: the target is a value (data.predict) */
+    /* For each target that is a change (data.predict), the index of the input that is subtracted
+     * from the future value: the same variable and level at the last offset of the inputs. -1: the
+     * target is a value. */
     int16_t change_from[FIELD_CHANNELS];
     /* mean and standard deviation of each target in the form that the model learns, value or
      * change; those of inputs are DataSet.mean and DataSet.std */
@@ -266,13 +273,14 @@ static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
     return &f->array[(int64_t)file * f->stored + variable];
 }
 
-/* Returns the number of input channels of data.variables that are constant over space; they are the
- * last ones. */
+/* Returns the number of input channels of data.variables that are constant over space. They are the
+ * last of the first step_inputs inputs of the set. */
 int field_constants(const Config *config);
 
-/* The source from which a step of a rollout reads an input channel: the sum of channel `channel` of
- * the sample's inputs (-1: none) and of target `target` of the earlier step `step` (-1: none). If
- * both are given, the target is a change; if only the target is given, it is a value. */
+/* The source of an input channel of a step in a rollout. The value is the sum of two parts: input
+ * number `channel` of the sample, and target number `target` as predicted by the earlier step
+ * `step`. A number of -1 means that this part is absent; if `target` is -1, `step` is 0. If both
+ * parts are there, the target is a change; if only the target is there, it is a value. */
 typedef struct FieldSource {
     int channel, step, target;
 } FieldSource;
@@ -284,8 +292,9 @@ struct DataSet;
 /* Memory in which readers keep the unpacked chunks of a set. The processes of a node may map the
  * same memory, at different addresses. */
 typedef struct FieldMemory {
-    /* data_fields_kept_bytes bytes at an address that is a multiple of 64, for which one process
-     * has called data_fields_memory_init; borrowed; NULL: each reader makes its own */
+    /* memory of the size that data_fields_kept_bytes returns, aligned to 64 bytes, which one
+     * process has prepared with data_fields_memory_init; borrowed; NULL: each reader allocates its
+     * own memory */
     void *at;
     /* Called with `user` from time to time by threads that wait for a chunk which another process
      * unpacks. It ends the job if that process has ended. NULL: no other process maps the

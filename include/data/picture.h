@@ -26,11 +26,11 @@ void picture_work_free(PictureWork **work);
  * upright picture of any size. out: float (C,H,W), scaled, and normalised by the set's mean and
  * deviation. If the set stores decoded pixels, the picture is first brought to their size as `weft
  * data import` would: it is resized to cover that size, then cropped at the centre; for a set of
- * boxes the whole picture is resized to fit inside. ERR_DATA, with `name`: the picture is too
- * narrow for this. */
+ * boxes the whole picture is resized to fit inside. ERR_DATA: the picture is too narrow for this.
+ * name: name of the picture, with which the message begins. */
 Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out);
-/* Prepares a sample of a set for which data_needs_picture_work is true. out: float (C,H,W). ERR_IO.
- * ERR_DATA, with file and sample: the picture is damaged or unusable. */
+/* Prepares a sample of a set for which data_needs_picture_work is true. out: float (C,H,W). ERR_IO:
+ * reading failed. ERR_DATA: the picture is damaged or unusable; the message has file and sample. */
 Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                               int64_t sample, float *out);
 /* Reads the picture of a sample of a set of boxes. It is upright; if the import has stored it in a

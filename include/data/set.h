@@ -37,8 +37,8 @@ typedef struct LabelMap {
 /* One file of a set of several files. */
 typedef struct DataFile {
     char path[DATA_PATH];
-    /* first: number in the set of this file's first sample; samples: number of samples in this
-     * file */
+    /* first: index, in the whole set, of this file's first sample; samples: count of the file's
+     * samples */
     int64_t first, samples;
     DataFileArray x, y, index, orient, ids, id_first;
     LabelMap map;
@@ -216,10 +216,10 @@ bool data_ids_match(DataIds set, DataIds model);
 /* Returns true if the columns of both tables were transformed and scaled in the same way. An
  * unknown way matches every way. */
 bool data_scaling_matches(const DataColumns *a, const DataColumns *b);
-/* Compares the columns of the set `set` with those of the set `like`. ERR_DATA, with the first
- * difference: names of columns, or units of fields, are known in both sets and differ. Warns if the
- * columns were transformed or scaled differently, and logs if the vocabulary of only one set is
- * known. */
+/* Compares the columns of the set `set` with those of the set `like`. ERR_DATA: names of columns,
+ * or units of fields, are known in both sets and differ; the message has the first difference.
+ * Warns if the columns were transformed or scaled differently, and logs if the vocabulary of only
+ * one set is known. */
 Status data_columns_check(const DataSet *set, const DataSet *like);
 /* A variable of fields, and its units in two sets. */
 typedef struct DataUnitsPair {

@@ -1,9 +1,9 @@
 /* GPT-2's tokenizer (Radford et al. 2019): a pattern splits a text into words, and byte-pair
  * encoding (Sennrich et al. 2016) merges the bytes of a word to tokens. Reads Hugging Face's
- * vocab.json and merges.txt, or a tiktoken file with lines of "base64 rank". Bytes that are not
- * UTF-8 count as characters, so that decoding returns any text unchanged. A token is represented by
- * its id, a number from 0. Encoding updates a cache of words, so only one thread at a time may
- * encode with a tokenizer. */
+ * vocab.json and merges.txt, or a tiktoken file with lines of "base64 rank". Each byte that is not
+ * part of valid UTF-8 is treated as one character. Therefore any sequence of bytes can be encoded,
+ * and its tokens give the same bytes back. A token is represented by its id, a number from 0.
+ * Encoding updates a cache of words, so only one thread at a time may encode with a tokenizer. */
 #ifndef WEFT_DATA_TOKENIZER_H
 #define WEFT_DATA_TOKENIZER_H
 
@@ -20,8 +20,9 @@ typedef struct TokenList {
 void token_list_fini(TokenList *list);
 
 /* Reads a tokenizer. path: a folder with vocab.json and merges.txt, or a tiktoken file.
- * ERR_NOINPUT, ERR_IO. ERR_DATA, with the file and its line or byte: the file is invalid. Release
- * with tokenizer_free. */
+ * ERR_NOINPUT: a file does not exist or cannot be opened. ERR_IO: reading failed. ERR_DATA: a file
+ * is invalid; the message names the file and, if there is one, the place in it. Release with
+ * tokenizer_free. */
 Status tokenizer_open(Tokenizer **tokenizer, const char *path);
 void tokenizer_free(Tokenizer **tokenizer);
 /* Returns the size of the vocabulary: 1 + the largest id. */
@@ -41,12 +42,14 @@ const char *tokenizer_hash(const Tokenizer *tokenizer);
 enum { TOKENIZER_IDENTITY = 32 };
 #define TOKENIZER_OF_BYTES "bytes"
 /* Finds the identity of a tokenizer and the size of its vocabulary. If path is TOKENIZER_OF_BYTES,
- * the tokens are a text's bytes, even if there is a file with this name. If path is a file that
- * cannot be read as a tokenizer, *vocab is 0 and the log says so. ERR_NOINPUT, ERR_IO. ERR_DATA: a
- * folder has no usable tokenizer. */
+ * the tokens are a text's bytes, even if there is a file with this name. If path is a file that is
+ * no valid tokenizer, *vocab is 0 and the log says so. ERR_NOINPUT: a file does not exist or cannot
+ * be opened. ERR_IO: reading failed. ERR_DATA: a folder has no usable tokenizer, or a file is too
+ * large. */
 Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], int64_t *vocab);
-/* The result of a comparison. UNKNOWN: one identity is unknown, or one is a hash of tokens and the
- * other a hash of a file. */
+/* The result of a comparison. Equal identities are TOKENIZERS_SAME, even if both are "".
+ * TOKENIZERS_UNKNOWN: exactly one identity is "", or one is a hash of tokens and the other is a
+ * hash of a file. */
 typedef enum TokenizerMatch {
     TOKENIZERS_SAME,
     TOKENIZERS_DIFFER,
@@ -57,9 +60,9 @@ TokenizerMatch tokenizer_match(const char *a, const char *b);
 /* Returns a description of the tokens of a tokenizer, a text that continues "its tokens are". path:
  * path of the tokenizer; NULL: it is not known. The caller owns the text. */
 char *tokenizer_describe(const char *path, const char *identity);
-/* Returns a message for TOKENIZERS_UNKNOWN. set, other: names of the two data sets or checkpoints;
- * tokens, other_tokens: descriptions of their tokens by tokenizer_describe. The caller owns the
- * text. */
+/* Returns the message that two tokenizers cannot be compared (TOKENIZERS_UNKNOWN). set: name of a
+ * data set or checkpoint; tokens: description of its tokens (tokenizer_describe). other,
+ * other_tokens: the same for the second data set or checkpoint. The caller owns the text. */
 char *tokenizer_unknown_message(const char *set, const char *tokens, const char *other,
                                 const char *other_tokens);
 

@@ -6,8 +6,9 @@
 
 #include <mpi.h>
 
-/* A set of ranks. A process that was started without a launcher (mpirun, srun) never initialises
- * MPI: size is 1 and comm is MPI_COMM_NULL. */
+/* A set of ranks. If a process was started without a launcher (mpirun, srun), or is the only
+ * process that the launcher started, it never initialises MPI: size is 1 and comm is
+ * MPI_COMM_NULL. */
 typedef struct World {
     int rank, size;
     /* node_size: number of ranks of this world on this process's node; node_rank: number of this
@@ -31,8 +32,8 @@ World world_alone(void);
  * MPI_Init. *local_size: the number of ranks on this node by the launcher's variables, 1 if it is
  * unknown. */
 bool world_launched(int *local_size);
-/* world_init makes the world of all processes of the job, and initialises MPI if a launcher started
- * them. world_fini ends MPI. Both are collective on all started processes. */
+/* world_init makes the world of all processes of the job. It initialises MPI unless this process is
+ * the only one. world_fini ends MPI. Both are collective on all started processes. */
 Status world_init(World *world, int *argc, char ***argv);
 void world_fini(World *world);
 /* Returns, on every rank, the worst status of all ranks. The message of the lowest rank with that
@@ -42,12 +43,12 @@ Status status_agree(const World *world, Status mine);
 /* Returns the smallest of all ranks' numbers. Collective. */
 int world_least(const World *world, int mine);
 /* Sums data[0 .. count - 1] over all ranks, element by element, in place. The numbers are integers,
- * so the order of the additions does not change the bits. Needs log2(ranks) rounds of two messages,
- * and memory that does not grow with the number of ranks; use it instead of summing the result of
- * world_gather. Collective. count may exceed 2^31. */
+ * so the order of the additions does not change the bits. Calls MPI_Allreduce, whose memory does
+ * not grow with the number of ranks, and whose time grows with the logarithm of this number. Use it
+ * instead of summing the result of world_gather. Collective. count may exceed 2^31. */
 void world_add(const World *world, int64_t *data, int64_t count);
-/* Does what world_add does for floating-point numbers of which each is nonzero on at most one rank;
- * other sums would depend on MPI's order of additions. */
+/* Does what world_add does, for floating-point numbers. Only one rank may pass a nonzero number at
+ * an index, since the sum of several would depend on MPI's order of additions. */
 void world_merge(const World *world, double *data, int64_t count);
 /* Broadcasts data from rank `root`. Collective. `bytes` may exceed 2^31. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
@@ -64,9 +65,9 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
  * inside `out`. Collective. The bytes may exceed 2^31. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 /* world_collect in two halves. `mine` and `out` must not be read or changed until
- * world_collect_wait returns. Several collects may be in flight: all ranks begin them in the same
- * order, each rank is the root of at most one of them, and it waits for that one first. The caller
- * owns the result; world is borrowed. */
+ * world_collect_wait returns. Several collects may be in flight. Then all ranks must begin them in
+ * the same order, a rank may be the root of only one of them, and a root must wait for its own
+ * collect before it waits for the others. The caller owns the result; world is borrowed. */
 typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
@@ -91,14 +92,14 @@ typedef struct WorldSwap WorldSwap;
  * waits, it sleeps between polls and leaves its core to other threads. */
 WorldSwap *world_swap_new(const World *world, bool sleeps);
 void world_swap_free(WorldSwap **swap);
-/* Both functions are collective. They do nothing in a world of one rank. */
+/* world_swap_begin and world_swap_wait are collective. They do nothing in a world of one rank. */
 void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
 void world_swap_wait(WorldSwap *swap);
 
 /* A swap in two halves for sparse traffic: most ranks send nothing to most others. A receiver does
- * not know in advance which ranks send to it, nor the number of bytes, and no message announces
- * this. It uses the protocol with a nonblocking barrier of Hoefler, Siebert, Lumsdaine, "Scalable
- * communication protocols for dynamic sparse data exchange", PPoPP 2010. */
+ * not know in advance which ranks send to it, nor how many bytes, and no extra message announces
+ * that. The swap uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
+ * "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. */
 typedef struct WorldSparse WorldSparse;
 /* Makes a sparse swap. The caller owns the result; world is borrowed. sleeps: as in world_swap_new.
  * The first swap duplicates the world's communicator. */
@@ -114,10 +115,7 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
  * 0 bytes. The messages belong to the swap and stay valid until its next world_sparse_wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* world_send sends a message of fewer than 2^31 bytes. world_receive waits for a message of rank
- * `rank`, or of any rank if that is -1, and returns the sender; `bytes` is the size of the memory
- * at data, and a longer message ends the job. A rank that waits for a message sleeps between polls,
- * up to half a millisecond at a time. Not collective. */
+/* Sends a message of fewer than 2^31 bytes to rank `rank`. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must not change until world_send_wait
  * returns. world_send_wait does nothing if the WorldSend is all zero. */
@@ -129,6 +127,9 @@ typedef struct WorldSend {
 void world_send_begin(WorldSend *send, const World *world, int rank, const void *data,
                       size_t bytes);
 void world_send_wait(WorldSend *send);
+/* Waits for a message of rank `rank`, or of any rank if `rank` is -1, and returns the sender.
+ * bytes: size of the memory at `data`; a longer message ends the job. A rank that waits for a
+ * message sleeps between polls, up to 0.6 ms at a time. Not collective. */
 int world_receive(const World *world, int rank, void *data, size_t bytes);
 /* Control messages have a separate tag, which world_receive does not receive. world_receive_control
  * receives the next control message of any rank. If none has arrived, it waits (waits = true) or

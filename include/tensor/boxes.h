@@ -1,6 +1,7 @@
 /* Boxes from which a detector learns: the target boxes of a micro-batch, and the matching of a box
- * with the cells and anchors of a level (YOLOv5 v6 and v7: Jocher et al. 2022). Pure functions of
- * labels, anchors and grids, so that matches can be counted before any prediction is made. */
+ * with the cells and anchors of a level (YOLOv5 v6 and v7: Jocher et al. 2022). Matches depend only
+ * on labels, anchors and grids, so they can be counted before any prediction is made. Also computes
+ * the box that a cell predicts from its logits. No function has side effects. */
 #ifndef WEFT_TENSOR_BOXES_H
 #define WEFT_TENSOR_BOXES_H
 
@@ -24,7 +25,8 @@ enum { BOX_CLASS, BOX_X, BOX_Y, BOX_W, BOX_H, BOX_NUMBERS };
 enum { BOX_CHANNELS = 5 };
 
 /* BOX_LEVELS: largest number of levels of a detector. BOX_MATCHES: largest number of matches of one
- * box on one level, 5 for each anchor. */
+ * box on one level. Each anchor has up to 5: the box's own cell, and up to two more along each axis
+ * (yolo_match). */
 enum { BOX_LEVELS = 5, BOX_MATCHES = 5 * ANCHORS_MOST };
 
 /* One level of a detector: a grid of cells, each with the same anchors. */
@@ -51,11 +53,12 @@ BoxGrid box_grid(const OpSpec *loss, int level);
 int64_t box_classes(const OpSpec *loss);
 /* Writes the matches of one box of BoxTargets on a level, and returns their number. An anchor
  * matches if the box's width divided by the anchor's, and the box's height divided by the anchor's,
- * are between 1/4 and 4, both excluded; a side of 0 never matches. Let x and y be the position of
- * the box's centre in its cell, 0 .. 1. The matching cells are the box's own cell, its left
- * neighbour if x < 0.5 and the grid has that cell, its right neighbour if x > 0.5 and the grid has
- * that cell, and, by the same rule for y, its upper or lower neighbour. x = 0.5 adds no neighbour;
- * x = 0 adds the left neighbour, and the own cell a second time, as in YOLOv5. */
+ * are between 1/4 and 4, both excluded; a side of 0 never matches. For such an anchor the cell of
+ * the box's centre matches. Let cx be the distance of the centre from the grid's left edge, in
+ * cells, and fx its fraction. The left neighbour of the cell also matches if fx < 0.5 and cx > 1.
+ * The right neighbour also matches if fx > 0.5 and cx + 1 < columns. If fx is 0 and cx + 1 <
+ * columns, the cell itself matches a second time, as in YOLOv5. The same rules apply to rows, with
+ * the upper and the lower neighbour. */
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
 /* Returns the number of matches of `count` boxes on a level. row: the boxes,
  * float[count][BOX_NUMBERS]. */

@@ -1,6 +1,7 @@
-/* The ranks on each part of a node, for pictures and texts. A layout is a set of nodes with equal
- * hardware whose ranks are on equal CPUs; all nodes without described hardware are one layout. A
- * picture shows only the first node of each layout. Not collective. */
+/* The ranks on each part of a node, for pictures and texts. A layout is a group of nodes. Two nodes
+ * are in one layout if they have equal hardware and as many ranks, and if the i-th rank of one node
+ * has the same CPUs as the i-th rank of the other. Nodes without described hardware are one layout.
+ * A picture shows only the first node of each layout. Not collective. */
 #ifndef WEFT_TOPO_LAYOUT_H
 #define WEFT_TOPO_LAYOUT_H
 
@@ -13,7 +14,8 @@ int *topo_layouts(const Topology *topo, int *count);
 const Hardware *topo_hardware(const Topology *topo, int node);
 /* Returns the ranks of a node that may use at least one CPU of the set, as a list "0 1". Ranks that
  * may use all CPUs of the node are left out. The list is empty if there are no such ranks or the
- * node's hardware is not described; after `most` ranks it ends with "...". The caller owns it. */
+ * node's hardware is not described. If there are more than `most` such ranks, the list has the
+ * first `most` and then "...". The caller owns it. */
 char *topo_ranks_on(const Topology *topo, int node, const cpu_set_t *cpus, int most);
 /* Returns the ranks that topo_ranks_on leaves out because they may use all CPUs of the node, as a
  * list in the same form. The caller owns it. */

@@ -139,19 +139,19 @@ const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples
 /* Reads all boxes and checks them; logs the first 100 problems. ERR_DATA: there are problems.
  * Release `boxes` with data_boxes_free if OK is returned. */
 Status boxes_check(const DataSet *set, DataBoxes *boxes);
-/* Counts of the labels in a set of boxes. All counts include the boxes around groups. */
+/* Counts of the labels in a set of boxes. All counts include the boxes with DataBoxes.crowd. */
 typedef struct BoxCounts {
     /* number of boxes of each class; owned */
     int64_t *of_class;
     /* empty_pictures: number of pictures without boxes; most: largest number of boxes of a picture;
-     * crowds: number of boxes around groups; without_area: number of boxes without area */
+     * crowds: number of boxes with DataBoxes.crowd; without_area: number of boxes without area */
     int64_t empty_pictures, most, crowds, without_area;
 } BoxCounts;
 /* Counts labels, whose classes must still be those of the file (before data_boxes_map_classes). */
 BoxCounts box_counts(const DataBoxes *boxes);
 /* Sets set->box_most from /box_start and /box_crowd. Leaves it unchanged, and returns OK, if
- * /box_start is damaged: data_boxes_read reports that later. ERR_IO, ERR_DATA: an array cannot be
- * read. */
+ * /box_start is damaged: data_boxes_read reports that later. ERR_NOINPUT, ERR_IO, ERR_DATA: the
+ * file cannot be opened, or an array cannot be read. */
 Status boxes_find_most(DataSet *set);
 
 /* ---- several threads ---- */

@@ -68,8 +68,8 @@ static int by_score(const void *left, const void *right)
 }
 
 /* Returns the mean of the precisions at 101 recalls. precision: precision after each true positive,
- * [found]; it is made monotonically falling here. truths: number of truths that count. */
-static double mean_precision(double *precision, int64_t found, int64_t truths)
+ * [found]; it is made monotonically falling here. truth_count: number of truths that count. */
+static double mean_precision(double *precision, int64_t found, int64_t truth_count)
 {
     double sum = 0;
     for (int64_t i = found - 1; i > 0; --i)
@@ -77,7 +77,7 @@ static double mean_precision(double *precision, int64_t found, int64_t truths)
     int64_t i = 0;
     for (int r = 0; r < COCO_RECALLS; ++r) {
         double recall = r == COCO_RECALLS - 1 ? 1 : r * 0.01;
-        while (i < found && (double)(i + 1) / (double)truths < recall) ++i;
+        while (i < found && (double)(i + 1) / (double)truth_count < recall) ++i;
         if (i == found) break;
         sum += precision[i];
     }
@@ -86,8 +86,8 @@ static double mean_precision(double *precision, int64_t found, int64_t truths)
 
 /* Sets c->ap and c->recall for one range of areas and one threshold, from the sorted matches of the
  * class. precision: scratch memory, [count]. */
-static void average_precision(CocoClass *c, const CocoMatch *match, int64_t count, int64_t truths,
-                              int area, int threshold, double *precision)
+static void average_precision(CocoClass *c, const CocoMatch *match, int64_t count,
+                              int64_t truth_count, int area, int threshold, double *precision)
 {
     const uint64_t bit = coco_bit(area, threshold);
     int64_t found = 0, wrong = 0, found_1 = 0, found_10 = 0;
@@ -102,18 +102,18 @@ static void average_precision(CocoClass *c, const CocoMatch *match, int64_t coun
         found_10 += match[i].place < 10;
         precision[found - 1] = (double)found / ((double)wrong + (double)found + DBL_EPSILON);
     }
-    c->ap[area][threshold] = mean_precision(precision, found, truths);
-    c->recall[area][threshold] = (double)found / (double)truths;
+    c->ap[area][threshold] = mean_precision(precision, found, truth_count);
+    c->recall[area][threshold] = (double)found / (double)truth_count;
     if (area > 0) return;
-    c->recall[COCO_AREAS][threshold] = (double)found_1 / (double)truths;
-    c->recall[COCO_AREAS + 1][threshold] = (double)found_10 / (double)truths;
+    c->recall[COCO_AREAS][threshold] = (double)found_1 / (double)truth_count;
+    c->recall[COCO_AREAS + 1][threshold] = (double)found_10 / (double)truth_count;
 }
 
-/* Sorts the matches of a class and computes its result. Sets *repeated_image to an image that has
- * two matches of equal score and place, because it was added twice; leaves it unchanged if there is
- * none. */
-static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count, const int64_t *truths,
-                           int64_t *repeated_image)
+/* Sorts the matches of a class and computes its result. If two matches of an image have equal score
+ * and place, the image was added twice: sets *repeated_image to this image. Otherwise leaves
+ * *repeated_image unchanged. truth_counts: number of truths that count in each range of areas. */
+static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count,
+                           const int64_t *truth_counts, int64_t *repeated_image)
 {
     double *precision = mem_new((size_t)(count + 1) * sizeof *precision);
     if (count > 1) qsort(match, (size_t)count, sizeof *match, by_score);
@@ -124,7 +124,8 @@ static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count, const 
     for (int a = 0; a < COCO_AREAS; ++a)
         for (int t = 0; t < COCO_THRESHOLDS; ++t) {
             c->ap[a][t] = -1;
-            if (truths[a] > 0) average_precision(c, match, count, truths[a], a, t, precision);
+            if (truth_counts[a] > 0)
+                average_precision(c, match, count, truth_counts[a], a, t, precision);
         }
     mem_free(&precision);
 }
@@ -151,15 +152,15 @@ static int64_t *sort_by_class(CocoEval *eval)
     return begin;
 }
 
-/* Returns the mean of a row of CocoClass.ap or CocoClass.recall over the thresholds from `first` to
- * `last` and over the classes whose values are not -1; -1 if there is no such class. row: offset of
- * the row in CocoClass, in bytes. */
-static double mean_of(const CocoClass *class, int classes, size_t row, int first, int last)
+/* Returns the mean of the values at thresholds `first` to `last` of all classes, without values of
+ * -1; returns -1 if all values are -1. offset: offset in CocoClass, in bytes, of the row of
+ * CocoClass.ap or CocoClass.recall that has the values. */
+static double mean_of(const CocoClass *class, int classes, size_t offset, int first, int last)
 {
     double sum = 0;
     int64_t count = 0;
     for (int c = 0; c < classes; ++c) {
-        const double *value = (const double *)(const void *)((const char *)&class[c] + row);
+        const double *value = (const double *)(const void *)((const char *)&class[c] + offset);
         for (int t = first; t <= last; ++t) {
             if (value[t] < 0) continue;
             sum += value[t];
@@ -169,26 +170,28 @@ static double mean_of(const CocoClass *class, int classes, size_t row, int first
     return count ? sum / (double)count : -1;
 }
 
-static void summarize(CocoResult *result, const CocoClass *class, const int64_t *truths)
+static void summarize(CocoResult *result, const CocoClass *class, const int64_t *truth_counts)
 {
     const int last = COCO_THRESHOLDS - 1, classes = result->categories;
-    const size_t ap = offsetof(CocoClass, ap), recall = offsetof(CocoClass, recall);
-    const size_t row = sizeof class->ap[0];
+    const size_t ap_offset = offsetof(CocoClass, ap), recall_offset = offsetof(CocoClass, recall);
+    const size_t row_bytes = sizeof class->ap[0];
     double *number = result->number;
-    number[COCO_AP] = mean_of(class, classes, ap, 0, last);
-    number[COCO_AP50] = mean_of(class, classes, ap, 0, 0);
-    number[COCO_AP75] = mean_of(class, classes, ap, 5, 5);
-    number[COCO_AR100] = mean_of(class, classes, recall, 0, last);
-    number[COCO_AR1] = mean_of(class, classes, recall + COCO_AREAS * row, 0, last);
-    number[COCO_AR10] = mean_of(class, classes, recall + (COCO_AREAS + 1) * row, 0, last);
+    number[COCO_AP] = mean_of(class, classes, ap_offset, 0, last);
+    number[COCO_AP50] = mean_of(class, classes, ap_offset, 0, 0);
+    number[COCO_AP75] = mean_of(class, classes, ap_offset, 5, 5);
+    number[COCO_AR100] = mean_of(class, classes, recall_offset, 0, last);
+    number[COCO_AR1] = mean_of(class, classes, recall_offset + COCO_AREAS * row_bytes, 0, last);
+    number[COCO_AR10] =
+        mean_of(class, classes, recall_offset + (COCO_AREAS + 1) * row_bytes, 0, last);
     for (size_t a = 1; a < COCO_AREAS; ++a) {
-        number[COCO_AP_SMALL + a - 1] = mean_of(class, classes, ap + a * row, 0, last);
-        number[COCO_AR_SMALL + a - 1] = mean_of(class, classes, recall + a * row, 0, last);
+        number[COCO_AP_SMALL + a - 1] = mean_of(class, classes, ap_offset + a * row_bytes, 0, last);
+        number[COCO_AR_SMALL + a - 1] =
+            mean_of(class, classes, recall_offset + a * row_bytes, 0, last);
     }
     for (int c = 0; c < classes; ++c) {
-        result->ap[c] = mean_of(&class[c], 1, ap, 0, last);
-        result->ap50[c] = mean_of(&class[c], 1, ap, 0, 0);
-        result->truths[c] = truths[c * COCO_AREAS];
+        result->ap[c] = mean_of(&class[c], 1, ap_offset, 0, last);
+        result->ap50[c] = mean_of(&class[c], 1, ap_offset, 0, 0);
+        result->truths[c] = truth_counts[c * COCO_AREAS];
     }
 }
 

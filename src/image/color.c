@@ -1,7 +1,7 @@
-/* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow. The functions
- * follow the description of Pillow's enhancers and HSV conversion. A blend is computed in single
- * precision, clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation
- * and value have one byte each. */
+/* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow's module
+ * ImageEnhance and Pillow's conversion to HSV and back. A blend is computed in single precision,
+ * clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation and value
+ * have one byte each. */
 #include "image.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static inline uint8_t grey(const uint8_t *p)
     return (uint8_t)((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
 }
 
-/* Replaces each byte by its blend with the value `other`: `other` if factor is 0, the byte if it is
- * 1. Uses a table of the 256 results. */
+/* Replaces each byte b by other + factor * (b - other): factor 0 gives `other`, factor 1 leaves b
+ * unchanged. Uses a table of the 256 results. */
 static void blend_with(Image *image, int other, float factor)
 {
     uint8_t table[256];
@@ -71,7 +71,7 @@ static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *
         h = (float)(2.0 + r - b);
     else
         h = (float)(4.0 + g - r);
-    /* h / 6 modulo 1; h is from -1 to 5 */
+    /* h is from -1 to 5, so h / 6 + 1 is at least 5/6 and below 2; h becomes h / 6 modulo 1 */
     double turn = h / 6.0 + 1.0;
     h = (float)(turn >= 1 ? turn - 1 : turn);
     *hue = clip8((int)(h * 255.0));
@@ -80,7 +80,7 @@ static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *
 
 typedef struct Hue {
     /* position in the sector, from 0 to below 1 */
-    double part;
+    double position;
     /* one of the six sectors of the colour circle */
     int sector;
 } Hue;
@@ -89,7 +89,7 @@ static void hues_set(Hue hues[256])
 {
     for (int i = 0; i < 256; ++i) {
         double h = i * 6.0 / 255.0;
-        hues[i] = (Hue){.part = h - floor(h), .sector = (int)floor(h) % 6};
+        hues[i] = (Hue){.position = h - floor(h), .sector = (int)floor(h) % 6};
     }
 }
 
@@ -102,11 +102,11 @@ static inline uint8_t to_byte(double v)
 
 static inline void from_hsv(uint8_t *out, Hue hue, double saturation, int value)
 {
-    /* which of the levels v, t, p and q red, green and blue have in each sector */
+    /* for each sector, the levels (V, T, P or Q) of red, green and blue */
     enum { V, T, P, Q };
     static const uint8_t channel[6][3] = {{V, T, P}, {Q, V, P}, {P, V, T},
                                           {P, Q, V}, {T, P, V}, {V, P, Q}};
-    const double s = saturation, f = hue.part;
+    const double s = saturation, f = hue.position;
     const uint8_t level[] = {[V] = (uint8_t)value,
                              [T] = to_byte(value * (1.0 - s * (1.0 - f))),
                              [P] = to_byte(value * (1.0 - s)),
@@ -117,9 +117,9 @@ static inline void from_hsv(uint8_t *out, Hue hue, double saturation, int value)
 void image_hue(Image *image, int shift)
 {
     Hue hues[256];
-    double part[256];
+    double fraction[256];
     hues_set(hues);
-    for (int i = 0; i < 256; ++i) part[i] = i / 255.0;
+    for (int i = 0; i < 256; ++i) fraction[i] = i / 255.0;
     for (int64_t i = 0, n = pixel_count(image); i < n; ++i) {
         uint8_t *p = image->pixel + 3 * i;
         int most = p[0] > p[1] ? p[0] : p[1], least = p[0] < p[1] ? p[0] : p[1];
@@ -130,7 +130,7 @@ void image_hue(Image *image, int shift)
         int hue, saturation;
         to_hsv(p, most, least, &hue, &saturation);
         if (saturation > 0)
-            from_hsv(p, hues[(hue + shift) & 255], part[saturation], most);
+            from_hsv(p, hues[(hue + shift) & 255], fraction[saturation], most);
         else
             p[0] = p[1] = p[2] = (uint8_t)most;
     }

@@ -1,6 +1,6 @@
 /* Reads and compares attributes of layers. One table has the field, the type, the effect and the
- * range of each attribute. Values are text, from model.layers or from a model of the zoo. Callers
- * add file and line to error messages. */
+ * range of each attribute. Values are text, from model.layers or from a model of the zoo. Error
+ * messages have no file and line; callers add them, or the layer's name. */
 #include "attr.h"
 #include "kinds.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define IN_SPEC(field) .offset = offsetof(OpSpec, field)
-#define IN_SIZE(field) .in_size = true, .offset = offsetof(LayerSize, field)
+#define IN_SIZE(field) .in_layer_size = true, .offset = offsetof(LayerSize, field)
 
 static const AttrWord init_words[] = {
     {"uniform", INIT_UNIFORM}, {"uniform_fp16", INIT_UNIFORM_FP16},
@@ -25,6 +25,7 @@ static const AttrWord upsample_words[] = {
 static const AttrWord pad_words[] = {PAD_MODES(PAD_ROW){NULL, 0}};
 #define ROTARY_ROW(ROTARY, name) {name, ROTARY_##ROTARY},
 static const AttrWord rotary_words[] = {ROTARY_SCALINGS(ROTARY_ROW){NULL, 0}};
+/* INIT_UNSET and INIT_ONE have no word, and the last row is the end */
 _Static_assert(sizeof init_words / sizeof *init_words == INITS - 1,
                "a word for each initialiser but INIT_ONE, and the end");
 _Static_assert(sizeof(RotaryType) == sizeof(int), "words are written as int");
@@ -108,8 +109,8 @@ static const Attr table[] = {
      .high_open = true},
 };
 
-/* Returns the row of an attribute for layers with the operation `op`. If there is none, returns the
- * row for all layers; NULL: there is none either. */
+/* Returns the row of an attribute for layers with the operation `op`, else the row for all layers,
+ * else NULL. */
 static const Attr *attr_find(OpKind op, const char *name)
 {
     const Attr *found = NULL;
@@ -164,26 +165,26 @@ Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, cons
     const Attr *attr = attr_find(kind->op, key);
     if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);
     return attr_read(attr, value,
-                     (char *)(attr->in_size ? (void *)size : (void *)spec) + attr->offset);
+                     (char *)(attr->in_layer_size ? (void *)size : (void *)spec) + attr->offset);
 }
 
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference)
 {
-    /* true: attributes with EFFECT_SHAPE need not be compared, because other values give tensors of
-     * other shapes. Layers with hashed tables are an exception: vocab does not change the shape of
-     * their rows. */
-    const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
+    /* true: attributes with EFFECT_SHAPE are not compared, because another value changes the shapes
+     * of the layer's tensors, which the caller compares. Layers with hashed tables are an
+     * exception: vocab does not change the shape of their rows. */
+    const bool shapes_show_size = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
         const Attr *attr = attr_find(kind->op, kind->attrs[i]);
-        if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && has_tensors))
+        if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && shapes_show_size))
             continue;
         for (int k = 0; k < 2; ++k) {
             /* 0 means a default in these two fields: write the default */
             OpSpec s = *spec[k];
             s.kv_heads = attention_kv_heads(&s);
             s.rotary_base = attention_rotary_base(&s);
-            const void *values = attr->in_size ? (const void *)size[k] : (const void *)&s;
+            const void *values = attr->in_layer_size ? (const void *)size[k] : (const void *)&s;
             attr_write(attr, (const char *)values + attr->offset, difference->value[k]);
         }
         difference->name = attr->name;

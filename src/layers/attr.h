@@ -58,7 +58,7 @@ typedef struct Attr {
     AttrType type;
     AttrEffect effect;
     /* true: the field is in LayerSize, not in OpSpec */
-    bool in_size;
+    bool in_layer_size;
     /* offset of the field in its struct, in bytes */
     size_t offset;
     /* numbers: the smallest (low) and the largest (high) value; other types: 0 */

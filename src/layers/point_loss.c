@@ -1,5 +1,6 @@
 /* mse_loss, l1_loss, huber_loss and charbonnier_loss: losses that compare each output of the model
- * with a number of the target. They differ in the function that is applied to the difference. */
+ * with the corresponding number of the target. They differ in the function that is applied to the
+ * difference. */
 #include "kinds.h"
 
 static void mse_defaults(OpSpec *spec, LayerSize *size)

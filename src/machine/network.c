@@ -7,7 +7,7 @@
 /* Bytes of a part. TCP hands at most 64 KiB at a time to a network card, and hands it more only
  * when these have left. */
 static const double PART_BYTES = 65536;
-/* The most parts of a parcel, so that a replay of long messages is short. */
+/* largest number of parts of a parcel, so that a replay of long messages is short */
 enum { PARTS_MAX = 8 };
 
 void network_init(Network *network, int nodes, double s_per_byte)

@@ -28,21 +28,24 @@ Status draft_finish(Graph *graph, Draft *draft, int *index);
 /* A function that adds the model's layers, from NODE_INPUT to the model's only output. *output:
  * index of that output's node. */
 typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
-/* Calls `add` once for each step, and adds the nodes that connect the steps. *leads: index of the
- * node whose output has z of all steps (GraphRollout) side by side. */
+/* Calls `add` once for each step, and adds the nodes that connect the steps. *all_steps_node: index
+ * of the node that concatenates the outputs of all steps (z in GraphRollout) along the channels. */
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
-                       int *leads);
+                       int *all_steps_node);
 
-/* Adds a channel_sum layer with `count` sums. ChannelTerm.input is an index into node[nodes], which
- * has indexes of nodes, or NODE_INPUT for the data. Nodes that no term reads do not become inputs
- * of the layer. Returns the new node's index, or GRAPH_FAILED. */
+/* Adds a channel_sum layer with `count` sums. node: array of length `nodes`; each entry is the
+ * index of a node, or NODE_INPUT for the data. ChannelTerm.input is an index into this array. Nodes
+ * that no term reads do not become inputs of the layer. Returns the new node's index, or
+ * GRAPH_FAILED. */
 int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
                    const int *node, int nodes);
 
 /* ---- node_names.c ---- */
-/* Returns the index of the first node with this name, or GRAPH_FAILED. node: all nodes. */
+/* Returns the index of the first node with this name, or GRAPH_FAILED. node: the graph's array of
+ * nodes (Graph.node). */
 int names_find(const NodeNames *names, const Node *node, const char *name);
-/* Adds the name of node[index], unless an earlier node has the same name. node: all nodes. */
+/* Adds the name of node[index], unless an earlier node has the same name. node: the graph's array
+ * of nodes (Graph.node). */
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
 /* Rebuilds graph->names after nodes have moved. */
@@ -58,7 +61,8 @@ bool graph_name_taken(const Graph *graph, const char *name);
 Desc graph_output(const Graph *graph, int node);
 /* Returns the number of channels of that output. */
 int64_t graph_channels(const Graph *graph, int node);
-/* Sets uses[i] to the number of inputs, of all nodes, that read the output of node i. */
+/* Sets uses[i] to the number of times that nodes read the output of node i. A node that reads it
+ * through two inputs counts twice. */
 void graph_count_uses(const Graph *graph, int *uses);
 /* Freezes the parameters and tables that model.freeze names. ERR_CONFIG if a pattern matches
  * nothing. */
@@ -74,8 +78,9 @@ static inline const OpInfo *node_info(const Node *node)
     return op_info(node->spec.kind);
 }
 
-/* Returns whether each channel of the layer is a group of its own and the layer has as many
- * channels as its input: a depthwise convolution, or a group norm with one channel per group. */
+/* Returns whether the layer has more than one channel, each channel is a group of its own, and the
+ * layer has as many channels as its input: a depthwise convolution, or a group norm with one
+ * channel per group. */
 static inline bool node_has_single_groups(const Node *node)
 {
     const OpSpec *s = &node->spec;
@@ -102,9 +107,9 @@ static inline bool node_has_own_width(const Node *node)
  * not exist or whose channels another layer decides, or if shapes no longer fit. */
 Status graph_set_widths(Graph *graph, const Config *config);
 
-/* Adds the layers of config->model.layer in their order (layer_list.c). *logits: index of the last
+/* Adds the layers of config->model.layer in their order (layer_list.c). *last: index of the last
  * node. Errors name file and line of the configuration. */
-Status graph_add_list(Graph *graph, const Config *config, int *logits);
+Status graph_add_list(Graph *graph, const Config *config, int *last);
 
 /* ---- helpers of the models in the zoo (zoo.c) ---- */
 /* x: index of the node that gives the input. Functions that add layers return the index of the last
@@ -120,11 +125,12 @@ int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
 /* Adds a bag of all fields of the data, with one more attribute, `key` = `value`. Its tables have
  * model.vocab rows, to which ids are hashed unless all ids are known to be below model.vocab.
- * Without model.vocab the tables have a row for each possible id or, if the number of possible ids
- * is unknown or exceeds INT32_MAX, for each id that occurs. */
+ * Without model.vocab the tables have a row for each possible id. If the number of possible ids is
+ * unknown or above INT32_MAX, they have a row for each id that occurs instead. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
-/* Write a number as text, for graph_add, to `out` and return `out`. */
+/* zoo_number and zoo_real write a number to `out`, as the text of an attribute for graph_add, and
+ * return `out`. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);
 char *zoo_real(double value, char out[ZOO_NUMBER]);

@@ -228,7 +228,7 @@ static Status check_uses(const Graph *graph, const Config *config, const int *no
     return status;
 }
 
-Status graph_add_list(Graph *graph, const Config *config, int *logits)
+Status graph_add_list(Graph *graph, const Config *config, int *last)
 {
     int kinds = 0;
     while (layer_kind_at(kinds)) ++kinds;
@@ -239,7 +239,7 @@ Status graph_add_list(Graph *graph, const Config *config, int *logits)
         status = entry_add(graph, config, &config->model.layer[i], counts);
         node[i] = graph->node_count - 1;
     }
-    *logits = graph->node_count - 1;
+    *last = graph->node_count - 1;
     if (status == OK) status = check_uses(graph, config, node);
     mem_free(&node);
     mem_free(&counts);

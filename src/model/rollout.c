@@ -127,7 +127,7 @@ static Status steps_fail(const Config *config)
 }
 
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *r, StepAdd add,
-                       int *leads)
+                       int *all_steps_node)
 {
     int z[ROLLOUT_STEPS + 1] = {NODE_INPUT}, params = 0, y;
     if (r->steps > ROLLOUT_STEPS)
@@ -144,8 +144,8 @@ Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *r
         z[step] = add_output(graph, r, step, y, z[step - 1]);
         if (z[step] == GRAPH_FAILED) return steps_fail(config);
     }
-    *leads = add_leads(graph, z + 1, r->steps);
-    return *leads == GRAPH_FAILED ? steps_fail(config) : OK;
+    *all_steps_node = add_leads(graph, z + 1, r->steps);
+    return *all_steps_node == GRAPH_FAILED ? steps_fail(config) : OK;
 }
 
 const char *graph_step_name(const Graph *graph, const char *name)

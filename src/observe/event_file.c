@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* TAG_CHARS: most characters of a tag. NAME_TRIES: names that are tried for a new file. */
+/* TAG_CHARS: largest number of characters of a tag. NAME_TRIES: names that are tried for a new
+ * file. */
 enum { TAG_CHARS = 200, NAME_TRIES = 1000 };
 /* value of SessionLog.status that marks the start of a session */
 enum { SESSION_START = 1 };

@@ -31,17 +31,18 @@ void field_metrics_put(const FieldMetrics *fields, Json *json)
     json_end(json);
 }
 
-/* Returns the RMSE of a variable over all its levels and leads. first: the variable's first target;
- * for any other target the result is NaN. */
-static double variable_rmse(const FieldMetrics *fields, int first)
+/* Returns the RMSE of the variable of target number `target`, over all targets of this variable
+ * (all levels and leads). Returns NaN if an earlier target has the same variable, so that each
+ * variable is shown once. */
+static double variable_rmse(const FieldMetrics *fields, int target)
 {
-    const char *name = fields->target[first].label.variable;
+    const char *name = fields->target[target].label.variable;
     double squares = 0, values = 0;
     for (int i = 0; i < fields->targets; ++i) {
         const FieldTargetMetrics *t = &fields->target[i];
         const double rmse = t->metric[FIELD_RMSE];
         if (strcmp(t->label.variable, name) != 0) continue;
-        if (i < first) return NAN;
+        if (i < target) return NAN;
         if (t->values == 0) continue;
         squares += rmse * rmse * (double)t->values;
         values += (double)t->values;

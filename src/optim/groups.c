@@ -35,15 +35,15 @@ static Status check_pattern(const Config *config, const OptimGroup *group, const
 }
 
 /* Fails unless every pattern of group g matches a tensor and at least one tensor has the group's
- * rule. rule: number of each tensor's rule. */
+ * rule. rule_numbers: number of each tensor's rule. */
 static Status check_group(const Config *config, int g, const OptimTensor *tensor, int count,
-                          const int *rule)
+                          const int *rule_numbers)
 {
     const OptimGroup *group = &config->optim.group[g];
     for (int i = 0; i < group->match_count; ++i)
         TRY(check_pattern(config, group, group->match[i], tensor, count));
     for (int i = 0; i < count; ++i)
-        if (rule[i] == g + 1) return OK;
+        if (rule_numbers[i] == g + 1) return OK;
     return config_fail(
         config, group->line, group->column,
         "optim.groups: group %d has no parameter: it matches none, or only parameters that "
@@ -65,17 +65,18 @@ static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
     return ERR_CONFIG;
 }
 
-/* Fails, with the place of the key or the group in the file, unless the rule can update the
- * tensor. */
-static Status check_rule(const Config *config, const OptimTensor *tensor, int rule)
+/* Fails unless the rule can update the tensor. The message has file and line of optim.name (for
+ * rule 0) or of the group (for other rules). */
+static Status check_rule(const Config *config, const OptimTensor *tensor, int rule_number)
 {
-    OptimRule assigned = optim_rule(config, rule);
+    OptimRule assigned = optim_rule(config, rule_number);
     if (check_tensor(&assigned, tensor) == OK) return OK;
     char *why = mem_text(fail_message());
     Status status =
-        rule == 0 ? config_fail_key(config, "optim.name", "%s", why)
-                  : config_fail(config, config->optim.group[rule - 1].line,
-                                config->optim.group[rule - 1].column, "optim.groups: %s", why);
+        rule_number == 0
+            ? config_fail_key(config, "optim.name", "%s", why)
+            : config_fail(config, config->optim.group[rule_number - 1].line,
+                          config->optim.group[rule_number - 1].column, "optim.groups: %s", why);
     mem_free(&why);
     return status;
 }
@@ -95,15 +96,15 @@ static Status check_together(const Config *config)
     return OK;
 }
 
-Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule)
+Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule_numbers)
 {
     TRY(warmup_check(config));
     TRY(check_together(config));
-    for (int i = 0; i < count; ++i) rule[i] = rule_of(config, &tensor[i]);
+    for (int i = 0; i < count; ++i) rule_numbers[i] = rule_of(config, &tensor[i]);
     for (int g = 0; g < config->optim.group_count; ++g)
-        TRY(check_group(config, g, tensor, count, rule));
+        TRY(check_group(config, g, tensor, count, rule_numbers));
     for (int i = 0; i < count; ++i)
-        if (!tensor[i].frozen) TRY(check_rule(config, &tensor[i], rule[i]));
+        if (!tensor[i].frozen) TRY(check_rule(config, &tensor[i], rule_numbers[i]));
     return OK;
 }
 

@@ -53,7 +53,8 @@ static bool joins_others(const Optim *optim, const OptimPiece *piece)
 }
 
 /* Returns the pieces with indexes `first` to `last` - 1, joined where can_join and joins_others
- * permit it. *count: number of pieces in the result. The caller owns the array. */
+ * permit it. Pieces without elements are left out. *count: number of pieces in the result. The
+ * caller owns the array. */
 static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *count)
 {
     OptimPiece *run = mem_new((size_t)(last - first + 1) * sizeof *run);
@@ -83,7 +84,7 @@ static void make_runs(Optim *optim)
 /* Sets the place of a piece in the scratch memory, and scratch_elements. With shards all pieces are
  * measured before the first one is updated, so a rule with .scratch needs separate memory for each
  * piece. Without shards, and for rules on whole tensors, pieces are updated one by one and share
- * the memory. *used: end of the separate memory of the pieces so far. */
+ * the memory. *used: floats of scratch memory that earlier pieces have; raised by this call. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
@@ -96,9 +97,9 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Returns the range's rule, with its rate multiplied by the range's lr_scale (0 means 1). If biases
- * have a rate of their own during the warm-up, they also have a rule of their own. Appends the rule
- * to Optim.rule if it is not there yet. */
+/* Returns the entry of Optim.rule for a range: the configuration's rule with its rate multiplied by
+ * the range's lr_scale (0 means 1) and, if optim.warmup_bias_lr is set, marked for biases or for
+ * other parameters. Appends the entry if it is not there yet. */
 static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 {
     OptimRule own = optim->rule[range->rule];
@@ -137,8 +138,9 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
         };
-        /* State and average are packed with shards, with optim.groups, or if rule 0 works on whole
-         * tensors. Otherwise their offsets are those of the parameters. */
+        /* State and average are packed, one piece after the other, if there are shards, if there
+         * are optim.groups, or if rule 0 works on whole tensors. Otherwise their offsets are those
+         * of the parameters. */
         piece->average = packed ? optim->average_elements : piece->offset;
         if (averages && packed) optim->average_elements += align(piece->elements);
         if (range->statistic) continue;
@@ -216,7 +218,8 @@ static void make_grad_chunks(Optim *optim)
     mem_free(&chunk);
 }
 
-/* Returns the bytes of `sums` exact sums for each norm; 0 if sums are not exact. */
+/* Returns the bytes of an array that has `sums` exact sums for each norm; 0 if sums are not
+ * exact. */
 static size_t exact_bytes(const Optim *optim, int64_t sums)
 {
     return optim->exact ? (size_t)(sums + 1) * OPTIM_NORMS * sizeof(SquareSum) : 0;
@@ -336,8 +339,9 @@ static Status check_whole(const Optim *o)
     return OK;
 }
 
-/* Copies the configuration's rules, and sets the fields that depend on all ranges and their
- * rules. */
+/* Copies the configuration's rules. Sets `table` and the fields that combine all ranges and their
+ * rules: the largest numbers of slots and norms, any_whole and `exact`. Also sets OptimRange.decay
+ * for rules with decay_all. */
 static void copy_rules(Optim *o)
 {
     o->rule_count = optim_rule_count(o->config);

@@ -7,8 +7,8 @@
 /* Sizes of charts of lines, in pixels. TICKS: approximate number of ticks of an axis. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
-/* TABLE_ROWS: most values in the table of a line. MARKS_MAX: a line with more points has no marks.
- * BAR_HEIGHT, BAR_GAP, BAR_LEFT: sizes of charts of bars, in pixels. */
+/* TABLE_ROWS: largest number of values in the table of a line. MARKS_MAX: a line with more points
+ * has no marks. BAR_HEIGHT, BAR_GAP, BAR_LEFT: sizes of charts of bars, in pixels. */
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
 
 /* The ranges of the two axes: x0 to x1 and y0 to y1. */

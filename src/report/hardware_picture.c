@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Sizes in pixels. CORES_IN_ROW: most cores side by side in a box. */
+/* Sizes in pixels. CORES_IN_ROW: largest number of cores side by side in a box. */
 enum { PAD = 8, GAP = 6, HEADER = 20, CORE_WIDTH = 58, CORE_HEIGHT = 36, DEVICE_HEIGHT = 40 };
 enum {
     LETTER = 7,
@@ -23,8 +23,8 @@ enum {
     NAME_WIDTH = 70,
     CORES_IN_ROW = 8
 };
-/* RANKS_LISTED: most ranks in a list. RANKS_LETTERS: most letters of the list in a core's box.
- * NODES_LISTED: most nodes in a title. */
+/* RANKS_LISTED: largest number of ranks in a list. RANKS_LETTERS: largest number of letters of the
+ * list in a core's box. NODES_LISTED: largest number of nodes in a title. */
 enum { RANKS_LISTED = 64, RANKS_LETTERS = 9, NODES_LISTED = 8 };
 
 typedef struct Size {

@@ -2,7 +2,8 @@
  * the chunks. */
 #include "private.h"
 
-/* BOXES_MAX: most boxes (tasks) of a picture. STAGES_MAX: most stages of a picture. */
+/* BOXES_MAX: largest number of boxes (tasks) in a picture. STAGES_MAX: largest number of stages in
+ * a picture. */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)
@@ -51,18 +52,19 @@ static void put_schedule(FILE *out, const RunFiles *run)
 {
     const LedgerSchedule *s = &run->ledger.schedule;
     ScheduleShape shape = s->shape;
-    int kind = schedule_kind(s->name), boxes = 3 * shape.stages * shape.chunks;
+    int kind = schedule_kind(s->name), boxes_per_micro = 3 * shape.stages * shape.chunks;
     char *note = NULL;
     fputs("<figure><figcaption>", out);
     html_text(out, run->folder);
     fputs(": a step as simulated with the measured times of its chunks, without messages"
           "</figcaption>\n",
           out);
-    if (kind < 0 || shape.stages > STAGES_MAX || boxes > BOXES_MAX / 4) {
+    /* a picture must have room for at least four micro-batches */
+    if (kind < 0 || shape.stages > STAGES_MAX || boxes_per_micro > BOXES_MAX / 4) {
         note = mem_format("The schedule %s of %d stages and %d chunks is not drawn.", s->name,
                           shape.stages, shape.chunks);
     } else {
-        if (shape.micros > BOXES_MAX / boxes) shape.micros = BOXES_MAX / boxes;
+        if (shape.micros > BOXES_MAX / boxes_per_micro) shape.micros = BOXES_MAX / boxes_per_micro;
         if (shape.micros < s->shape.micros)
             note =
                 mem_format("Only %d of %d micro-batches are drawn.", shape.micros, s->shape.micros);

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-/* SPACE: pixels between the pictures of a file. MARGIN: pixels around them. SLOW_LISTED: most slow
- * pairs in a table. */
+/* SPACE: pixels between the pictures of a file. MARGIN: pixels around them. SLOW_LISTED: largest
+ * number of slow pairs in a table. */
 enum { SPACE = 28, MARGIN = 16, SLOW_LISTED = 50 };
 
 /* number of heat maps of a topology */

@@ -1,6 +1,7 @@
-/* Finds the layouts of a topology: sets of nodes that have equal hardware and ranks on equal CPUs
- * (all nodes without described hardware are one set). Also finds the ranks on each part of a node,
- * and writes sizes of memory as text. */
+/* Groups the nodes of a topology. Two nodes are in one group (a layout) if they have equal hardware
+ * and as many ranks, and if the i-th rank of one node has the same CPUs as the i-th rank of the
+ * other. Nodes without described hardware are one group. Also finds the ranks on each part of a
+ * node, writes sizes of memory as text, and recognizes parts that are shown as a core. */
 #include "topo/layout.h"
 
 #include <string.h>
@@ -53,9 +54,9 @@ static cpu_set_t all_cpus(const Hardware *h)
 }
 
 /* Lists ranks of a node. If `cpus` is NULL, lists the ranks that may use all CPUs of the node.
- * Otherwise, lists the ranks that may use a CPU of the set, but not all CPUs of the node. After
- * `most` ranks the list ends with "...". The list is empty if the node's hardware is not
- * described. */
+ * Otherwise, lists the ranks that may use a CPU of the set, but not all CPUs of the node. If there
+ * are more than `most` ranks, lists the first `most` and then "...". The list is empty if the
+ * node's hardware is not described. */
 static char *list_ranks(const Topology *t, int node, const cpu_set_t *cpus, int most)
 {
     const Hardware *h = topo_hardware(t, node);

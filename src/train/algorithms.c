@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* most bytes of a record; it must fit into an HDF5 attribute */
+/* largest size of a record, in bytes; it must fit into an HDF5 attribute */
 enum { RECORD_BYTES = 60000 };
 /* bytes of the text of library versions */
 enum { LIBRARIES_TEXT = 320 };

@@ -133,8 +133,8 @@ struct Trainer {
     /* With grid.servers: the servers and the ranks of the stage that has the tables; on a rank of
      * another stage, the ranks of all stages without tables. Not made without grid.servers. */
     World table_world;
-    /* most bytes that the rows of tables may occupy on a rank that owns rows; with grid.servers, on
-     * a server */
+    /* largest number of bytes that the rows of tables may occupy on a rank that owns rows; with
+     * grid.servers, on a server */
     double table_limit;
     /* functions of grid.mode; borrowed */
     const struct StepMode *mode;

@@ -219,7 +219,7 @@ static Status push_name(Machine *m, const char *module, int64_t module_bytes, co
         st = machine_push(m, PICKLE_NAME, &value);
         if (st == OK) value->name = name;
     } else {
-        m->pickle->foreign = true;
+        m->pickle->refused_as_unsafe = true;
         st =
             machine_refuse(m, "it names %s, which tensors do not need and weft does not run", full);
     }
@@ -408,7 +408,7 @@ static Status run(Machine *m)
         const Operation *o = &operations[*m->at];
         if (!o->name) return machine_refuse(m, "no operation of a pickle");
         if (!o->run) {
-            m->pickle->foreign = true;
+            m->pickle->refused_as_unsafe = true;
             return machine_refuse(m, "the operation %s, which no state_dict needs", o->name);
         }
         ++m->at;

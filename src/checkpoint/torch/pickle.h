@@ -1,16 +1,18 @@
 /* Reads a pickle as a tree of values without running any code: no Python object is made and no
- * function is called. A call appears in the tree as the name of the callee and its arguments, and
- * only names that the caller lists may appear. */
+ * function is called. Only names in the list that is passed to pickle_read may appear. A call in
+ * the pickle becomes a value of the kind that the called function's PickleRole says. Several values
+ * may refer to the same value, and a damaged pickle may have a list or dictionary that contains
+ * itself; so a caller that follows items recursively must limit the depth. */
 #ifndef WEFT_CHECKPOINT_PICKLE_H
 #define WEFT_CHECKPOINT_PICKLE_H
 
 #include "base.h"
 
-/* Result of a call of a listed name. */
+/* The value that a call of a listed name becomes. */
 typedef enum PickleRole {
     /* a dictionary */
     PICKLE_MAKES_DICT = 1,
-    /* a call in the tree */
+    /* a PICKLE_CALL, with the called name and the arguments */
     PICKLE_MAKES_CALL,
     /* a value whose content is not read */
     PICKLE_MAKES_OTHER
@@ -65,9 +67,9 @@ typedef struct Pickle {
     PickleValue *value;
     /* index of the tree's root */
     int root;
-    /* true: the pickle was refused for a name that is not listed or an operation that no state_dict
-     * needs; either might run code where Python loads it */
-    bool foreign;
+    /* true: the pickle was refused because of a name that is not listed, or an operation that no
+     * state_dict needs. Either could run code if Python loaded the file. */
+    bool refused_as_unsafe;
 } Pickle;
 
 /* Reads a complete pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed

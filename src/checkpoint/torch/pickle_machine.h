@@ -5,7 +5,8 @@
 
 #include "pickle.h"
 
-/* PICKLE_VALUES: the most values in the tree. PICKLE_MEMO: the most entries in the memo. */
+/* PICKLE_VALUES: largest number of values in the tree. PICKLE_MEMO: largest number of entries in
+ * the memo. */
 enum { PICKLE_VALUES = 1 << 22, PICKLE_MEMO = 1 << 22 };
 
 /* A growing list of indices. */

@@ -261,7 +261,7 @@ static Status read_pickle(TorchFile *torch, ZipMember *member, uint8_t **bytes)
     TRY(zip_read(&torch->zip, member, PICKLE_BYTES, bytes));
     Status st =
         pickle_read(&torch->pickle, torch->file->path, torch_names, *bytes, (size_t)member->bytes);
-    if (st == OK || !torch->pickle.foreign) return st;
+    if (st == OK || !torch->pickle.refused_as_unsafe) return st;
     char *why = mem_text(fail_message());
     st = refuse_with_line(torch->file->path, why);
     mem_free(&why);

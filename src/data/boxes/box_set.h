@@ -30,7 +30,7 @@ typedef struct BoxLabel {
     int64_t picture;
     /* index of its class, set by box_set_order */
     int32_t class;
-    /* true: the box is around a group of objects */
+    /* true: the box is around a group of objects, or its object is marked as difficult (VOC) */
     bool crowd;
     /* true: the label is not stored */
     bool left_out;
@@ -75,7 +75,7 @@ struct BoxSet {
     /* number of labels and of lines that were refused; labels of pictures that are left out do not
      * count */
     int64_t left_out;
-    /* number of stored boxes around groups of objects */
+    /* number of stored boxes with BoxLabel.crowd */
     int64_t crowds;
     /* number of stored boxes without area */
     int64_t without_area;

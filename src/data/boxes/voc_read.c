@@ -1,7 +1,8 @@
-/* Reads Pascal VOC's annotations: DIR/Annotations has an XML file for each picture in
- * DIR/JPEGImages. The corners of a box are numbers of pixels, counted from 1, and the pixels of
- * both corners belong to the box. Objects that are marked as difficult are stored as crowds: they
- * are not trained on, and detections of them are not counted. */
+/* Reads Pascal VOC's annotations. The folder BoxImport.images has two folders: Annotations, with an
+ * XML file (an annotation) for each picture, and JPEGImages, with the pictures. The corners of a
+ * box are numbers of pixels, counted from 1, and the pixels of both corners belong to the box.
+ * Objects that are marked as difficult are stored as crowds: they are not trained on, and
+ * detections of them are not counted. */
 #include "box_set.h"
 #include "xml_scan.h"
 #include "../set/name_index.h"
@@ -27,10 +28,10 @@ typedef struct Voc {
     int32_t width, height;
     /* class of the current object */
     char name[XML_TEXT];
-    /* xmin, ymin, xmax, ymax of the current object */
-    double corner[4];
-    /* bit set: bit i is set if corner[i] has been read */
-    int corners;
+    /* edges of the current object's box: xmin, ymin, xmax, ymax */
+    double edge[4];
+    /* which edges have been read: bit i is set for edge[i] */
+    int edges_read;
     /* true: the current object is marked as difficult */
     bool difficult;
 } Voc;
@@ -59,14 +60,14 @@ static int64_t find_class(Voc *v)
 static Status end_object(Voc *v)
 {
     BoxSet *set = v->set;
-    if (v->corners != 15 || !v->name[0])
+    if (v->edges_read != 15 || !v->name[0])
         return fail(ERR_DATA, "%s: object %lld lacks its name or a corner of its bndbox", v->path,
                     (long long)set->labels + 1);
     int64_t class = find_class(v);
     if (class < 0)
         return fail(ERR_DATA, "%s: class '%s' is not among those of %s", v->path, v->name,
                     set->import->classes);
-    const double *c = v->corner;
+    const double *c = v->edge;
     box_set_add_label(set, (BoxLabel){.box = {c[0] - 1, c[1] - 1, c[2] - c[0] + 1, c[3] - c[1] + 1},
                                       .area = -1,
                                       .id = set->labels + 1,
@@ -74,15 +75,15 @@ static Status end_object(Voc *v)
                                       .category_id = class + 1,
                                       .crowd = v->difficult});
     v->name[0] = 0;
-    v->corners = 0;
+    v->edges_read = 0;
     v->difficult = false;
     return OK;
 }
 
-/* Reads the element of an annotation that has just ended. */
+/* Stores the value of the element that has just ended. */
 static Status read_element(Voc *v, const XmlScan *s)
 {
-    static const char *const corner[] = {"xmin", "ymin", "xmax", "ymax"};
+    static const char *const edge_name[] = {"xmin", "ymin", "xmax", "ymax"};
     static const char object[] = "annotation/object/", size[] = "annotation/size/";
     double value;
     if (strcmp(s->path, "annotation/filename") == 0)
@@ -99,9 +100,9 @@ static Status read_element(Voc *v, const XmlScan *s)
     if (strcmp(field, "name") == 0) snprintf(v->name, sizeof v->name, "%s", s->value);
     if (strcmp(field, "difficult") == 0) v->difficult = strcmp(s->value, "1") == 0;
     for (int i = 0; i < 4; ++i) {
-        if (strncmp(field, "bndbox/", 7) != 0 || strcmp(field + 7, corner[i]) != 0) continue;
-        TRY(read_number(v, s->value, &v->corner[i]));
-        v->corners |= 1 << i;
+        if (strncmp(field, "bndbox/", 7) != 0 || strcmp(field + 7, edge_name[i]) != 0) continue;
+        TRY(read_number(v, s->value, &v->edge[i]));
+        v->edges_read |= 1 << i;
     }
     return OK;
 }
@@ -173,7 +174,7 @@ static Status read_all(Voc *v)
     return st;
 }
 
-/* Gives the classes that were found ids from 1 in the order of their names. */
+/* Numbers the classes of the set from 1, in the order of their names. */
 static void sort_classes(BoxSet *set)
 {
     size_t n = (size_t)set->categories;

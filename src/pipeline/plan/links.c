@@ -2,8 +2,9 @@
  * their memory to the plan. run/boundary_links.c opens them. */
 #include "plan.h"
 
-/* Constants of the channels of tied gradients. TIE_PIECE_BYTES: the most bytes of a message.
- * LINK_ALIGN: the bytes of a message are a multiple of it. TIE_DEPTH: slots of a channel. */
+/* Constants of the channels of tied gradients. TIE_PIECE_BYTES: largest number of bytes of a
+ * message. LINK_ALIGN: the bytes of a message are a multiple of it. TIE_DEPTH: slots of a
+ * channel. */
 enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
 
 static void link_add(Links *links, int from, int to, int depth, size_t bytes)

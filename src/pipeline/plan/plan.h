@@ -99,8 +99,8 @@ typedef struct Window {
     /* indices of the buckets in memory, [plan->gather.count + 1]; owned */
     int *here;
 } Window;
-/* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: the most buckets that
- * window_next can return. */
+/* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: largest number of
+ * buckets that window_next can return. */
 enum { GATHER_AHEAD = 2, WINDOW_MOST = GATHER_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);

@@ -21,7 +21,7 @@ typedef struct TieLink {
     int out;
     /* channel from the other stage */
     int in;
-    /* most elements in a message */
+    /* largest number of elements in a message */
     int64_t piece;
 } TieLink;
 

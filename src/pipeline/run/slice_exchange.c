@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* PIECE_BYTES: bytes of a piece. PIECE_ELEMENTS: the most elements of a piece. */
+/* PIECE_BYTES: bytes of a piece. PIECE_ELEMENTS: number of elements that fit into a piece. */
 enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, PIECE_ELEMENTS = PIECE_BYTES / (int)sizeof(Bf16) };
 
 struct HostExchange {

@@ -165,8 +165,8 @@ static void grad_finish(const NormTask *t, int64_t sample)
     }
 }
 
-/* Sets the coefficients of dx = inverse (g - mean(g) - xhat mean(g xhat)), where g = dy w0 and xhat
- * = (x - mean - rest) inverse, rewritten as linear in dy and x. */
+/* Sets the coefficients of dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), where g = dy * w0
+ * and xhat = (x - mean - rest) * inverse, rewritten as linear in dy and x. */
 static void grad_coef(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);

@@ -1,8 +1,9 @@
-/* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels.
- * Bilinear: an item is a row of the result. It is computed as a weighted sum of rows of the source,
- * then as weighted sums of pixels along that row. The gradient is computed in the same way: a pixel
- * of dx is a weighted sum over those pixels of dy whose y depends on that pixel of x, in the order
- * of memory. */
+/* Computes upsample without changing the layout of the input. Nearest: each pixel is copied to
+ * scale x scale pixels. Bilinear: the work is divided by rows of the result. For a row, first the
+ * rows of the source are added with weights, then each pixel is a weighted sum of pixels of that
+ * sum. The gradient is computed in the same way: a pixel of dx is a weighted sum of the pixels of
+ * dy whose pixels of y were computed from it. Rows are added in ascending order, and then
+ * columns. */
 #include "../places.h"
 #include "copies.h"
 
@@ -18,9 +19,9 @@ static Status upsample_check(const OpSpec *s)
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b), s->scale);
 }
 
-/* Nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. Bilinear: x interpolated at
- * row i' = max((i + 1/2) / scale - 1/2, 0), with align_corners at i' = i (H - 1) / (scale H - 1),
- * and at column j' by the same formula. */
+/* Nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. Bilinear: y[n][c][i][j] is
+ * x interpolated at row i' and column j'. i' = (i + 1/2) / scale - 1/2, limited to 0 .. H - 1; with
+ * align_corners i' = i * (H - 1) / (scale * H - 1). j' has the same formula. */
 const OpInfo info_upsample = {
     .name = "upsample",
     .check = upsample_check,
@@ -34,31 +35,31 @@ const OpInfo info_upsample = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* With align_corners and three pixels of x in a row, nearly all pixels of y depend on the middle
- * pixel of x. */
+/* The longest sum occurs in backward, with align_corners, if a row of x has three pixels: nearly
+ * all 3 * scale pixels of y in that row depend on the middle pixel of x. */
 _Static_assert(3 * UPSAMPLE_SCALE <= RESAMPLE_SPAN, "a sum of backward fits the kernel's buffer");
 
 typedef struct Upsample {
     /* for nearest; owned; NULL: bilinear */
     Copies *copies;
-    /* bilinear: the sums of forward, and those of backward */
+    /* bilinear: which pixels are added with which weights, in forward and in backward */
     ResamplePlane forward, backward;
-    /* the integer arrays to which these sums point; owned */
+    /* the integer arrays to which `forward` and `backward` point; owned */
     int *numbers;
-    /* the weights to which these sums point; owned */
+    /* the weights to which `forward` and `backward` point; owned */
     float *weights;
 } Upsample;
 
-/* While the arrays are filled: the parts of Upsample.numbers and Upsample.weights that are still
- * free. */
+/* First free entries of Upsample.numbers and Upsample.weights, while plan_taps fills these
+ * arrays. */
 typedef struct TapArrays {
     int *numbers;
     float *weights;
 } TapArrays;
 
-/* Takes arrays from `room` for the `results` sums of one dimension, which have at most `terms`
- * terms in total. Returns the sums, with *first, *place and *weight as pointers through which the
- * caller fills the arrays. */
+/* Reserves the arrays of one dimension in `room`, for `results` sums with at most `terms` terms
+ * together. Returns the sums, still empty. The caller fills them through *first, *place and
+ * *weight. */
 static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, int **first,
                               int **place, float **weight)
 {
@@ -120,9 +121,11 @@ static void plan_taps(Upsample *u, const OpSpec *s)
     u->numbers = mem_new((size_t)(5 * out + h + w + 4) * sizeof *u->numbers);
     u->weights = mem_new((size_t)(4 * out) * sizeof *u->weights);
     TapArrays room = {u->numbers, u->weights};
-    const int lanes = s->x[0].block, from = (int)w, to = from * s->scale;
-    u->forward = (ResamplePlane){.source_columns = from, .result_columns = to, .lanes = lanes};
-    u->backward = (ResamplePlane){.source_columns = to, .result_columns = from, .lanes = lanes};
+    const int lanes = s->x[0].block, columns = (int)w, out_columns = columns * s->scale;
+    u->forward =
+        (ResamplePlane){.source_columns = columns, .result_columns = out_columns, .lanes = lanes};
+    u->backward =
+        (ResamplePlane){.source_columns = out_columns, .result_columns = columns, .lanes = lanes};
     u->forward.rows = taps_forward(s, h, &room);
     u->forward.columns = taps_forward(s, w, &room);
     u->backward.rows = taps_backward(s, h, &u->forward.rows, &room);
@@ -164,26 +167,27 @@ typedef struct ResampleTask {
     const ResamplePlane *plane;
     DType type;
     /* rows of a plane of the source */
-    int64_t from_rows;
+    int64_t source_rows;
     /* rows of a plane of the result */
-    int64_t rows;
+    int64_t result_rows;
     /* elements of a row of the source */
-    int64_t from_row;
+    int64_t source_row_elements;
     /* elements of a row of the result */
-    int64_t row;
+    int64_t result_row_elements;
     const void *from;
     void *to;
 } ResampleTask;
 
-/* An item is a row of the result. */
+/* An item of work_run is a row of the result. */
 static void resample_body(const void *task, int64_t begin, int64_t end)
 {
     const ResampleTask *t = task;
     for (int64_t item = begin; item < end; ++item) {
-        const int64_t plane = item / t->rows * t->from_rows * t->from_row;
-        simd_table(t->type)->resample_row(t->plane, (int)(item % t->rows),
-                                          element_at(t->from, plane, t->type),
-                                          element_out(t->to, item * t->row, t->type));
+        const int64_t source_offset =
+            item / t->result_rows * t->source_rows * t->source_row_elements;
+        simd_table(t->type)->resample_row(
+            t->plane, (int)(item % t->result_rows), element_at(t->from, source_offset, t->type),
+            element_out(t->to, item * t->result_row_elements, t->type));
     }
 }
 
@@ -193,13 +197,13 @@ static void resample_run(const Op *op, const ResamplePlane *plane, Desc source, 
     const View v = view_of(result);
     const ResampleTask t = {.plane = plane,
                             .type = op->spec.y.dtype,
-                            .from_rows = source.shape.dim[2],
-                            .rows = result.shape.dim[2],
-                            .from_row = source.shape.dim[3] * v.block,
-                            .row = result.shape.dim[3] * v.block,
+                            .source_rows = source.shape.dim[2],
+                            .result_rows = result.shape.dim[2],
+                            .source_row_elements = source.shape.dim[3] * v.block,
+                            .result_row_elements = result.shape.dim[3] * v.block,
                             .from = from,
                             .to = to};
-    work_run(resample_body, &t, v.n * v.groups * t.rows, v.n * v.sample);
+    work_run(resample_body, &t, v.n * v.groups * t.result_rows, v.n * v.sample);
 }
 
 static void upsample_forward(Op *op, const OpRun *run)

@@ -178,8 +178,9 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* Computes dx = scale inverse (g - mean(g) - n mean(g n)), where n = (x - mean) inverse and g is dy
- * times the slope of the activation. CLAMPS: dy has not been multiplied by the slope yet. */
+/* Computes dx = scale * inverse * (g - mean(g) - n * mean(g * n)), where n = (x - mean) * inverse
+ * and g is dy times the slope of the activation. CLAMPS: dy has not been multiplied by the slope
+ * yet. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {

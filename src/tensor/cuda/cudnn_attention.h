@@ -1,5 +1,6 @@
 /* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 or fp16 with fp32 sums.
- * The plans give the same bits each time. */
+ * A plan (DnnPlan) gives the same bits whenever it is run on the same input. The samples of a
+ * micro-batch are divided into groups, and one run of a plan computes one group. */
 #ifndef WEFT_TENSOR_CUDNN_ATTENTION_H
 #define WEFT_TENSOR_CUDNN_ATTENTION_H
 
@@ -18,7 +19,7 @@ typedef struct AttentionShape {
 
 typedef struct FusedAttention FusedAttention;
 struct FusedAttention {
-    /* shape for one run of the plans, which computes a group of samples */
+    /* shape of one group of samples (fused_group) */
     AttentionShape shape;
     DnnPlan forward, backward;
     /* next entry of CudaState.attention; owned */
@@ -34,28 +35,31 @@ struct FusedAttention {
 /* Oldest version of cuDNN (cudnnGetVersion) whose attention is used: older versions compute wrong
  * gradients if the length is no multiple of 128. */
 enum { FUSED_OLDEST = 91600 };
-/* Makes the plans for a shape. Returns false if cuDNN has none, with the reason in f->reason.
+/* Makes the plans for a shape. Returns false, and sets f->reason, if cuDNN is older than
+ * FUSED_OLDEST, if the width of a head is unsuitable, or if cuDNN has no plan for the shape.
  * Release with fused_fini, also after false. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
-/* Sets the limit for the workspace from the environment variable WEFT_ATTENTION_SCRATCH, if it is
- * set. ERR_CONFIG if its value is no valid size. */
+/* Sets the limit for the workspace to the value of the environment variable WEFT_ATTENTION_SCRATCH,
+ * in MiB. Changes nothing if the variable is not set. ERR_CONFIG: the value is no whole number from
+ * 1 to 65536. */
 Status fused_read_workspace_limit(void);
-/* Returns the bytes of the workspace that backward is expected to need, before there is a plan. */
+/* Estimates, without a plan, how many bytes of workspace the backward plan for this shape needs. */
 size_t fused_expected_workspace_bytes(AttentionShape shape);
-/* Returns the number of samples in a group, which one run computes. It is a divisor of
- * shape.samples: the largest whose workspace is within the limit or, if there is none, the smallest
- * for which the arrays of every group are aligned. */
+/* Returns the number of samples in a group. A number is possible if it divides shape.samples and
+ * the arrays of every group begin at a multiple of 16 bytes. Returns the largest possible number
+ * whose workspace is within the limit. If no possible number is within the limit, returns the
+ * smallest possible number. */
 int64_t fused_group(AttentionShape shape);
 
-/* Returns the backend's entry for groups of this shape (fused_group), which the first call makes;
- * borrowed. Operations of the same shape share it. Without a GPU it has no plans, only the
- * workspace that they are expected to need. */
+/* Returns the backend's entry for groups of this shape (fused_group); borrowed. The first call
+ * makes the entry, and operations of the same shape share it. Without a GPU the entry has no plans,
+ * only the expected size of their workspace. */
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 /* Frees all entries that fused_attention has made. */
 void fused_close(CudaState *state);
-/* Returns the bytes of the workspace that both plans need. */
+/* Returns the size of a workspace that is large enough for either plan, in bytes. */
 size_t fused_workspace_bytes(const FusedAttention *f);
 
 /* fused_forward and fused_backward queue one run for each group that has a real sample. All samples

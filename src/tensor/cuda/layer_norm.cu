@@ -1,14 +1,17 @@
 /* Layer norm and rms_norm over the last dimension. The threads with the same threadIdx.y compute a
- * row, and a block has one row or more. Each thread keeps its PACKS_KEPT packs of the row in
- * registers. If they would be too many, PACKS_KEPT is 0, and the packs are read again, from the
- * cache. The gradients of the parameters are sums over rows. */
+ * row, and a block has one row or more. A pack is a number of neighbouring elements (E) that a
+ * thread reads with one access (elem.cuh). If PACKS_KEPT is above 0, each thread keeps its
+ * PACKS_KEPT packs of a row in registers. If PACKS_KEPT is 0, for wide or unaligned rows and in
+ * queue_data, the packs are read again, from the cache. The gradients of the parameters are sums
+ * over rows. */
 #include "columns.cuh"
 
-/* largest number of packs that a thread of the backward kernel keeps; it also keeps the sums of
- * their columns */
-enum { PACKS_KEPT_MAX = 3 };
+/* largest number of packs that a thread of backward_kernel keeps of each matrix; the thread also
+ * keeps the column sums for as many packs */
+enum { BACKWARD_PACKS_MAX = 3 };
 
-/* Calls f(k, c) for this thread's packs of a row: pack k begins at column c. */
+/* Calls f(k, c) for this thread's packs of a row. c: the pack's first column; k: index of the pack
+ * among the packs that are kept, or 0 if PACKS_KEPT is 0. */
 template <int E, int PACKS_KEPT, class F>
 static __device__ __forceinline__ void each_pack(int width, F f)
 {
@@ -108,15 +111,16 @@ static __device__ __forceinline__ void row_sums(float *a, float *b, int buffer)
     }
 }
 
-/* Numbers of one row for its backward pass, where n = (x - mean) inverse and g = dy scale. mean: of
- * x; inverse: inverse standard deviation; g: mean of g, 0 in rms_norm; gn: mean of g n. */
+/* Numbers of one row for its backward pass, where n = (x - mean) * inverse and g = dy * scale.
+ * mean: mean of x; inverse: 1 / standard deviation of x; g_mean: mean of g, 0 in rms_norm; gn_mean:
+ * mean of g * n. While they are computed, g_mean and gn_mean are sums. */
 struct RowGradient {
-    float mean, inverse, g, gn;
+    float mean, inverse, g_mean, gn_mean;
 };
 
-/* Computes dx = inverse (g - mean(g) - n mean(g n)); with run.add, adds it to the values in dx's
- * memory. Each block computes one part of the rows. SUMS: it also computes the sums of this part
- * for dscale and dshift. */
+/* Computes dx = inverse * (g - mean(g) - n * mean(g * n)). With run.add, adds the result to the
+ * values in dx's memory. Each block computes one part of the rows. SUMS: the block also computes
+ * the sums of its part for dscale and dshift. */
 template <class T, int E, bool ALIGNED, int PACKS_KEPT, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {
@@ -144,16 +148,16 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
 #pragma unroll
                 for (int e = 0; e < E; ++e) {
                     float n = (v[e] - r.mean) * r.inverse;
-                    r.g += d[e] * scale[e];
-                    r.gn += d[e] * scale[e] * n;
+                    r.g_mean += d[e] * scale[e];
+                    r.gn_mean += d[e] * scale[e] * n;
                     if (SUMS) sum[k][0][e] += d[e] * n;
                     if (SUMS) sum[k][1][e] += d[e];
                 }
             });
         }
-        row_sums(&r.g, &r.gn, buffer);
-        r.g = run.rms ? 0 : r.g / width;
-        r.gn /= width;
+        row_sums(&r.g_mean, &r.gn_mean, buffer);
+        r.g_mean = run.rms ? 0 : r.g_mean / width;
+        r.gn_mean /= width;
         if (real)
             each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
                 Pack<T, E> v = x.at(k, c), d = dy.at(k, c), b;
@@ -163,7 +167,7 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
 #pragma unroll
                 for (int e = 0; e < E; ++e) {
                     float n = (v[e] - r.mean) * r.inverse;
-                    out[e] = r.inverse * (d[e] * scale[e] - r.g - n * r.gn);
+                    out[e] = r.inverse * (d[e] * scale[e] - r.g_mean - n * r.gn_mean);
                     if (run.add) out[e] += b[e];
                 }
                 write_floats<E, ALIGNED>(to + c, out);
@@ -219,11 +223,11 @@ static bool is_aligned(const LayerNormRun &run)
     return aligned_to_packs(run.x, run.dy, run.y, run.dx) && aligned_to_packs(run.scale, run.shift);
 }
 
-/* Returns the shape of a block: `across` threads for each row, and as many rows as fit into THREADS
- * threads. */
-static dim3 row_threads(int64_t across)
+/* Returns the shape of a block: threads_per_row threads for each row, and as many rows as fit into
+ * THREADS threads. */
+static dim3 row_threads(int64_t threads_per_row)
 {
-    return dim3((unsigned)across, (unsigned)(THREADS / across));
+    return dim3((unsigned)threads_per_row, (unsigned)(THREADS / threads_per_row));
 }
 
 /* Runs KERNEL(T, elements of a pack, ALIGNED, PACKS_KEPT), for kernels in which one warp computes a
@@ -246,13 +250,15 @@ static dim3 row_threads(int64_t across)
         KERNEL(T, PACK(T), true, 8);                                                               \
     else                                                                                           \
         KERNEL(T, PACK(T), true, 0)
-#define ROWS blocks_for(run.rows, WARPS), row_threads(WARP), 0, stream
+/* the launch configuration for kernels in which one warp computes a row */
+#define WARP_PER_ROW_LAUNCH blocks_for(run.rows, WARPS), row_threads(WARP), 0, stream
 
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 {
     int pack_size = cuda_pack_size(run.type, run.width);
     bool aligned = is_aligned(run);
-#define KERNEL(T, N, P, PACKS_KEPT) forward_kernel<T, N, P, PACKS_KEPT><<<ROWS>>>(run)
+#define KERNEL(T, N, ALIGNED, PACKS_KEPT)                                                          \
+    forward_kernel<T, N, ALIGNED, PACKS_KEPT><<<WARP_PER_ROW_LAUNCH>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, PACKS_KEPT_SWITCH);
 #undef KERNEL
     return cudaGetLastError();
@@ -262,8 +268,8 @@ cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int pack_size, bool aligned)
 {
     LaunchShape on = grid_over_parts(run.width, pack_size, cuda_row_parts(run.rows));
-#define KERNEL(T, N, P) parts_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
+#define KERNEL(T, N, ALIGNED) parts_kernel<T, N, ALIGNED><<<on.grid, on.threads, 0, stream>>>(run)
+#define LAUNCH(T)             PACK_SIZE_SWITCH(KERNEL, T)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
@@ -271,23 +277,26 @@ static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int pack_s
 
 /* Returns the number of threads that together keep a row in registers, or 0 if the row is too
  * wide. */
-static int64_t across_in_registers(const LayerNormRun &run, int pack_size)
+static int64_t threads_per_row_in_registers(const LayerNormRun &run, int pack_size)
 {
-    int64_t across = WARP;
-    while (across < THREADS && run.width > across * pack_size * PACKS_KEPT_MAX) across *= 2;
-    return run.width > across * pack_size * PACKS_KEPT_MAX ? 0 : across;
+    int64_t threads_per_row = WARP;
+    while (threads_per_row < THREADS &&
+           run.width > threads_per_row * pack_size * BACKWARD_PACKS_MAX)
+        threads_per_row *= 2;
+    return run.width > threads_per_row * pack_size * BACKWARD_PACKS_MAX ? 0 : threads_per_row;
 }
 
 /* Queues one pass over x and dy, which computes dx and the parts of the sums for the gradients of
  * the parameters. */
-static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run, int64_t across)
+static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run,
+                               int64_t threads_per_row)
 {
     unsigned parts = (unsigned)cuda_row_parts(run.rows);
-    dim3 threads = row_threads(across);
+    dim3 threads = row_threads(threads_per_row);
 #define KERNEL(T, N, PACKS_KEPT)                                                                   \
     backward_kernel<T, N, true, PACKS_KEPT, true><<<parts, threads, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    int64_t kept = blocks_for(run.width, across * PACK(T));                                        \
+    int64_t kept = blocks_for(run.width, threads_per_row * PACK(T));                               \
     if (kept == 1)                                                                                 \
         KERNEL(T, PACK(T), 1);                                                                     \
     else if (kept == 2)                                                                            \
@@ -301,8 +310,8 @@ static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run, int
 
 static void queue_data(cudaStream_t stream, const LayerNormRun &run, int pack_size, bool aligned)
 {
-#define KERNEL(T, N, P) backward_kernel<T, N, P, 0, false><<<ROWS>>>(run)
-#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
+#define KERNEL(T, N, ALIGNED) backward_kernel<T, N, ALIGNED, 0, false><<<WARP_PER_ROW_LAUNCH>>>(run)
+#define LAUNCH(T)             PACK_SIZE_SWITCH(KERNEL, T)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
@@ -312,13 +321,14 @@ cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
 {
     int pack_size = cuda_pack_size(run.type, run.width);
     bool aligned = is_aligned(run);
-    int64_t across = aligned && pack_size > 1 && run.dx ? across_in_registers(run, pack_size) : 0;
-    if (across > 0)
-        queue_in_registers(stream, run, across);
+    int64_t threads_per_row =
+        aligned && pack_size > 1 && run.dx ? threads_per_row_in_registers(run, pack_size) : 0;
+    if (threads_per_row > 0)
+        queue_in_registers(stream, run, threads_per_row);
     else
         queue_parts(stream, run, pack_size, aligned);
     join_kernel<<<blocks_for(run.width, WARP), join_threads(), 0, stream>>>(
         run, cuda_row_parts(run.rows));
-    if (across == 0 && run.dx) queue_data(stream, run, pack_size, aligned);
+    if (threads_per_row == 0 && run.dx) queue_data(stream, run, pack_size, aligned);
     return cudaGetLastError();
 }

@@ -1,12 +1,13 @@
-/* Losses with a label for each pixel: softmax_loss and focal_loss, with weights of classes, and
- * region_loss. Also focal_loss with one label for each sample, and sigmoid_loss, with one logit for
- * each sample. Images are channels last. */
+/* Losses with a label for each pixel: softmax_loss and focal_loss, both with class weights, and
+ * region_loss, which is 1 - the mean Dice or IoU of the classes. Also focal_loss with one label for
+ * each sample, and sigmoid_loss, with one logit for each sample. Images are channels last. */
 #include "cuda_loss_kernels.h"
 #include "pixel_loss.h"
 #include "tensor/op_list.h"
 
-/* PART_PIXELS: smallest number of pixels in a part, if a sample has several parts. CLASS_SUMS:
- * number of sums of each class in region_loss. */
+/* The pixels of a sample are divided into parts; a block of threads computes one part. PART_PIXELS:
+ * smallest number of pixels in a part, if a sample has several parts. CLASS_SUMS: number of sums
+ * that region_loss computes for each class (class_sums_kernel in pixel_loss.cu). */
 enum { PART_PIXELS = 4 * CUDA_THREADS, CLASS_SUMS = 3 };
 
 bool cuda_has_pixels(const OpSpec *spec)
@@ -55,9 +56,10 @@ static PixelRun pixel_run(const Op *op, const OpRun *run)
     return r;
 }
 
-/* Sets the layouts. Returns false if an input does not have its preferred layout, so that the
- * planner has to call again. */
-static bool layouts_fit(Op *op, Desc preferred[SPEC_INPUTS])
+/* Sets what all plan functions here set: the layouts, needs_x and the flops. Returns false if an
+ * input does not have its preferred layout. The plan function then returns OK, and the planner
+ * inserts a reorder and calls the plan function again. */
+static bool plan_common(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs_fit(op, preferred)) return false;
@@ -71,7 +73,7 @@ Status cuda_pixel_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *s = &op->spec;
     const int64_t samples = s->x[0].shape.dim[0];
-    if (!layouts_fit(op, preferred)) return OK;
+    if (!plan_common(op, preferred)) return OK;
     op->saved_bytes = (size_t)(loss_labels(s) + samples) * sizeof(float);
     op->workspace_bytes = (size_t)(samples * parts_of(s)) * sizeof(double);
     op->dx_over_x = true;
@@ -97,10 +99,10 @@ static Status region_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *s = &op->spec;
     const int64_t samples = s->x[0].shape.dim[0], classes = s->x[0].shape.dim[1];
-    if (!layouts_fit(op, preferred)) return OK;
-    const int64_t parts = cuda_sum_parts(s->x[0].dtype, pixels_of(s), classes);
+    if (!plan_common(op, preferred)) return OK;
+    const int64_t sum_parts = cuda_sum_parts(s->x[0].dtype, pixels_of(s), classes);
     op->saved_bytes = (size_t)(loss_labels(s) + 2 * samples * classes) * sizeof(float);
-    op->workspace_bytes = (size_t)(samples * parts * CLASS_SUMS * classes) * sizeof(double);
+    op->workspace_bytes = (size_t)(samples * sum_parts * CLASS_SUMS * classes) * sizeof(double);
     op->dx_over_x = true;
     return OK;
 }
@@ -119,7 +121,7 @@ static void region_backward(Op *op, const OpRun *run)
 
 static Status sigmoid_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
-    (void)layouts_fit(op, preferred);
+    (void)plan_common(op, preferred);
     return OK;
 }
 

@@ -6,8 +6,8 @@
 #include "cuda_loss_kernels.h"
 #include "samples.cuh"
 
-/* RESIDENT: blocks that a processor can run at a time. CLASS_SUMS: number of sums of each class in
- * region_loss. */
+/* RESIDENT: blocks that a processor can run at a time. CLASS_SUMS: number of sums that region_loss
+ * computes for each class (class_sums_kernel). */
 enum { RESIDENT = 2, CLASS_SUMS = 3 };
 
 static __device__ __forceinline__ float loss_scale(const PixelRun &run)

@@ -23,7 +23,7 @@ void hook_request_merge(HookRequest *request, const HookRequest *later)
     if (later->lr > 0) request->lr = later->lr;
 }
 
-/* most characters of an answer that a message quotes */
+/* largest number of characters of an answer that a message quotes */
 enum { QUOTED_MAX = 200 };
 
 /* Writes at most QUOTED_MAX characters of text to out, on one line and in ASCII, followed by "..."

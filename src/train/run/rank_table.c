@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LINES_MAX: with more ranks the table has a line for each host. RANGES_MAX: most ranges that a
- * cell lists. CPUS_MAX: CPUs from this number on are not listed. */
+/* LINES_MAX: with more ranks the table has a line for each host. RANGES_MAX: largest number of
+ * ranges that a cell lists. CPUS_MAX: CPUs from this number on are not listed. */
 enum { LINES_MAX = 64, RANGES_MAX = 8, CPUS_MAX = 8192 };
 
 typedef enum Column { RANK, DP, PP, TP, HOST, CPUS, GPU, COLUMN_COUNT } Column;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* most names of each kind that a message lists */
+/* largest number of names of each kind that a message lists */
 enum { LISTED_MAX = 32 };
 
 typedef struct Match {

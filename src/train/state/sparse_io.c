@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* most rows of a block on average */
+/* limit of the average number of rows in a block */
 enum { BLOCK_ROWS = 1 << 16 };
 /* Parts of a table: ids, rows, and the slots of optimizer state, which have the numbers from 0 on.
  * Each part is an array of the file. */

@@ -56,14 +56,15 @@ static void check_loss(Trainer *t, StepResult *result)
 }
 
 /* Reads the statistics of those steps up to number `step` that have not been read yet. Checks their
- * losses, and adds their requests, times and rows to *result. Sets the loss, the accuracies and the
- * columns of *result to those of the last step. */
+ * losses, and adds their requests, times and rows to *result. Sets loss, top1, top5 and column of
+ * *result to the values of the last step that had samples, up to step `step`. */
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
     const bool local = t->mode->local;
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
-        /* in a local mode, this rank's share of a short batch may have no samples */
+        /* If ranks step independently (StepMode.local), this rank may have no samples of a short
+         * batch. */
         bool empty = local && metrics[METRIC_ROWS] < 1;
         if (!empty)
             t->step_stats = (StepStats){
@@ -80,7 +81,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         for (int p = 0; p < PHASE_COUNT; ++p)
             result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
         result->timed += (int)metrics[METRIC_TIMED];
-        /* in a local mode the metrics count only this rank's rows */
+        /* with StepMode.local the metrics count only this rank's rows */
         result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
         if (!empty) check_loss(t, result);
@@ -97,8 +98,10 @@ void train_step_stats(Trainer *t, StepResult *result)
 }
 
 /* Returns the factor by which the update multiplies gradients so that their norm is at most
- * optim.clip; 1 if the update itself clips. Computes the norm only if it is needed here or the step
- * is logged. Local modes exclude optim.clip, so the norm is never computed in them. */
+ * optim.clip. Returns 1 if optim.clip is 0, or if the device clips during the update
+ * (Trainer.update_clips). Computes the norm only if the factor depends on it or the step is logged.
+ * With StepMode.local the norm is never computed, not even for a logged step; optim.clip is refused
+ * there. */
 static double clip_factor(Trainer *t, StepResult *result)
 {
     double limit = t->config->optim.clip;
@@ -153,8 +156,8 @@ Status train_step(Trainer *t, StepResult *result)
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
-    /* Otherwise the statistics of this step are read after the next step, so that the host does not
-     * wait for the device. */
+    /* The statistics of this step are read now in these four cases. In all other cases they are
+     * read after the next step, so that the host does not wait for the device. */
     bool reads_now =
         result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);

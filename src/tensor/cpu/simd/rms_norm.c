@@ -20,7 +20,8 @@ void SIMD_NAME(rms_norm_forward)(LayerNormRow *a)
     a->inverse = inverse;
 }
 
-/* Computes dx = inverse (g - xhat mean(g xhat)) with g = dy scale and xhat = x inverse. */
+/* Computes dx = inverse * (g - xhat * mean(g * xhat)) with g = dy * scale and xhat = x *
+ * inverse. */
 void SIMD_NAME(rms_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;
