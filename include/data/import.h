@@ -114,8 +114,9 @@ extern const BoxFormat box_format_coco, box_format_yolo, box_format_voc;
 /* Import of pictures with labelled boxes. */
 typedef struct BoxImport {
     const BoxFormat *format;
-    /* images: path of the folder of the pictures; labels: path of the file or folder of the labels;
-     * NULL: the format's usual place */
+    /* images: path of the folder of the pictures; for voc, of the folder that has the folders
+     * JPEGImages and Annotations. labels: path of the file or folder of the labels; NULL: the
+     * format's usual place */
     const char *images, *labels;
     /* voc: path of a text file with the names of the pictures to import; NULL: all pictures */
     const char *list;

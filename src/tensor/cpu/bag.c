@@ -157,9 +157,9 @@ static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first
     }
 }
 
-/* An item is the rows r with r % PARTS equal to the item's number. Rows are numbered in the order
- * in which ids first refer to them. So if `seen` rows have occurred, an id whose row has the number
- * `seen` is the first id of that row. */
+/* An item of work_run is the rows r with r % PARTS equal to the item's number. Rows are numbered in
+ * the order in which ids first refer to them. So if `seen` rows have occurred, an id whose row has
+ * the number `seen` is the first id of that row. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const BagTask *t = task;

@@ -1,6 +1,7 @@
 /* channel_sum: each channel of y is a constant plus up to two channels of the inputs, each times a
- * factor. An item is a plane: one channel of one sample. All tensors have the plain layout. The
- * gradient of a channel of x is a sum over the channels of y that read it, in their order. */
+ * factor. An item of work_run is a plane: one channel of one sample. All tensors have the plain
+ * layout. The gradient of a channel of x is a sum over the channels of y that read it, in their
+ * order. */
 #include "view.h"
 
 #include <string.h>
@@ -77,7 +78,7 @@ typedef struct SumTask {
     int64_t pixels;
 } SumTask;
 
-/* An item is a plane of y. */
+/* An item of work_run is a plane of y. */
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const SumTask *t = task;
@@ -97,7 +98,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* An item is a plane of dx[input]. */
+/* An item of work_run is a plane of dx[input]. */
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const SumTask *t = task;

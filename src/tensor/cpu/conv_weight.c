@@ -1,8 +1,8 @@
 /* The gradient of a convolution's weight (conv_weight.h). The rows of all images of dy are divided
  * into chunks that fit a core's cache; several consecutive chunks are a slice. Output channels are
  * divided into panels; several consecutive panels are a group. The division depends on the shape
- * alone. An item is one slice and one group: a thread computes the group's dw, chunk by chunk over
- * the slice. The sums of the slices are joined by a binary tree. */
+ * alone. An item of work_run is one slice and one group: a thread computes the group's dw, chunk by
+ * chunk over the slice. The sums of the slices are joined by a binary tree. */
 #include "conv_weight.h"
 #include "simd/simd.h"
 #include "sizes.h"
@@ -184,7 +184,8 @@ typedef struct BiasTask {
     float *db;
 } BiasTask;
 
-/* An item is a block. The bias has no padding, so its last block may be shorter than a vector. */
+/* An item of work_run is a block. The bias has no padding, so its last block may be shorter than a
+ * vector. */
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
     const BiasTask *t = task;

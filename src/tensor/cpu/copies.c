@@ -1,5 +1,6 @@
-/* Images whose pixels are copies of pixels of another image, and their gradients. An item is one
- * row of one channel group of one sample: a row of y in forward, a row of x in backward. */
+/* Images whose pixels are copies of pixels of another image, and their gradients. An item of
+ * work_run is one row of one channel group of one sample: a row of y in forward, a row of x in
+ * backward. */
 #include "copies.h"
 
 #include <string.h>
@@ -111,8 +112,8 @@ static void copy_row(const CopyTask *t, const char *x, char *y)
     }
 }
 
-/* An item is a row of y. If a row has the same source as the row above it, it is copied from that
- * row. */
+/* An item of work_run is a row of y. If a row has the same source as the row above it, it is copied
+ * from that row. */
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const CopyTask *t = task;
@@ -161,7 +162,7 @@ static void sum_copies(const CopyTask *t, const void *dy, int64_t i, int64_t j, 
     }
 }
 
-/* An item is a row of dx. */
+/* An item of work_run is a row of dx. */
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const CopyTask *t = task;

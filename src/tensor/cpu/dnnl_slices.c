@@ -232,7 +232,7 @@ typedef struct BiasTask {
     int64_t rows, width;
 } BiasTask;
 
-/* An item is SIMD_LANES columns of the bias's gradient; rows are added in order. */
+/* An item of work_run is SIMD_LANES columns of the bias's gradient; rows are added in order. */
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
     const BiasTask *t = task;

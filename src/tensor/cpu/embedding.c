@@ -94,7 +94,7 @@ static void embedding_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
 }
 
-/* An item is a row of the table. */
+/* An item of work_run is a row of the table. */
 static void zero_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
@@ -102,7 +102,7 @@ static void zero_body(const void *task, int64_t begin, int64_t end)
     memset(t->run->dw[0] + begin * width, 0, (size_t)((end - begin) * width) * sizeof(float));
 }
 
-/* An item is SIMD_LANES columns. */
+/* An item of work_run is SIMD_LANES columns. */
 static void scatter_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;

@@ -19,7 +19,7 @@ typedef struct ConvertTask {
     int64_t n;
 } ConvertTask;
 
-/* An item is CONVERT_ELEMENTS elements. */
+/* An item of work_run is CONVERT_ELEMENTS elements. */
 enum { CONVERT_ELEMENTS = 4096 };
 static void convert_body(const void *task, int64_t begin, int64_t end)
 {
@@ -118,7 +118,7 @@ static void cpu_exchange_forward(Op *op, const OpRun *run)
         work_run(bias_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
-/* An item is SIMD_LANES columns of the bias's gradient; rows are added in order. */
+/* An item of work_run is SIMD_LANES columns of the bias's gradient; rows are added in order. */
 static void bias_gradient_body(const void *task, int64_t begin, int64_t end)
 {
     const RowsTask *t = task;

@@ -81,8 +81,8 @@ static void film_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, v->n * v->groups, v->n * v->sample);
 }
 
-/* An item is a block of channels in a sample. Its sums are computed before its dx, because dx may
- * share the memory of dy. */
+/* An item of work_run is a block of channels in a sample. Its sums are computed before its dx,
+ * because dx may share the memory of dy. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;

@@ -1,4 +1,4 @@
-/* interaction: the dot products of all pairs of a row's vectors. An item is a row. */
+/* interaction: the dot products of all pairs of a row's vectors. An item of work_run is a row. */
 #include "vectors.h"
 
 #include <string.h>

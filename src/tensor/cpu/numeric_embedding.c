@@ -108,7 +108,7 @@ static void numeric_backward_data(Op *op, const OpRun *run)
     if (t.dx) work_run(data_body, &t, t.rows, shape_count(op->spec.y.shape));
 }
 
-/* An item is one vector of w. Its gradient is summed over all rows, in order. */
+/* An item of work_run is one vector of w. Its gradient is summed over all rows, in order. */
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;

@@ -1,6 +1,6 @@
-/* pixel_shuffle: scale x scale channels become scale x scale pixels of one channel. An item is a
- * row of one channel group of one sample of y. x is plain, channels-last, or in blocks without
- * padding, so backward writes all of dx. */
+/* pixel_shuffle: scale x scale channels become scale x scale pixels of one channel. An item of
+ * work_run is a row of one channel group of one sample of y. x is plain, channels-last, or in
+ * blocks without padding, so backward writes all of dx. */
 #include "view.h"
 
 static Status shuffle_check(const OpSpec *s)

@@ -109,7 +109,7 @@ static SliceStats stats_of(const SlicedTask *s, int64_t r, int slice, int *above
     return stats;
 }
 
-/* An item is a row. */
+/* An item of work_run is a row. */
 static void stats_body(const void *task, int64_t begin, int64_t end)
 {
     const SlicedTask *s = task;

@@ -58,7 +58,7 @@ static float *part_at(const PartsTask *p, int64_t slice, int64_t part)
     return p->work + (slice * p->t->parts + part) * floats_of_sums(p->t);
 }
 
-/* An item is a part of a slice. */
+/* An item of work_run is a part of a slice. */
 static void parts_body(const void *task, int64_t begin, int64_t end)
 {
     const PartsTask *p = task;
@@ -76,8 +76,8 @@ static void parts_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* An item is SIMD_LANES floats of the sums. Adds the parts of each slice to the first part of the
- * slice, in order. */
+/* An item of work_run is SIMD_LANES floats of the sums. Adds the parts of each slice to the first
+ * part of the slice, in order. */
 static void slices_body(const void *task, int64_t begin, int64_t end)
 {
     const PartsTask *p = task;

@@ -29,7 +29,8 @@ typedef struct JoinTask {
     int64_t count, n;
 } JoinTask;
 
-/* An item is JOIN_ELEMENTS elements of every array. A thread adds all its items in one go. */
+/* An item of work_run is JOIN_ELEMENTS elements of every array. A thread adds all its items in one
+ * go. */
 static void join_body(const void *task, int64_t begin, int64_t end)
 {
     const JoinTask *t = task;

@@ -1,8 +1,8 @@
 /* yolo_loss: the loss of YOLOv5 v7.0 on the grids of several levels, in the layouts of its inputs.
- * An item is one level of one sample. Its sums are added in double, in the order of its cells and
- * of the sample's boxes, and the sums of levels are added in the order of levels, so any number of
- * threads gives the same bits. Double costs little here: the network's last layers have hundreds of
- * multiply-adds for each logit.
+ * An item of work_run is one level of one sample. Its sums are added in double, in the order of its
+ * cells and of the sample's boxes, and the sums of levels are added in the order of levels, so any
+ * number of threads gives the same bits. Double costs little here: the network's last layers have
+ * hundreds of multiply-adds for each logit.
  *
  *     targets --match--> cells --decode, CIoU--> best (saved): the target of each cell's objectness
  *                          |                        |

@@ -204,9 +204,10 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Gro
     }
 }
 
-/* Computes saved.dy and saved.dy_x of each channel, and the coefficients of dx = factor * g + by_x
- * * (x - mean) + constant, where g is dy times the slope of the activation. This dx is inverse * (h
- * - mean(h) - n * mean(h * n)) with h = g * scale and n = (x - mean) * inverse. */
+/* Computes saved.dy and saved.dy_x of each channel, and the coefficients of
+ *   dx = factor * g + by_x * (x - mean) + constant
+ * where g is dy times the slope of the activation. This dx equals
+ *   inverse * (h - mean(h) - n * mean(h * n)) with h = g * scale and n = (x - mean) * inverse. */
 static __global__ void grad_finish_kernel(GroupNormRun run, int64_t parts)
 {
     const Group group(run);
