@@ -1,12 +1,11 @@
 /* Attention, causal or full. Forward saves the log-sum-exp of each query's scores; backward
  * computes the probabilities again, tile by tile. The work is divided into items, and a thread
- * computes an item of work_run. In forward, an item is a tile of one head's queries. In backward,
- * an item is a key head with all query heads that share it, if such items give all threads about
- * the same work; else items are tiles of queries, then tiles of keys. With every kind of item, dk
- * and dv are summed in the same order, over the query heads that share a key head one after the
- * other. So any number of threads gives the same bits. If OpSpec.slices cuts these sums, each slice
- * of query heads is summed on its own, and the slices are joined by the binary tree of
- * neighbours. */
+ * computes an item. In forward, an item is a tile of one head's queries. In backward, an item is a
+ * key head with all query heads that share it, if such items give all threads about the same work;
+ * else items are tiles of queries, then tiles of keys. With every kind of item, dk and dv are
+ * summed in the same order, over the query heads that share a key head one after the other. So any
+ * number of threads gives the same bits. If OpSpec.slices cuts these sums, each slice of query
+ * heads is summed on its own, and the slices are joined by the binary tree of neighbours. */
 #include "../sliced.h"
 #include "view.h"
 

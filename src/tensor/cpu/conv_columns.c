@@ -7,9 +7,10 @@
  *   data      dy -> pixels;           pixels W -> columns;       columns are added to dx
  *   weight    x -> columns, dy -> pixels;   pixels^T columns is added to dw
  *
- * In forward, an item of work_run is one block. In the other directions, an item is all blocks of
- * one or several images, in order. For dw, an item is called a slice, and the sums of the slices
- * are joined by a binary tree. The division into items depends on the shape alone. */
+ * The work is divided into items, which threads compute. In forward, an item is one block. In the
+ * other directions, an item is all blocks of one or several images, in order. For dw, an item is
+ * called a slice, and the sums of the slices are joined by a binary tree. The division into items
+ * depends on the shape alone. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "simd/simd.h"

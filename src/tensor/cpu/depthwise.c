@@ -1,5 +1,6 @@
-/* Depthwise convolutions (depthwise.h). An item of work_run is one plane: one channel block of one
- * sample. The gradient of the weight is summed over each plane, then over the samples in order. */
+/* Depthwise convolutions (depthwise.h). Threads compute items; an item is one plane: one channel
+ * block of one sample. The gradient of the weight is summed over each plane, then over the samples
+ * in order. */
 #include "depthwise.h"
 #include "simd/simd.h"
 

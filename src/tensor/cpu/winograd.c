@@ -168,7 +168,7 @@ static void pass_run(const Pass *p)
     }
 }
 
-/* ---- transforms of the input: an item of work_run is up to TILES tiles of one block ---- */
+/* ---- transforms of the input: an item is up to TILES tiles of one block ---- */
 
 /* Returns the number of items of one block. */
 static int64_t block_items(const Pass *p)
@@ -264,8 +264,8 @@ static void forward_item(const Pass *p, int64_t item, float *scratch)
         forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, scratch);
 }
 
-/* An item of work_run is a panel of out's blocks and a part of in's blocks. Writes dw in the first
- * pass; later passes add to dw. */
+/* An item is a panel of out's blocks and a part of in's blocks. Writes dw in the first pass; later
+ * passes add to dw. */
 static void weight_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
@@ -297,7 +297,7 @@ static void weight_item(const Pass *p, int64_t item, float *scratch)
                                 p->first > 0);
 }
 
-/* An item of work_run is one block. Computes its db. */
+/* An item is one block. Computes its db. */
 static void bias_item(const Pass *p, int64_t item, float *scratch)
 {
     const WinogradImage *im = &p->w->out;
