@@ -1,5 +1,5 @@
-/* Tests Bounds, which do not store empty shards: they give the same bounds for every rank as a
- * whole list, for few ranks and many, and for any distribution of the shards. */
+/* Tests Bounds, which do not store empty shards. They give the same bounds for every rank as a list
+ * with an entry for each rank, for few ranks and many, and for any distribution of the shards. */
 #include "harness.h"
 #include "parallel.h"
 

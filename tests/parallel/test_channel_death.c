@@ -1,7 +1,7 @@
-/* Tests that a rank that waits for a message notices that the sender has been killed, reports it,
- * and ends the job. The program starts itself under mpirun. mpirun is stopped until the rank has
- * reported, because it would end the job first; for the same reason ranks write to a file instead
- * of through mpirun. */
+/* Tests that a rank that waits for a message notices that the sender has been killed, reports this,
+ * and ends the job. The program starts itself under mpirun. mpirun would end the job before the
+ * rank notices, so it is stopped until the rank has reported. A stopped mpirun forwards no output,
+ * so ranks write to a file. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -24,7 +24,8 @@ static const char *text_of(const char *path)
     return text;
 }
 
-/* Continues mpirun when the other rank has reported. */
+/* Continues mpirun (process `launcher`) when the waiting rank has written its report to the file
+ * `said`. */
 static void continue_later(pid_t launcher, const char *said)
 {
     if (fork() != 0) return;

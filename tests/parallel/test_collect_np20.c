@@ -1,5 +1,5 @@
-/* Tests that parts of different sizes are collected on one rank, from more ranks than it receives
- * from at a time; also sums of integers over all ranks. */
+/* Tests that parts of different sizes are collected on one rank (world_collect), from more ranks
+ * than it receives from at the same time. Also tests sums of integers over all ranks. */
 #include "mpi_main.h"
 
 static unsigned char byte_of(int rank, size_t at)
@@ -15,7 +15,8 @@ static size_t bytes_of(int rank, int round)
     return bytes[(rank + round) % 5];
 }
 
-/* A rank's data of one collect: the part that it sends, and the parts that it receives. */
+/* The data of a rank in one collect: the part that it sends, and the parts that it receives as the
+ * root. */
 typedef struct Parts {
     size_t *bytes, all;
     unsigned char *mine, *out;
@@ -49,8 +50,8 @@ static void parts_check(Parts *p, int round, int root)
     mem_free(&p->out);
 }
 
-/* Each rank is the root once; some roots have no part of their own. Ranks continue with the next
- * root as soon as they have sent. */
+/* Each rank is the root once; some roots have no part of their own. A rank continues with the next
+ * root as soon as it has sent its part. */
 static void parts_lie_in_order(void)
 {
     const World *world = &test_world;
@@ -96,8 +97,8 @@ static void whole_numbers_are_added(void)
     CU_ASSERT_EQUAL(data[2], 0);
 }
 
-/* Merges arrays in which each element is nonzero on one rank only. The numbers would change their
- * bits in any other sum. */
+/* Merges arrays in which each element is nonzero on one rank only. The elements must keep their
+ * bits, which an addition of floats might change. */
 static void one_number_of_each_is_kept(void)
 {
     enum { EACH = 5 };

@@ -1,6 +1,6 @@
-/* Tests halving among up to 4,096 ranks that are simulated in one process. Numbers are added in the
- * order of the rounds and compared with the definition of the summation tree; all ranks receive the
- * sums; the messages are counted and compared with the planned numbers. */
+/* Tests the algorithm halving among up to 4,096 ranks, which are simulated in one process. Numbers
+ * are added in the order of the rounds and compared with the definition of the summation tree. All
+ * ranks receive the sums. Messages are counted and compared with the planned numbers. */
 #include "../../src/parallel/order/halving.h"
 
 #include "harness.h"
@@ -21,8 +21,8 @@ static void free_all(int ranks)
     for (int r = 0; r < ranks; ++r) halving_free(&plan[r]);
 }
 
-/* Returns the round of rank r in which blocks of 2^level ranks are joined; NULL: it has no such
- * round. */
+/* Returns the round of rank r in which blocks of 2^level ranks are joined, or NULL if the rank has
+ * no such round. */
 static const HalvingRound *round_at(int r, int level)
 {
     for (int i = 0; i < plan[r]->rounds; ++i)
@@ -35,7 +35,7 @@ static bool has(const HalvingMessage *message, int position)
     return position >= message->begin && position < message->end;
 }
 
-/* Counts messages that a rank sends in a round and that the receiver does not wait for. */
+/* Counts the messages that a rank sends in a round although the receiver does not wait for them. */
 static int64_t unmatched(int r, int level)
 {
     const HalvingRound *round = round_at(r, level);
@@ -70,8 +70,8 @@ static int64_t check_messages(int ranks)
         all += h->sent_count;
         if (h->sent_count > most) most = h->sent_count;
     }
-    /* a rank sends on average at most log2(ranks) messages, and exactly that number if ranks is a
-     * power of two */
+    /* a rank sends on average at most log2(ranks) messages, and exactly this number if the number
+     * of ranks is a power of two */
     bad += all > (int64_t)ranks * halving_rounds(ranks);
     if ((ranks & (ranks - 1)) == 0) bad += most != halving_rounds(ranks);
     return bad;
@@ -198,7 +198,8 @@ static void test_rule(void)
     CU_ASSERT_TRUE(halved > 300);
 }
 
-/* The costs for 64 ranks and 11,534,336 floats (22 pieces of 2^19) equal those computed by hand. */
+/* The costs for 64 ranks and 11,534,336 floats (22 pieces of 2^19) are those that were computed by
+ * hand. */
 static void test_cost(void)
 {
     const SumShape shape = {.ranks = 64,
@@ -224,9 +225,10 @@ static void test_cost(void)
     CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 2772) + bytes * 1e-10, 1e-12);
 }
 
-/* 2^20 floats are in shards of 4,096 floats, on one of 64 ranks. Halving needs no more pieces than
- * for equal shards. All-to-all processes a slice of 48 floats of each shard at a time, and needs
- * more pieces. With equal shards and wide node groups it needs fewer. */
+/* 2^20 floats are divided into shards of 4,096 floats, which only one of 64 ranks has. Halving
+ * needs no more pieces than for equal shards. All-to-all processes a slice of 48 floats of each
+ * shard at a time, and needs more pieces. With equal shards and wide node groups it needs fewer
+ * pieces. */
 static void test_few_shards(void)
 {
     SumShape shape = {.ranks = 16384,
@@ -266,9 +268,9 @@ static void test_most_and_all(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* In halving, the last of 2^k + 1 ranks sends to all others. If leaves are pushed to a growing
- * tree, halving runs only in groups that form a node of the tree: 24 ranks are three groups of
- * eight, with three rounds and two more messages to the other groups. */
+/* In halving, the last of 2^k + 1 ranks sends to all other ranks. If leaves are pushed to a growing
+ * tree, halving runs only in groups of ranks whose leaves form a subtree. 24 ranks are three groups
+ * of eight; a rank has three rounds, and two more messages to the other groups. */
 static void test_odd_one(void)
 {
     SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};

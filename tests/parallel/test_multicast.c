@@ -1,6 +1,6 @@
 /* Tests the tree of a multicast for up to 200 members, on nodes of equal size, of different sizes,
- * and of one rank each: every member is reached once in few steps, each node receives from another
- * node once, and no member sends to more than two others. */
+ * and of one rank each. Every member is reached once, in few steps. Each node receives from another
+ * node once. No member sends to more than two others. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -13,7 +13,7 @@ typedef struct Case {
     int node[RANKS_MOST], member[MEMBERS_MOST];
 } Case;
 
-/* Makes nodes of `least` to `most` ranks. */
+/* Makes nodes that have from `least` to `most` ranks. */
 static void make_nodes(Case *c, int least, int most)
 {
     int node = 0, end = 0;
@@ -26,8 +26,8 @@ static void make_nodes(Case *c, int least, int most)
     }
 }
 
-/* Chooses the root and `count` members at random, and orders them: first members on the root's
- * node, then on later nodes, then on earlier nodes. */
+/* Chooses the root and `count` members at random. Orders the members: first those on the root's
+ * node, then those on later nodes, then those on earlier nodes. */
 static void make_members(Case *c, int count)
 {
     bool in[RANKS_MOST] = {0};

@@ -1,12 +1,13 @@
-/* Tests multicasts in which each rank sends to some of the others, on nodes of one, two, three and
- * seven ranks. The sizes are a few bytes, and more pieces than may be in flight at a time. */
+/* Tests multicasts in which each rank sends to some other ranks, on nodes of one, two, three and
+ * seven ranks. A rank sends a few bytes, or more pieces than may be in flight at the same time. */
 #include "mpi_main.h"
 
 enum { BYTES_MOST = (20 << 20) + 3, BEHIND = 8 };
-/* noise: data to send, from a different offset for each root; data: received */
+/* noise: bytes to send; each root begins at another offset. data: received bytes. */
 static unsigned char noise[BYTES_MOST + 256], data[BYTES_MOST + BEHIND];
 
-/* Lists root and the ranks whose bits are in `set`. node: node of each rank. */
+/* Lists `root` and the ranks whose bits are set in `set`. node: node of each rank. member: receives
+ * the list. Returns the number of members. */
 static int members_of(const World *world, const int *node, unsigned set, int root, int *member)
 {
     int count = 1;
@@ -53,7 +54,7 @@ static void test_sets(void)
     }
 }
 
-/* A multicast in a process without a launcher. */
+/* A multicast works in a process without a launcher. */
 static void test_alone(void)
 {
     World world = world_alone();

@@ -1,6 +1,6 @@
-/* Tests the socket of the first node, to which thousands of nodes send. One process sends the
- * datagrams of all nodes in the order of their times, and receives them as the first node's
- * watchdog does. The kernel delivers datagrams within a host at once, so the test does not have to
+/* Tests the socket of the first node, to which thousands of nodes send datagrams. One process sends
+ * the datagrams of all nodes in the order of their times, and receives them as the watchdog of the
+ * first node does. The kernel delivers datagrams inside a host at once, so the test need not
  * wait. */
 #include "harness.h"
 #include "parallel/watch/node_links.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <net/if.h>
 
-/* DEFAULT_BYTES: size of a receive buffer without special rights; half of Linux's default, because
+/* DEFAULT_BYTES: value for setsockopt that gives a receive buffer of Linux's default size, because
  * setsockopt doubles it. */
 enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
 
@@ -17,7 +17,8 @@ static const double BEGIN_S = 1000;
 
 typedef struct Nodes {
     World world;
-    /* first: of the first node; other: of all other nodes in turn, with one socket */
+    /* first: links of the first node; other: links of all other nodes, one after the other, with
+     * one socket */
     NodeLinks first, other;
     RankState *rank, mine[RANKS_EACH];
     int nodes;
@@ -32,7 +33,7 @@ static void introduce(const Nodes *n, NodeLinks *links)
     memcpy(links->first, n->first.first, sizeof n->first.first);
 }
 
-/* Returns true if an interface other than the loopback has an address. */
+/* Returns whether an interface other than the loopback has an address. */
 static bool has_address(void)
 {
     struct ifaddrs *all = NULL;
@@ -69,7 +70,7 @@ static void nodes_fini(Nodes *n)
     mem_free(&n->rank);
 }
 
-/* Sends the state of node k, whose ranks are in step `step`, at time BEGIN_S. */
+/* Sends the state of node k at time BEGIN_S. Its ranks are in step `step`. */
 static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
 {
     for (int r = 0; r < RANKS_EACH; ++r)
@@ -84,7 +85,8 @@ static void receive_all(Nodes *n)
     node_links_receive(&n->first, n->rank, n->nodes * RANKS_EACH);
 }
 
-/* Returns the number of nodes of which the first node knows that all ranks are in this step. */
+/* Returns the number of nodes about which the first node knows that all their ranks are in this
+ * step. */
 static int known(const Nodes *n, int64_t step)
 {
     int count = 0;
@@ -124,8 +126,8 @@ static void all_are_received(void)
     }
 }
 
-/* If all nodes send at the same time, datagrams are lost. This shows that the test above can detect
- * losses. */
+/* If all nodes send at the same time, datagrams are lost. This shows that all_are_received can
+ * detect losses. */
 static void a_burst_is_lost(void)
 {
     Nodes n;
@@ -137,8 +139,8 @@ static void a_burst_is_lost(void)
     nodes_fini(&n);
 }
 
-/* The first node receives at most some thousands of datagrams a second; a live node sends often
- * enough not to be reported as silent; few nodes send between two looks. */
+/* The first node receives at most some thousands of datagrams a second. A live node sends often
+ * enough not to be reported as silent. Only few nodes send between two looks of the watchdog. */
 static void periods(void)
 {
     for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {

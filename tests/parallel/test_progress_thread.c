@@ -1,14 +1,15 @@
-/* Tests the progress thread: a wait of its owner ends when a message has moved, or at the limit of
- * the wait, also if the wall clock changes. */
+/* Tests the progress thread. A wait of its owner ends when a message has moved, or at the time
+ * limit of the wait, also if the wall clock changes. */
 #include "harness.h"
 #include "parallel/mpi/progress_thread.h"
 #include "wall_clock.h"
 
 enum { HOUR_S = 3600, LIMIT_S = 60, TURNS = 20 };
 
-/* Argument of `poll`, which is called with the MPI lock held (progress_thread.h). */
+/* Argument of the function `poll`, which the progress thread calls while it holds the MPI lock
+ * (progress_thread.h). */
 typedef struct Traffic {
-    /* number of polls so far; number of the first poll that moves a message */
+    /* turns: number of polls so far; ready: number of the first poll that moves a message */
     int turns, ready;
     bool moved;
 } Traffic;
@@ -21,8 +22,8 @@ static ProgressPoll poll(void *of)
     return t->turns == t->ready ? PROGRESS_MOVED : PROGRESS_IDLE;
 }
 
-/* No message moves for many polls: each wait ends at its limit, and before the next wait the thread
- * has polled again. */
+/* No message moves for many polls. Each wait ends at its time limit, and before the next wait the
+ * thread has polled again. */
 static void wait_many(time_t ahead_s)
 {
     Traffic traffic = {.ready = TURNS};

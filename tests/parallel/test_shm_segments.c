@@ -1,6 +1,6 @@
-/* Tests shared segments in a world of one rank: they are aligned and zeroed, and after their
- * release no file is open. Also tests that a dead peer is distinguished from a live one, and that
- * sleepers are counted while they sleep. */
+/* Tests segments of shared memory in a world of one rank. They are aligned and zeroed, and after
+ * their release no file is open. Also tests that a dead peer is distinguished from a live one, and
+ * that threads are counted while they sleep. */
 #include "harness.h"
 #include "parallel/shm/futex.h"
 #include "parallel/shm/shm_segments.h"

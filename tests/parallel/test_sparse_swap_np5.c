@@ -1,12 +1,12 @@
-/* Tests exchanges (swaps) in which only the senders know the messages: each message arrives, and no
- * other, in many consecutive swaps and in two swaps at the same time. Also the patience of
- * world_wait_for. */
+/* Tests swaps: exchanges of messages about which only the senders know in advance. Exactly the
+ * messages that were sent arrive, in many consecutive swaps and in two swaps at the same time. Also
+ * tests how long world_wait_for waits. */
 #include "mpi_main.h"
 
 #include <time.h>
 
-/* Returns the size of a message: in most cases 0, which is no message; else a few bytes, or more
- * bytes than MPI sends before the receiver is ready. */
+/* Returns the size of a message. In most cases it is 0, which means that there is no message;
+ * otherwise a few bytes, or more bytes than MPI sends before the receiver is ready. */
 static size_t bytes_of(int from, int to, int round)
 {
     static const size_t bytes[] = {0, 0, 3, 0, 200000, 0, 0, 40, 0};
@@ -18,7 +18,7 @@ static unsigned char byte_of(int from, int to, int round, size_t at)
     return (unsigned char)((size_t)(from * 7 + to * 31 + round * 13) + at + at / 251);
 }
 
-/* Fills to[ranks] with messages. Returns their memory, owned by the caller. */
+/* Fills `to`, [ranks], with this rank's messages. Returns their memory, which the caller owns. */
 static unsigned char *fill(WorldPart *to, int round)
 {
     size_t all = 1, at = 0;
@@ -44,7 +44,7 @@ static size_t count_wrong(const WorldPart *from, int round)
     return wrong;
 }
 
-/* Replaces MPI_Comm_dup: counts the communicators that are made. */
+/* number of communicators that MPI_Comm_dup, which is replaced here, has made */
 static int made;
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out)
 {
@@ -80,8 +80,8 @@ static void swaps_in_a_row(void)
     all_arrive(true);
 }
 
-/* The second swap is waited for while the first is in flight, like the swap of an evaluation
- * between two steps. */
+/* A second swap is begun and completed while the first is in flight, as the swap of an evaluation
+ * is between two steps. */
 static void two_at_a_time(void)
 {
     WorldSparse *first = world_sparse_new(&test_world, false),
@@ -115,8 +115,8 @@ static void alone(void)
     world_part_fini(&one);
 }
 
-/* Seconds that each call of MPI_Iprobe takes, as if ranks that wait in MPI occupied the cores; 0:
- * as long as usual. looks: number of calls. */
+/* look_s: seconds that each call of MPI_Iprobe takes, as if ranks that wait in MPI occupied the
+ * cores; 0: no longer than usual. The variable `looks` counts the calls. */
 static double look_s;
 static int looks;
 
@@ -127,8 +127,8 @@ int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status)
     return PMPI_Iprobe(from, tag, comm, there, status);
 }
 
-/* The patience of world_wait_for is measured by the clock: the slower a look for a message is, the
- * fewer looks are made. */
+/* world_wait_for measures its time limit by the clock: the slower a look for a message is, the
+ * fewer looks it makes. */
 static void patience(void)
 {
     enum { LOOKS_MOST = 10 };

@@ -1,15 +1,16 @@
-/* Tests sums over any number of ranks, with each algorithm: 7 ranks in the test suite, and many
- * more in `make sums`. */
+/* Tests sums over any number of ranks, with each algorithm. The test suite runs it with 7 ranks,
+ * `make sums` with many more. */
 #include "shard_cases.h"
 #include "sum_cases.h"
 
 typedef struct Counted {
-    /* messages of the rank that sends most; messages, and bytes, of a rank on average */
+    /* most: number of messages of the rank that sends most; mean: mean number of messages of a
+     * rank; bytes: mean number of bytes that a rank sends */
     double most, mean, bytes;
 } Counted;
 
-/* Counts the messages that ranks have sent since `before`, a pair of numbers of messages and
- * bytes. */
+/* Counts the messages that the ranks have sent since a moment. before: number of messages and
+ * number of bytes at that moment. */
 static Counted count_messages(const Comm *comm, const int64_t *before)
 {
     int64_t mine[2] = {comm->messages - before[0], comm->message_bytes - before[1]};

@@ -1,6 +1,6 @@
-/* Tests the summation tree over micro-batches. With symbols in place of gradients, the stack of
- * partial sums is compared with the recursive definition. With real numbers, the sums of any number
- * of replicas are compared with those of one rank. */
+/* Tests the summation tree over micro-batches. With texts in place of gradients, the stack of
+ * partial sums is compared with the recursive definition. With numbers, the sums of any number of
+ * replicas are compared with those of one rank. */
 #include "harness.h"
 #include "tree_case.h"
 
@@ -9,8 +9,8 @@
 
 enum { TEXT = 2048, MICROS = 70 };
 
-/* Joins two texts as "(a b)". Leaves are numbers, so every tree has a text of its own. An empty
- * text is a leaf of padding, -0, which leaves the other text unchanged. */
+/* Joins two texts to "(a b)". The text of a leaf is its number, so different trees have different
+ * texts. An empty text stands for a leaf of padding, -0, and leaves the other text unchanged. */
 static void join(char *to, const char *a, const char *b)
 {
     char text[TEXT];
@@ -20,8 +20,8 @@ static void join(char *to, const char *a, const char *b)
     memcpy(to, text, strlen(text) + 1);
 }
 
-/* The definition of the tree: neighbours 2i and 2i+1 are joined, a last one without a neighbour
- * moves up. The text of the tree is in level[0]. */
+/* Computes the text of the tree by definition: neighbours 2i and 2i+1 are joined, and a last one
+ * without a neighbour is taken over to the next level. The result is in level[0]. */
 static void neighbours(char (*level)[TEXT], int n)
 {
     for (; n > 1; n = (n + 1) / 2)
@@ -41,8 +41,8 @@ static void definition(char *out, int first, int micros)
     memcpy(out, level[0], TEXT);
 }
 
-/* Runs the stack over leaves first .. first + micros - 1; leaves from number `real` on are padding.
- * Returns false if the stack needs more levels than tree_levels. */
+/* Adds leaves `first` to `first` + `micros` - 1 to the stack; leaves from number `real` on are
+ * padding. Returns false if the stack needs more levels than tree_levels says. */
 static bool run_stack(char *out, int first, int micros, int real)
 {
     static char arena[40][TEXT];
@@ -84,19 +84,19 @@ static void levels(void)
 
 enum { MOST = 48, WIDTH = 3, LEVELS = 40 };
 
-/* A step of dp replicas. Gradients are tree_value's numbers; micro-batches from number `real` on
- * are padding. */
+/* A step of dp replicas. The gradients are the numbers of tree_value. Micro-batches from number
+ * `real` on are padding. */
 typedef struct Step {
     Deal deal;
     int dp, micros, real;
-    /* stack of each replica, [replica][level][element], and partial sums between pushes,
-     * [level][element] */
+    /* local: stack of each replica, [replica][level][element]; partial: partial sums between
+     * pushes, [level][element] */
     float local[MOST][LEVELS][WIDTH], partial[LEVELS][WIDTH];
     /* number of times that each micro-batch was dealt */
     int seen[2 * MOST];
 } Step;
 
-/* Sums a run of micro-batches on the stack of one replica. */
+/* Adds consecutive micro-batches of one replica to its stack. */
 static void add_run(Step *s, int rank, MicroRun run)
 {
     for (int i = 0; i < run.count; ++i) {
@@ -112,8 +112,8 @@ static void add_run(Step *s, int rank, MicroRun run)
     }
 }
 
-/* Adds the runs of all replicas to the tree, as a push does. The last push writes the whole sum
- * over its leaves. */
+/* Adds the sums of all replicas' consecutive micro-batches to the tree, as a push does. The last
+ * push writes the complete sum to the memory of its leaves. */
 static void push_run(Step *s, MicroRun run)
 {
     float *in[MOST], *level[LEVELS];
@@ -167,8 +167,9 @@ static int play_step(Deal deal, int micros_global, int dp)
     return wrong;
 }
 
-/* With subtrees, any number of replicas gives the bits of one rank. With blocks, only replicas with
- * a power of two of micro-batches do; then subtrees and blocks are the same. */
+/* If micro-batches are dealt as subtrees, any number of replicas gives the bits of one rank. If
+ * they are dealt as blocks, this is only so if each replica's number of micro-batches is a power of
+ * two; subtrees and blocks are then the same. */
 static void any_number_of_replicas(void)
 {
     int differing = 0;
@@ -190,8 +191,8 @@ static void any_number_of_replicas(void)
     CU_ASSERT_TRUE(differing > 100);
 }
 
-/* deal_levels returns the largest number of partial sums that the tree has between turns; at the
- * end it has one sum. */
+/* deal_levels returns the largest number of partial sums that the tree has between turns. At the
+ * end the tree has one sum. */
 static void levels_between_turns(void)
 {
     for (int each = 1; each <= 9; ++each)
@@ -210,7 +211,7 @@ static void levels_between_turns(void)
 
 static void deals(void)
 {
-    /* two replicas with seven micro-batches each, dealt in runs of 4, 2 and 1 */
+    /* two replicas with seven micro-batches each, dealt in groups of 4, 2 and 1 */
     static const int want[2][7] = {{0, 1, 2, 3, 8, 9, 12}, {4, 5, 6, 7, 10, 11, 13}};
     for (int r = 0; r < 2; ++r)
         for (int i = 0; i < 7; ++i) {
@@ -219,7 +220,7 @@ static void deals(void)
             CU_ASSERT_EQUAL(deal_number(DEAL_TURNS, i, 7, r, 2), 2 * i + r);
         }
     CU_ASSERT_EQUAL(deal_runs(DEAL_SUBTREES, 7), 3);
-    /* after the first push 8 leaves, after the second 12, which are two partial sums */
+    /* the first push has 8 leaves; after the second there are 12, which are two partial sums */
     CU_ASSERT_EQUAL(deal_levels(DEAL_SUBTREES, 7, 2), 2);
 }
 

@@ -1,6 +1,6 @@
 /* Tests that the watchdog reports ranks that make no progress. The program starts itself under
  * mpirun once for each case. All jobs run at the same time, because they mostly sleep. Ranks write
- * to a file instead of through mpirun. */
+ * to a file, because mpirun, which would forward their output, may be stopped. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -39,7 +39,7 @@ static char *text_of(const char *path)
     return text;
 }
 
-/* Waits until a rank has reported `words`, at most a minute. */
+/* Waits until a rank has reported the text `words`, but at most a minute. */
 static void until_said(const char *words)
 {
     for (int i = 0; i < 600 && !strstr(text_of(said_path), words); ++i) usleep(100000);
@@ -50,7 +50,7 @@ static void forever(void)
     for (;;) sleep(1);
 }
 
-/* Makes normal steps, then a step that never ends, in which rank `odd` calls `wrong`. */
+/* Makes normal steps, and then a step that never ends, in which rank `odd` calls `wrong`. */
 static void step_into(Rank *r, int odd, void (*wrong)(void))
 {
     for (int step = 1; step <= 5; ++step) {
@@ -71,7 +71,7 @@ static void stops(void)
     raise(SIGSTOP);
 }
 
-/* Rank 0 ends, and its watchdog watches until the others end, too. */
+/* Rank 0 has ended; its watchdog watches until the other ranks end, too. */
 static void stopped(Rank *r)
 {
     step_into(r, 2, stops);
@@ -200,7 +200,7 @@ typedef struct Case {
     int ranks;
     double hang_s;
     int code;
-    /* words that the reports must contain, and words that must not occur */
+    /* said: texts that the reports must contain; unsaid: text that must not occur */
     const char *said[4], *unsaid;
 } Case;
 
@@ -241,7 +241,8 @@ static const Case cases[] = {
      10,
      3,
      ERR_IO,
-     /* the seconds between the first two texts are 3 on an idle machine, else more */
+     /* the number of seconds between the first two texts is 3 on an idle machine, and otherwise
+      * more */
      {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0",
       "; and 2 more"},
      "stopped by"},

@@ -130,7 +130,7 @@ static void comm_alone(void)
     world_fini(&world);
 }
 
-/* A message with more bytes than MPI can count is refused before MPI is called, which has not been
+/* A message with more bytes than MPI can count is refused before MPI is called. MPI has not been
  * started here. */
 static void send_too_much(void)
 {

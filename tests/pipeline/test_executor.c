@@ -1,6 +1,7 @@
-/* Compares plan and executor with a plain interpreter that gives every tensor its own memory. Both
- * must give the same bits, on the CPU backend and on the backend that poisons memory before it is
- * written. Liveness, aliases and in-place operations must not change results. */
+/* Compares plan and executor with the plain interpreter (plain.h), which gives every tensor its own
+ * memory. Both must give the same bits, on the CPU backend and on the backend that poisons memory
+ * before it is written, because reused memory, aliases and in-place operations must not change
+ * results. */
 #include "plain.h"
 
 #include "pipeline/plan/plan.h"
@@ -22,7 +23,7 @@ static const char *const models[] = {
     "dense: {width: 9}]}\n",
 };
 
-/* a model of tokens: side is 0 */
+/* a model that reads tokens, so that Case.side is 0 */
 static const char *const tokens_model =
     "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: "
     "8, dropout: 0.1}\n";
@@ -33,7 +34,7 @@ static const struct {
     int schedule, micros;
 } hows[] = {{SCHEDULE_GPIPE, 4}, {SCHEDULE_1F1B, 3}, {SCHEDULE_ZERO_BUBBLE, 4}};
 
-/* Runs all models. shift: index in `hows` of the way in which the first model is run. */
+/* Runs all models, each in another way. shift: index in `hows` of the way for the first model. */
 static void run_models(const BackendTable *table, size_t shift)
 {
     for (size_t i = 0; i < sizeof models / sizeof *models; ++i, ++shift)
@@ -86,9 +87,9 @@ static size_t activations(int schedule, int micros, size_t *all)
     return bytes;
 }
 
-/* With liveness, activations need far less memory than the sum of all tensors. Each micro-batch in
- * flight has its own slot; with one in flight, the memory does not depend on the number of
- * micro-batches. */
+/* Because memory is reused, activations need far less memory than all tensors together. Each
+ * micro-batch in flight has its own slot. With one micro-batch in flight, the memory does not
+ * depend on the number of micro-batches. */
 static void test_memory(void)
 {
     size_t all, one = activations(SCHEDULE_1F1B, 1, &all);
@@ -98,8 +99,9 @@ static void test_memory(void)
     CU_ASSERT(many > 2 * one && many < 8 * one);
 }
 
-/* Returns the bytes of a micro-batch's slot on the last of two stages, which begins with the second
- * dense layer. late: the list has other work between the computation of a message and its send. */
+/* Returns the size in bytes of a micro-batch's slot on the last of two stages, which begins with
+ * the second dense layer. late: true: the stage's list has other work between the computation of a
+ * message and its send. */
 static size_t slot_bytes(bool late)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [300, 20, 20]}\n",
@@ -153,8 +155,8 @@ static int64_t count_not_minus_zero(Fixture *f)
     return seen;
 }
 
-/* If no micro-batch has samples, all sums are -0: adding -0 changes no number, but adding 0 changes
- * -0. */
+/* If no micro-batch has samples, all sums are -0. They must not be 0: adding -0 changes no number,
+ * but adding 0 changes -0. */
 static void test_empty(void)
 {
     for (int h = 0; h < 3; ++h) {
@@ -199,14 +201,14 @@ static void test_hash(void)
     fixture_close(&f);
 }
 
-/* A source that lends one micro-batch, and fails at the second. */
+/* Lends one micro-batch, and fails at the second. */
 static Status next_fails(void *user, const Batch **batch, double *wait_s)
 {
     if (((Fixture *)user)->taken > 0) return fail(ERR_DATA, "the data are damaged");
     return source_next(user, batch, wait_s);
 }
 
-/* Data that cannot be read end the step with the reader's message. */
+/* If data cannot be read, the step fails with the message of the source. */
 static void test_unreadable(void)
 {
     Fixture f;

@@ -1,6 +1,7 @@
-/* Tests the gathering of parameters on plans, without running them. In every pass over a stage's
- * list, the values that an operation reads are in memory, values that are in memory at the same
- * time do not overlap, and the replicas together store every value exactly once. */
+/* Tests the gathering of parameters (grid.zero 3) on plans, without running them. In every pass
+ * over a stage's list of tasks, the parameters that an operation reads are in memory, and
+ * parameters that are in memory at the same time do not overlap. The replicas together store every
+ * value exactly once. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -19,7 +20,7 @@ static bool disjoint(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
     return a + a_length <= b || b + b_length <= a;
 }
 
-/* Returns true if no bucket in memory overlaps another bucket or exceeds the rings. */
+/* Returns whether no bucket in memory overlaps another bucket or exceeds the ring buffers. */
 static bool good_places(const Window *w)
 {
     const GatherPlan *f = &w->plan->gather;
@@ -38,8 +39,8 @@ static bool good_places(const Window *w)
     return good;
 }
 
-/* Returns true if the other forms of a node's weights are in the cache of the bucket of its first
- * gathered weight. */
+/* Returns whether a node's weights in other layouts are in the cache of the bucket that has the
+ * node's first gathered weight. */
 static bool good_cache(const Plan *plan, int node)
 {
     const Node *n = &plan->graph->node[node];
@@ -50,8 +51,8 @@ static bool good_cache(const Plan *plan, int node)
     return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
 }
 
-/* Returns true if frozen parameters, which are not gathered, and other forms of their nodes'
- * weights are stored one after the other behind the memory of the buckets. */
+/* Frozen parameters are not gathered. Returns whether they, and their nodes' weights in other
+ * layouts, are stored one after the other behind the memory of the buckets. */
 static bool frozen_after_buckets(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -76,8 +77,9 @@ static bool frozen_after_buckets(const Plan *plan)
     return good && end <= f->elements + f->frozen && cache_end <= (int64_t)plan->cache_bytes;
 }
 
-/* Returns true if each bucket of gradients is inside the ring of gradients and does not overlap the
- * bucket before it, and the memory of gradients includes the ring and the sums of any replica. */
+/* Returns whether each bucket of gradients is inside the ring buffer of gradients and does not
+ * overlap the bucket before it, and whether the memory of gradients has room for the ring buffer
+ * and for the sums of any replica. */
 static bool good_gradient_ring(const Plan *plan)
 {
     bool good = true;
@@ -95,7 +97,7 @@ static bool good_gradient_ring(const Plan *plan)
     return good;
 }
 
-/* Returns true if the tensors of a message are stored one after the other. */
+/* Returns whether the tensors of a message are stored one after the other. */
 static bool good_message(const Message *m)
 {
     size_t end = 0;
@@ -107,8 +109,8 @@ static bool good_message(const Message *m)
     return good && end <= m->bytes;
 }
 
-/* Returns true if the stage's chunks are those of its tasks, and the parts of their messages do not
- * overlap. */
+/* Returns whether the stage's chunks are those of its tasks, and the tensors of their messages do
+ * not overlap. */
 static bool good_chunks(const Plan *plan, const Schedule *s)
 {
     bool good = true;
@@ -121,8 +123,8 @@ static bool good_chunks(const Plan *plan, const Schedule *s)
     return good;
 }
 
-/* Returns true if the values that an action reads are in memory. Forward reads all parameters;
- * backward reads those that the gradients of inputs need. */
+/* Returns whether the parameters that an action reads are in memory. Forward reads all parameters;
+ * backward reads the parameters from which gradients of inputs are computed. */
 static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
 {
     bool reads = a->kind == ACTION_FORWARD, good = true;
@@ -178,7 +180,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
     return good;
 }
 
-/* Returns true if each value belongs to exactly one replica, and no two values have one
+/* Returns whether each value belongs to exactly one replica, and no two values have the same
  * position. */
 static bool stored_once(const Plan *plan)
 {
@@ -230,8 +232,8 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     return good;
 }
 
-/* Checks the plans of a case. Returns false if the model has too few layers for the number of
- * chunks. */
+/* Checks the plans of a case. Returns false if the model has too few places for cuts. *good:
+ * whether all plans are right. */
 static bool check_grid(const Case *how, bool *good, int64_t *gathers)
 {
     Fixture f = {.how = *how};
@@ -291,7 +293,7 @@ static void test_models(void)
     for (int i = 0; i < 4; ++i) check_model_grids(models[i], 16, i);
 }
 
-/* The embedding's matrix is also the head's. */
+/* The weights of the embedding and of the head are tied. */
 static void test_tied(void)
 {
     check_model_grids("model: {name: gpt2, layers: 4, width: 48, heads: 2, context: 8}\n", 0, 1);
@@ -318,7 +320,7 @@ static void test_drafts(void)
     CU_ASSERT(gathers > DRAFTS);
 }
 
-/* Replicas that share memory gather nothing, and each allocates an equal part of the memory. */
+/* Replicas that share memory gather nothing, and each allocates an equal part of that memory. */
 static void test_shm_segments_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",

@@ -1,13 +1,14 @@
-/* Tests random graphs on one stage: plan and executor give the results of the plain interpreter,
- * with all schedules and one to eight micro-batches. PLAN_GRAPH=17 runs only graph number 17. */
+/* Tests random graphs on one stage: plan and executor give the results of the plain interpreter
+ * (plain.h), with all schedules and one to eight micro-batches. PLAN_GRAPH=17 in the environment
+ * runs only graph number 17. */
 #include "draft.h"
 #include "plain.h"
 
 #include <math.h>
 #include <time.h>
 
-/* GRAPHS: number of random graphs; DEEP_LAYERS: layers of the smaller deep model. Both are smaller
- * with sanitizers, which take five times as long. */
+/* GRAPHS: number of random graphs. DEEP_LAYERS: number of layers of the smaller deep model. Both
+ * are smaller with sanitizers, with which the tests take five times as long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { GRAPHS = 50, DEEP_LAYERS = 250 };
 #else
@@ -31,17 +32,17 @@ static void run_graphs(const BackendTable *table)
 
 /* Graphs that random draws seldom produce, each with the case that it tests. */
 static const char *const special[] = {
-    /* two flattened images of different shapes, both in blocks */
+    /* two flattened images of different shapes, both in a layout with blocks of channels */
     "model: {layers: [conv2d: {name: a, channels: 16, kernel: 3, pad: 1}, flatten: {name: fa}, "
     "max_pool: {name: p, kernel: 2, input: a}, conv2d: {channels: 64, kernel: 3, pad: 1}, "
     "flatten: {name: fb}, add: {input: [fa, fb]}, dense: {width: 9}]}\n",
-    /* the flattened data, which relu must not overwrite, since dense reads it later */
+    /* relu must not overwrite the flattened data, because dense reads the data later */
     "model: {layers: [flatten: {name: f}, relu: {name: r}, flatten: {name: g, input: data}, "
     "concat: {input: [r, g]}, dense: {width: 9}]}\n",
     /* logits that are an alias of a pool's output */
     "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
-    /* a sum that borrows its gradient from another sum: of one node twice, of sums, and of in-place
-     * operations */
+    /* a sum whose gradient is in the memory of another sum's gradient: sums of one node twice, of
+     * sums, and of in-place operations */
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
     "input: f}, add: {name: twice, input: [b, b]}, add: {input: [a, twice]}, dense: {width: 9}]}\n",
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
@@ -49,7 +50,7 @@ static const char *const special[] = {
     "layer_norm: {name: nb, input: b}, layer_norm: {name: nc, input: c}, layer_norm: {name: nd, "
     "input: d}, add: {name: s, input: [nb, a]}, add: {name: t, input: [s, nc]}, add: {input: [t, "
     "nd]}, dense: {width: 9}]}\n",
-    /* no trained layer is before the add's second input */
+    /* before the second input of the add there is no trained layer */
     "model: {layers: [flatten: {name: f}, dense: {width: 108, name: d}, add: {input: [d, f]}, "
     "relu, dropout: {p: 0.5}, dense: {width: 9}]}\n",
 };
@@ -63,7 +64,7 @@ static void test_special(void)
                 printf("  special graph %zu\n", i);
 }
 
-/* Runs graphs with several chunks on one stage, between which no message passes. */
+/* Runs graphs with several chunks on one stage, so that there are no messages between chunks. */
 static void run_chunks(const BackendTable *table)
 {
     int ran = 0;
@@ -92,7 +93,8 @@ static void test_chunks(void)
     run_chunks(&backend_poison);
 }
 
-/* The second chunk of a stage reads its inputs from the memory in which the first has left them. */
+/* The second chunk of a stage reads its inputs in the memory to which the first chunk has written
+ * them. */
 static void test_no_copy(void)
 {
     Fixture f;
@@ -124,8 +126,9 @@ static void test_poison(void)
     run_graphs(&backend_poison);
 }
 
-/* Returns the text of a model: a dense layer, then n layers of one kind. kind "sum": dense layers,
- * each with an add of its input and output. The caller frees the text with free(). */
+/* Returns the text of a model: a dense layer, and then n layers of one kind. kind: name of a layer
+ * kind, or "sum" for dense layers, each followed by an add of its input and its output. The caller
+ * frees the text with free(). */
 static char *deep_model(const char *kind, int n)
 {
     char *text = NULL;
@@ -198,9 +201,9 @@ static double planning_s(const char *kind, int n, bool recompute)
     return least;
 }
 
-/* Planning four times as many layers takes about four times as long; a loop over all layers for
- * each layer would take up to sixteen times as long. Other processes take cache and clock rate away
- * at times, so the least times of several rounds count. */
+/* Planning four times as many layers takes about four times as long. If there were a loop over all
+ * layers for each layer, it would take up to sixteen times as long. The least times of several
+ * rounds count, because other processes sometimes slow this one. */
 static void test_deep(void)
 {
     enum { TIMES = 4, MOST = 8, ROUNDS = 6 };

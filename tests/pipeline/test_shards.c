@@ -1,7 +1,7 @@
-/* Tests how buckets are divided among many more replicas than they have places to cut. Each value
- * belongs to one replica; replicas have about equally many values, and receive about equally many
- * in halving; two stages divide shared tensors in the same way, and ranks of a tensor-parallel
- * group divide undivided tensors in the same way. */
+/* Tests how buckets are divided into shards if there are many more replicas than places where a
+ * bucket may be cut. Each value belongs to one replica. Replicas have about equally many values,
+ * and receive about equally many in halving. Two stages cut the tensors that they share in the same
+ * way, and so do the ranks of a tensor-parallel group. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -43,8 +43,8 @@ static Plan *plan_of(const Fixture *f, int dp, int stage)
     return plan;
 }
 
-/* Adds to received[rank] the elements of a bucket that the rank receives. In round k of halving a
- * rank keeps the slices whose owners have the same k lowest bits as the rank. */
+/* Adds to received[rank] the number of elements of a bucket that each rank receives in halving. In
+ * round k a rank keeps the slices whose owners have the same k lowest bits as the rank. */
 static void add_received(const Bounds *b, double *received)
 {
     for (int rank = 0; rank < RANKS; ++rank)
@@ -75,7 +75,7 @@ static void all_have_as_much(void)
         most = mine > most ? mine : most;
     }
     CU_ASSERT_EQUAL(all, values);
-    /* the mean is 1.6 chunks of FLAT_CHUNK; a rank with a chunk of each bucket would have seven */
+    /* the mean is 1.6 FLAT_CHUNK; a rank that had a FLAT_CHUNK of each bucket would have 7 */
     CU_ASSERT_TRUE(most < 5 * FLAT_CHUNK);
     CU_ASSERT_TRUE(buckets->count > 5);
     for (int b = 0; b < buckets->count; ++b)
@@ -90,8 +90,8 @@ static void all_have_as_much(void)
     close_case(&f);
 }
 
-/* The embedding's matrix is also the head's: one tensor, in buckets of different numbers on two
- * stages. */
+/* The weights of the embedding and of the head are tied, so two stages have the tensor, in buckets
+ * with different numbers. */
 static void stages_cut_alike(void)
 {
     Fixture f;
@@ -134,8 +134,9 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     return plan;
 }
 
-/* Without replicas, a rank of a group has memory for the floats that the group sums, for those that
- * other ranks send, and for pieces of the tensors that the group exchanges. */
+/* Without replicas, a rank of a tensor-parallel group has memory for the floats that the group
+ * sums, for the floats that other ranks send, and for pieces of the tensors that the group
+ * exchanges. */
 static void group_has_memory(void)
 {
     Fixture f;
@@ -151,8 +152,8 @@ static void group_has_memory(void)
     close_case(&f);
 }
 
-/* One rank has two of three heads, the other rank one. Their slices differ in length, and so does
- * the unused part of a bucket. */
+/* One rank has two of three attention heads, the other rank has one. Their slices differ in length,
+ * and so do the unused parts of their buckets. */
 static void groups_cut_alike(void)
 {
     Fixture f;

@@ -1,7 +1,8 @@
-/* Writes the logits of a checkpoint's model, for tools/check_onnx.py, which compares them with
- * those of an exported file. A tool, not a test; built by make build/tests/train/logits. usage:
- * logits CONFIG CHECKPOINT OUT SAMPLES [key=value ...]. OUT contains four int64 (samples, 1 for
- * tokens, numbers of a sample, numbers of its logits), all samples, all logits. */
+/* A tool, not a test: writes the logits of a checkpoint's model. tools/check_onnx.py compares them
+ * with the logits of an exported model. Build: make build/tests/train/logits. Usage: logits CONFIG
+ * CHECKPOINT OUT SAMPLES [key=value ...]. OUT contains four int64, then all samples, then all
+ * logits. The four are the number of samples, 1 if samples are tokens, and how many numbers a
+ * sample and its logits have. */
 #include "train/trainer.h"
 
 #include <stdlib.h>

@@ -1,14 +1,16 @@
-/* train.ema on grids: averages of parameters and running statistics have the same bits on every
- * grid, with shards of any kind, and so have evaluations, which use them; an evaluation leaves all
- * values to the bit; a run that resumes in the middle of an epoch, with evaluations before and
- * after, ends as the undisturbed one; memory is as planned. */
+/* Tests train.ema on grids. The averages of parameters and running statistics have the same bits on
+ * every grid, with shards of any kind, and so have evaluations, which use the averages. An
+ * evaluation changes no bit of any value. A run that resumes in the middle of an epoch, with
+ * evaluations before and after, ends with the same bits as a run that was never stopped. Memory is
+ * as planned. */
 #include "grids.h"
 
 #include "train/average.h"
 
 enum { STEPS = 7, STOP = 5, EVALUATED = 3 };
 
-/* Shared by all models: a ramp that has not ended, and warm-ups of their own. */
+/* key=value words of all models: train.ema with a ramp, and warm-ups of the rates and of the
+ * momentum */
 static const char *const keys =
     "train.ema=0.95 train.ema_ramp=4 optim.warmup_steps=5 optim.warmup_bias_lr=0.1 "
     "optim.warmup_momentum=0.5";
@@ -31,12 +33,13 @@ typedef struct Result {
     uint64_t hash;
     /* losses of the evaluations after step EVALUATED and at the end */
     double loss[2];
-    /* an evaluation changed a value, or the parameters themselves gave the same loss */
+    /* disturbed: an evaluation has changed a value; unused: the parameters themselves gave the same
+ * loss */
     bool disturbed, unused;
     size_t planned, taken;
 } Result;
 
-/* Largest number of bytes over the replicas of the first stage. Collective. */
+/* Returns the largest number of bytes over the replicas of the first stage. Collective. */
 static size_t most_of(const Trainer *t, size_t mine)
 {
     enum { RANKS_MOST = 4 };
@@ -46,7 +49,8 @@ static size_t most_of(const Trainer *t, size_t mine)
     return most;
 }
 
-/* Evaluates, compares with the loss of the parameters themselves, and with all values before. */
+/* Evaluates. Compares the loss with that of the parameters themselves, and all values with those
+ * before the evaluation. */
 static Status evaluate(Trainer *t, double *loss, Result *result)
 {
     EvalLine line, of_params;
@@ -97,7 +101,7 @@ static Result result_of(const GridPart *part)
     return result;
 }
 
-/* Trains on a grid up to step `to`. from, save: checkpoints, or NULL. */
+/* Trains a part of a run on a grid. from, to, save: as in GridPart. */
 static Result train(int model, const Place *place, const char *from, int to, const char *save)
 {
     char *more = mem_format("%s %s", keys, place->grid);
@@ -124,7 +128,7 @@ static char *path_of(const char *name)
 static void check_same(const char *what, const Result *got, const Result *want, const char *a,
                        const char *b)
 {
-    /* ranks of a tensor group hash slices */
+    /* with tensor parallelism the hash is of slices, so it differs */
     bool same = got->loss[1] == want->loss[1] && (strstr(what, "tp=") || got->hash == want->hash);
     if (same && tiny_rank == 0) same = grid_same_files(a, b);
     CU_ASSERT(same);
@@ -144,25 +148,26 @@ static void on_places(int model, int first, int count)
     mem_free(&got_path);
 }
 
-/* Running statistics; lamb, which does not move the average itself, has norms of whole tensors. */
+/* A model with running statistics; and lamb, whose update does not compute the average itself and
+ * needs norms of complete tensors. */
 static void test_layers(void)
 {
     on_places(LAYERS, 0, PLACES);
 }
 
-/* A tied embedding, in one stage and in two. */
+/* The weights of embedding and head are tied, on one stage and on two. */
 static void test_tied(void)
 {
     on_places(GPT, 2, 5);
 }
 
-/* Averages of frozen parameters and their statistics do not exist. */
+/* Frozen parameters and frozen statistics have no averages. */
 static void test_frozen(void)
 {
     on_places(FROZEN, 3, 1);
 }
 
-/* 52 samples in batches of 16: step 5 lies in the second epoch. */
+/* There are 52 samples in batches of 16, so step 5 is in the second epoch. */
 static void test_resume(void)
 {
     static const Place before[] = {{"grid.zero=3 grid.dp=2 grid.transport=mpi", 2},

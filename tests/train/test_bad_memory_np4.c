@@ -1,4 +1,4 @@
-/* Bad numbers in whole runs: memory of parameters, state and replicas is changed from outside.
+/* Tests runs with faults in memory: the test changes parameters, state and replicas from outside.
  * Tests what a run does, what it reports, and that it does the same on every grid. */
 #include "bad_runs.h"
 
@@ -6,7 +6,7 @@ static int hurt_step, hurt_rank, hurt_times;
 
 enum { ANYBODY = -1 };
 
-/* Sets the first value of the first bias, on a rank that holds it. */
+/* Sets the first value of the first bias, on the ranks that have it. */
 static void set_value(Run *r, float value)
 {
     Trainer *t = r->trainer;
@@ -19,7 +19,7 @@ static void set_value(Run *r, float value)
     if (count > 0) *executor_param(t->executor, 1) = value;
 }
 
-/* Hides the NaN from the loss: a relu follows. */
+/* Makes a NaN that does not reach the loss, because a relu follows. */
 static void hide_nan(Run *r)
 {
     set_value(r, NAN);
@@ -59,7 +59,7 @@ static void test_hidden(void)
     says(out.message, "after step 5 /params/dense1.bias holds nan on rank 0, ");
     hurt(4, 0, 1);
     out = run((Case){"hidden0", good_path, 1, "train.check_every=0 train.steps=8", hide_nan});
-    /* at the end of an epoch */
+    /* step 6 is the end of an epoch */
     CU_ASSERT(out.status == ERR_DATA && out.step == 6);
     CU_ASSERT_EQUAL(saved("hidden0", 6), false);
 }
@@ -86,8 +86,8 @@ static void test_replicas(void)
     says(out.message, "rank 3 on ");
 }
 
-/* Changes one value on rank 1 of three, and checks the message of train_check ("": no fault is
- * found). */
+/* Changes one value on rank 1 of three, and checks the message of train_check. what: text of the
+ * message; "": no fault is found. */
 static void check_state(const char *more, void (*change)(Trainer *t), const char *what)
 {
     World sub;
@@ -129,8 +129,8 @@ static void change_value(Trainer *t)
     *executor_param(t->executor, 0) += 1;
 }
 
-/* Values that are sharded over replicas are checked for being finite; values in memory that
- * replicas share are not compared. */
+/* Values that are sharded over replicas are only checked for NaN and infinity. Values in memory
+ * that replicas share are not compared. */
 static void test_state(void)
 {
     check_state("", change_state, "replicas differ in /optim/momentum/dense1.bias: rank 1 on ");
@@ -195,8 +195,8 @@ static void loud_twice(Run *r)
     if (!repeats) loud_nan(r);
 }
 
-/* The results of steps are known back to the newest checkpoint, also if steps have been repeated
- * since: the first repeated step is not mistaken for one with other bits. */
+/* A run knows the results of all steps since the newest checkpoint, also if steps have been
+ * repeated since then. So a repeated step is not taken for one with other bits. */
 static void test_rollback_later(void)
 {
     hurt(5, 0, 2);
@@ -247,7 +247,7 @@ static void test_requested_sync_point(void)
     says(out.message, "after step 3 /params/dense1.bias holds nan on rank 0, ");
 }
 
-/* Makes a request at the step boundary where the NaN is found. */
+/* Makes a request at the end of the step in which the NaN is found. */
 static void hide_nan_and_ask(Run *r)
 {
     hide_nan(r);
@@ -257,8 +257,8 @@ static void hide_nan_and_ask(Run *r)
     hook_wait(r->hook);
 }
 
-/* The request is carried out after the steps have been repeated, with the learning rate they had
- * before. */
+/* The request is carried out after the steps have been repeated. They are repeated with the
+ * learning rate that they had before. */
 static void test_rollback_request(void)
 {
     hurt(6, 0, 1);

@@ -1,4 +1,4 @@
-/* Bad numbers in whole runs: samples that overflow, and a loss far above the others. Tests what a
+/* Tests runs with bad data: samples that overflow, and a loss far above the others. Tests what a
  * run does, what it reports, and that it does the same on every grid. */
 #include "bad_runs.h"
 
@@ -49,8 +49,8 @@ static void test_stop(void)
     }
 }
 
-/* Statistics over all replicas spread a bad value to good samples; the message must still name the
- * sample and the layer in front of the statistics. */
+/* Statistics over all replicas spread a bad value to good samples. The message must still name the
+ * bad sample, and the layer before the statistics. */
 static void test_synced(void)
 {
     static const char *const more =
@@ -71,7 +71,7 @@ static void test_synced(void)
     }
 }
 
-/* Four epochs of three steps; one step of each has the bad sample. */
+/* There are four epochs of three steps; one step of each epoch has the bad sample. */
 static void test_skip(void)
 {
     Outcome first = run_bad(&shapes[0], "skip", "train.on_bad=skip");
@@ -86,7 +86,7 @@ static void test_skip(void)
     }
 }
 
-/* A skip is part of the state: a run that stops and resumes ends with the same bits. */
+/* Skipped steps are part of the state: a run that stops and resumes ends with the same bits. */
 static void test_skip_resumes(void)
 {
     const char *more = "train.on_bad=skip";

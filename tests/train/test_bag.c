@@ -1,5 +1,5 @@
-/* A model with bags on one rank, whose rows are given by the test: gradients of the rows in all
- * schedules; an empty micro-batch and a frozen table change nothing. */
+/* Tests a model with bags on one rank. The test provides the rows of the bags and checks their
+ * gradients, with all schedules. An empty micro-batch, or a frozen table, changes no gradient. */
 #include "one_rank.h"
 
 enum { BATCH = 4, DENSE = 3, FIELDS = 2, WIDTH = 2, ROWS = 3 };
@@ -9,7 +9,8 @@ static const char model[] =
 static const char frozen[] = "model: {freeze: [bag1], layers: [bag: {width: 2}, concat: {input: "
                              "[bag1, data]}, dense: {width: 2}]}\n";
 
-/* Runs one step of `rows` samples. grad: gradients of the rows; each starts as `before`. */
+/* Runs one step of `rows` samples. grad: receives the gradients of the rows; each number is
+ * `before` until the step writes it. */
 static void step(const char *text, int schedule, int rows, float before, float *grad)
 {
     static const int32_t first[BATCH * FIELDS + 1] = {0, 1, 2, 3, 5, 6, 6, 7, 8};

@@ -1,6 +1,7 @@
-/* Batch norm over a single number per channel: refused if every micro-batch has a single number;
- * left out of the running statistics if only the last one of an epoch has. The expected statistics
- * are computed here in double precision, from the samples in the sampler's order. */
+/* Tests batch norm over a single number per channel. If every micro-batch has only one number per
+ * channel, the model is refused. If only the last micro-batch of an epoch has, it is left out of
+ * the running statistics. The expected statistics are computed here in double precision, from the
+ * samples in the order of the sampler. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -37,9 +38,9 @@ typedef struct Running {
     double mean[CHANNELS], variance[CHANNELS];
 } Running;
 
-/* Computes the statistics after one step of `count` samples from position `first`: statistics are
- * taken over the micro-batches of one turn (of all replicas, if synced); a turn with one sample is
- * left out. */
+/* Computes the running statistics after one step of `count` samples from position `first`.
+ * Statistics are those of one micro-batch or, with sync_batch_norm, of one micro-batch of each
+ * replica together. Statistics of a single sample are left out. */
 static void want_step(const Case *c, int64_t epoch, int first, int count, Running *is)
 {
     int turn = c->synced ? c->ranks * c->micro : c->micro, micros = 0;
@@ -137,7 +138,7 @@ static void refuse(int samples, int ranks, const char *layers, const char *train
         else
             CHECK_OK(trainer_new(&t, config, &sub));
         trainer_free(&t);
-        /* evaluation uses running statistics and accepts any micro-batch */
+        /* an evaluation uses the running statistics, so it accepts any micro-batch */
         if (text && !strncmp(layers, "batch_norm", 10))
             CHECK_OK(trainer_new_to_load(&t, config, &sub, NULL, NULL));
         trainer_free(&t);

@@ -1,5 +1,5 @@
-/* Replicas with an uneven share of the batch: three replicas, with full, partial and empty
- * micro-batches in one step, give the same bits as one rank. Everything else about grids is in
+/* Tests replicas with unequal parts of the batch: three replicas, with full, short and empty
+ * micro-batches in one step, give the same bits as one rank. All other tests of grids are in
  * test_grid_np4.c. */
 #include "tiny_main.h"
 
@@ -58,15 +58,16 @@ static void test_odd_tail(void)
 {
     compare("train: {batch: 24, micro_batch: 3, steps: 7, threads: 1}\n", (int[]){2, 4, 0}, 7);
 }
-/* Five micro-batches over three and four replicas, and four over three: the last replicas have one
- * too few or none. */
+/* Five micro-batches are divided among three and among four replicas, and four among three: the
+ * last replicas have one less than the others, or none. */
 static void test_padding(void)
 {
     compare("train: {batch: 10, micro_batch: 2, steps: 7, threads: 1}\n", (int[]){3, 4, 0}, 7);
     compare("train: {batch: 16, micro_batch: 4, steps: 5, threads: 1}\n", (int[]){3, 0}, 5);
 }
 
-/* Six, seven and fifteen micro-batches: no power of two on some of the replicas' numbers. */
+/* Six, seven and fifteen micro-batches: for some numbers of replicas, the number of micro-batches
+ * of a replica is no power of two. */
 static void test_subtrees(void)
 {
     compare("train: {batch: 12, micro_batch: 2, steps: 5, threads: 1}\n", (int[]){2, 0}, 5);

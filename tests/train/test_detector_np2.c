@@ -1,13 +1,14 @@
-/* Detectors on scenes: for each size of micro-batch, losses, parameters, statistics and COCO's
- * numbers have the same bits on every grid and with recomputation; with fixed statistics in batch
- * norms the size does not matter, but for rounding; sixteen scenes are learnt by heart. */
+/* Tests detectors on pictures of scenes. For each size of micro-batch, losses, parameters,
+ * statistics and COCO's numbers have the same bits on every grid, and with recomputation. If the
+ * statistics of batch norms are fixed, the size of micro-batches changes results only by rounding.
+ * A detector learns sixteen scenes by heart. */
 #include "grids.h"
 #include "verb_run.h"
 
 enum { STEPS = 3 };
 
-/* A file of 20 scenes, of which the second step of an epoch has 4, so that whole micro-batches are
- * empty; and one with the first 16 of them. */
+/* scenes_path: file of 20 scenes; the second step of an epoch has 4 of them, so that some
+ * micro-batches are empty. first_path: file of the first 16 scenes. */
 static char scenes_path[64], first_path[64];
 
 static void make_scenes(const char *images, const char *scenes, const char *samples)
@@ -67,15 +68,15 @@ static void grids(void)
     check_grids("8");
 }
 
-/* Raises *most to the relative distance of two losses; NaN if one is. */
+/* Raises *most to the relative difference of two losses. *most becomes NaN if a loss is NaN. */
 static void widen(double *most, double a, double b)
 {
     const double apart = fabs(a - b) / fabs(b);
     if (!(apart <= *most)) *most = apart;
 }
 
-/* Checks that losses with micro-batches of 4 and 8 are as those with one of 16, to rounding, if
- * statistics are fixed, and only then. */
+/* Checks that losses with micro-batches of 4 and of 8 are, up to rounding, those with one
+ * micro-batch of 16 if statistics are fixed, and that they are not if statistics are not fixed. */
 static void check_sizes(const char *freeze, bool fixed)
 {
     static const char *const sizes[] = {"4", "8"};

@@ -1,11 +1,11 @@
-/* An evaluation whose data cannot be read by one rank, or by all, at the first sample, in the
- * middle and at the last one: every rank returns the same Status and message, on every grid, and
+/* Tests an evaluation in which one rank, or all, cannot read the data: at the first sample, in the
+ * middle, or at the last one. Every rank returns the same Status and message, on every grid, and
  * the trainer can be used afterwards. */
 #include "grids.h"
 
 enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 200 };
 static const int places[] = {SAMPLES / 2, 0, SAMPLES - 1};
-/* Sanitizers take five times as long: there only the middle. */
+/* with sanitizers, which take five times as long, only the middle is tested */
 #ifdef __SANITIZE_ADDRESS__
 enum { PLACES = 1 };
 #else
@@ -14,7 +14,7 @@ enum { PLACES = sizeof places / sizeof places[0] };
 
 static char *bad_tokens[PLACES], *bad_labels[PLACES], *missing;
 
-/* Copies a file and sets place `place` of its array `name` to `number`. */
+/* Copies a file and sets element `place` of its array `name` to `number`. */
 static char *spoil(const char *from, const char *what, int at, const char *name, int place,
                    int number)
 {
@@ -47,12 +47,12 @@ static void test_files(void)
     }
     missing = mem_format("%s/missing.h5", tiny_folder);
     tiny_barrier();
-    /* ends a rank that waits in vain before the suite's own limit does */
+    /* ends a rank that waits for ever, before the time limit of the test suite does */
     alarm(LIMIT_S);
 }
 
-/* Returns the set as seen by this rank: rank `bad` has another file; so have all ranks if bad is
- * their number. */
+/* Returns the data set that this rank evaluates. Rank `bad` gets the file `path`; if `bad` is the
+ * number of ranks, all ranks do. */
 static DataSet set_here(const Trainer *t, const char *path, int bad)
 {
     DataSet set = t->test_set;
@@ -61,7 +61,7 @@ static DataSet set_here(const Trainer *t, const char *path, int bad)
     return set;
 }
 
-/* True if a rank with the bad file reads the bad place. */
+/* Returns whether a rank that has the bad file reads its bad place. */
 static bool is_met(Trainer *t, int place, int bad, bool labels)
 {
     int replica = (int)(place % t->batch / t->micro_batch / t->micros_local);
@@ -74,7 +74,7 @@ static bool is_met(Trainer *t, int place, int bad, bool labels)
     return met;
 }
 
-/* True if all ranks have the same value. */
+/* Returns whether all ranks have the same value. */
 static bool is_common(const World *world, uint64_t mine)
 {
     uint64_t all[MOST_RANKS] = {0};
@@ -101,8 +101,8 @@ static bool same_line(EvalLine a, EvalLine b)
     return a.samples == b.samples && a.loss == b.loss && a.samples > 0;
 }
 
-/* Tries each rank in turn, then all at once, at each place; after each, the good file gives the
- * same line as before. */
+/* Tries each bad place on each rank, and then on all ranks. After each try, the good file gives the
+ * same results as before. */
 static void try_all(Trainer *t, char *const *path, bool labels)
 {
     EvalLine before = {0}, after = {0};
