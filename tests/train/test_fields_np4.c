@@ -1,6 +1,7 @@
-/* Forecasts of fields: metrics of an evaluation are those computed naively from the predictions,
- * and have the same bits on every grid and number of threads; a rollout is a series of single
- * steps, each from a set that holds what was predicted before. */
+/* Tests forecasts of fields. An evaluation's metrics are those that the test computes from the
+ * predictions by the definitions, and have the same bits on every grid and with any number of
+ * threads. A rollout gives the same fields as single steps, each from a set that holds the fields
+ * predicted before. And a written file of predictions can be read as a set. */
 #include "data/field_output.h"
 #include "data/fields/netcdf_write.h"
 #include "tiny_main.h"
@@ -93,7 +94,7 @@ static Config *config_of(const char *test, const char *predict, const char *more
     return config;
 }
 
-/* Trains four steps and evaluates twice. */
+/* Trains four steps and evaluates twice. metrics: receives those of the second evaluation. */
 static Status evaluate(const Config *config, const World *world, FieldMetrics *metrics)
 {
     Trainer *t = NULL;
@@ -107,7 +108,8 @@ static Status evaluate(const Config *config, const World *world, FieldMetrics *m
     return st;
 }
 
-/* Evaluates on a grid. Collective on MPI_COMM_WORLD; the metrics are the same on all ranks. */
+/* Returns the metrics of `evaluate` on a grid. Collective on MPI_COMM_WORLD; all ranks get the same
+ * metrics. */
 static FieldMetrics metrics_on(const char *predict, const char *grid, int ranks)
 {
     static FieldMetrics metrics;
@@ -133,7 +135,7 @@ static void same_bits(void)
                  {"train.threads=1 grid.pp=2", 2},
                  {"train.threads=1 grid.dp=2 grid.pp=2", 4},
                  {"train.threads=1 grid.dp=4", 4}};
-    /* values of data.predict, with other keys */
+    /* values of data.predict, some followed by other key=value words */
     const char *const predict[] = {"value", "change train.latitude_weights=true data.mask=mask",
                                    "value data.mask=masks"};
     for (int k = 0; k < 3; ++k) {
@@ -151,7 +153,7 @@ static void same_bits(void)
     }
 }
 
-/* ---- naively ---- */
+/* ---- metrics by their definitions ---- */
 
 typedef struct Forecasts {
     int samples;
@@ -185,7 +187,7 @@ static double mean_of(const Forecasts *all, int target, int pixel)
     return sum / all->samples;
 }
 
-/* Weight of a pixel of the target of a sample. mask: "", mask or masks. */
+/* Returns the weight of a pixel in a sample's target. mask: value of data.mask, "" for none. */
 static double weight_of(const char *mask, int sample, int pixel)
 {
     static const double lat[] = {-75, -45, -15, 15, 45, 75};
@@ -194,7 +196,8 @@ static double weight_of(const char *mask, int sample, int pixel)
     return !of ? row : isnan(of[pixel]) ? 0 : row * (double)of[pixel];
 }
 
-/* Computes the metrics of a target without missing values as their definitions say. */
+/* Computes the metrics of a target that has no missing values by their definitions, in two passes
+ * over all forecasts. */
 static void naive(const Forecasts *all, const char *mask, int target, double metric[FIELD_METRICS])
 {
     double weight = 0, error = 0, absolute = 0, square = 0, p_mean = 0, t_mean = 0, persistence = 0;
@@ -227,7 +230,7 @@ static void naive(const Forecasts *all, const char *mask, int target, double met
     metric[FIELD_SKILL_CLIMATOLOGY] = 1 - sqrt(square / bb);
 }
 
-/* Number of values of a target that count. */
+/* Returns the number of values of one target whose weight is above 0. */
 static int64_t values_of(const char *mask, int samples)
 {
     int64_t count = 0;
@@ -273,7 +276,8 @@ static void definitions(void)
 
 /* ---- rollouts ---- */
 
-/* Forecasts `steps` steps from a sample of path by a model with fixed parameters. */
+/* Forecasts `steps` steps from a sample of the set `path` by an untrained model, which has the same
+ * parameters in every call. */
 static void roll(const char *path, int64_t sample, int steps, float *predicted)
 {
     const World alone = world_alone();

@@ -1,13 +1,13 @@
-/* Frozen parameters keep their values, and the trained ones have the same bits on every grid, with
- * every schedule, at every ZeRO stage, with recomputation and with tensor parallelism. Frozen
- * parameters have no gradient, no state and no message; tensors that backward does not need are not
- * kept. Expected values: the run on one rank; for frozen parameters, their initial values. */
+/* Tests model.freeze. Frozen parameters keep their initial values. Trained parameters have the bits
+ * of the run on one rank: on every grid, with every schedule, at every ZeRO stage, with
+ * recomputation and with tensor parallelism. Frozen parameters have no gradient and no optimizer
+ * state, and no messages are sent for them; tensors that backward does not need are not kept. */
 #include "grids.h"
 
 enum { STEPS = 4, STOP = 2 };
 
 static const GridModel models[] = {
-    /* trains the classifier only: of two stages the first one has no backward */
+    /* only the classifier is trained: with two stages, the first one runs no backward */
     {"resnet18's classifier",
      "model: {name: resnet18, stem: small, width: 8, freeze: ['[!f]*']}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4, clip: 1.0}\n",
@@ -23,7 +23,7 @@ static const GridModel models[] = {
      "optim: {name: lamb, lr: 0.01, weight_decay: 1e-2, lr_schedule: cosine, layer_decay: 0.8}\n"
      "data: {augment: [flip, crop]}\n",
      false},
-    /* both stages store it: the embedding is the head's matrix */
+    /* the frozen embedding is also the head's matrix: with two stages, both store it */
     {"gpt2",
      "model: {name: gpt2, layers: 3, width: 24, heads: 3, context: 8, dropout: 0.1, freeze: [wte,\n"
      " wpe, 'h.0.*', h.2.mlp.c_fc.weight, 'h.1.ln_1']}\n"
@@ -52,7 +52,7 @@ enum { PLACES = sizeof places / sizeof places[0] };
 
 static void check_same(const Place *place, const Outcome *got, const Outcome *want)
 {
-    /* without trained parameters there is no norm */
+    /* outcome_same would fail: without trained parameters there is no norm */
     bool same = want->hash != 0 && want->steps > 0 && memcmp(got, want, sizeof *got) == 0;
     for (int i = 0; i < got->steps; ++i) same = same && isfinite(got->loss[i]);
     CU_ASSERT(same);
@@ -70,7 +70,7 @@ static void test_grids(void)
     }
 }
 
-/* With grid.tp=2, all grids give the same bits. */
+/* Checks that all grids with grid.tp=2 give the same bits. */
 static void test_tensor(void)
 {
     static const Place two = {"grid.tp=2", 2};
@@ -86,7 +86,7 @@ static void test_tensor(void)
     }
 }
 
-/* A checkpoint of one grid is resumed on another. */
+/* Resumes a checkpoint of one grid on another. */
 static void test_resume(void)
 {
     char *half = mem_format("%s/half.h5", tiny_folder);
@@ -99,7 +99,8 @@ static void test_resume(void)
     mem_free(&half);
 }
 
-/* Checks on one rank, by the names, which values change. */
+/* Trains on one rank and checks that a parameter's values change exactly if it is not frozen. more:
+ * overrides. */
 static void check_values(int model, const char *more)
 {
     World sub;
@@ -172,7 +173,7 @@ static void test_memory(void)
     some = dry("grid.pp=2 grid.cuts=[layer3.0.conv1]", &config[0], &alone, 2);
     CU_ASSERT_EQUAL(some->plan->chunk[0].gradients_in.bytes, 0);
     CU_ASSERT(some->plan->chunk[0].activations_out.bytes > 0);
-    /* all but the metrics */
+    /* no gradients, only the metrics */
     CU_ASSERT_EQUAL(some->plan->gradient_elements, METRIC_PAD);
     for (int i = 0; i < some->plan->chunk[0].pass[PASS_BACKWARD].count; ++i) {
         ActionKind kind = some->plan->chunk[0].pass[PASS_BACKWARD].action[i].kind;

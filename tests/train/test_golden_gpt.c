@@ -1,7 +1,8 @@
-/* Ten training steps of small gpt2 and llama models from given weights on given tokens, compared
- * with PyTorch's losses (tests/golden/gpt.txt): embedding, both kinds of positions, attention,
- * shared keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together,
- * starting from a data set. Every step uses all samples, so their order does not matter. */
+/* Compares ten training steps of small gpt2 and llama models, from given weights on given tokens,
+ * with PyTorch's losses (tests/golden/gpt.txt). Tested together: embedding, both kinds of
+ * positions, attention, shared heads of keys, both norms, gelu, swiglu, the tied head,
+ * micro-batches, clipping and AdamW, with tokens from a data set. Every step uses all samples, so
+ * their order does not matter. */
 #include "golden.h"
 
 #include "data/import.h"
@@ -9,7 +10,7 @@
 static World world;
 static char folder[] = "/tmp/weft-golden-XXXXXX";
 
-/* Writes samples * context + 1 tokens as a tokenizer writes them, and imports them. */
+/* Writes `count` tokens of 16 bits, as a tokenizer does, and imports them into `set`. */
 static void write_tokens(const char *set, int64_t count, int vocab)
 {
     char *raw = mem_format("%s.raw", set);
@@ -42,7 +43,7 @@ static void check_model(const char *name)
 {
     Golden golden;
     Trainer *trainer = NULL;
-    /* samples, vocabulary */
+    /* number of samples; size of the vocabulary */
     int number[2];
     if (!golden_read("tests/golden/gpt.txt", "gpt", name, 2, number, &golden)) return;
     char *set = mem_format("%s/%s.h5", folder, name);
@@ -73,7 +74,7 @@ static void rotary(void)
     check_model("rotary");
 }
 
-/* Dense layers of 256 rows and more keep plain weights. */
+/* Tests inputs of at least 256 rows, for which dense layers keep their weights in plain order. */
 static void many_rows(void)
 {
     check_model("long");
@@ -84,8 +85,8 @@ static void llama(void)
     check_model("llama");
 }
 
-/* One head of keys, more tokens than a tile, other angles and eps than the defaults; the embedding
- * is the head. */
+/* Tests one head of keys, more tokens than a tile of attention has, angles and eps other than the
+ * defaults, and an embedding that is also the head's matrix. */
 static void llama_tied(void)
 {
     check_model("llama_tied");

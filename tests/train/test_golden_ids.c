@@ -1,11 +1,12 @@
-/* Ten steps of models of data with ids, compared with PyTorch's losses (tests/golden/ids.txt). The
- * test provides and updates the rows; the executor and SGD do the rest. */
+/* Compares ten training steps of models of data with ids with PyTorch's losses
+ * (tests/golden/ids.txt). The test provides and updates the rows of tables; the executor and SGD do
+ * the rest. */
 #include "golden.h"
 #include "one_rank.h"
 
 enum { IDS = 5, SAMPLES_MOST = 8, FIELDS_MOST = 8, BAGS_MOST = 2, WIDTH_MOST = 8 };
 
-/* Rows of one bag: one for each (table, id) that occurs. */
+/* The arrays of one bag's BagRun. The bag has a row for each pair of table and id that occurs. */
 typedef struct Rows {
     int32_t first[SAMPLES_MOST * FIELDS_MOST + 1], row[SAMPLES_MOST * FIELDS_MOST];
     int32_t at[FIELDS_MOST * IDS];
@@ -22,7 +23,8 @@ typedef struct Case {
     Batch batch;
 } Case;
 
-/* Adds a row for each id of table t, in order of first occurrence. */
+/* Adds to the table's bag a row for each id that occurs, in order of first occurrence. t: index of
+ * the table. */
 static void add_rows(Case *c, int t)
 {
     const SparseTable *table = &c->one.graph->table[t];
@@ -47,8 +49,8 @@ static void add_rows(Case *c, int t)
     rows->first[c->samples * c->fields] = c->samples * c->fields;
 }
 
-/* Renumbers rows by first occurrence in the bag, as BagRun requires: add_rows added them table by
- * table. */
+/* Renumbers the rows of bag b in order of first occurrence in the bag, as BagRun requires; add_rows
+ * has numbered them table by table. */
 static void order_rows(Case *c, int b)
 {
     Rows *rows = &c->rows[b];

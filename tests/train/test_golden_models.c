@@ -1,17 +1,18 @@
-/* Ten training steps of whole models from given weights on given data, compared with PyTorch's
- * losses (tests/golden/models.txt, detector.txt): forward, backward, fusion, layouts and SGD
- * together. */
+/* Compares ten training steps of complete models, from given weights on given data, with PyTorch's
+ * losses (tests/golden/models.txt, detector.txt and others): forward, backward, fusion, layouts and
+ * SGD together. */
 #include "golden_run.h"
 
 enum { CLASSES = 10 };
-/* PyTorch's runs in single precision stray up to 2.5e-5 (the file's line "# tensor") */
+/* Relative tolerance of the detector's tensors. PyTorch's own runs in single precision are up to
+ * 2.5e-5 away from the numbers in the file (its line "# tensor"). */
 static const double DETECTOR_NEAR = 1e-4;
 
 typedef struct Images {
     int batch, channels, image;
 } Images;
 
-/* outputs: classes, or channels of fields */
+/* Opens a model. outputs: number of classes, or channels of the output fields. */
 static Status run_open(Run *r, Golden *golden, Images images, int outputs,
                        const BackendTable *table, bool fuse)
 {
@@ -21,7 +22,7 @@ static Status run_open(Run *r, Golden *golden, Images images, int outputs,
     return run_start(r);
 }
 
-/* Sets running statistics to 0.1 noise and 1 + 0.1 noise. */
+/* Sets running means to 0.1 noise and running variances to 1 + 0.1 noise. */
 static void set_statistics(Run *r)
 {
     const Graph *g = r->one.graph;
@@ -75,7 +76,7 @@ static void add_labels(Batch *batch)
     for (int64_t i = 0; i < batch->rows; ++i) batch->labels[i] = golden_draw('y', i, CLASSES);
 }
 
-/* Adds a target for each pixel of each channel. */
+/* Adds a target for each pixel and channel. */
 static void add_fields(Batch *batch, Images images)
 {
     const int64_t count = (int64_t)images.batch * images.channels * images.image * images.image;
@@ -84,7 +85,7 @@ static void add_fields(Batch *batch, Images images)
         batch->targets[i] = golden_noise(golden_hash("t"), (uint32_t)i);
 }
 
-/* Adds i boxes to image i, and the matches of the batch. */
+/* Adds i boxes to image i, and the counts of matches for each level. */
 static void add_boxes(Batch *batch, const Graph *graph)
 {
     const OpSpec *loss = &graph->node[graph->loss_node].spec;
@@ -143,7 +144,8 @@ static void check_file(const char *path, const char *model, const BackendTable *
     batch_free(&batch);
 }
 
-/* A detector (tools/golden_detector.py): losses, then parameters and running statistics. */
+/* Checks a detector (tools/golden_detector.py): the losses, then parameters and running
+ * statistics. */
 static void check_detector(const BackendTable *table, bool fuse)
 {
     static const char path[] = "tests/golden/detector.txt";
@@ -163,7 +165,7 @@ static void check_detector(const BackendTable *table, bool fuse)
     batch_free(&batch);
 }
 
-/* Models from fields to fields (tools/golden_unet.py). */
+/* Checks a model from fields to fields (tools/golden_unet.py). */
 static void check_fields(const char *model, const BackendTable *table, bool fuse)
 {
     Golden golden;
@@ -195,7 +197,7 @@ static void check_all_fields(const BackendTable *table, bool fuse)
     check_fields("columns_norm", table, fuse);
 }
 
-/* Label fields (tools/golden_pixels.py): some pixels have no label. */
+/* Checks a model of label fields (tools/golden_pixels.py), in which some pixels have no label. */
 static void check_pixels(const char *model, int classes, const BackendTable *table, bool fuse)
 {
     Golden golden;

@@ -1,16 +1,19 @@
-/* Ten training steps of a small unet that is applied three times, each time to its own outputs,
- * compared with PyTorch's losses (tools/golden_rollout.py): what the steps read by a set of fields,
- * how they are joined, the sum of the gradients of all uses of a parameter; without weights of
- * targets, with the same for all samples, and with those of each sample. */
+/* Compares ten training steps of a small unet with PyTorch's losses (tools/golden_rollout.py). The
+ * unet is applied three times in each step, each time to its own outputs. Tested: which channels of
+ * a set of fields are read at each application, how they are joined, and the sum of the gradients
+ * over all uses of a parameter. Targets have no weights, weights that all samples share, or weights
+ * of each sample. */
 #include "golden_run.h"
 #include "train/field_steps.h"
 
-/* the unet has no corners; PyTorch strays up to 5e-7 in single precision */
+/* relative tolerance of a loss: the unet is smooth, and PyTorch's runs in single precision are up
+ * to 5e-7 away from double precision */
 static const double NEAR = 5e-7;
 enum { STEPS = 3, VARIABLES = 4, INPUTS = 9, TARGETS = 2 };
 
-/* Describes h (its change is predicted), u (its value), f (a forcing) and s (static); a sample has
- * h, u and f at two times, s, and f at the two times that follow. */
+/* Describes a set of four variables: h, of which the change is predicted; u, of which the value is
+ * predicted; f, a forcing; and s, which is static. A sample has h, u and f at two times, s, and f
+ * at the two times that follow. Owned by the caller. */
 static DataSet *set_new(void)
 {
     static const char *const name[VARIABLES] = {"h", "u", "f", "s"};
@@ -68,7 +71,8 @@ static Status open_run(Run *r, Golden *golden, const int number[3], const Backen
     return st == OK ? run_start(r) : st;
 }
 
-/* Returns the script's weights of the targets of `samples` samples, of which a quarter are 0. */
+/* Returns the script's weights of the targets, float[samples * width]; about a quarter are 0. Owned
+ * by the caller. */
 static float *weights_new(int64_t samples, int64_t width)
 {
     float *weight = noise_new("w", samples * width, 1);
@@ -79,7 +83,8 @@ static float *weights_new(int64_t samples, int64_t width)
     return weight;
 }
 
-/* name: rollout (no weights), shared (one for all samples) or weighted. */
+/* Checks a case: "rollout" has no weights, "shared" has weights that all samples share, "weighted"
+ * has weights of each sample. */
 static void check(const char *name, const BackendTable *table, bool fuse)
 {
     Golden golden;

@@ -1,6 +1,6 @@
-/* The gradient noise scale: its two estimates are those of the norms of the gradients of batches
- * and of their micro-batches, each trained alone; the same bits on every grid; runs that cannot
- * measure it are refused. */
+/* Tests the gradient noise scale. Its two estimates follow from the norms of the gradients of a
+ * batch and of its micro-batches, each of which the test trains alone. They have the same bits on
+ * every grid. Runs that cannot measure the scale are refused. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static char images_path[64], tokens_path[64];
 static const char layers[] =
     "model: {layers: [conv2d: {channels: 6, kernel: 3}, relu, flatten, dense: {width: 12}, tanh, "
     "dense: {width: 5}]}\noptim: {name: sgd, lr: 1e-30}\n";
-/* the embedding is the head's matrix, too */
+/* the embedding is also the head's matrix */
 static const char gpt[] = "model: {name: gpt2, layers: 2, width: 24, heads: 3, context: 8}\n"
                           "optim: {name: adamw, lr: 3e-3, clip: 0.5}\n";
 
@@ -24,7 +24,7 @@ static void prepare(void)
     tiny_tokens(tokens_path, SAMPLES * 8 + 1, 29);
 }
 
-/* keys: separated by spaces */
+/* Makes a configuration, owned by the caller. keys: key=value words separated by spaces. */
 static Config *config_of(const char *text, const char *keys)
 {
     Config *config = NULL;
@@ -40,7 +40,7 @@ static Config *config_of(const char *text, const char *keys)
     return config;
 }
 
-/* Trains steps, whose results are written to `result`. */
+/* Trains and writes each step's result to result[steps]. */
 static Status train(const Config *config, const World *world, int steps, StepResult *result)
 {
     Trainer *t = NULL;
@@ -64,8 +64,9 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-5 * fabs(b);
 }
 
-/* The parameters do not change in fp32, so steps of a batch of MICRO samples have the gradients of
- * the micro-batches of a larger one. */
+/* Checks the estimates by their definitions. The learning rate is so small that parameters do not
+ * change in fp32; therefore steps with batches of MICRO samples have the gradients of the
+ * micro-batches of a larger batch. */
 static void definitions(void)
 {
     enum { STEPS = 5 };
@@ -91,7 +92,8 @@ static void definitions(void)
     }
     /* the third batch of an epoch is short */
     CU_ASSERT(isnan(whole[2].noise.square) && isnan(whole[2].noise.scale));
-    /* the first and the last step are logged: means over the steps between them */
+    /* the first and the last step are logged; the last one's estimates are means over the steps
+     * since the first that have estimates */
     run_alone(layers,
               "train.batch=8 train.micro_batch=2 train.steps=5 train.grad_noise=true "
               "train.log_every=9",
@@ -104,7 +106,8 @@ static void definitions(void)
     CU_ASSERT(isnan(whole[0].noise.square));
 }
 
-/* Trains on a grid. Collective on MPI_COMM_WORLD; the results are the same on all ranks. */
+/* Trains on a grid. noise: receives the estimates of each step, the same on all ranks. Collective
+ * on MPI_COMM_WORLD. */
 static void run_on(const char *text, const char *keys, int ranks, int steps, GradNoise *noise)
 {
     World sub;

@@ -1,8 +1,8 @@
-/* The guarantee: parameters, running statistics, optimizer state, losses, norms, evaluation and
- * checkpoints are the same to the bit on every grid, with every schedule, over every transport, in
- * fp32 and in bf16. Expected values: a run on one rank with the defaults. By default a sample
- * is tested, in which every value of every axis occurs with every model; with WEFT_MATRIX set (make
- * matrix, grids.h), all combinations. */
+/* Tests the guarantee: parameters, running statistics, optimizer state, losses, norms, evaluation
+ * and checkpoints are the same to the bit on every grid, with every schedule, over every transport,
+ * in fp32 and in bf16. Expected values: a run on one rank with the defaults. By default a sample of
+ * the combinations is tested, in which every value of every axis occurs with every model; with
+ * WEFT_MATRIX set (make matrix, grids.h), all combinations are tested. */
 #include "grids.h"
 #include "schedules.def"
 
@@ -10,7 +10,8 @@ enum { STEPS = 6 };
 
 typedef struct Layout {
     int dp, pp;
-    /* the batch: three replicas have three micro-batches each, two of which are padding */
+    /* override of the batch, or "". Its 7 micro-batches are padded to 9, three for each of three
+ * replicas. */
     const char *batch;
 } Layout;
 
@@ -37,7 +38,7 @@ static const char *const transports[] = {"grid.transport=shm",
 static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};
 static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", "grid.zero=3",
                                     NULL};
-/* ZERO_AXIS: position at which check_sample's rule combines every value with several replicas. */
+/* Positions in `axes`. At position 0, check_sample combines every value with several replicas. */
 enum { ZERO_AXIS = 0, SCHEDULE_AXIS = 1, TRANSPORT_AXIS = 3 };
 static const char *const *const axes[] = {zeros, schedules, recomputes, transports};
 enum {
@@ -53,7 +54,8 @@ static int axis_values(int axis)
     return n;
 }
 
-/* Writes the work of a zero-bubble schedule to a file, without messages. */
+/* Writes a zero-bubble schedule to a file, without its tasks that send and receive. Returns the
+ * path, owned by the caller. Collective on MPI_COMM_WORLD. */
 static char *schedule_file(const Layout *layout)
 {
     int micros = micros_a_replica((layout->batch[0] ? 14 : 16) / 2, layout->dp);
@@ -76,18 +78,19 @@ static char *schedule_file(const Layout *layout)
     return path;
 }
 
-/* The model and settings that are trained on every grid. */
+/* The model and the settings that are trained on every grid. */
 typedef struct Subject {
     /* index in grid_models */
     int model;
     const char *precision;
-    /* checkpoints are compared as well (large ones take long) */
+    /* true: checkpoints are compared as well (large ones take long) */
     bool save;
-    /* position in the axes at which the sample starts */
+    /* number added to the positions in all axes, so that each subject tests another sample */
     int shift;
 } Subject;
 
-/* Returns all overrides of a layout and one value of each axis. Owned by the caller. */
+/* Returns the overrides of a layout and of one value of each axis. value: positions in the axes,
+ * int[AXES]. Owned by the caller. */
 static char *overrides_of(const Subject *subject, const Layout *layout, const int *value)
 {
     char *all = mem_format("train.precision=%s grid.dp=%d grid.pp=%d %s", subject->precision,
@@ -103,7 +106,7 @@ static char *overrides_of(const Subject *subject, const Layout *layout, const in
     return all;
 }
 
-/* Trains on one rank without other settings; its checkpoint is written to `save`. */
+/* Trains on one rank with the defaults, and writes the checkpoint to `save`. */
 static Outcome reference(const Subject *subject, const char *batch, const char *save)
 {
     char *more = mem_format("train.precision=%s %s", subject->precision, batch);
@@ -117,7 +120,8 @@ static Outcome reference(const Subject *subject, const char *batch, const char *
 }
 
 typedef struct Reference {
-    /* outcome with the common batch, and with the batch for three replicas, which they pad */
+    /* outcome with the usual batch, and with the batch that three replicas pad; the checkpoints of
+     * both are in `path` */
     Outcome outcome[2];
     char *path[2];
 } Reference;
@@ -148,7 +152,7 @@ static void check(const Subject *subject, const Layout *layout, const int *value
 }
 
 /* Checks a sample in which every value of every axis occurs at least once. There are as many
- * schedules as layouts, and steps of 3 visit each once, on grids with stages. */
+ * schedules as layouts; steps of 3 pair each layout with another schedule. */
 static void check_sample(const Subject *subject, const Reference *want)
 {
     CU_ASSERT_EQUAL(axis_values(SCHEDULE_AXIS), LAYOUTS);
@@ -161,8 +165,8 @@ static void check_sample(const Subject *subject, const Reference *want)
     }
 }
 
-/* True if the combination has an effect: one rank uses no transport, and one replica shards
- * nothing. */
+/* Returns whether the combination differs from all simpler ones: one rank uses no transport, and
+ * one replica shards nothing. */
 static bool means_something(const Layout *layout, const int *value)
 {
     return (layout->dp > 1 || value[ZERO_AXIS] == 0) &&
@@ -228,8 +232,9 @@ static void test_frozen(void)
     run(&(Subject){6, "fp32", true, 1});
 }
 
-/* The first stage has the input, the loss and both ends of tied parameters; between the chunks of
- * the V's turn nothing is sent. */
+/* Checks the V-shaped schedules. The first stage has the first and the last chunk, therefore the
+ * input, the loss and both uses of tied parameters. Between the two chunks of the last stage, where
+ * the V turns, nothing is sent. */
 static void test_v(void)
 {
     static const struct {
@@ -244,7 +249,8 @@ static void test_v(void)
     mem_free(&want.path[0]);
 }
 
-/* Activations, their gradients and messages between stages are bf16. */
+/* Runs a subject in which activations, their gradients and messages between stages are bf16. Skips
+ * it if the backend cannot compute in bf16. */
 static void run_bf16(const Subject *subject)
 {
     Backend *backend;

@@ -1,13 +1,14 @@
-/* Groups of parameters with different rules, some of which need whole tensors (Muon): the same bits
- * of parameters, state, losses, norms and evaluation on every grid, over every transport and at
- * every ZeRO stage; checkpoints are the same files and can be resumed on any other grid; memory is
- * as planned. Expected values: the run on one rank; of parameters, with the same grid.tp. */
+/* Tests groups of parameters with different rules, some of which need entire tensors (Muon).
+ * Parameters, optimizer state, losses, norms and evaluation have the same bits on every grid, over
+ * every transport and at every ZeRO stage. Checkpoints are the same files and can be resumed on any
+ * other grid. Memory is as planned. Expected values: the run on one rank, or for grids with tensor
+ * parallelism the run with the same grid.tp and nothing else. */
 #include "grids.h"
 
 enum { STEPS = 4, STOP = 2 };
 
-/* Convolutions, depthwise and other, a matrix that is taller than wide, running statistics; two
- * rates, three rules. */
+/* has convolutions, one of them depthwise, a matrix that is taller than wide, running statistics,
+ * and three rules with their own rates */
 static const GridModel models[] = {
     {"muon on layers",
      "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, conv2d: {channels: 8, "
@@ -17,8 +18,8 @@ static const GridModel models[] = {
      "  {roles: [bias, norm], name: adamw, lr: 0.003},\n"
      "  {roles: head, name: lion, lr: 0.001, weight_decay: 0.3}]}\n",
      false},
-    /* the embedding is also the head's matrix, in one stage and in two; lamb needs norms of whole
-     * tensors */
+    /* the embedding is also the head's matrix, which one stage holds or two; lamb needs norms of
+     * entire tensors */
     {"muon on gpt2",
      "model: {name: gpt2, layers: 3, width: 48, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
      "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, groups: [\n"
@@ -26,7 +27,7 @@ static const GridModel models[] = {
      "   lr_adjust: match_rms},\n"
      "  {match: h.2.mlp.c_fc.*, name: lamb}, {match: '*.bias', lr_scale: 2}]}\n",
      true},
-    /* a tensor of two stages is needed whole; ftrl produces zeros */
+    /* two stages hold a tensor that a rule needs as a whole; ftrl produces zeros */
     {"lion on gpt2",
      "model: {name: gpt2, layers: 2, width: 48, heads: 6, context: 8, dropout: 0.1}\n"
      "optim: {name: lion, lr: 0.0003, weight_decay: 0.1, groups: [\n"
@@ -55,8 +56,8 @@ static char *path_of(const char *name)
     return mem_format("%s/%s.h5", tiny_folder, name);
 }
 
-/* Compares runs that end at the same step, and their checkpoints, which also compare tensors that
- * ranks hold as different slices. */
+/* Checks that two runs that end at the same step have the same outcome and the same checkpoints.
+ * Checkpoints also tell whether tensors are equal that ranks hold as different slices. */
 static void check_same(const char *what, Outcome *got, const Outcome *want, const char *got_path,
                        const char *want_path)
 {
@@ -96,7 +97,8 @@ static void test_lion(void)
     on_places(LION, &one, places + 3, PLACES - 3);
 }
 
-/* The slices of a tensor-parallel group are gathered. */
+/* Tests that the slices of a tensor-parallel group are gathered for rules that need the entire
+ * tensor. */
 static void test_tensor(void)
 {
     static const Place two = {"grid.tp=2", 2};
@@ -110,8 +112,8 @@ static void test_tensor(void)
         on_places(m, &two, of_two, (int)(sizeof of_two / sizeof of_two[0]));
 }
 
-/* Without slices tensor parallelism changes the order of sums inside layers, and nothing else. The
- * parts of three ranks are unequal. */
+/* Compares with one rank up to rounding: with train.sum_slices 1, tensor parallelism changes the
+ * order of sums inside layers and nothing else. Three ranks have unequal parts. */
 static void test_tensor_close(void)
 {
     static const char *const more[] = {"grid.tp=2 train.sum_slices=1",
@@ -128,7 +130,8 @@ static void test_tensor_close(void)
         }
 }
 
-/* A checkpoint of each grid is resumed on the next one, with the same end. */
+/* Resumes a checkpoint of each grid on the next one, and checks that it ends with the file of the
+ * run on one rank. */
 static void test_resume(void)
 {
     static const Place ring[] = {{"", 1},
@@ -152,7 +155,8 @@ static void test_resume(void)
     mem_free(&end);
 }
 
-/* Loads `path` with other keys of optim, which must fail. */
+/* Checks that loading the checkpoint `path` with other keys of optim fails. says: part of the
+ * message. */
 static void refuse(const char *path, const char *optim, const char *says)
 {
     World sub;
@@ -177,7 +181,7 @@ static void refuse(const char *path, const char *optim, const char *says)
     CU_ASSERT(good);
 }
 
-/* State of one rule is not accepted as that of another. */
+/* Tests that the state of one rule is not accepted as the state of another. */
 static void test_other_rules(void)
 {
     char *path = path_of("lion");
@@ -188,7 +192,8 @@ static void test_other_rules(void)
     mem_free(&path);
 }
 
-/* Checks that the rank of the first stage with most memory has as much as planned. */
+/* Checks that the optimizer's memory is as planned, on that rank of the first stage which has
+ * most. */
 static void check_memory(int model, const char *grid)
 {
     World sub;
@@ -223,7 +228,8 @@ static void test_memory(void)
     }
 }
 
-/* Whole tensors are distributed evenly: each replica gets its part of many equal ones. */
+/* Tests that entire tensors are distributed evenly: replicas' states differ by no more than one of
+ * the largest matrices. */
 static void test_even(void)
 {
     World sub;

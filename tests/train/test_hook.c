@@ -1,4 +1,5 @@
-/* Hooks: accepted answers, their processes, and the test whether a run has stopped improving. */
+/* Tests hooks: which answers are accepted, and how their processes run. Tests also early stopping
+ * and the choice of the metric that it uses. */
 #include "harness.h"
 
 #include "train/run/hook.h"
@@ -53,7 +54,7 @@ static void answers(void)
     }
 }
 
-/* Errors in an object are reported with the whole answer in one line. */
+/* Tests that a message about an error has the complete answer in one line. */
 static void reasons(void)
 {
     static const struct {
@@ -75,7 +76,7 @@ static void reasons(void)
         CHECK_FAILS(hook_request_parse(&request, row[i].text), ERR_DATA, row[i].why);
 }
 
-/* Later answers add to earlier ones; the newest learning rate counts. */
+/* Tests that later requests are added to earlier ones, and that the newest learning rate counts. */
 static void additions(void)
 {
     HookRequest all = {.lr = 0.5};
@@ -85,8 +86,8 @@ static void additions(void)
     CU_ASSERT(!all.stop && all.save && all.lr == 0.25);
 }
 
-/* One hook runs at a time; of each event only the newest waits, and they run in order of
- * arrival. */
+/* Tests that one hook runs at a time, that of each event only the newest call waits, and that
+ * waiting calls run in order of arrival. */
 static void queue(void)
 {
     HookRequest request;
@@ -94,7 +95,7 @@ static void queue(void)
     int file = mkstemp(go);
     CU_ASSERT_FATAL(file >= 0);
     close(file);
-    /* the first one runs until the file is removed */
+    /* the first call runs until the file is removed */
     snprintf(command, sizeof command,
              "read -r n; while [ $n = 1 ] && [ -e %s ]; do sleep 0.01; done; [ $n != 7 ] || echo "
              "'{\"stop\": true}'; "
@@ -122,7 +123,8 @@ static void queue(void)
     CU_ASSERT_PTR_NULL(hook);
 }
 
-/* A hook that hangs is killed, and those that wait are dropped; hook_free kills one too. */
+/* Tests that a hook that hangs is killed and that waiting calls are dropped; hook_free, too, kills
+ * a running hook. */
 static void hanging(void)
 {
     HookRequest request;
@@ -182,7 +184,7 @@ static void metrics(void)
                            .auc = 0.625,
                            .boxes = true,
                            .coco = {[COCO_AP] = 0.25, [COCO_AP50] = 0.375}};
-    /* the value of each metric on that line */
+    /* the value of each metric in `line` */
     static const struct {
         const char *word;
         double value;

@@ -1,5 +1,4 @@
-/* Parsing of squeue's answers. The whole path, with a program squeue, is tested in
- * tests/cli/time.sh. */
+/* Tests the parsing of squeue's answers. tests/cli/time.sh tests how a run asks squeue. */
 #include "train/run/job_end.h"
 #include "harness.h"
 
@@ -9,7 +8,7 @@ static void test_read(void)
 {
     static const struct {
         const char *text, *job;
-        /* < 0: the answer does not contain the job */
+        /* remaining seconds; negative: the answer does not tell them */
         double left_s;
     } answers[] = {{"7 59:03\n", "7", 3543},
                    {"7 0:09\n", "7", 9},

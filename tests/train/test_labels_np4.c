@@ -1,5 +1,6 @@
-/* Label fields: losses, parameters' effect and metrics of an evaluation have the same bits on every
- * grid and number of threads; metrics are those of a confusion matrix. */
+/* Tests label fields. After three steps, the loss and the metrics of an evaluation have the same
+ * bits on every grid and with any number of threads. Metrics are computed from a confusion
+ * matrix. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ static Status evaluate(const Config *config, const World *world, Result *result)
         result->loss = line.loss;
         result->samples = line.samples;
         result->metrics = *line.labels;
-        /* only rank 0 names classes */
+        /* only rank 0 knows the names of classes */
         for (int i = 0; i < result->metrics.classes; ++i)
             memset(result->metrics.item[i].name, 0, sizeof result->metrics.item[i].name);
     }
@@ -58,7 +59,7 @@ static Status evaluate(const Config *config, const World *world, Result *result)
     return st;
 }
 
-/* Collective on MPI_COMM_WORLD; the result is the same on all ranks. */
+/* Evaluates on a grid. result: the same on all ranks. Collective on MPI_COMM_WORLD. */
 static void result_on(const char *target, const char *loss, const char *grid, int ranks,
                       Result *result)
 {
@@ -106,7 +107,8 @@ static void same_bits(void)
     mem_free(&got);
 }
 
-/* Facts: a class that is only predicted has IoU 0, one that occurs nowhere has none. */
+/* Tests the metrics of a given confusion matrix. A class that is only predicted has IoU 0; a class
+ * that occurs nowhere has no IoU. */
 static void metrics(void)
 {
     static const int64_t confusion[16] = {6, 1, 1, 0, 2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};

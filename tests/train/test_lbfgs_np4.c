@@ -1,6 +1,6 @@
-/* L-BFGS on all parameters together: the same bits on any number of replicas and threads, also
- * after resuming from a checkpoint in which the pairs are incomplete; a fit of a whole set; grids
- * and batches that are refused. */
+/* Tests L-BFGS, which updates all parameters together. The bits are the same with any number of
+ * replicas and threads, also after resuming from a checkpoint whose history is not full. Grids and
+ * batches that L-BFGS cannot use are refused. */
 #include "grids.h"
 
 enum { STEPS = 7, STOP = 3 };

@@ -1,6 +1,6 @@
-/* Which losses are spikes: those a number of deviations above the last ones. Tested with losses
- * that scatter, that hardly move and that are near zero; and a window restored from a checkpoint
- * decides as the original does. */
+/* Tests which losses are spikes: those that lie more than a number of deviations above the last
+ * losses. Tested with losses that scatter, that hardly move and that are near zero. A window
+ * restored from a checkpoint decides as the original window does. */
 #include "harness.h"
 
 #include "train/step/loss_window.h"
@@ -9,7 +9,7 @@
 
 static RngKey key;
 
-/* Roughly normal, mean 0 and deviation 1. */
+/* Returns number i of a roughly normal sequence with mean 0 and deviation 1. */
 static double noise(uint64_t i)
 {
     double sum = -6;
@@ -42,7 +42,7 @@ static void test_deviations(void)
     CU_ASSERT_FALSE(loss_window_spike(&w, 0, 1e30, &most));
 }
 
-/* Before the window is full, no loss is judged. */
+/* Tests that no loss is a spike before the window is full. */
 static void test_filling(void)
 {
     LossWindow w = fill(3, 0.1, CHECKPOINT_LOSSES - 1);
@@ -51,7 +51,7 @@ static void test_filling(void)
     CU_ASSERT_TRUE(spike(&w, 1e30));
 }
 
-/* After constant losses, a small relative change is no spike. */
+/* Tests that a small relative change after constant losses is no spike. */
 static void test_constant(void)
 {
     LossWindow w = fill(2, 0, 300), zero = fill(0, 0, 300);
@@ -59,8 +59,8 @@ static void test_constant(void)
     CU_ASSERT_FALSE(spike(&zero, 0));
 }
 
-/* A model that has nearly memorised its samples: a loss ten times the largest recent one is normal;
- * its initial loss is a spike. */
+/* Tests the losses of a model that has nearly memorised its samples. A loss ten times as large as
+ * the largest recent one is no spike; a loss as large as the model's first losses is one. */
 static void test_small(void)
 {
     LossWindow w;
@@ -77,8 +77,8 @@ static void test_small(void)
     CU_ASSERT(!spike(&w, 10 * largest) && spike(&w, 1e3));
 }
 
-/* Restores a window whose oldest loss is at any position: sums have the same bits, as they are
- * added in order of time. */
+/* Tests a window that is restored from its list of losses. Wherever the oldest loss stood in the
+ * original window, sums have the same bits, as losses are added in order of time. */
 static void test_from_checkpoint(void)
 {
     float loss[CHECKPOINT_LOSSES];

@@ -1,6 +1,6 @@
-/* A run resumes after its data has moved to another path, format or array name, and refuses if the
- * same path holds other data: on one rank and on two, with the bits of a run that was never
- * interrupted. */
+/* Tests runs that resume after their data has moved to another path, format or array name: on one
+ * rank and on two, they end with the bits of a run that was never interrupted. If the same path
+ * holds other data, resuming is refused. */
 #include "tiny_main.h"
 
 #include <fcntl.h>
@@ -15,8 +15,9 @@ static char *in_folder(const char *name)
     return mem_format("%s/%s", tiny_folder, name);
 }
 
-/* Returns a run's status on the ranks that take part, and OK on others. more: overrides, "a=b c=d";
- * {} stands for the folder. */
+/* Trains a run on the first `ranks` ranks and discards its output. more: overrides "a=b c=d", in
+ * which {} stands for the temporary folder. Returns the run's status on ranks that take part, and
+ * OK on other ranks. Collective on MPI_COMM_WORLD. */
 static Status run_on(int ranks, const char *name, const char *model, const char *more)
 {
     World sub;
@@ -58,7 +59,7 @@ static const char *const lenet_like = "layers: [flatten, dense: {width: 4}]";
 static const char *const gpt_like =
     "name: gpt2, layers: 1, width: 8, heads: 2, context: 8, vocab: 50";
 
-/* Removes the second half of the run. */
+/* Removes the last checkpoint of a run, so that the next call resumes in the middle. */
 static void cut(const char *name)
 {
     if (tiny_rank == 0) {
@@ -101,7 +102,8 @@ static void move(const char *from, const char *to)
     tiny_barrier();
 }
 
-/* Copies one array of `from` in compressed chunks, under another name. */
+/* Copies one array of the file `from` to the file `to`, in compressed chunks and under another
+ * name. */
 static void pack(hid_t from, const char *array, hid_t to, const char *name)
 {
     hid_t old = H5Dopen2(from, array, H5P_DEFAULT), type = H5Dget_type(old);
@@ -139,7 +141,7 @@ static void make_packed(const char *from, const char *to)
     tiny_barrier();
 }
 
-/* Changes the labels in the file from `first` on. */
+/* Changes `count` labels of a file, beginning with sample `first`. */
 static void change_labels(const char *name, int first, int count)
 {
     char *path = in_folder(name);
@@ -199,8 +201,8 @@ static void test_tokens_moved(void)
     mem_free(&different);
 }
 
-/* Other data at the same path are refused, even if one label differs. A new run may start from the
- * old run's file. */
+/* Tests that other data at the same path are refused, even if only one label differs. A new run may
+ * start from the old run's checkpoint. */
 static void test_other_data(void)
 {
     for (int ranks = 1; ranks <= 2; ++ranks) {
@@ -237,8 +239,8 @@ static double best_of(const char *name)
     return best;
 }
 
-/* Other test data change no step, but the best evaluation so far is of the old data and does not
- * count. */
+/* Tests that other test data change no step. The best evaluation so far was made with the old data
+ * and no longer counts. */
 static void test_other_test_data(void)
 {
     const char *more =
@@ -247,7 +249,7 @@ static void test_other_test_data(void)
         STEPS " optim.lr=0.3 train.eval_every=1 data.train={}/d.h5 data.test={}/e.h5";
     make_images("d.h5");
     make_images("e.h5");
-    /* labels that were right in the old file are wrong in this one */
+    /* predictions that are right for d.h5 are wrong for e.h5 */
     change_labels("e.h5", 0, SAMPLES);
     for (int ranks = 1; ranks <= 2; ++ranks) {
         char *name = mem_format("tested%d", ranks);
@@ -265,7 +267,8 @@ static void test_other_test_data(void)
     }
 }
 
-/* A checkpoint of an older version does not describe its data: then the path is compared. */
+/* Tests a checkpoint of an older version, which does not describe its data: the path is compared
+ * instead. */
 static void test_older_checkpoint(void)
 {
     make_images("f.h5");

@@ -1,6 +1,6 @@
-/* A set of encoded pictures with all augmentations: the same bits on one rank, on four, on two
- * stages, and on both, with one loading thread and with three; mixed labels reach the last
- * stage. */
+/* Tests training on encoded pictures with all augmentations. The bits are the same on one rank and
+ * on four, on two stages and on two stages with replicas, with one loading thread and with several.
+ * Mixed labels reach the last stage. */
 #include "grids.h"
 
 #include "data/encoded.h"
@@ -22,7 +22,7 @@ static void prepare(void)
     tiny_bcast(images_path, sizeof images_path);
 }
 
-/* Layers that are divided by tensor parallelism. */
+/* a model whose layers tensor parallelism divides */
 static const GridModel divided = {
     "divided pictures",
     "model: {layers: [conv2d: {channels: 8, kernel: 3}, relu, global_pool, flatten, "
@@ -62,7 +62,8 @@ static void test_grids(void)
     CU_ASSERT(other.hash != 0 && other.hash != one.hash);
 }
 
-/* All ranks of a tensor-parallel group have the same mixed labels: bits differ, losses agree. */
+/* Tests that all ranks of a tensor-parallel group have the same mixed labels: losses agree up to
+ * rounding. */
 static void test_tensor_groups(void)
 {
     if (pictures_missing()) TEST_SKIP("weft was built without a decoder");

@@ -1,9 +1,9 @@
-/* One step of gpt2 and of ResNets compared with tests/reference, which computes the same loss in
+/* Compares one step of gpt2 and of ResNets with tests/reference, which computes the same loss in
  * double precision from the same parameters and shares no code with weft. The loss is compared
- * first, then the gradient, by central differences of the reference along random directions:
- * (loss(w + h d) - loss(w - h d)) / 2h is the product of gradient and d. For gpt2 each parameter
- * has its own direction, so that none is left out. Tested with fusion as in a run, and without by
- * the backend that poisons memory. */
+ * first. Then the gradient is compared with central differences of the reference along random
+ * directions: (loss(w + h d) - loss(w - h d)) / 2h is the product of the gradient and d. For gpt2
+ * each parameter has its own direction, so that none is left out. Tested with fusion, as in a run,
+ * and without fusion on the backend that poisons memory. */
 #include "one_rank.h"
 
 #include "reference/forward.h"
@@ -12,16 +12,17 @@
 
 enum { CLASSES = 10, SEED = 7, TOKENS = 12, VOCAB = 37, WIDTH = 24, HEADS = 3, DEPTH = 2 };
 
-/* Tolerances, relative: ten times the measured errors. Single precision rounds each number to 6e-8.
- * In gpt2, a smooth model of few layers, sums of such errors stay near that: 5e-8 in the loss, 4e-7
- * in the gradients. In a ResNet, batch norm divides by deviations of few numbers and a relu may
- * fall on the other side of 0: 6e-7 and 1.2e-5. The error of a gradient is that of its product with
- * a direction of 1 and -1, relative to the gradient's norm, the typical size of such a product. */
+/* Relative tolerances, ten times the measured errors. Single precision rounds each number to 6e-8.
+ * gpt2 is a smooth model of few layers; sums of such errors stay near that: 5e-8 in the loss, 4e-7
+ * in the gradients. In a ResNet, batch norm divides by deviations of few numbers, and a relu may
+ * fall on the other side of 0; the errors are 6e-7 and 1.2e-5. The error of a gradient is the error
+ * of its product with a direction of 1 and -1, relative to the gradient's norm, which is the
+ * typical size of such a product. */
 static const double LOSS_SMOOTH = 5e-7, LOSS_CORNERS = 6e-6;
 static const double SLOPE_SMOOTH = 4e-6, SLOPE_CORNERS = 1.2e-4;
-/* The reference's step h along a direction. Rounding in double precision costs 1e-16 / h of a
- * slope; relus that change sides within the step, among a ResNet's millions of numbers, cost
- * more. */
+/* The reference's step h along a direction. Rounding in double precision makes an error of 1e-16 /
+ * h in a slope. In a ResNet with its millions of numbers, relus that change sides within the step
+ * make a larger error; therefore its h is smaller. */
 static const double STEP_SMOOTH = 1e-5, STEP_CORNERS = 1e-8;
 
 /* Opens the model, fused unless the backend poisons memory. */
@@ -36,12 +37,12 @@ static Status open_model(OneRank *r, const char *model, Desc input, int64_t clas
                          SEED);
 }
 
-/* ---- parameters: the model's, in its names and in plain order, as doubles ---- */
+/* ---- parameters ---- */
 
 typedef struct Values {
     /* owned */
     ReferenceParam *list;
-    /* owned; slope: the gradient, filled after a step */
+    /* value: numbers of each parameter; slope: their gradients, filled after a step; both owned */
     double **value, **slope;
     int64_t *elements;
     int count;
@@ -67,7 +68,9 @@ static float *first_values(const OneRank *r, int param)
     return plain;
 }
 
-/* Fills the parameters of weft and of the reference with the same numbers. */
+/* Sets weft's parameters to first_values, and returns the same numbers as doubles, in plain order,
+ * for the reference. Running statistics and tied parameters are not among them. Freed by
+ * values_free. */
 static Values values_new(OneRank *r)
 {
     int count = r->graph->param_count;
@@ -95,7 +98,7 @@ static Values values_new(OneRank *r)
     return v;
 }
 
-/* Copies weft's gradients after a step, in the same order. */
+/* Copies weft's gradients after a step to v->slope, in the order of v->value. */
 static void values_slope(Values *v, OneRank *r)
 {
     int at = 0;
@@ -128,7 +131,8 @@ static void values_free(Values *v)
 
 /* ---- one step ---- */
 
-/* Returns weft's loss; the gradients stay in the executor. rows: number of rows in the loss. */
+/* Makes one step and returns weft's loss; the gradients stay in the executor. rows: expected number
+ * of rows in the loss. */
 static double program_loss(OneRank *r, Batch *batch, int64_t rows)
 {
     StepBatch of = {.scale = 1.0f / (float)rows, .micros = 1};
@@ -137,7 +141,8 @@ static double program_loss(OneRank *r, Batch *batch, int64_t rows)
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];
 }
 
-/* The reference's loss as a function of its parameters. */
+/* The reference's loss as a function of its parameters, with the data that it needs; all pointers
+ * are borrowed. */
 typedef struct Oracle {
     Values *values;
     double (*loss)(const struct Oracle *oracle);
@@ -159,7 +164,7 @@ static double resnet_loss(const Oracle *o)
     return reference_resnet(params, o->resnet, o->image, o->label);
 }
 
-/* Returns 1 or -1, by a hash of the position. */
+/* Returns the direction's value at a position, 1 or -1 by a hash. */
 static double direction(int param, int64_t i)
 {
     uint64_t h = ((uint64_t)i + ((uint64_t)param << 40)) * 0x9E3779B97F4A7C15u;
@@ -173,8 +178,8 @@ static void move(Values *v, int first, int end, double by)
         for (int64_t i = 0; i < v->elements[p]; ++i) v->value[p][i] += by * direction(p, i);
 }
 
-/* Compares the gradient along one direction of the parameters first to end - 1: weft's, and the
- * reference's by differences. */
+/* Compares weft's gradient with the reference's differences along one direction of the parameters
+ * `first` to end - 1. h: step of the differences. */
 static void check_slope(const Oracle *o, int first, int end, double h, double tolerance)
 {
     Values *v = o->values;
@@ -308,7 +313,7 @@ static void resnet50(void)
     check_resnet("model: {name: resnet50}", bottlenecks, &backend_cpu);
 }
 
-/* A parameter missing in the reference's list gives an error, not zeros. */
+/* Tests that the reference returns NaN if a parameter is missing in its list. */
 static void missing(void)
 {
     int token = 0;

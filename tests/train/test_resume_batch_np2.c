@@ -1,7 +1,7 @@
-/* Resuming with another train.batch, train.epochs or train.steps: each sample is used once in every
- * epoch, the right number of steps is made, and the learning rate follows from the number of
- * samples done. Samples are one-hot, so the columns of the weights that a step changes tell its
- * samples. */
+/* Tests resuming with another train.batch, train.epochs or train.steps. Each sample is used once in
+ * every epoch, the right number of steps is made, and the learning rate follows from the number of
+ * samples done. Samples are one-hot, so the columns of the weights that a step changes tell which
+ * samples it used. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -9,7 +9,8 @@
 enum { SAMPLES = 40, CLASSES = 3, BATCH = 5, EPOCHS = 6 };
 static char data_path[64], other_path[64];
 
-/* Owned by the caller. */
+/* Makes a configuration, owned by the caller. data: path of the set. length: "epochs: N" or "steps:
+ * N". optim: further keys of optim. */
 static Config *config_of(const char *data, int batch, const char *length, const char *optim)
 {
     Config *config = NULL;
@@ -30,7 +31,9 @@ typedef struct Job {
     Trainer *t;
 } Job;
 
-/* Returns false on ranks that take no part. */
+/* Makes a trainer on the first `ranks` ranks and loads the checkpoint `from` unless it is NULL.
+ * Takes over config. Returns false on ranks that take no part and if no trainer was made; job_close
+ * is needed in any case. */
 static bool job_open(Job *job, int ranks, Config *config, const char *from)
 {
     *job = (Job){.config = config};
@@ -55,7 +58,7 @@ static void train_to(Job *job, int64_t step, const char *path)
     if (path) CHECK_OK(train_save(job->t, path));
 }
 
-/* Reads the weights (CLASSES, SAMPLES) in plain order. */
+/* Copies the weights, float[CLASSES][SAMPLES], to `plain`. */
 static void weights(Trainer *t, float *plain)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
@@ -67,7 +70,7 @@ static void weights(Trainer *t, float *plain)
     }
 }
 
-/* Makes one step and counts its samples. */
+/* Makes one step, adds 1 to seen[i] for each sample i that it uses, and sets *lr to its rate. */
 static void count_step(Job *job, int *seen, double *lr)
 {
     float before[CLASSES * SAMPLES] = {0}, after[CLASSES * SAMPLES] = {0};
@@ -91,8 +94,9 @@ static double cosine(double lr, double done)
     return lr * 0.5 * (1 + cos(acos(-1) * done));
 }
 
-/* Four of five steps of epoch 2 are done; the rest is done with another batch size; then 4 samples
- * a step. */
+/* Trains with batches of BATCH up to the middle of epoch 2, counting epochs from 1; resumes with
+ * batches of `batch` until epoch 3 ends and for one more step; then resumes with batches of 4.
+ * warmup: steps of BATCH samples. */
 static void change_batch(int ranks, int batch, int warmup)
 {
     char *path = mem_format("%s/batch.h5", tiny_folder);
@@ -119,7 +123,7 @@ static void change_batch(int ranks, int batch, int warmup)
             CU_ASSERT_DOUBLE_EQUAL(lr, want, 1e-12);
         }
         CU_ASSERT_EQUAL(not_once(seen, 2), 0);
-        /* another run makes one step, into epoch 4 */
+        /* one more step, the first of epoch 4 */
         train_to(&job, job.t->step + 1, path);
     }
     job_close(&job);
@@ -158,7 +162,8 @@ static void delete_attributes(const char *path)
     tiny_barrier();
 }
 
-/* Both grids give the same bits, and so does a file without the attributes. */
+/* Tests that one rank and two ranks give the same bits, also from the checkpoint of an older
+ * version, which lacks the attributes that delete_attributes removes. */
 static void test_grids_and_old_files(void)
 {
     static const char optim[] = "lr_schedule: linear";
@@ -183,8 +188,8 @@ static void test_grids_and_old_files(void)
     mem_free(&path);
 }
 
-/* Lengthening a run gives the same bits as one of that length, if the rate does not depend on the
- * end; cosine is stretched. */
+/* Tests a run that resumes with more epochs. With a constant rate it gives the same bits as a run
+ * that had that length from the start; a cosine is stretched to the new length. */
 static void test_longer(void)
 {
     char *path = mem_format("%s/longer.h5", tiny_folder);
@@ -216,7 +221,8 @@ static void test_longer(void)
     mem_free(&path);
 }
 
-/* train.steps counts steps of any size, and so do curve and warm-up; milestones are epochs. */
+/* Tests that train.steps, and with it the curve of the rate, counts steps whatever their batch;
+ * milestones are epochs. */
 static void test_steps(void)
 {
     char *path = mem_format("%s/steps.h5", tiny_folder);
@@ -244,7 +250,8 @@ static void test_steps(void)
     mem_free(&path);
 }
 
-/* A run resumed with other data starts its current epoch again; the number of epochs stays. */
+/* Tests that a run that resumes with other data starts its current epoch again, and makes the same
+ * number of epochs in all. */
 static void test_other_data(void)
 {
     char *path = mem_format("%s/other.h5", tiny_folder);

@@ -1,6 +1,7 @@
-/* A run stopped on one grid in the middle of an epoch resumes on another one, with the bits of a
- * run that was never stopped: parameters, state, losses, evaluation. By default some pairs of
- * layouts are tested; with WEFT_MATRIX set (make matrix), every ordered pair. */
+/* Tests a run that is stopped on one grid in the middle of an epoch and resumes on another. Its
+ * parameters, optimizer state, losses and evaluation have the bits of a run that was never stopped.
+ * By default some pairs of layouts are tested; with WEFT_MATRIX set (make matrix), every ordered
+ * pair. */
 #include "grids.h"
 
 enum { STOP = 5, END = 8, LAYOUTS = 10 };
@@ -45,7 +46,7 @@ static void check_pair(const GridModel *model, int before, int after, const char
     mem_free(&what);
 }
 
-/* Returns the outcome of the run that was never stopped, for its last steps only. */
+/* Trains without a stop and returns the outcome, with only the steps after STOP. */
 static Outcome whole_run(const GridModel *model)
 {
     GridPart part = part_of(model, 0, NULL, END, NULL);
@@ -61,7 +62,8 @@ static Outcome whole_run(const GridModel *model)
     return want;
 }
 
-/* shift: by default, layout i is followed by layout i + shift. */
+/* Checks pairs of layouts with a model. shift: by default, layout i is followed by layout i +
+ * shift. */
 static void check_model(const GridModel *model, int shift)
 {
     char *path = mem_format("%s/stop.h5", tiny_folder);
@@ -76,7 +78,7 @@ static void check_model(const GridModel *model, int shift)
     mem_free(&path);
 }
 
-/* Tied parameters, which a checkpoint holds once. */
+/* Tests tied parameters, which a checkpoint holds once. */
 static void test_gpt(void)
 {
     check_model(&grid_models[2], 4);

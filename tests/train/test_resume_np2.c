@@ -1,12 +1,12 @@
-/* Stopping and resuming gives the same bits as not stopping: from the middle of an epoch, on the
- * same and on another number of ranks, for every optimizer. */
+/* Tests that a run that stops in the middle of an epoch and resumes gives the bits of a run that
+ * does not stop, on the same and on another number of ranks, with several optimizers. */
 #include "tiny_main.h"
 
 #include <hdf5.h>
 
 static char data_path[64];
 
-/* Returns the text of a configuration, owned by the caller. */
+/* Returns the text of a configuration, owned by the caller. optim: keys of optim. */
 static char *text_of(const char *optim)
 {
     return mem_format(
@@ -17,7 +17,9 @@ static char *text_of(const char *optim)
         data_path, optim);
 }
 
-/* Loads `from` if given, trains up to step `to`, saves to `path` if given; returns the hash. */
+/* Trains on `size` ranks: loads the checkpoint `from` unless it is NULL, trains up to step `to`,
+ * and saves to `path` unless it is NULL. Returns the hash of the trainer, the same on all ranks.
+ * Collective on MPI_COMM_WORLD. */
 static uint64_t part(int size, const char *optim, const char *from, int to, const char *path)
 {
     World sub;
@@ -64,8 +66,9 @@ static void test_sgd(void)
 {
     resume("name: sgd, lr: 0.1, momentum: 0.9, lr_schedule: cosine, warmup_steps: 3");
 }
-/* Without momentum there is no state, and the file holds zeros, whatever the sharding: it can start
- * a run with momentum, and a file with momentum can start a run without. */
+/* Tests runs without momentum. They have no optimizer state, and their checkpoints hold zeros, with
+ * and without sharding. Such a checkpoint can start a run with momentum, and a checkpoint with
+ * momentum can start a run without. */
 static void test_no_momentum(void)
 {
     static const char none[] = "name: sgd, lr: 0.1, momentum: 0",
@@ -96,7 +99,7 @@ static void test_lamb(void)
     resume("name: lamb, lr: 0.01, weight_decay: 1e-2, clip: 0.5");
 }
 
-/* Writes an attribute of the root group, and returns its old value. */
+/* Changes an attribute of a file's root group and returns its old value. */
 static int64_t exchange(const char *path, const char *name, int64_t value)
 {
     int64_t was = 0;
@@ -109,7 +112,8 @@ static int64_t exchange(const char *path, const char *name, int64_t value)
     return was;
 }
 
-/* An impossible position is refused: epoch 1, with one step and 8 of 27 samples done in it. */
+/* Tests that an impossible position is refused. The true position is epoch 1, counted from 0, with
+ * one step and 8 of 27 samples done in it. */
 static void test_position(void)
 {
     static const struct {
@@ -137,7 +141,7 @@ static void test_position(void)
     mem_free(&path);
 }
 
-/* A trainer returns to its checkpoint in the middle of training. */
+/* Tests that a trainer can load its own checkpoint again in the middle of training. */
 static void test_back(void)
 {
     World sub;

@@ -1,5 +1,5 @@
-/* Whole runs on one and two ranks: sizes that do not divide, resuming, which checkpoints are kept,
- * and the ways in which a run may end. */
+/* Tests complete runs on one and two ranks: numbers of samples that batches do not divide,
+ * resuming, which checkpoints are kept, and the ways in which a run may end. */
 #include "tiny_main.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static char data_path[64], few_path[64], wide_path[64];
 
 enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
 
-/* Makes a configuration, owned by the caller. more: overrides, "a=b c=d", or "a=b;c=d" if values
+/* Makes a configuration, owned by the caller. more: overrides "a=b c=d"; "a=b;c=d" if values
  * contain spaces. */
 static Config *config_of(const char *name, const char *more)
 {
@@ -38,7 +38,8 @@ static Config *config_of(const char *name, const char *more)
     return config;
 }
 
-/* Returns a run's status on the ranks that take part, and OK on others. Discards its output. */
+/* Trains a run on the first `ranks` ranks and discards its output. Returns the run's status on
+ * ranks that take part, and OK on other ranks. Collective on MPI_COMM_WORLD. */
 static Status run_on(int ranks, const char *name, const char *more)
 {
     World sub;
@@ -78,10 +79,10 @@ static bool exists(const char *name, const char *file)
     return there;
 }
 
-/* Contents of a run's metrics.jsonl. */
+/* The numbers in a run's metrics.jsonl that are tested. */
 typedef struct Metrics {
     int steps, evals;
-    /* true if steps are 1, 2, 3, ... */
+    /* true: the steps are 1, 2, 3, ... */
     bool in_order;
     /* loss of the last step */
     double loss;
@@ -122,7 +123,7 @@ static bool same_checkpoints(const char *a, const char *b, const char *file)
     return equal;
 }
 
-/* Five samples in batches of eight: one short step an epoch; with two ranks one of them has a
+/* Tests five samples in batches of eight: each epoch has one short step; of two ranks, one has a
  * single sample. */
 static void test_fewer_than_a_batch(void)
 {
@@ -167,7 +168,8 @@ static EvalLine evaluate_on(int ranks, int batch, int micro, int64_t *confusion)
     return line;
 }
 
-/* Every sample is evaluated once, whatever the batch; the same bits on one and two ranks. */
+/* Tests that every sample is evaluated once, whatever the batch, with the same bits on one rank and
+ * on two. */
 static void test_evaluation(void)
 {
     static const int size[][2] = {{8, 2}, {2, 1}, {32, 16}, {64, 32}, {6, 3}};
@@ -185,7 +187,8 @@ static void test_evaluation(void)
     }
 }
 
-/* The run resumes from its middle: later checkpoints are removed. */
+/* Tests a run that resumes in its middle, on other ranks, because its later checkpoints were
+ * removed. */
 static void test_resume(void)
 {
     const char *more = "train.steps=11 checkpoint.every_steps=5 checkpoint.keep=0";
@@ -210,8 +213,8 @@ static void test_resume(void)
     CU_ASSERT(same_checkpoints("whole", "parts", "checkpoints/step-00000011.h5"));
 }
 
-/* A run that starts from another run's file later resumes from its own checkpoints, by the same
- * command. */
+/* Tests that a run that started from another run's file resumes from its own checkpoints when the
+ * same command is given again. */
 static void test_begin_from_file(void)
 {
     char *from = path_of("whole", "checkpoints/step-00000005.h5");
@@ -245,7 +248,8 @@ static void test_keep(void)
     CU_ASSERT(exists("keep", "checkpoints/best.h5"));
 }
 
-/* Makes a process that owns the folder. */
+/* Starts a process that holds the lease of a run's folder until it is killed. Returns its id, or
+ * -1. */
 static pid_t own_elsewhere(const char *name)
 {
     char *path = path_of(name, "");
@@ -281,7 +285,8 @@ static void test_in_use(void)
 
 static atomic_bool waiting;
 
-/* Sends this process a stop request as soon as the first evaluation has left its file. */
+/* Thread that sends a stop request (SIGTERM) to this process as soon as `file`, which the first
+ * evaluation writes, exists, or when `waiting` is false. */
 static void *request_stop(void *file)
 {
     sigset_t all;
@@ -292,8 +297,7 @@ static void *request_stop(void *file)
     return NULL;
 }
 
-/* Only one rank receives a stop request: both stop with a checkpoint, and the run can be
- * resumed. */
+/* Tests a stop request that only one rank receives: both ranks stop and leave a checkpoint. */
 static void test_stop(void)
 {
     pthread_t thread;
@@ -315,8 +319,8 @@ static void test_stop(void)
     mem_free(&dir);
 }
 
-/* A rank receives a stop request before the run has started: nothing is written, and the next run
- * is not affected. */
+/* Tests a stop request that a rank receives before the run has started: no checkpoint is written,
+ * and the next run is not affected. */
 static void test_stop_early(void)
 {
     stop_begin();
@@ -340,7 +344,7 @@ static void test_runs_away(void)
     CU_ASSERT(!exists("away", "checkpoints/best.h5"));
 }
 
-/* Sets the first weight to NaN without changing its checksum. */
+/* Sets the first number of a tensor in a checkpoint to NaN and deletes the tensor's checksum. */
 static void make_sick(const char *name, const char *file, const char *tensor)
 {
     char *path = path_of(name, file);
@@ -359,8 +363,8 @@ static void make_sick(const char *name, const char *file, const char *tensor)
     mem_free(&path);
 }
 
-/* A NaN in the first layer ends at its relu: loss and gradient are finite. Still it is not saved,
- * and no good checkpoint is removed for it. */
+/* Tests a NaN in the first layer that does not pass its relu, so that loss and gradient are finite.
+ * Still no checkpoint with the NaN is saved. */
 static void test_hidden_nan(void)
 {
     static const char model[] =
@@ -385,7 +389,8 @@ static void test_hidden_nan(void)
     }
 }
 
-/* A test set with other labels than the model's is refused before anything is made. */
+/* Tests that a test set with more classes than the model is refused before the folder of
+ * checkpoints is made. */
 static void test_other_test_set(void)
 {
     char *more = mem_format("data.test=%s", wide_path);

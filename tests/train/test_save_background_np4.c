@@ -1,7 +1,7 @@
-/* A checkpoint written while training continues equals one written while it waits, on grids of
- * every kind. Rank 0's thread is stopped for some steps, so that these are made during the save on
- * any machine; all ranks learn that a save is in progress. A save that fails leaves nothing, and
- * training continues. */
+/* Tests saving in the background, on grids of every kind. A checkpoint that is written while
+ * training continues equals a checkpoint for which training waits. Rank 0's writing is held up for
+ * some steps, so that these are made during the save on any machine; all ranks learn that a save is
+ * in progress. A save that fails leaves no file, and training continues. */
 #include "grids.h"
 #include "train/state/save_copy.h"
 
@@ -17,8 +17,8 @@ static Status step(Trainer *t, const TrainSave *save, StepResult *result)
     return OK;
 }
 
-/* Makes steps between the rounds that gather tensors: the file must not contain their results.
- * Returns before the file is begun. */
+/* Makes steps between the rounds in which tensors are gathered; the file must not contain their
+ * results. Returns before the file is begun. */
 static Status steps_between(Trainer *t, TrainSave *save)
 {
     bool done;
@@ -36,7 +36,7 @@ static Status steps_between(Trainer *t, TrainSave *save)
     return OK;
 }
 
-/* Makes steps during a save whose stage on rank 0 cannot end. */
+/* Makes steps during a save that cannot end on rank 0, as this thread holds the lock of HDF5. */
 static Status steps_beside(Trainer *t, TrainSave *save)
 {
     bool done;

@@ -1,6 +1,6 @@
-/* A model without some channels computes the same as the whole model with all of their parameters
- * set to zero: convolutions with their biases, and scales and shifts of norms. Tested for every
- * layer that passes channels on. */
+/* Tests pruning. A model without some channels computes the same as the complete model with these
+ * channels set to zero: their kernels and biases of convolutions, and their scales and shifts of
+ * norms. Tested for every layer that passes channels on. */
 #include "one_rank.h"
 
 #include "model/units.h"
@@ -10,8 +10,9 @@
 #include <math.h>
 
 enum { SAMPLES = 4, CLASSES = 10, VOCAB = 17, TOKENS = 6, SEED = 5 };
-/* Single precision; sums have another order because columns are missing. Ten times the largest
- * measured error, 5e-7 with the avx2 kernels (docs/pruning.md). */
+/* Largest difference of logits, relative to the largest logit. In single precision sums differ
+ * because columns are missing, which changes their order. Ten times the largest measured error,
+ * 5e-7 with the avx2 kernels (docs/pruning.md). */
 static const double TOLERANCE = 5e-6;
 
 static Desc tokens(void)
@@ -24,8 +25,8 @@ static Desc images(int64_t channels, int64_t size)
     return desc_plain(shape_of(4, SAMPLES, channels, size, size), DTYPE_F32);
 }
 
-/* Returns initial values, with noise added where they are all 0 or 1; variances stay above 0. Owned
- * by the caller. */
+/* Returns a parameter's initial values in plain order. Noise is added to vectors, which would
+ * otherwise be all 0 or all 1; variances stay above 0. Owned by the caller. */
 static float *values_of(const Graph *g, int param)
 {
     const Param *p = &g->param[param];
@@ -47,7 +48,8 @@ static Status get_values(void *user, int param, float *plain)
     return OK;
 }
 
-/* Zeroes the rows that units_param_gather would leave out. */
+/* Sets the rows of a parameter to 0 that units_param_gather would leave out. removed: for each
+ * unit. */
 static void mask(const Units *u, int param, const bool *removed, float *plain)
 {
     const Param *p = &u->graph->param[param];
@@ -59,7 +61,8 @@ static void mask(const Units *u, int param, const bool *removed, float *plain)
             memset(plain + r * each, 0, (size_t)each * sizeof *plain);
 }
 
-/* whole: fills the whole model, with zeros; else the shrunk one. */
+/* Sets the parameters of a model. whole, true: the complete model, with zeros for removed channels;
+ * false: the shrunk model. */
 static void fill(OneRank *r, const Units *u, const bool *removed, bool whole)
 {
     for (int i = 0; i < r->graph->param_count; ++i) {
@@ -79,7 +82,7 @@ static void fill(OneRank *r, const Units *u, const bool *removed, bool whole)
     executor_params_changed(r->executor);
 }
 
-/* Computes the logits of one batch. */
+/* Sets the parameters as `fill` does, and computes the logits of one batch, logits[count]. */
 static void evaluate(OneRank *r, const Units *u, const bool *removed, bool whole, double *logits,
                      int64_t count)
 {

@@ -1,7 +1,7 @@
-/* train.sync_batch_norm: ten steps of two ranks with unequal micro-batches equal PyTorch's with two
- * processes (tests/golden/sync_bn.txt). Any number of replicas equals one replica with a
- * micro-batch that many times as large, also if some replicas have no samples. The bits are the
- * same with every schedule, number of stages, transport, recomputation and grid.zero; a single
+/* Tests train.sync_batch_norm. Ten steps of two ranks with unequal micro-batches agree with
+ * PyTorch's steps of two processes (tests/golden/sync_bn.txt). N replicas agree with one replica
+ * whose micro-batch is N times as large, also if some replicas have no samples. The bits are the
+ * same with every schedule, number of stages, transport, recomputation and grid.zero. A single
  * replica gives the bits of a run without the key. */
 #include "golden.h"
 #include "grids.h"
@@ -89,8 +89,8 @@ static Outcome train(int model, int ranks, const char *more)
         &(GridPart){.model = &grid_models[model], .ranks = ranks, .more = more, .to = STEPS});
 }
 
-/* A relu that falls on the other side of 0 moves a loss by about 1e-5; other statistics move it by
- * more than 1e-2. */
+/* Checks that two outcomes agree up to rounding. A relu that falls on the other side of 0 moves a
+ * loss by about 1e-5; wrong statistics would move it by more than 1e-2. */
 static void check_near(const char *what, const Outcome *got, const Outcome *want)
 {
     bool near = got->hash != 0 && want->hash != 0 && got->eval_samples == want->eval_samples &&
@@ -101,8 +101,9 @@ static void check_near(const char *what, const Outcome *got, const Outcome *want
     if (!near) outcome_explain(what, got, want);
 }
 
-/* The fourth step has 4 of 16, 16 of 18 or 4 of 12 samples: some replicas have fewer in their
- * micro-batch than others, or none. */
+/* Compares N replicas with one replica whose micro-batch is N times as large. The last step of an
+ * epoch of 52 samples has 4 of 16, 16 of 18 or 4 of 12 samples; in it some replicas have fewer
+ * samples in their micro-batch than others, or none. */
 static void test_larger_micro_batch(void)
 {
     static const struct {
@@ -158,7 +159,8 @@ static void test_bits(void)
     check_same(RESNET, "", ways);
 }
 
-/* With one micro-batch in each replica there is only one order to add gradients. */
+/* Tests grid.zero. Each replica has only one micro-batch, so that gradients can be added in only
+ * one order. */
 static void test_zero(void)
 {
     static const char *const ways[] = {"grid.zero=1", "grid.zero=2",
@@ -166,7 +168,7 @@ static void test_zero(void)
     check_same(MOBILENET, "train.batch=4", ways);
 }
 
-/* The key changes nothing for a single replica. */
+/* Tests that the key changes nothing for a single replica. */
 static void test_one_replica(void)
 {
     Outcome off = train(LAYERS, 1, ""), on = train(LAYERS, 1, "train.sync_batch_norm=true");

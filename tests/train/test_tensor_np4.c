@@ -1,18 +1,20 @@
-/* Tensor parallelism: losses, norms, parameters and evaluation have the bits of one rank for equal
- * and unequal slices, on every grid, schedule, transport and ZeRO stage, and with recomputation.
- * With same_grid they equal those of one rank up to the rounding of sums in another order.
- * Checkpoints hold whole tensors and can be resumed with any other grid.tp. */
+/* Tests tensor parallelism. Losses, norms, parameters and evaluation have the bits of one rank, for
+ * equal and unequal slices, on every grid, with every schedule, transport and ZeRO stage, and with
+ * recomputation. With train.reproducible same_grid they agree with one rank up to the rounding of
+ * sums in another order. Checkpoints hold whole tensors and can be resumed with any other
+ * grid.tp. */
 #include "grids.h"
 
 enum { STEPS = 4, STOP = 2 };
-/* Sanitizers look for wrong accesses and compare no bits: each list of grids gives one of its
- * grids, the next list the next one. */
+/* With AddressSanitizer, which is slow and looks for wrong accesses only, each call of same_bits
+ * tests one grid of its list, call after call another position. */
 #ifdef __SANITIZE_ADDRESS__
 enum { ONE_GRID = true };
 #else
 enum { ONE_GRID = false };
 #endif
-/* Relative tolerances; in bf16, where each rank's part of a sum is rounded, of losses. */
+/* Relative tolerances of losses; norms may differ 20 times as much. In bf16 each rank's part of a
+ * sum is rounded. */
 static const double TOLERANCE = 2e-5, TOLERANCE_BF16 = 4e-3;
 
 static const GridModel models[] = {
@@ -35,12 +37,14 @@ static const GridModel models[] = {
      "optim: {name: sgd, lr: 0.01, momentum: 0.9}\n",
      false},
     {"one dense layer", "model: {layers: [flatten, dense: {width: 7}]}\n", false},
-    /* with three ranks, the first one's slices alone would leave one block without recomputation */
+    /* With three ranks, if only the slices of the first one counted, one block would not be
+ * recomputed. */
     {"narrow",
      "model: {name: mlp, hidden: [7, 9], dropout: 0.2}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n",
      false},
-    /* with three ranks, the first one has two heads of keys, each shared by two of queries */
+    /* with three ranks, the first one has two heads of keys, each of which two heads of queries
+ * share */
     {"llama",
      "model: {name: llama, layers: 2, width: 48, heads: 8, kv_heads: 4, ffn: 50, context: 8, "
      "dropout: 0.1}\n"
@@ -56,7 +60,7 @@ static const GridModel models[] = {
      "optim: {name: muon, lr: 0.01, clip: 0.5, groups: [\n"
      "  {roles: [embedding, head, bias, norm], name: adamw, lr: 1e-3}]}\n",
      true},
-    /* two or four ranks share the head of keys */
+    /* two or four ranks share the only head of keys */
     {"multi-query",
      "model: {name: llama, layers: 2, width: 48, heads: 8, kv_heads: 1, ffn: 50, context: 8, "
      "window: 5, qkv_bias: true}\n"
@@ -70,8 +74,8 @@ static bool close_to(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* Compares two outcomes up to rounding. Parameters are compared through the evaluation of all
- * samples. */
+/* Checks that two outcomes agree up to rounding. Parameters are not compared directly, but by the
+ * evaluation of all samples. */
 static void check_close(const char *what, const Outcome *got, const Outcome *want, double tolerance)
 {
     bool good = got->hash != 0 && want->hash != 0 && got->steps == want->steps && got->steps > 0;
@@ -90,7 +94,8 @@ static Outcome train(int model, int ranks, const char *more)
         &(GridPart){.model = &models[model], .ranks = ranks, .more = more, .to = STEPS});
 }
 
-/* With same_grid each rank is one slice of a sum. */
+/* Compares two and three ranks with one rank, up to rounding: with same_grid each rank computes one
+ * slice of a sum. also: overrides. */
 static void close_to_one_rank(int model, const char *also, double tolerance)
 {
     static const char *const transport[] = {"auto", "auto", "shm"};
@@ -120,7 +125,7 @@ static Outcome train_and_save(int model, int ranks, const char *more, const char
     Outcome out = grid_train(&(GridPart){
         .model = &models[model], .ranks = ranks, .more = more, .to = STEPS, .save = path});
     CU_ASSERT(out.hash != 0);
-    /* checkpoints are compared instead */
+    /* the checkpoints are compared instead of hashes */
     out.hash = 0;
     return out;
 }
@@ -212,8 +217,8 @@ static void test_same_bits(void)
     same_bits(GROUP_NORM, "", two, 2);
 }
 
-/* A checkpoint holds whole tensors: each grid goes on from that of another one, to the bits of a
- * run on one rank. */
+/* Resumes the checkpoint of each grid on the next one, and checks that it ends with the bits of a
+ * run on one rank. Checkpoints hold whole tensors. */
 static void resume(int model)
 {
     const struct {
@@ -261,8 +266,8 @@ static void test_resume(void)
     resume(MULTI_QUERY);
 }
 
-/* Before the first step, when nothing has been rounded, the file of a divided run is the same byte
- * for byte. */
+/* Checks that before the first step the checkpoint of a run with grid.tp 4 is the same as that of
+ * one rank. */
 static void first_values(int model)
 {
     char *path[2] = {mem_format("%s/one.h5", tiny_folder), mem_format("%s/four.h5", tiny_folder)};
@@ -286,7 +291,8 @@ static void test_first_values(void)
     first_values(MULTI_QUERY);
 }
 
-/* Sizes that cannot be divided are refused; the message says what would fit. */
+/* Checks that sizes that cannot be divided are refused. says: part of the message, which tells what
+ * would fit. */
 static void refused(int model, int ranks, const char *more, const char *says)
 {
     World sub;

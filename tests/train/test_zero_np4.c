@@ -1,7 +1,7 @@
-/* ZeRO: sharding over replicas changes no bit of parameters, running statistics, optimizer state,
- * losses, norms or evaluation, on any grid and over any transport; checkpoints are the same files
- * and can be resumed with any other setting. Expected values: the run on one rank. The models'
- * tensors are longer than a chunk, so that shards cut them. */
+/* Tests ZeRO. Sharding over replicas changes no bit of parameters, running statistics, optimizer
+ * state, losses, norms or evaluation, on any grid and over any transport. Checkpoints are the same
+ * files and can be resumed with any other setting. Expected values: the run on one rank. The
+ * models' tensors are longer than a chunk, so that the bounds of shards lie within tensors. */
 #include "grids.h"
 
 enum { STEPS = 4, STOP = 2, LAYERS = 3, GPT = 2, RANKS_MOST = 4 };
@@ -14,12 +14,12 @@ typedef struct Run {
     int steps;
     double loss[MOST_STEPS], norm[MOST_STEPS];
     EvalLine eval;
-    /* sizes on the rank of the first stage that has most, and the planned sizes */
+    /* bytes on that rank of the first stage which has most, and (plan_) the planned bytes */
     size_t state_bytes, plan_state_bytes, gradient_bytes, plan_gradient_bytes, param_bytes,
         plan_param_bytes;
 } Run;
 
-/* Returns the largest size over the replicas of the first stage. Collective. */
+/* Returns the largest `mine` of the replicas of the first stage. Collective. */
 static size_t most_of(const Trainer *t, size_t mine)
 {
     size_t all[RANKS_MOST], most = 0;
@@ -35,7 +35,8 @@ static size_t state_of(const Trainer *t)
            (scratch ? (size_t)t->optim->scratch_elements * sizeof(float) : 0);
 }
 
-/* Bytes of the arenas of gradient sums: the communicator's, others like it, and partial sums. */
+/* Returns the bytes of the arenas of gradient sums: the communicator's arena, further arenas of
+ * that size, and partial sums. */
 static size_t gradients_of(const Trainer *t)
 {
     const Plan *plan = t->plan;
@@ -44,7 +45,8 @@ static size_t gradients_of(const Trainer *t)
     return ((size_t)t->comm->arena_elements + levels + partial) * sizeof(float);
 }
 
-/* Bytes of parameters, with sums by messages: all of them, or a shard and the ring. */
+/* Returns the bytes of parameters, if grid.transport is mpi: all of them, or a shard and the ring
+ * in which layers are gathered. */
 static size_t params_of(const Trainer *t)
 {
     int64_t local = plan_local_elements(t->plan, t->grid.dp_rank);
@@ -72,7 +74,7 @@ static Status run_part(Trainer *t, const GridPart *part, Run *run)
     return train_save(t, part->save);
 }
 
-/* Collective on MPI_COMM_WORLD; the same on every rank. */
+/* Trains a part of a run. Collective on MPI_COMM_WORLD; the result is the same on every rank. */
 static Run run_of(const GridPart *part)
 {
     World sub;
@@ -103,7 +105,7 @@ static bool same_runs(const Run *a, const Run *b)
 
 typedef struct Case {
     int model;
-    /* overrides, for the reference too */
+    /* overrides for all grids and for the run on one rank */
     const char *more;
 } Case;
 
@@ -112,7 +114,7 @@ static char *path_of(const char *name)
     return mem_format("%s/%s.h5", tiny_folder, name);
 }
 
-/* Compares one grid with the run on one rank. */
+/* Compares one grid with the run on one rank. path: that run's checkpoint. */
 static void compare(const Case *c, const char *grid, int ranks, const Run *want, const char *path)
 {
     char *more = mem_format("%s %s", c->more, grid), *got_path = path_of("got");
@@ -157,13 +159,13 @@ static const Place places[] = {
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=gpipe grid.recompute=block", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=zb-v grid.bucket_mb=0.02", 4},
 };
-/* Three replicas with four micro-batches each. */
+/* three replicas with four micro-batches each */
 static const Place three[] = {
     {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
 };
-/* Parameters are sharded as well. */
+/* grids on which parameters are sharded as well */
 static const Place fetched[] = {
     {"grid.zero=3 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 2},
     {"grid.zero=3 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.05", 4},
@@ -181,13 +183,13 @@ static const Place fetched[] = {
      "grid.bucket_mb=0.01",
      4},
 };
-/* Eight micro-batches over three replicas: three turns, the last of which is one short. */
+/* three replicas with eight micro-batches in all: one replica has two and a padding */
 static const Place padded[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 3},
 };
-/* Three micro-batches each, not a power of two: one by one with sharded gradients, otherwise as
- * subtrees of two and one. */
+/* Twelve micro-batches, three for each of four replicas or six for each of two: no power of two.
+ * Sharded gradients are added one by one; others in subtrees, such as two and one. */
 static const Place odd[] = {
     {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm", 4},
     {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 4},
@@ -247,13 +249,13 @@ static void test_lars(void)
 {
     on_places(&(Case){LAYERS, "optim.name=lars optim.lr=0.1 optim.momentum=0.9"}, places + 1, 2);
 }
-/* The embedding is also the head's matrix, in one stage and in two. */
+/* Tests an embedding that is also the head's matrix, which one stage holds or two. */
 static void test_tied(void)
 {
     on_all_places(GPT, gpt_wide);
 }
 
-/* Running statistics, and a matrix that two stages hold. */
+/* Tests sharded parameters, with running statistics and with a matrix that two stages hold. */
 static void test_gathered(void)
 {
     int count = (int)(sizeof fetched / sizeof fetched[0]);
@@ -261,7 +263,8 @@ static void test_gathered(void)
     on_places(&(Case){GPT, gpt_wide}, fetched, count);
 }
 
-/* A checkpoint of one setting is resumed with another, on another grid. */
+/* Trains on the grid `before`, resumes on the grid `after`, and compares with a run on one rank.
+ * want_path: that run's checkpoint. */
 static void go_on(const Case *c, const Place *before, const Place *after, const Run *want,
                   const char *want_path)
 {
@@ -310,10 +313,10 @@ static void test_resume(void)
     mem_free(&path);
 }
 
-/* State and gradient sums of each rank are near their even share and as planned. Eight
- * micro-batches over four replicas: two arenas of sums for unsharded gradients; one of a shard, and
- * the ring, for sharded ones. The model is large enough that rounding of shards matters little,
- * whatever layout the processor uses for weights. */
+/* Tests that optimizer state and gradient sums of each rank are near their even share and as
+ * planned. Four replicas have eight micro-batches: unsharded gradients need two arenas of sums;
+ * sharded gradients need one arena of a shard, and a ring. The model is so large that rounding up
+ * the sizes of shards matters little, whatever layout the processor uses for weights. */
 static void test_memory_is_shared(void)
 {
     char *path = path_of("state");
