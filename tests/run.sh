@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
-# Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
-# as the cores that they keep busy are there: a program of one process keeps one busy, N ranks, which often wait for each other, N / 4,
-# a script 0.3 of a core, unless a line "# cores: 0.1" or "# cores: all" at its top says otherwise. A program's own last line counts
-# its assertions; here a program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N
-# passed, N failed".
-# usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
-#                             TEST_JOBS    cores to use (default: all; 1: one test at a time)
-#                             TEST_TIMES   file that gets each test's name and seconds
+# Runs test programs and scripts, each under a time limit. A program with _npN in its name runs
+# under mpirun with N ranks. Tests run side by side while cores are free: a program of one process
+# keeps one core busy; N ranks, which often wait for each other, N / 4 cores; a script 0.3 of a
+# core, unless one of its first eight lines is "# cores: 0.1" or "# cores: all". For each test a
+# line is printed with the seconds that it took, the processor time, and its own count of
+# assertions. The last line, "N passed, N failed", counts programs and scripts.
+# usage: run.sh PROGRAM...
+# environment: TEST_TIMEOUT  seconds for each test (default 900, enough on a busy machine)
+#              TEST_JOBS     cores to use (default: all; 1: one test at a time)
+#              TEST_TIMES    file to which each test's name and seconds are appended
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_base_warn_component_unused=0
-export HWLOC_PLUGINS_BLACKLIST=hwloc_gl.so,hwloc_opencl.so,hwloc_xml_libxml.so # mpirun too would load them; weft sets the same
+export HWLOC_PLUGINS_BLACKLIST=hwloc_gl.so,hwloc_opencl.so,hwloc_xml_libxml.so # for mpirun, which would load them; weft sets this for itself
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:quarantine_size_mb=16} LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$here/lsan.supp:print_suppressions=0}
 export PMIX_MCA_gds=${PMIX_MCA_gds:-hash} # the default for shared memory takes a fifth of mpirun's time for two ranks
 jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-900}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
-# Prints what became of one test, in one piece, and adds its name to those that passed or failed. Called in a process of its own.
+# run TEST : runs one test, prints its result in one piece, and adds its name to the file passed or
+# failed in $work. Called in the background, in a process of its own.
 run() {
     local t=$1 name=${1##*/tests/} log=$work/$BASHPID rc start=${EPOCHREALTIME/[.,]/} took busy n minutes user system cmd=("$1")
     case $t in
@@ -54,7 +57,8 @@ run() {
 }
 
 : >"$work/passed" >"$work/failed"
-# cores TEST : sets `given` to the hundredths of a core that the test keeps busy; at most all cores.
+# cores TEST : sets `given` to the hundredths of a core that the test keeps busy, at most all of
+# $jobs; with one job, always 100.
 cores() {
     local line n=${1##*_np}
     given=100
@@ -70,8 +74,8 @@ cores() {
     esac
     [ $given -le $((100 * jobs)) ] && [ "$jobs" -gt 1 ] || given=$((100 * jobs))
 }
-declare -A cost=() running=() # both are indexed by test or by process
-light=() others=() ranks=() # light: what keeps less than a core busy
+declare -A cost=() running=() # hundredths of a core: cost by the test's path, running by process id
+light=() others=() ranks=() # light: tests that keep less than one core busy; ranks: programs with ranks
 for t in "$@"; do
     cores "$t"
     cost[$t]=$given
@@ -80,7 +84,8 @@ for t in "$@"; do
         *) if [ "${cost[$t]}" -lt 100 ]; then light+=("$t"); else others+=("$t"); fi;;
     esac
 done
-# Light tests begin first, so that others run at the same time; short programs of one process fill the gaps at the end.
+# Light tests begin first, because other tests can run at the same time. Programs of one process,
+# which are short, begin last and fill the gaps at the end.
 waiting=(${light[@]+"${light[@]}"} ${ranks[@]+"${ranks[@]}"} ${others[@]+"${others[@]}"})
 while [ ${#waiting[@]} -gt 0 ]; do
     room=$((100 * jobs)) later=()

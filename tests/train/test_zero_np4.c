@@ -199,8 +199,8 @@ static const Place odd[] = {
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.bucket_mb=0.01", 4},
 };
 
-/* With sanitizers, which find errors of memory, each list of grids is tried on every third grid. The
- * first is another one for each list, so that all kinds of grids are among them. */
+/* With sanitizers, which find errors of memory, every third grid of each list is tried. Each list
+ * begins with another grid, so that all kinds of grids are among them. */
 #ifdef __SANITIZE_ADDRESS__
 enum { PLACE_STEP = 3 };
 #else
