@@ -103,6 +103,9 @@ check 0 '"mode": "geo"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 gri
 holds 'sync points and their sums' grep -qE '"sync_point_steps": 5,' out
 holds 'sums of sync points' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"sync point\"'"
 holds 'and so are changes of rows' sh -c "tr -d '\n' <out | grep -qE '\"changes of rows, with ids\", *\"at\": \"sync point\", *\"count\": 8'"
+# Without --ranks the number of ranks is the configuration's, servers included.
+check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 grid.servers=2 grid.dp=2 grid.mode=async optim.name=adagrad
+check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 grid.servers=1 grid.mode=async optim.name=adagrad
 check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=async optim.name=adagrad
 holds 'no sums' sh -c '! grep -q "\"sums\"" out'
 holds 'not the same bits' grep -q '"same_bits_on_every_grid": false' out

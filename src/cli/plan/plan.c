@@ -58,10 +58,11 @@ static const Flag flags[] = {
 /* ---- ranks ---- */
 
 /* Sets *ranks to the number of ranks: that of --ranks, else that of the launcher, else that of the
- * configuration's grid. given: value of --ranks; 0: not given. */
+ * configuration's grid, servers included. given: value of --ranks; 0: not given. */
 static Status count_ranks(const Config *config, const World *world, int64_t given, int *ranks)
 {
-    int64_t count = (config->grid.dp > 0 ? config->grid.dp : 1) * config->grid.pp * config->grid.tp;
+    const int64_t replicas = config->grid.dp > 0 ? config->grid.dp : 1;
+    int64_t count = replicas * config->grid.pp * config->grid.tp + config->grid.servers;
     if (is_launched()) count = world->size;
     if (given > 0) count = given;
     if (count > INT32_MAX)
