@@ -121,7 +121,7 @@ int main(int argc, char **argv)
                        .set = set,
                        .place = place,
                        .wants = wants,
-                       .at_once = true};
+                       .sets_early = true};
     bool exists = world_least(&world, access(argv[1], F_OK) == 0);
     Status status = exists ? OK : checkpoint_save(&world, argv[1], &meta, &io);
     if (status == OK) status = load(argv[1], &io);

@@ -186,7 +186,7 @@ static void layer_time(Op *op, int threads, double best[3])
                  .training = true};
     run.cache = random_numbers(op->cache_bytes);
     run.workspace = random_numbers(op->workspace_bytes);
-    run.rows = (int)op->spec.x[0].shape.dim[0];
+    run.sample_count = (int)op->spec.x[0].shape.dim[0];
     op_refresh(op, &run);
     double start = clock_s();
     for (int round = 0; round < ROUNDS_MIN || clock_s() - start < LAYER_S_MIN; ++round)

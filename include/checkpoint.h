@@ -27,16 +27,16 @@ typedef struct CheckpointInput {
     /* number of classes */
     int64_t classes;
     /* number of values in mean and in std: 0, 1 or channels */
-    int stats;
+    int stat_count;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     /* sets of fields: number of targets */
-    int targets;
+    int target_count;
     /* sets of fields: mean and standard deviation of each target in the form that the model
      * learns */
     float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
     /* factor on stored values, applied before mean and std */
     float scale;
-    /* DataSet.turned and DataSet.bicubic; false if the file lacks them */
+    /* DataSet.orient_requested and DataSet.bicubic; false if the file lacks them */
     int64_t turned, bicubic;
 } CheckpointInput;
 /* The root attributes of a checkpoint. */
@@ -55,14 +55,14 @@ typedef struct CheckpointMeta {
     double best_metric;
     /* name of the metric of best_metric (checkpoint.best_metric); "": unknown */
     char best_of[16];
-    /* number of evaluations that have been recorded. While it is 0, stop_best, stop_bad and all
-     * members of lr except lr.lr are invalid. */
+    /* number of evaluations that have been recorded. While it is 0, stop_best, stop_bad_evaluations
+     * and all members of lr except lr.lr are invalid. */
     int64_t evaluations;
     LrState lr;
     /* train.early_stop: best value so far; NaN before the first evaluation */
     double stop_best;
     /* train.early_stop: number of evaluations since stop_best */
-    int64_t stop_bad;
+    int64_t stop_bad_evaluations;
     /* true if run.hook has requested the end of the run */
     int hook_stop;
     /* true if a stop interrupted the evaluation after this step */
@@ -73,9 +73,9 @@ typedef struct CheckpointMeta {
     /* loss_scale_good: number of steps since loss_scale changed; skipped: number of steps without
      * an update since the run began */
     int64_t loss_scale_good, skipped;
-    /* losses of the last `losses` steps that made an update, oldest first */
+    /* losses of the last loss_count steps that made an update, oldest first */
     float loss[CHECKPOINT_LOSSES];
-    int losses;
+    int loss_count;
     /* config: resolved configuration (config_text); version: version of weft that saved the file.
      * Owned after a load (release with checkpoint_meta_fini). */
     char *config, *version;
@@ -89,7 +89,7 @@ typedef struct CheckpointMeta {
      * libraries chose them, or the run was on CPUs. Owned after a load. */
     char *algorithms;
     /* after a load: number of tensors in /ema */
-    int64_t averages;
+    int64_t average_count;
     /* grid of the run that saved the file: "2x1x1" */
     char grid[32];
     /* data_train, data_test: fingerprints of the training set and of the test set; "": unknown, or
@@ -99,7 +99,7 @@ typedef struct CheckpointMeta {
     DataIds data_ids;
     /* meaning of the training set's columns */
     DataColumns columns;
-    /* statistics of the training set's values; those of a DataRange with `values` 0 are unknown.
+    /* statistics of the training set's values; those of a DataRange with count 0 are unknown.
      * ranges.column is owned after a load, and set only on rank 0. */
     DataRanges ranges;
     /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */
@@ -166,10 +166,10 @@ typedef struct CheckpointIo {
     Status (*got_all)(void *user);
     /* Load: copies tensor i from plain to the caller's memory. */
     void (*set)(void *user, int i, const float *plain);
-    /* Load with at_once: returns the caller's memory for tensor i, in row-major order, if this rank
-     * needs the tensor. The tensor is read into this memory and then passed to set; after an error
-     * the content is undefined. If place or its result is NULL, the tensor is read into a buffer
-     * and set copies it. */
+    /* Load with sets_early: returns the caller's memory for tensor i, in row-major order, if this
+     * rank needs the tensor. The tensor is read into this memory and then passed to set; after an
+     * error the content is undefined. If place or its result is NULL, the tensor is read into a
+     * buffer and set copies it. */
     float *(*place)(void *user, int i);
     /* Save: these two gather tensor i, which is distributed over several ranks, on rank `writer`.
      * All ranks call collect_begin for several tensors in the same order, at most one for each
@@ -182,7 +182,7 @@ typedef struct CheckpointIo {
     /* Save: path of a second file with the same bytes, which rank 0 writes once the first file is
      * complete. The second file gets its final name before the first. NULL: there is no second
      * file. */
-    const char *also;
+    const char *second_path;
     /* Load: returns true if this rank sets tensor i. NULL: every rank sets all tensors. */
     bool (*wants)(void *user, int i);
     /* Load: true if everything in the file under /optim and /ema is skipped; false if tensors of
@@ -190,7 +190,7 @@ typedef struct CheckpointIo {
     bool params_only;
     /* Load: true if the averages in /ema, as far as the file has them, are read instead of the
      * parameters and running statistics of the same names */
-    bool averages;
+    bool loads_averages;
     /* Load, on rank 0: chooses a tensor of the file for each tensor i. stored[count] are the
      * tensors of the file, sorted by path; match sets from[i] to an index into stored, or leaves it
      * at -1, and the tensor is then not set. Both tensors must have the same shape. checkpoint_load
@@ -200,7 +200,7 @@ typedef struct CheckpointIo {
     /* Load: true if each tensor is set as soon as it has been verified, so that it is read only
      * once; after ERR_DATA for a checksum some tensors may then have been set, and the caller must
      * load another file or end. false: all tensors are verified before the first is set. */
-    bool at_once;
+    bool sets_early;
 } CheckpointIo;
 
 /* Part of the message of a save that has found no free space; callers recognize this error by
@@ -331,7 +331,7 @@ typedef struct CheckpointImport {
     /* rename: replacements OLD:NEW of prefixes of names, [renames], of which the first that fits a
      * name is applied; drop: patterns of names to leave out, [drops]; borrowed */
     char *const *rename, *const *drop;
-    int renames, drops;
+    int rename_count, drop_count;
     /* result: number of values in the parameters */
     int64_t values;
     /* result: help line of the family (names and layouts); static */
@@ -362,7 +362,7 @@ typedef struct CheckpointExport {
     /* from: path of the checkpoint; out: path of the file to write; borrowed */
     const char *from, *out;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
-    bool averages;
+    bool exports_averages;
     /* results. tensors: number of tensors written; averaged: number of averages among them */
     int tensors, averaged;
     /* result: help line of the family; static */
@@ -392,7 +392,7 @@ typedef struct CheckpointShrink {
  * removed channels to `out`, with config as its configuration, at the same step. If channels are
  * removed, the best metric and the losses of the new file are unknown. *after: graph of the smaller
  * model, owned by the caller. ERR_DATA: tensors do not fit the model. Not collective. */
-Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed,
+Status checkpoint_shrink(const CheckpointShrink *options, Config *config, bool *removed,
                          Graph **after);
 
 /* Arguments of an export to ONNX: opset 17, IR 8, fp32 values, any number of samples. */
@@ -410,7 +410,7 @@ typedef struct OnnxModel {
     bool averages;
     /* largest number of bytes of OUT, 0: 2 GiB, the limit of the format; the tensors of a larger
      * model are stored separately in OUT.data */
-    int64_t most;
+    int64_t bytes_max;
     /* true: an existing OUT.data may be overwritten, or removed if OUT does not need it */
     bool force;
 } OnnxModel;

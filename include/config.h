@@ -81,7 +81,7 @@ typedef struct OptimGroup {
     double lr_scale;
     /* the group's options. While the file is read, only the options in `given` are set; once the
      * configuration is loaded, all are set. Owns nothing. */
-    OptimConfig resolved;
+    OptimConfig options;
     /* bit i is set if the group gives the key with index i within section optim */
     uint64_t given;
     /* position of the entry in the file, counted from 1; 0: from the command line */
@@ -306,7 +306,7 @@ typedef struct Config {
         int cuda_graphs;
         /* "off", "time", or the path of a file with recorded algorithms, which the run uses */
         char *cuda_tune;
-        /* instruction set of the CPU kernels, a CpuSet */
+        /* instruction set of the CPU kernels, a InstructionSet */
         int cpu;
         double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
         /* weight of each class; empty: all 1 */
@@ -365,7 +365,7 @@ typedef struct Config {
         /* number of servers: the job's last ranks, which hold the rows of sparse tables and compute
          * nothing */
         int64_t servers;
-        /* when updates of parameters and tables are applied, a TableMode */
+        /* when updates of parameters and tables are applied, a UpdateMode */
         int mode;
         /* geo_steps: number of steps between sync points, in all modes but sync; staleness: delay
          * of updates in mode stale, in steps */
@@ -383,7 +383,7 @@ typedef struct Config {
          * cost */
         char *cuts;
         /* transport: mechanism for sums and messages, a Transport; sums: algorithm of sums that are
-         * sent as messages, a CommWay */
+         * sent as messages, a SumAlgorithm */
         int transport, sums;
         /* size of a gradient bucket, in MB (10^6 bytes) */
         double bucket_mb;
@@ -472,10 +472,10 @@ char *config_text(const Config *config);
 /* Returns the value of a key as YAML: "[a, b]". The caller owns the text. */
 char *config_key_text(const Config *config, const char *key);
 /* Compares two texts of config_text, and returns true if they differ. The first difference is then
- * written to from_x and from_y, buffers of `bytes` bytes each, as "section.key: value". If a text
+ * written to from_x and from_y, buffers of `room` bytes each, as "section.key: value". If a text
  * lacks the key, "no section.key" is written. If the values are lists of lines, the first entries
  * that differ are written: "section.key: - value". */
-bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes);
+bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t room);
 
 /* Sets the number of channels of a layer in model.widths. */
 void config_set_width(Config *config, const char *layer, int64_t channels);

@@ -77,7 +77,7 @@ typedef struct CocoMatch {
     uint64_t matched, ignored;
     int32_t category;
     /* index among the detections of its image and class, highest score first */
-    int32_t place;
+    int32_t rank_in_class;
 } CocoMatch;
 
 /* Collects the matches of images. Only one thread at a time may use it. */
@@ -154,9 +154,9 @@ typedef struct NmsOptions {
     /* Limit of the IoU. A box is dropped if its IoU with a kept box of the same class is above this
      * limit. Boxes are considered by falling score. */
     double iou;
-    /* candidates: largest number of boxes that are considered, the highest scores first; most:
+    /* candidates: largest number of boxes that are considered, the highest scores first; boxes_max:
      * largest number of boxes that are kept. Both numbers are over all classes. */
-    int64_t candidates, most;
+    int64_t candidates, boxes_max;
 } NmsOptions;
 /* Performs non-maximum suppression of the boxes of one image. Moves the kept boxes to the front, by
  * falling score and, if scores are equal, in input order. *kept: number of kept boxes. The field

@@ -21,7 +21,7 @@ typedef struct DoctorOptions {
     const char *root;
     /* true: this process is the launcher's first task, or the only process. If MPI cannot start,
      * only the first task prints the finding. */
-    bool first;
+    bool is_first_task;
 } DoctorOptions;
 
 /* Starts MPI, runs all checks and ends MPI, within about 30 s. If a rank does not answer in time,
@@ -36,11 +36,11 @@ Status doctor_rows_check(void);
 const char *doctor_check_name(int i, const char **threshold_meaning);
 
 /* Runs one part of the checks on files. It is called in a separate process, because a file system
- * may never answer. task: "folder:NAME" tests `folder`; "make:NAME", "find:NAME" and "remove:NAME"
+ * may never answer. probe: "folder:NAME" tests `folder`; "make:NAME", "find:NAME" and "remove:NAME"
  * make, look for and remove a test file there or, if the folder does not exist, in its nearest
  * existing parent; the file's name contains NAME. NAME is lower-case letters and digits, and
  * "folder:" ignores it. Prints each result to stdout as soon as it has it. ERR_USAGE: there is no
  * such task. */
-Status doctor_probe(const char *task, const char *folder);
+Status doctor_probe(const char *probe, const char *folder);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct ImageBox {
 /* The header of a picture file, which is read before memory is allocated for the pixels. */
 typedef struct ImageHeader {
     ImageFormat format;
-    /* size of the picture as the file stores it, before image_turn */
+    /* size of the picture as the file stores it, before image_apply_orientation */
     int width, height;
     /* EXIF orientation (tag 0x0112), 1 to 8; 1: the picture is upright, or the file has no
      * orientation */
@@ -68,7 +68,7 @@ Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes,
                          const ImageHeader *head, ImageBox need, ImageBox *part, const char *name);
 /* Rotates and mirrors the image by its EXIF orientation (1 to 8). Orientations 5 to 8 exchange
  * width and height. spare: scratch memory. */
-void image_turn(Image *image, Image *spare, int orientation);
+void image_apply_orientation(Image *image, Image *spare, int orientation);
 
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
 /* Memory for weights and intermediate rows, reused between calls. Each thread needs its own. */

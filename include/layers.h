@@ -53,9 +53,9 @@ typedef struct LayerParam {
     /* Returns a number that is added to the initial value of element i. May be NULL. */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* layer_infer sets these from `use`. buffer: true if it is USE_STATISTIC; decay: true if it is
-     * USE_DECAYED; channel_scale: true if it is USE_CHANNEL_SCALE. */
-    bool buffer, decay, channel_scale;
+    /* layer_infer sets these from `use`. is_statistic: true if it is USE_STATISTIC; decay: true if
+     * it is USE_DECAYED; channel_scale: true if it is USE_CHANNEL_SCALE. */
+    bool is_statistic, decay, channel_scale;
 } LayerParam;
 
 /* How a layer's output channels depend on its input channels. Channels are dimension 1 of (N,C) and
@@ -97,7 +97,7 @@ typedef struct LayerSize {
     int64_t width;
     /* embedding: number of tokens; positions: number of positions (context); bag: number of rows of
      * each table, or 0 for a row for each id that occurs */
-    int64_t vocab;
+    int64_t rows;
     /* dense, convolutions, detect: true if the layer has a bias */
     bool bias;
     /* instance_norm: true if the layer has a weight and a bias */
@@ -111,10 +111,10 @@ typedef struct LayerSize {
     bool hashed;
     /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* bag. fields: number of fields of ids in a sample of the data; id_rows: all ids of the data
+    /* bag. fields: number of fields of ids in a sample of the data; id_limit: all ids of the data
      * are below this number, 0: they have no bound. */
     int64_t fields;
-    uint64_t id_rows;
+    uint64_t id_limit;
 } LayerSize;
 
 /* The second input of a loss; the first is the logits. */
@@ -131,20 +131,20 @@ typedef enum LossReads {
 } LossReads;
 
 /* The meaning of columns 1 and 2 of a loss's results; column 0 is the loss. */
-typedef enum LossColumns {
-    LOSS_COLUMNS_UNSET,
+typedef enum LossResults {
+    LOSS_RESULTS_UNSET,
     /* columns 1 and 2 are 0 */
-    LOSS_COLUMNS_NONE,
+    LOSS_RESULTS_NONE,
     /* column 1: number of logits that rank before the label's logit (larger, or equal with a lower
      * index), -1 without a label; column 2: class of the largest logit */
-    LOSS_COLUMNS_BEST,
+    LOSS_RESULTS_RANK,
     /* column 1: 0 if the sign of the logit predicts the label, else 1; column 2: the logit of label
      * 1 */
-    LOSS_COLUMNS_LOGIT,
+    LOSS_RESULTS_LOGIT,
     /* the parts of the loss for boxes (column 1) and for objects (column 2); the rest of the loss
      * is for classes */
-    LOSS_COLUMNS_PARTS,
-} LossColumns;
+    LOSS_RESULTS_PARTS,
+} LossResults;
 
 /* Values of LossInfo.outputs. OUTPUTS_PER_CLASS: one output for each class, for each token, or for
  * each number of the target. OUTPUTS_GRIDS: several grids, whose channels are for boxes, objects
@@ -156,7 +156,7 @@ typedef struct LossInfo {
      * section train that the loss uses. */
     ConfigWord word;
     LossReads reads;
-    LossColumns columns;
+    LossResults results;
     /* number of outputs of the model, or one of the constants OUTPUTS_... */
     int64_t outputs;
     /* largest number of classes that the data can have; 0 if there is no limit */
@@ -166,7 +166,7 @@ typedef struct LossInfo {
  * is among the k likeliest classes; 0 if column 1 does not tell this. */
 static inline int loss_top_k(const LossInfo *loss)
 {
-    return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
+    return loss->results == LOSS_RESULTS_RANK ? 5 : loss->results == LOSS_RESULTS_LOGIT ? 1 : 0;
 }
 
 /* values of LayerKind.inputs for a number of inputs that is not fixed */
@@ -191,7 +191,7 @@ struct LayerKind {
      * *padding the padding that the inserted layer will do. Returns NULL if no layer must be
      * inserted. Called once, after the attributes are set. The member is NULL if no layer is ever
      * inserted. */
-    const LayerKind *(*before)(OpSpec *spec, Padding *padding);
+    const LayerKind *(*inserted_before)(OpSpec *spec, Padding *padding);
     /* The shape rule: sets spec->y.shape, spec->w[], spec->w_count and param[] from the shapes of
      * spec->x and from size. ERR_CONFIG: the shapes do not fit; the message has the shapes that the
      * layer got and needs, and the caller adds file and line. */
@@ -259,8 +259,8 @@ typedef struct AttrDifference {
 /* Compares two layers of one kind after layer_infer. Returns true and sets *difference if an
  * attribute makes them compute different outputs from the same tensors. It does not compare
  * attributes that only training uses, nor attributes that change the shape of a tensor. */
-bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
-                        const LayerSize *const size[2], AttrDifference *difference);
+bool layer_find_difference(const LayerKind *kind, const OpSpec *const spec[2],
+                           const LayerSize *const size[2], AttrDifference *difference);
 
 /* Computes the initial values of an id's row in a sparse table, `width` floats: a pure function of
  * (seed, table, id, column). table: hash_text of the table's name. INIT_UNIFORM: U(-scale, scale);

@@ -42,10 +42,10 @@ typedef struct Forecast {
     /* seconds of each part, from median times */
     double line[FORECAST_LINE_COUNT];
     /* true: the machine has rates (Machine.has_rates); missing times are computed from them */
-    bool described;
+    bool has_rates;
 } Forecast;
 /* The run whose step is forecast. All fields are borrowed. */
-typedef struct ForecastOf {
+typedef struct ForecastInput {
     const Schedule *schedule;
     /* plans of all stages, [schedule->shape.stages] */
     const Plan *const *plan;
@@ -54,23 +54,23 @@ typedef struct ForecastOf {
     /* settings of the run on which times depend, as train_setup returns them */
     const char *setup;
     /* algorithm of sums (grid.sums) */
-    CommWay sums;
+    SumAlgorithm sums;
     /* number of micro-batches of one replica in a step */
-    int micros;
+    int micro_batches;
     /* true: the forecast uses median times only, which takes a third of the time; the three values
      * of Forecast.step are then equal */
     bool median_only;
     /* path of the machine's file, for messages */
-    const char *from;
-} ForecastOf;
+    const char *path;
+} ForecastInput;
 /* Sets *seconds to the median time of a part of a planned operation. ERR_CONFIG: the file has
  * neither this time nor rates; the error's text says how to measure the time. */
-Status machine_part_s(const Machine *machine, const ForecastOf *of, const Op *op,
+Status machine_part_s(const Machine *machine, const ForecastInput *input, const Op *op,
                       OperationPart part, double *seconds);
 /* Forecasts a step of full micro-batches. The ranks fill one node after the other. ERR_CONFIG: the
  * file was made with other settings, with another number of threads or with fewer ranks; or it has
  * neither a time nor rates for an operation, a message or a sum of the step. The error's text says
  * how to add the time. */
-Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);
+Status machine_forecast(const Machine *machine, const ForecastInput *input, Forecast *forecast);
 
 #endif

@@ -33,13 +33,14 @@ typedef struct Node {
  * parts side by side, for example queries, keys and values. Each part consists of units, which
  * slice_first divides among the ranks. Example, grouped queries: a unit of the first part is all
  * query heads that share a key head; a unit of another part is one key head or value head. */
-typedef struct ParamCut {
+typedef struct ParamSplit {
     /* dim: the divided dimension; parts: number of parts, 0 if the parameter is not divided */
     int dim, parts;
-    /* units: number of units of the first part; others: number of units of each other part; unit:
-     * rows of a unit of another part; lead * unit: rows of a unit of the first part */
-    int64_t units, others, unit, lead;
-} ParamCut;
+    /* units: number of units of the first part; other_units: number of units of each other part;
+     * unit_rows: rows of a unit of another part; first_unit_ratio * unit_rows: rows of a unit of
+     * the first part */
+    int64_t units, other_units, unit_rows, first_unit_ratio;
+} ParamSplit;
 
 /* One row of the table of parameters and running statistics. */
 typedef struct Param {
@@ -54,7 +55,7 @@ typedef struct Param {
      * its own gradient, which is added to the earlier parameter's gradient at the end of a step. It
      * shares the earlier parameter's value, optimizer state and entries in checkpoints. */
     int tied;
-    ParamCut cut;
+    ParamSplit split;
     /* true: the parameter is not trained and has neither gradient nor optimizer state; a running
      * statistic does not change. Tied parameters are frozen together. */
     bool frozen;
@@ -95,7 +96,7 @@ typedef struct GraphIds {
     /* number of fields of ids per sample; 0 if the data has no ids */
     int64_t fields;
     /* all ids are below this number; 0 if their range is unknown */
-    uint64_t rows;
+    uint64_t id_limit;
 } GraphIds;
 
 /* Hash table from a node's name to its index, with open addressing. A slot has a node's index + 1,
@@ -144,22 +145,22 @@ typedef struct Graph {
     /* while a step of a rollout is added: 1 + the index of the node from which its layers with
      * input NODE_INPUT read; else 0: they read the data */
     int source;
-    /* arrays to which OpSpec.channel_sums of nodes point, [sums_count]; the array and its entries
-     * are owned */
-    ChannelSum **sums;
-    int sums_count;
+    /* arrays to which OpSpec.channel_sums of nodes point, [channel_sum_count]; the array and its
+     * entries are owned */
+    ChannelSum **channel_sums;
+    int channel_sum_count;
     /* index of the loss, which is the last node */
     int loss_node;
-    /* index of the last node whose output the loss reads; Node.in of the loss has the indexes of
-     * all such nodes */
+    /* index of the last node whose output the loss reads; Node.in of the loss has the indexes
+     * of all such nodes */
     int logits_node;
     /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
      * divided. */
-    struct Graph *whole;
-    /* rank: this rank's number in its tensor-parallel group; ranks: number of ranks of the group.
-     * Both are 0 if the graph is not divided. */
-    int rank, ranks;
+    struct Graph *undivided;
+    /* tp_rank: this rank's number in its tensor-parallel group; tp_ranks: number of ranks of the
+     * group. Both are 0 if the graph is not divided. */
+    int tp_rank, tp_ranks;
 } Graph;
 
 /* Builds the model that config describes. input: a micro-batch of data; token models need int32
@@ -182,11 +183,11 @@ typedef struct GraphRollout {
     int inputs, targets;
     /* (steps, inputs): how each channel that a step reads is computed. In ChannelTerm.input, 0
      * means the data, and k > 0 means z of step k; the first step is 1. */
-    const ChannelSum *state;
+    const ChannelSum *input_terms;
     /* (targets): how each channel of z of a step after the first is computed. In ChannelTerm.input,
      * 0 means the model's output in this step, and 1 means z of the step before. z of the first
      * step is the model's output. */
-    const ChannelSum *output;
+    const ChannelSum *z_terms;
 } GraphRollout;
 /* Builds a model that is applied several times. input: a micro-batch of data; classes: number of
  * channels of a step's output. The loss reads z of all steps, one after the other along the
@@ -255,7 +256,7 @@ int64_t param_slice_count(const Graph *graph, int param, int rank);
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice);
 void param_slice_put(const Graph *graph, int param, int rank, const float *slice, float *whole);
 /* Returns the undivided graph: `graph` itself if it is not divided. */
-const Graph *graph_whole(const Graph *graph);
+const Graph *graph_undivided(const Graph *graph);
 
 /* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
  * of several such cuts, the cut with the fewest bytes over its boundaries is chosen. Chunk k is
@@ -283,7 +284,7 @@ int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
 /* Returns the number of floats of all frozen tables (frozen = true) or of all trained tables. A
  * table with an unknown number of rows counts as 0. */
-int64_t graph_table_values(const Graph *graph, bool frozen);
+int64_t graph_table_value_count(const Graph *graph, bool frozen);
 /* Returns the number of multiply-adds of the forward pass of one sample, for the undivided graph.
  * Only operations that count them are included (OpInfo.macs): convolutions and transposed
  * convolutions, dense layers, feature interactions, and attention; of causal attention only the

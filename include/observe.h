@@ -23,7 +23,7 @@ typedef struct TrainLine {
     int64_t epoch, epochs;
     double loss, lr, samples_per_s, grad_norm;
     /* true: train.grad_noise is on, and grad_square, grad_variance and noise_scale are set */
-    bool grad_noise;
+    bool has_grad_noise;
     /* grad_square: squared norm of the gradient; grad_variance: trace of the covariance of a
      * sample's gradient */
     double grad_square, grad_variance;
@@ -36,11 +36,11 @@ typedef struct TrainLine {
     /* number of steps so far that made no update */
     int64_t skipped;
     /* true: samples_per_s, top1 and top5 count tokens instead of samples */
-    bool tokens;
+    bool counts_tokens;
     /* true: the model has one logit, and top1 is the accuracy */
     bool has_one_logit;
     /* true: the model finds boxes, and `part` is set */
-    bool boxes;
+    bool has_boxes;
     /* parts of the loss */
     double part[LOSS_PARTS];
     /* seconds of each part of the ledger between the last two logged steps, mean over the ranks;
@@ -71,7 +71,7 @@ typedef struct EvalLine {
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
     /* true: the model finds boxes, and `coco` and `part` are set */
-    bool boxes;
+    bool has_boxes;
     /* COCO's twelve numbers; -1: not defined */
     double coco[COCO_NUMBERS];
     /* parts of the loss */
@@ -85,7 +85,7 @@ typedef struct EvalLine {
     const EvalPicture *picture;
     int pictures;
     /* true: samples, loss, top1 and top5 count tokens instead of samples */
-    bool tokens;
+    bool counts_tokens;
 } EvalLine;
 /* A decision to stop, to save or to change the rate, made after a step by the run's hook or by
  * early stopping. */
@@ -155,15 +155,15 @@ typedef struct RunSummary {
     /* path of the run's folder */
     const char *dir;
     /* path of best.h5, or NULL */
-    const char *best;
+    const char *best_path;
     /* path of the last checkpoint, or NULL */
-    const char *last;
+    const char *newest_path;
     /* duration of the run in seconds */
     double seconds;
     /* mean rate over all steps except the first one, without the time of evaluations and saves */
     double samples_per_s;
     /* true: samples_per_s counts tokens instead of samples */
-    bool tokens;
+    bool counts_tokens;
     /* time of the ranks; if its `ranks` is 0, the run made no step */
     Ledger ledger;
     /* time of all starts of the run; if its `starts` is 0, this is the run's first start */

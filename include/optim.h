@@ -58,12 +58,12 @@ typedef struct OptimRule {
     /* the rule's constants; borrowed from the Config */
     const OptimConfig *constants;
     /* learning rate of the rule divided by optim.lr; 1 for rule 0 */
-    double rate;
+    double lr_ratio;
     /* number of state slots that the rule needs with these constants */
     int slots;
     /* true: this is a copy of the rule for biases, to which optim.warmup_bias_lr applies during the
      * warm-up */
-    bool bias;
+    bool for_biases;
     /* momentum of the rule in the current update, which optim_begin sets: the constant at
      * OptimTable.momentum, or during a warm-up its value then; 0 if the rule has no momentum */
     float momentum;
@@ -240,8 +240,8 @@ struct OptimTable {
     int64_t (*work_floats)(const OptimTensor *tensor);
     /* Updates all parameters of the model, undivided, in one call; all have this rule. NULL if the
      * rule updates pieces one by one. */
-    void (*together)(Optim *optim, float *params, const float *grads);
-    /* Updates one piece. NULL if the rule is only for rows, or has together. */
+    void (*update_all)(Optim *optim, float *params, const float *grads);
+    /* Updates one piece. NULL if the rule is only for rows, or has update_all. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* row_state returns the layout of a row's state. row_update updates one row of a sparse table,
      * with weight decay. It is called only for rows whose ids occur in the step and, in mode async,
@@ -292,9 +292,9 @@ struct Optim {
     double *range_squares;
     int64_t scratch_elements, whole_elements;
     /* largest number of norms of a range that a rule needs */
-    int sets;
+    int norm_count;
     /* true: some rule needs whole tensors */
-    bool any_whole;
+    bool needs_whole_tensors;
     /* true: OptimRange.exact is set for all ranges */
     bool exact;
     /* number of chunks of all ranges */
@@ -310,13 +310,13 @@ struct Optim {
     /* index of each range's first chunk among all chunks, then the number of all chunks,
      * [range_count + 1]; owned */
     int64_t *chunk;
-    int run_count;
+    int joined_count;
     /* pieces in the form in which update gets them: adjacent ones are joined if the rule permits,
-     * [run_count]; owned */
-    OptimPiece *run;
-    int statistic_run_count;
-    /* pieces of running statistics, adjacent ones joined, [statistic_run_count]; owned */
-    OptimPiece *statistic_run;
+     * [joined_count]; owned */
+    OptimPiece *joined;
+    int joined_statistic_count;
+    /* pieces of running statistics, adjacent ones joined, [joined_statistic_count]; owned */
+    OptimPiece *joined_statistic;
     /* shard.gather is NULL if nothing is sharded */
     OptimShard shard;
     /* whole_io.get is NULL if tensors are stored whole and in plain order */
@@ -329,13 +329,13 @@ struct Optim {
     /* number of updates begun */
     int64_t step;
     /* true: the update that has begun is the first one */
-    bool first;
+    bool is_first_update;
     /* numbers of the update that has begun. lr: learning rate of rule 0; bias_lr: learning rate of
      * biases; scale: factor on the gradients */
     float lr, bias_lr, scale;
     /* numbers of the current update, which queued work reads, [rule_count], in the backend's
      * memory; owned; NULL if the backend does not record work */
-    UpdateNumbers *now;
+    UpdateNumbers *numbers;
     /* sums of squares of the ranges, [range_count], in the backend's memory; owned */
     double *sums;
     /* copy of Optim.chunk in the backend's memory; owned */
@@ -402,15 +402,15 @@ size_t optim_state_bytes(const Optim *optim);
 /* Returns the bytes of state slots, average, scratch memory, and memory for a whole tensor. */
 size_t optim_bytes(const Optim *optim);
 /* Returns the number of state slots of the configuration's rule 0; SGD without momentum has 0. */
-int optim_slots(const Config *config);
+int optim_slot_count(const Config *config);
 /* Returns true if some rule needs norms of whole tensors (lars, lamb). */
 bool optim_has_norms(const Config *config);
 /* Returns true if measure of rule 0 needs scratch memory. If ranges are sharded, this memory is as
  * large as a state slot. */
-bool optim_scratch(const Config *config);
+bool optim_needs_scratch(const Config *config);
 /* Returns true if state is packed even without shards, because rules differ between tensors or rule
  * 0 needs whole tensors. The number of slots of each tensor is then in its OptimNeed. */
-bool optim_packs(const Config *config);
+bool optim_state_is_packed(const Config *config);
 /* Replaces all rules of the configuration by SGD without momentum, which has no state, for a model
  * that is not trained. */
 void optim_use_stateless(Config *config);
@@ -419,9 +419,9 @@ typedef struct OptimNeed {
     /* number of state slots */
     int slots;
     /* true: measure needs scratch memory, as large as a state slot if ranges are sharded */
-    bool scratch;
+    bool needs_scratch;
     /* true: the tensor must be on one rank */
-    bool whole;
+    bool is_uncut;
     /* bytes for the tensor in plain order and for the rule's work on it (Optim.whole_floats). They
      * are allocated once, for the tensor that needs the most. In addition Optim.scratch has a copy
      * of the stored tensor. */
@@ -442,11 +442,11 @@ typedef struct LrState {
     /* learning rate that replaces optim.lr from now on, and scales the curve's end,
      * optim.warmup_bias_lr and the rates of groups in proportion; 0: optim.lr is in effect */
     double lr;
-    /* curve plateau. best: best value of an evaluation so far, NaN before the first; bad: number of
-     * evaluations without improvement since the best one or the last fall; falls: number of times
-     * that the rate has fallen */
+    /* curve plateau. best: best value of an evaluation so far, NaN before the first;
+     * bad_evaluations: number of evaluations without improvement since the best one or the last
+     * fall; falls: number of times that the rate has fallen */
     double best;
-    int64_t bad, falls;
+    int64_t bad_evaluations, falls;
 } LrState;
 /* Returns the state at the start of a run. */
 LrState lr_state(void);
@@ -474,11 +474,12 @@ UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *
  * to the new end". Borrowed. */
 const char *lr_text_if_end_moves(const Config *config);
 /* Returns true if the rate depends on evaluations. */
-bool lr_by_evaluations(const Config *config);
-/* Records the value of an evaluation after at->step steps. rises: true if larger values are better.
- * Evaluations during the warm-up, and those of curves that do not depend on them, are ignored. */
+bool lr_depends_on_evaluations(const Config *config);
+/* Records the value of an evaluation after at->step steps. larger_is_better: true if larger values
+ * are better. Evaluations during the warm-up, and those of curves that do not depend on them, are
+ * ignored. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
-                  bool rises);
+                  bool larger_is_better);
 /* Checks the keys of the curve. ERR_CONFIG: they contradict each other. */
 Status lr_check(const Config *config);
 

@@ -3,10 +3,11 @@
  * checked for deadlocks before a rank starts. The module needs no MPI and no model; nothing is
  * collective.
  *
- * The model is cut into chunks 0 .. stages * chunks - 1 in the order of its nodes, and every stage
- * has `chunks` chunks. The schedule decides which stage has which chunks (schedule_stage). Usually
- * chunk c is on stage c % stages, so a micro-batch passes through all stages `chunks` times. In
- * V-shaped schedules it passes through the stages in ascending and then in descending order.
+ * The model is cut into chunks 0 .. stages * chunks_per_stage - 1 in the order of its nodes, and
+ * every stage has chunks_per_stage chunks. The schedule decides which stage has which chunks
+ * (schedule_stage). Usually chunk c is on stage c % stages, so a micro-batch passes through all
+ * stages chunks_per_stage times. In V-shaped schedules it passes through the stages in ascending
+ * and then in descending order.
  * Between consecutive chunks on one stage there is no message. Every stage runs the backward passes
  * of a chunk in the order of the micro-batches. */
 #ifndef WEFT_SCHEDULE_H
@@ -47,9 +48,9 @@ typedef struct Task {
 } Task;
 
 typedef struct ScheduleShape {
-    /* stages: number of stages; chunks: number of chunks of each stage; micros: number of
-     * micro-batches of one replica */
-    int stages, chunks, micros;
+    /* stages: number of stages; chunks_per_stage: number of chunks of each stage; micro_batches:
+     * number of micro-batches of one replica */
+    int stages, chunks_per_stage, micro_batches;
 } ScheduleShape;
 /* The lists of tasks of all stages. */
 typedef struct Schedule {
@@ -61,7 +62,7 @@ typedef struct Schedule {
     /* stage of each chunk of the model, [stages * chunks]; owned */
     int *stage_of;
     /* index of each chunk among its stage's chunks, [stages * chunks]; owned */
-    int *local_of;
+    int *index_on_stage;
     /* chunks of each stage in ascending order, [stages][chunks]; owned */
     int *chunk_at;
     /* number of tasks of each stage, [stages]; owned */
@@ -70,24 +71,24 @@ typedef struct Schedule {
     Task **task;
 } Schedule;
 
-/* schedule_stage returns the stage of a chunk; schedule_local returns the index of a chunk among
- * the chunks of its stage; schedule_chunk returns the chunk with index `local` of a stage. */
+/* schedule_stage returns the stage of a chunk; schedule_index_on_stage returns the index of a chunk
+ * among the chunks of its stage; schedule_chunk returns the chunk with index `local` of a stage. */
 static inline int schedule_stage(const Schedule *schedule, int chunk)
 {
     return schedule->stage_of[chunk];
 }
-static inline int schedule_local(const Schedule *schedule, int chunk)
+static inline int schedule_index_on_stage(const Schedule *schedule, int chunk)
 {
-    return schedule->local_of[chunk];
+    return schedule->index_on_stage[chunk];
 }
 static inline int schedule_chunk(const Schedule *schedule, int stage, int local)
 {
-    return schedule->chunk_at[stage * schedule->shape.chunks + local];
+    return schedule->chunk_at[stage * schedule->shape.chunks_per_stage + local];
 }
 /* Returns the number of chunks of the model. */
 static inline int schedule_chunks(const Schedule *schedule)
 {
-    return schedule->shape.stages * schedule->shape.chunks;
+    return schedule->shape.stages * schedule->shape.chunks_per_stage;
 }
 /* schedule_shares_stage returns true if this chunk and the next are on one stage, so that no
  * message passes between them; schedule_crosses returns true if they are on two stages. Both return
@@ -158,7 +159,7 @@ typedef struct ScheduleReport {
     int *live;
     /* number of slots of every channel: the smallest with which the stages do not deadlock, but at
      * least 2 */
-    int depth;
+    int channel_depth;
     /* times of each task, [stages][count], in the same order as schedule->task; owned */
     ScheduleSpan **span;
 } ScheduleReport;

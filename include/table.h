@@ -18,19 +18,19 @@ static inline int table_owner(int shard, int owners)
 }
 
 /* Values of grid.mode: when updates of parameters and tables are applied. */
-#define TABLE_MODE_WORDS(W)                                                                        \
-    W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo") W(TABLE_STALE, "stale")
-typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
-extern const char *const table_mode_names[];
+#define UPDATE_MODE_WORDS(W)                                                                       \
+    W(UPDATE_SYNC, "sync") W(UPDATE_ASYNC, "async") W(UPDATE_GEO, "geo") W(UPDATE_STALE, "stale")
+typedef enum UpdateMode { UPDATE_MODE_WORDS(LIST_CONSTANT) } UpdateMode;
+extern const char *const update_mode_names[];
 /* Returns true for modes in which workers make their steps independently of each other. */
-static inline bool table_mode_is_local(TableMode mode)
+static inline bool update_mode_is_local(UpdateMode mode)
 {
-    return mode == TABLE_GEO || mode == TABLE_ASYNC;
+    return mode == UPDATE_GEO || mode == UPDATE_ASYNC;
 }
 /* Returns the number of steps by which updates are deferred; 0 except in mode stale. */
 static inline int table_staleness(const Config *config)
 {
-    return config->grid.mode == TABLE_STALE ? (int)config->grid.staleness : 0;
+    return config->grid.mode == UPDATE_STALE ? (int)config->grid.staleness : 0;
 }
 enum { TABLE_WORDS = 1 };
 extern const ConfigWords table_words[TABLE_WORDS];
@@ -56,14 +56,14 @@ typedef struct TablesPlan {
     const Config *config;
     /* borrowed */
     const Graph *graph;
-    /* here[i] is true if this rank uses the tables of node i; borrowed during the call */
-    const bool *here;
+    /* uses_node[i] is true if this rank uses the tables of node i; borrowed during the call */
+    const bool *uses_node;
     /* the workers and the servers; borrowed */
     const World *world;
     /* number of servers: the last `servers` ranks of world own the rows, the other ranks are
      * workers; 0: every rank is a worker and an owner */
     int servers;
-    TableMode mode;
+    UpdateMode mode;
     /* number of steps by which updates are deferred (table_staleness) */
     int staleness;
     /* update rule of each table of the graph; borrowed during the call */
@@ -76,8 +76,8 @@ typedef struct TablesPlan {
     int dense_count;
     /* order in which gradients of micro-batches are added (Plan.deal) */
     Deal deal;
-    /* micros: number of micro-batches of one worker in a step */
-    int micros;
+    /* micro_batches: number of micro-batches of one worker in a step */
+    int micro_batches;
     /* micro_batch: number of samples of a micro-batch; id_most: largest number of ids of a
      * sample */
     int64_t micro_batch, id_most;
@@ -116,22 +116,22 @@ typedef struct ServerPlan {
  * or closing the order file. Collective, together with these two calls. */
 Status tables_serve(const ServerPlan *plan);
 /* Opens the servers' order files. Call it before the first step of a run that has such files. step:
- * number of completed steps; start: hash of the parameters; run_text: on rank 0, the configuration
- * on which the bits of the run depend (config_text). If a file belongs to another run, fails with
- * ERR_USAGE when recording, and with ERR_DATA or ERR_CONFIG in a replay. Collective; all ranks
- * return the same Status. */
-Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *run_text);
+ * number of completed steps; params_hash: hash of the parameters; run_text: on rank 0, the
+ * configuration on which the bits of the run depend (config_text). If a file belongs to another
+ * run, fails with ERR_USAGE when recording, and with ERR_DATA or ERR_CONFIG in a replay.
+ * Collective; all ranks return the same Status. */
+Status tables_begin(Tables *tables, int64_t step, uint64_t params_hash, const char *run_text);
 /* The first call makes the servers start the job's watchdog, the second call makes them free it.
  * Call it just before the workers start or free their watchdog, while no worker waits for a
  * message. Not collective. */
-void tables_watch(Tables *tables);
+void tables_toggle_watchdog(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
  * until tables_forget. Before it returns the first micro-batch of a step, it fetches all
  * micro-batches of the step from `inner`. When it returns the last micro-batch, it fetches the
  * micro-batches of the next step (in mode stale of the next two steps) if it has not fetched them
- * yet; their ids are sent in the background. `inner` must allow tables_micros_out micro-batches
- * that are not released. Collective on workers in each step. */
+ * yet; their ids are sent in the background. `inner` must allow tables_micro_batches_out
+ * micro-batches that are not released. Collective on workers in each step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Waits for the messages in progress, and discards the steps that were fetched ahead from `inner`
  * and, in mode stale, deferred updates. Call it before `inner` is freed. Collective. */
@@ -145,9 +145,9 @@ BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
  * worker has in a step (deal_runs). */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs);
 /* Returns the number of steps whose buffers are in memory at the same time. */
-int table_flights(int staleness);
+int table_steps_in_memory(int staleness);
 /* Returns the number of micro-batches that a source fetches before it releases the first. */
-int tables_micros_out(const TablesPlan *plan);
+int tables_micro_batches_out(const TablesPlan *plan);
 
 /* Sizes of a bag. tables: number of its tables; width: number of floats of a row; ids: largest
  * number of ids of one worker in a step; period_ids: largest number of ids of one worker between
@@ -158,7 +158,7 @@ typedef struct TableBagSize {
 } TableBagSize;
 /* The properties of a run on which the messages of its tables depend. */
 typedef struct TableTraffic {
-    TableMode mode;
+    UpdateMode mode;
     int servers, workers;
     /* true: the gradient's norm is needed at each step (optim.clip); modes sync and stale */
     bool clips;
@@ -169,7 +169,7 @@ typedef struct TableTraffic {
     const TableBagSize *bag;
     int bags;
     /* mode async: the numbers that tables_dense_sizes computes */
-    int64_t values, states;
+    int64_t dense_values, dense_states;
 } TableTraffic;
 /* The messages of one kind between one worker and all other ranks that own rows. */
 typedef struct TableMessages {
@@ -240,19 +240,19 @@ void tables_dense_get(Tables *tables, const TableDenseState *to);
 void tables_clear(Tables *tables);
 
 /* Returns true if this rank uses table `table` of the graph. Not collective. */
-bool tables_here(const Tables *tables, int table);
+bool tables_is_used(const Tables *tables, int table);
 /* Returns the number of floats of a row and its optimizer state. Not collective. */
 int tables_floats(const Tables *tables, int table);
 /* Fills shard[ROW_SHARDS] with the number of rows in each shard. */
 void tables_count(Tables *tables, int table, int64_t *shard);
-/* A part of a table: shards first .. end - 1, and of each row the floats from .. from + count - 1
- * or, if count is 0, the id. */
+/* A part of a table: shards first .. end - 1, and of each row the floats float_first .. float_first
+ * + float_count - 1 or, if float_count is 0, the id. */
 typedef struct TablePart {
-    int table, first, end, from, count;
+    int table, first, end, float_first, float_count;
 } TablePart;
-/* Collects a part of a table on worker `root`: for each row its `count` floats or its id (8 bytes),
- * sorted by (shard, id). On the root `out` must have room for the rows or ids of all shards of the
- * part. tables_count must have counted the table's rows since they last changed. */
+/* Collects a part of a table on worker `root`: for each row its float_count floats or its id (8
+ * bytes), sorted by (shard, id). On the root `out` must have room for the rows or ids of all shards
+ * of the part. tables_count must have counted the table's rows since they last changed. */
 void tables_collect(Tables *tables, TablePart part, int root, void *out);
 /* Stores `count` rows with their optimizer state at the owners of their ids. Each worker calls
  * tables_put any number of times between tables_put_begin and tables_put_end; tables_put is not

@@ -32,10 +32,10 @@ typedef struct Topology {
     char **switches;
     /* index in `hardware` of each node's kind of hardware, -1: not described, [nodes]; owned; NULL:
      * no node is described */
-    int *kind;
+    int *hardware_index;
     /* hardware of each kind of node, [kinds]; owned */
     Hardware *hardware;
-    int kinds;
+    int hardware_count;
 } Topology;
 /* Measures all pairs of ranks in rounds. In a round each rank is in at most one pair; first the
  * pairs of the round send one after the other, then all at the same time. Slow pairs are measured
@@ -98,9 +98,9 @@ int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
 /* A slow node: even its fastest link to other nodes is slow. */
 typedef struct SlowNode {
     int node;
-    /* bytes_per_s: rate of this node's fastest link to another node; median: median of this rate
-     * over all nodes */
-    double bytes_per_s, median;
+    /* bytes_per_s: rate of this node's fastest link to another node; nodes_median: median of this
+     * rate over all nodes */
+    double bytes_per_s, nodes_median;
 } SlowNode;
 /* Lists the nodes whose fastest link to another node has less than 0.8 of the median of this rate
  * over all nodes. The caller owns *nodes. Returns the number of nodes. */

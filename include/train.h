@@ -50,7 +50,7 @@ Status train_measure_fields(const World *world, const DataSet *set, FieldStats *
 typedef struct Trainer Trainer;
 
 /* Fault of a step. */
-typedef enum Bad {
+typedef enum BadKind {
     BAD_NOTHING,
     /* the loss is NaN or infinite */
     BAD_LOSS,
@@ -58,7 +58,7 @@ typedef enum Bad {
     BAD_SPIKE,
     /* a gradient is NaN or infinite */
     BAD_GRADIENT
-} Bad;
+} BadKind;
 
 /* Estimates for train.grad_noise. square: squared norm of the true gradient; variance: trace of the
  * covariance of a sample's gradient; scale: their quotient variance / square, the gradient noise
@@ -70,12 +70,12 @@ typedef struct GradNoise {
 /* The result of a step, by train_step. */
 typedef struct StepResult {
     /* values over the global batch, the same on every rank; in modes geo and async, values over
-     * this rank's share of the batch. On a device, loss, top1, top5 and column are those of the
-     * step before, so that the host need not wait, unless this step is logged, the precision is
+     * this rank's share of the batch. On a device, loss, top1, top5 and loss_result are those of
+     * the step before, so that the host need not wait, unless this step is logged, the precision is
      * fp16, or train.on_bad is not stop. */
     double loss, top1, top5, lr;
-    /* means of the loss's columns 1 and 2 (LossColumns) */
-    double column[2];
+    /* means of the loss's results 1 and 2 (LossResults) */
+    double loss_result[2];
     /* norm of the gradient over all ranks; NaN: it was not computed */
     double grad_norm;
     /* means over the steps since the last logged step; NaN: this step is not logged, or nothing was
@@ -85,11 +85,11 @@ typedef struct StepResult {
     /* true: nothing was updated, because a gradient overflowed or the step was already known to be
      * bad */
     bool skipped;
-    /* The first bad step whose statistics arrived during this step. bad: its fault; bad_step: its
-     * number; bad_loss: its loss; most: the largest loss that would not have been a spike. */
-    Bad bad;
+    /* The first bad step whose statistics arrived during this step. bad_kind: its fault; bad_step:
+     * its number; bad_loss: its loss; spike_limit: the largest loss that would be no spike. */
+    BadKind bad_kind;
     int64_t bad_step;
-    double bad_loss, most;
+    double bad_loss, spike_limit;
     /* true: the step has a line in metrics.jsonl, because it is the first after the loader was
      * opened, the last of the run, or a multiple of train.log_every */
     bool logged;
@@ -99,12 +99,12 @@ typedef struct StepResult {
     /* true: before such a step a rank requested (executor_request) to stop, or to save a
      * checkpoint; or (hook_requested) a request of the hook is pending */
     bool stop_requested, save_requested, hook_requested;
-    /* logged steps: seconds in each phase since the previous logged step, summed over `timed`
-     * ranks; timed 0: no times have arrived */
+    /* logged steps: seconds in each phase since the previous logged step, summed over timed_ranks
+     * ranks; timed_ranks 0: no times have arrived */
     double phase_s[PHASE_COUNT];
-    int timed;
+    int timed_ranks;
     /* true: when the last step whose statistics arrived began, a rank was writing a checkpoint */
-    bool saving;
+    bool was_saving;
 } StepResult;
 
 /* Makes everything that the first step needs: data sets, model, plan, memory, initial parameters.
@@ -136,7 +136,7 @@ typedef struct DryRun {
  * assumes the model only->gpu. trainer_plan returns the plan of stage 0; train_plan_stage makes
  * those of other stages. Not collective. */
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
-                       const DryRun *only);
+                       const DryRun *dry_run);
 /* Builds the model of a configuration for micro-batches of `samples` samples of the set `train`.
  * The graph is not sliced, fused or planned. test: has 0 samples if there is no test set. The
  * caller owns *graph. Not collective. */
@@ -145,7 +145,7 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
 /* If config has no model.widths, copies them from the checkpoint `path` or, if that is NULL, from
  * the checkpoint that the run resumes or starts from, and logs a line. If the file cannot be read,
  * nothing changes; the error is reported when the file is loaded. Collective. */
-void train_take_widths(Config *config, const World *world, const char *path);
+void train_use_widths(Config *config, const World *world, const char *path);
 /* ---- accessors to a trainer's parts, for printing and measuring; all results are borrowed ---- */
 
 const Config *trainer_config(const Trainer *trainer);
@@ -175,9 +175,9 @@ GridShape trainer_shape(const Trainer *trainer);
 typedef struct TrainSizes {
     /* numbers of samples of a global batch and of a micro-batch */
     int64_t batch, micro_batch;
-    /* micros: number of micro-batches of a global batch; micros_local: of one replica, ceil(micros
-     * / dp) */
-    int micros, micros_local;
+    /* micro_batches: number of micro-batches of a global batch; micro_batches_local: of one
+     * replica, ceil(micro_batches / dp) */
+    int micro_batches, micro_batches_local;
     /* rows of the loss that a sample has, in which throughput is counted: 1, or its number of
      * tokens */
     int64_t rows_per_sample;
@@ -207,15 +207,15 @@ char *train_setup(const Config *config);
 typedef Status TrainRanks(const Config *config, const World *world, void *user);
 Status train_in_places(const Config *config, const World *world, TrainRanks *run, void *user);
 /* Times of a machine. path: path of their file, for messages; borrowed. median_only: see
- * ForecastOf. */
-typedef struct ForecastBy {
+ * ForecastInput. */
+typedef struct ForecastMachine {
     const Machine *machine;
     const char *path;
     bool median_only;
-} ForecastBy;
+} ForecastMachine;
 /* Forecasts the time of a step. plan: plans of all stages. ERR_CONFIG: as from machine_forecast, or
  * this kind of run cannot be forecast. Not collective. */
-Status train_forecast(const Trainer *trainer, const Plan *const *plan, const ForecastBy *by,
+Status train_forecast(const Trainer *trainer, const Plan *const *plan, const ForecastMachine *by,
                       Forecast *forecast);
 /* Times of reading the training set and of saving a checkpoint, by the machine's rates of files. */
 typedef struct FileForecast {
@@ -232,7 +232,7 @@ FileForecast train_file_forecast(const Trainer *trainer, const Machine *machine)
 /* Sets *seconds, [nodes of the graph], owned by the caller, to the median times of the parts of the
  * operations of this rank's stage; a part that an operation never runs has 0. ERR_CONFIG: as from
  * machine_part_s. Not collective. */
-Status train_part_times(const Trainer *trainer, const ForecastBy *by, PartSeconds **seconds);
+Status train_part_times(const Trainer *trainer, const ForecastMachine *by, PartSeconds **seconds);
 /* See executor_pretend. */
 void trainer_pretend(Trainer *trainer, const PartSeconds *seconds);
 /* Makes the plans of all stages, [stages]. Release them with train_plans_free. */
@@ -431,16 +431,16 @@ int64_t train_probability_count(const Trainer *trainer);
 /* Prepares a set for a model that is made for the samples of the set `train`: checks that kind,
  * shape and factor (scale) of the samples are the same, and that ids, tokens and columns have the
  * same meaning; sets its mean and deviation to those of `train`. ERR_DATA names the set. */
-Status train_take_set(DataSet *set, const DataSet *train);
-/* Does what train_take_set does, for a set to evaluate: also checks that targets have the same
+Status train_prepare_set(DataSet *set, const DataSet *train);
+/* Does what train_prepare_set does, for a set to evaluate: also checks that targets have the same
  * number of values, and raises train->id_most to that of the test set, so that buffers have room
  * for its ids. */
-Status train_take_test_set(DataSet *test, DataSet *train);
+Status train_prepare_test_set(DataSet *test, DataSet *train);
 /* Sets the mean and deviation of the set to those of `input`, from the checkpoint `path`, if that
  * has them and the configuration does not set others. Logs a line if they differ from the set's,
  * except if the set is one of fields and had no mean and deviation. */
-void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
-                      const char *path);
+void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *input,
+                     const char *path);
 /* train_save and train_load save and load as checkpoint_save and checkpoint_load. After an error of
  * train_load, load another file or free the trainer. After a load, the next step is the step after
  * the checkpoint's. Collective; all ranks return the same Status. */
@@ -450,9 +450,9 @@ Status train_save(Trainer *trainer, const char *path);
  * trainer. */
 typedef struct TrainSave TrainSave;
 typedef struct TrainSaveTo {
-    /* path: path of the checkpoint; also: path of a second file with the same content
-     * (CheckpointIo.also), or NULL; borrowed for the call */
-    const char *path, *also;
+    /* path: path of the checkpoint; second_path: path of a second file with the same content
+     * (CheckpointIo.second_path), or NULL; borrowed for the call */
+    const char *path, *second_path;
     /* may be NULL */
     const CheckpointHooks *hooks;
     /* true: the save makes no copy, so training must wait */

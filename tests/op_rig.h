@@ -202,12 +202,12 @@ static inline void rig_memory(Rig *rig)
     OpRun *run = &rig->run;
     bool loss = op_is_loss(op_info(spec->kind));
     for (int i = 0; i < spec->x_count; ++i) run->x[i] = rig_alloc(rig, desc_bytes(spec->x[i]));
-    bool shared = op->y_alias || (rig->in_place && op->y_inplace);
+    bool shared = op->y_is_x || (rig->in_place && op->y_inplace);
     run->y = shared ? (void *)(uintptr_t)run->x[0] : rig_alloc(rig, desc_bytes(spec->y));
     if (!loss) run->dy = rig_alloc(rig, desc_bytes(spec->y));
     for (int i = 0; i < spec->x_count; ++i) {
         if (!spec->need_dx[i]) continue;
-        bool alias = op->dx_alias[i] || (i == 0 && rig->in_place && op->dx_inplace);
+        bool alias = op->dx_is_dy[i] || (i == 0 && rig->in_place && op->dx_inplace);
         bool over = i == 0 && rig->in_place && op->dx_over_x;
         run->dx[i] = alias  ? run->dy
                      : over ? (void *)(uintptr_t)run->x[i]
@@ -220,7 +220,7 @@ static inline void rig_memory(Rig *rig)
     run->saved = rig_alloc(rig, op->saved_bytes);
     run->cache = rig_alloc(rig, op->cache_bytes);
     run->workspace = rig_alloc(rig, op->workspace_bytes);
-    run->rows = (int)spec->x[0].shape.dim[0];
+    run->sample_count = (int)spec->x[0].shape.dim[0];
     run->loss_scale = 1;
     run->training = true;
 }
@@ -262,8 +262,8 @@ static inline void rig_close(Rig *rig)
     rig_release(rig, rig->target_weights, (size_t)rig->target_weight_count * sizeof(float));
     rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
     rig_release(rig, rig->boxes.start, (size_t)(samples + 1) * sizeof(int32_t));
-    rig_release(rig, rig->boxes.row, rig->box_bytes);
-    rig_release(rig, rig->boxes.normaliser, (SPEC_INPUTS + 1) * sizeof(int64_t));
+    rig_release(rig, rig->boxes.box, rig->box_bytes);
+    rig_release(rig, rig->boxes.match_counts, (SPEC_INPUTS + 1) * sizeof(int64_t));
     op_free(&rig->op);
 }
 
@@ -309,7 +309,7 @@ static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count
 
 /* Sets the true boxes of a detection loss. All arguments are in host memory. start: index of each
  * sample's first box, and then the number of all boxes, [samples + 1]. row: the boxes. numbers:
- * values of BoxTargets.normaliser, [levels + 1]. All calls must have the same number of boxes. */
+ * values of BoxTargets.match_counts, [levels + 1]. All calls must have the same number of boxes. */
 static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *row,
                                  const int32_t *numbers)
 {
@@ -317,18 +317,18 @@ static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *ro
     const int levels = rig->spec.x_count;
     const size_t starts = (size_t)(samples + 1) * sizeof *start;
     const size_t rows = (size_t)(start[samples] + 1) * BOX_NUMBERS * sizeof *row;
-    int64_t normaliser[SPEC_INPUTS + 1];
+    int64_t match_counts[SPEC_INPUTS + 1];
     float *copy = mem_new(rows);
-    for (int i = 0; i <= levels; ++i) normaliser[i] = numbers[i];
+    for (int i = 0; i <= levels; ++i) match_counts[i] = numbers[i];
     memcpy(copy, row, rows - BOX_NUMBERS * sizeof *row);
     BoxTargets *b = &rig->boxes;
     if (!b->start) b->start = rig_alloc(rig, starts);
-    if (!b->row) b->row = rig_alloc(rig, rows);
-    if (!b->normaliser) b->normaliser = rig_alloc(rig, sizeof normaliser);
+    if (!b->box) b->box = rig_alloc(rig, rows);
+    if (!b->match_counts) b->match_counts = rig_alloc(rig, sizeof match_counts);
     rig->box_bytes = rows;
     rig_copy(rig, (void *)(uintptr_t)b->start, start, starts);
-    rig_copy(rig, (void *)(uintptr_t)b->row, copy, rows);
-    rig_copy(rig, (void *)(uintptr_t)b->normaliser, normaliser, sizeof normaliser);
+    rig_copy(rig, (void *)(uintptr_t)b->box, copy, rows);
+    rig_copy(rig, (void *)(uintptr_t)b->match_counts, match_counts, sizeof match_counts);
     rig->run.boxes = *b;
     mem_free(&copy);
 }

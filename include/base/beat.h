@@ -41,7 +41,7 @@ typedef struct Beat {
     /* number of steps that have ended */
     int64_t steps;
     /* true: this process computes no steps, but serves requests of ranks that compute them */
-    bool serves;
+    bool is_server;
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
@@ -59,9 +59,9 @@ void beat_mark_plain(const char *doing, bool waits);
 void beat_mark_at(const char *doing, bool waits, double at_s);
 /* Call it after a wait whose mark is the newest. Adds a copy of the mark before it, with the
  * current time and step. */
-void beat_mark_again(void);
+void beat_mark_previous(void);
 /* Declares that this process computes no steps, but serves requests of ranks that compute them. */
-void beat_serve(void);
+void beat_set_server(void);
 /* Call these two functions at the beginning and at the end of each step. */
 void beat_step_begin(int64_t step);
 void beat_step_end(void);

@@ -16,16 +16,16 @@
 /* Values of train.cpu. auto: no restriction; portable: the set avx2 without oneDNN's sums, so that
  * results have the same bits on every x86-64 processor with AVX2 and FMA. */
 #define CPU_WORDS(W) W(CPU_AUTO, "auto") CPU_SET_WORDS(W) W(CPU_PORTABLE, "portable")
-typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
+typedef enum InstructionSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } InstructionSet;
 
 /* Returns the name of a set, for example "avx2". Borrowed. */
-const char *cpu_name(CpuSet set);
+const char *cpu_name(InstructionSet set);
 /* Returns the largest set that this processor has; never CPU_AUTO. */
-CpuSet cpu_best(void);
+InstructionSet cpu_best(void);
 /* Returns a hash of CPUID leaf 7. The leaf has a bit for each instruction set from AVX2 on, except
- * FMA; also for those that are in no CpuSet (AMX), and for properties of the processor that are no
- * instructions. Processors with equal hashes have the same ones. If the architecture is not x86-64,
- * the hash is the same on all processors. */
+ * FMA; also for those that are in no InstructionSet (AMX), and for properties of the processor that
+ * are no instructions. Processors with equal hashes have the same ones. If the architecture is not
+ * x86-64, the hash is the same on all processors. */
 uint32_t cpu_features(void);
 /* Writes the name of the processor, "AMD EPYC 7763 64-Core Processor", or "" if the kernel does not
  * provide it. Returns out. */
@@ -34,17 +34,17 @@ char *cpu_model(char out[CPU_MODEL]);
 /* Sets *set to `wanted`. If `wanted` is CPU_AUTO, sets it to the set that the environment variable
  * WEFT_CPU names, or to CPU_AUTO (no restriction) if the variable is empty or not set. ERR_CONFIG:
  * the processor lacks the set, or the variable is none of CPU_WORDS. */
-Status cpu_choose(CpuSet wanted, CpuSet *set);
+Status cpu_choose(InstructionSet wanted, InstructionSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */
-void cpu_set_limit(CpuSet set);
+void cpu_set_limit(InstructionSet set);
 /* Returns the set to which this process is restricted; CPU_AUTO: no restriction. If cpu_set_limit
  * has not been called, cpu_choose(CPU_AUTO) determines the set, and a wrong value of WEFT_CPU ends
  * the process. */
-CpuSet cpu_limit(void);
+InstructionSet cpu_limit(void);
 /* Returns the set that kernels use: the result of cpu_limit, except that CPU_AUTO becomes
  * cpu_best() and CPU_PORTABLE becomes CPU_AVX2. */
-CpuSet cpu_used(void);
+InstructionSet cpu_used(void);
 /* Returns true if this process is restricted to CPU_PORTABLE. */
 bool cpu_portable(void);
 

@@ -14,20 +14,20 @@
 typedef struct JsonScan {
     /* name of the file in messages; borrowed */
     const char *path;
-    /* text: first byte of the JSON; at: next byte to read; end: end of the JSON; borrowed */
-    const char *text, *at, *end;
+    /* begin: first byte of the JSON; at: next byte to read; end: end of the JSON; borrowed */
+    const char *begin, *at, *end;
 } JsonScan;
 /* Begins to parse `bytes` bytes of JSON. path: name of the file in messages. */
 JsonScan json_scan(const char *path, const char *text, size_t bytes);
 /* Fails with ERR_DATA. The message is "PATH: byte N: " and the formatted text; N is the offset of
  * the next byte. */
 Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Reads the opening bracket `bracket`, '{' or '['. *more: true if values follow; false if the
+/* Reads the bracket `opening`, '{' or '['. *more: true if values follow; false if the
  * object or array is empty, and then its closing bracket has been read, too. */
-Status json_scan_open(JsonScan *scan, char bracket, bool *more);
+Status json_scan_open(JsonScan *scan, char opening, bool *more);
 /* Reads the text after a value in an object or array: a comma, and then sets *more to true; or the
- * closing bracket `bracket`, '}' or ']', and then sets *more to false. */
-Status json_scan_more(JsonScan *scan, char bracket, bool *more);
+ * bracket `closing`, '}' or ']', and then sets *more to false. */
+Status json_scan_more(JsonScan *scan, char closing, bool *more);
 /* json_scan_text reads a text of at most 1024 bytes of UTF-8, which the caller owns. json_scan_key
  * does this, too, and reads the colon after it. */
 Status json_scan_text(JsonScan *scan, char **text);

@@ -27,11 +27,11 @@ extern const char *const phase_names[PHASE_COUNT];
 /* Begins a phase. The first call also begins the counting of time. Returns the previous phase,
  * which the caller enters again after a nested phase. */
 Phase phase_enter(Phase phase);
-/* Counts all time until phase_whole_end as time of this phase, even if other phases are entered
+/* Counts all time until phase_count_as_end as time of this phase, even if other phases are entered
  * meanwhile; the trace and phase_watch still get these. Returns the phase before, for
- * phase_whole_end. Calls cannot be nested. */
-Phase phase_whole_begin(Phase phase);
-void phase_whole_end(Phase before);
+ * phase_count_as_end. Calls cannot be nested. */
+Phase phase_count_as_begin(Phase phase);
+void phase_count_as_end(Phase before);
 /* Call these two functions before and after a wait for other ranks. A wait during PHASE_UPDATE or
  * PHASE_OTHER, such as an agreement between two steps, is counted as PHASE_SUM. before: the result
  * of phase_wait_begin. */
@@ -40,7 +40,7 @@ void phase_wait_end(Phase before);
 /* Returns the seconds spent in a phase so far, including the time since the last phase_enter. */
 double phase_s(Phase phase);
 /* Returns the seconds spent in a phase up to the last phase_enter. Does not read the clock. */
-double phase_spent_s(Phase phase);
+double phase_ended_s(Phase phase);
 /* From now on, calls `entered` at the beginning of every phase. NULL ends these calls. */
 void phase_watch(void (*entered)(Phase phase));
 /* trace_start begins to record the beginning and the end of every phase; the newest `events` of

@@ -28,7 +28,7 @@ typedef struct StartCalls {
     void (*stop)(void);
     /* Called on the same separate thread, at most ten times a second. A call may last a second or
      * two; stop requests wait for its end. May be NULL. */
-    void (*beat)(void);
+    void (*check)(void);
 } StartCalls;
 
 /* Begins to report stages. calls: borrowed until start_end. If it is never called, start_reach and

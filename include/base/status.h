@@ -47,10 +47,10 @@ typedef enum Status {
  * fail(ERR_NOINPUT, "%s: no such file; run `make data` first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Turns the result of a check of a table's row into a Status; a table is a constant struct of
- * functions and facts (of a rule, a model, ...). lacks: what is wrong with the row; NULL: nothing
+ * functions and facts (of a rule, a model, ...). fault: what is wrong with the row; NULL: nothing
  * is. Returns OK if lacks is NULL, else ERR_BUG with the message "TABLE ROW: LACKS". row: name of
  * the row; NULL: it has no name. */
-Status row_check(const char *table, const char *row, const char *lacks);
+Status row_check(const char *table, const char *row, const char *fault);
 /* Returns the message of the last fail() on this thread; "" if there was none. Borrowed until the
  * next fail(). */
 const char *fail_message(void);

@@ -31,13 +31,13 @@ void cond_init(pthread_cond_t *cond);
  * that clock is set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
-/* Starts a thread that calls run(of). It receives no signals except those of its own faults; other
- * signals go to the thread that checks for them. Returns 0, or the errno. */
-int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
-/* Calls `run` in `count` threads, one for each element of the array `of`, whose elements have
+/* Starts a thread that calls run(argument). It receives no signals except those of its own faults;
+ * other signals go to the thread that checks for them. Returns 0, or the errno. */
+int thread_begin(pthread_t *thread, void *(*run)(void *of), void *argument);
+/* Calls `run` in `count` threads, one for each element of the array `elements`, whose elements have
  * `bytes` bytes, and waits until all have ended. An element whose thread cannot be started is not
  * processed. */
-void threads_run(void *(*run)(void *of), void *of, size_t bytes, int count);
+void threads_run(void *(*run)(void *of), void *elements, size_t bytes, int count);
 
 /* Writes this host's name to name[0 .. room - 1], truncated to room - 1 bytes and padded with
  * zeros; "?" if the name cannot be read. */
@@ -125,11 +125,11 @@ Status file_make_folders(const char *path);
 char *file_nearest_folder(const char *folder, bool *above);
 /* Checks that a verb may write a file at path. ERR_USAGE: a file is there and force is false; or
  * path is, or links to, something other than a regular file, which is never replaced. */
-Status file_free_place(const char *path, bool force);
+Status file_check_writable(const char *path, bool force);
 /* Checks that none of the `count` input files `in` is replaced when the file `out` is written. Two
  * paths that lead to one file count as the same file. Files that verbs write next to out (out.part
  * and others) are checked, too. out: may be NULL. ERR_USAGE: an input file would be replaced. */
-Status file_no_input(const char *out, const char *const *in, int count);
+Status file_check_not_input(const char *out, const char *const *in, int count);
 struct stat;
 /* Returns true if two results of stat describe the same file. */
 bool file_is_same(const struct stat *a, const struct stat *b);
@@ -163,27 +163,27 @@ void stop_signals(sigset_t *set);
 
 /* The functions command_* run other programs, with default signals and in their own process group.
  * The code of a program is its exit code as a shell returns it, or one of the following.
- * COMMAND_NONE: it could not be started; COMMAND_SILENT: it exceeded its time and was killed;
+ * COMMAND_NONE: it could not be started; COMMAND_TIMED_OUT: it exceeded its time and was killed;
  * COMMAND_BUSY: it is running. */
-enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
-/* Starts the program words[0], which is looked up in PATH, with the arguments `words`,
+enum { COMMAND_NONE = -1, COMMAND_TIMED_OUT = -2, COMMAND_BUSY = -3 };
+/* Starts the program arguments[0], which is looked up in PATH, with these arguments,
  * NULL-terminated. output: file descriptor for its stdout and stderr; -1: they are discarded.
  * Returns 0, or the errno. */
-int command_start(pid_t *child, int output, char *const *words);
+int command_start(pid_t *child, int output, char *const *arguments);
 /* Starts `sh -c command`. input, output: file descriptors for its stdin and stdout; -1: /dev/null.
  * Its stderr is that of this process. It does not get the variables by which a launcher (mpirun,
  * srun, weft run) identifies this rank. Returns 0, or the errno. */
 int command_shell(pid_t *child, int input, int output, const char *command);
 /* Starts a program, as command_start, whose output command_read reads. *answer: file descriptor, to
  * be closed by the caller. Returns 0, or the errno if the program could not be started. */
-int command_open(pid_t *child, int *answer, char *const *words);
+int command_open(pid_t *child, int *answer, char *const *arguments);
 /* Appends the output that has arrived to `out`, which has *length bytes so far, and then a zero
  * byte. Bytes that do not fit into `room` bytes are discarded. Returns true at the end of the
  * output. */
 bool command_read(int answer, char *out, size_t room, size_t *length);
 /* Waits for the children whose code is COMMAND_BUSY, and replaces these codes. Children that have
  * not ended after limit_s seconds are asked to end, killed 2 seconds later, and get the code
- * COMMAND_SILENT. */
+ * COMMAND_TIMED_OUT. */
 void command_wait(int count, const pid_t *child, double limit_s, int *code);
 /* Runs a program, as command_start, for at most limit_s seconds. Writes its output with a zero byte
  * to `out`; bytes that do not fit into `room` bytes are discarded. Returns the program's code. */

@@ -26,7 +26,7 @@ void text_quote(FILE *out, const char *text);
 void text_real(FILE *out, double value);
 /* Returns value, or for a NaN a NaN without sign: printf would print the sign although it means
  * nothing. */
-double text_unsigned_nan(double value);
+double text_nan_without_sign(double value);
 /* Compares two elements of an array of texts, for qsort and bsearch. */
 int text_compare(const void *a, const void *b);
 /* Returns the nearest of `count` words to `word` by edit distance, ignoring letter case. Returns

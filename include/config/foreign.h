@@ -46,6 +46,6 @@ const ForeignWord *foreign_find(const char *where, const char *word);
 char *foreign_text(const char *where, const char *word);
 /* Returns true if two words differ at most in letter case, '-', '_', '.' and blanks. Returns false
  * if a word has no other characters, or more than 63 of them. */
-bool foreign_same(const char *a, const char *b);
+bool foreign_words_match(const char *a, const char *b);
 
 #endif

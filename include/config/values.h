@@ -64,7 +64,7 @@ typedef struct ConfigVariable {
     /* number of classes of a target that consists of labels; 0: the variable consists of numbers */
     int64_t classes;
     /* true: pixels with the value `ignore` have no label */
-    bool ignores;
+    bool has_ignore;
     double ignore;
     /* targets: weights in the loss, one for all levels or one for each level; empty: all are 1 */
     ConfigList weights;
@@ -81,9 +81,9 @@ typedef struct ConfigVariables {
 typedef struct ConfigWindow {
     /* offsets of the inputs and of the targets; empty: [0] */
     ConfigList inputs, targets;
-    /* given: true if an offset other than 0 is set; seconds: true if offsets are in seconds, false
+    /* is_set: true if an offset other than 0 is set; seconds: true if offsets are in seconds, false
      * if they are in steps of the set's time */
-    bool given, seconds;
+    bool is_set, seconds;
 } ConfigWindow;
 
 /* data.train_time or data.test_time: first and last time, as dates of the set's calendar with or

@@ -77,7 +77,7 @@ typedef struct Flag {
 enum {
     /* the verb has none of the other traits; verb_check refuses 0, which means that .traits was
      * forgotten */
-    VERB_PLAIN = 32,
+    VERB_NO_TRAITS = 32,
     /* the first word is the path of a configuration file, the other words are key=value */
     VERB_CONFIG = 1,
     /* data.train must be set; only together with VERB_CONFIG */

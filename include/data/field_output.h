@@ -15,7 +15,7 @@ typedef struct FieldOutputPlan {
     /* true: an existing file is replaced; false: an existing file is ERR_USAGE */
     bool force;
     /* true: the truth is written, too, as variables NAME_truth */
-    bool truth;
+    bool writes_truth;
     /* number of samples that will be written */
     int64_t samples;
     /* leads: number of leads, which are the times for which a sample has fields; channels: number
@@ -36,7 +36,8 @@ typedef struct FieldOutputPlan {
 Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan);
 /* Writes a sample of the set as the next sample of the file. predicted, truth: (leads, channels, H,
  * W) in the variables' units, or numbers of classes, NaN: the value is missing. truth is read only
- * if FieldOutputPlan.truth is true. Classes are written as integers; -1: the class is missing. */
+ * if FieldOutputPlan.writes_truth is true. Classes are written as integers; -1: the class is
+ * missing. */
 Status field_output_put(FieldOutput *output, int64_t sample, const float *predicted,
                         const float *truth);
 /* field_output_finish completes the file and renames it to the path of the plan. field_output_drop

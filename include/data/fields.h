@@ -96,23 +96,23 @@ typedef struct FieldVariable {
     /* true: the variable has one number for all rows and columns */
     bool is_scalar;
     /* 1 + FieldExtra for a variable that weft computes; 0: the variable is in the files */
-    int8_t made;
+    int8_t extra_kind;
     /* the way in which the first file stores the variable: "chunked 1x64x128, shuffle, deflate" */
     char storage[120];
     /* number of selected levels */
     int levels;
     /* for each selected level, its index along the array's dimension FIELD_LEVEL */
-    int16_t level[FIELD_LEVELS];
+    int16_t level_index[FIELD_LEVELS];
     /* for each selected level, the value of its coordinate; NaN: unknown */
     double level_value[FIELD_LEVELS];
 } FieldVariable;
 
 /* A file of a set of fields. */
 typedef struct FieldFile {
-    /* first: index, in the whole set, of this file's first frame; frames: count of its frames */
-    int64_t first, frames;
+    /* first_frame: index, in the whole set, of this file's first frame; frames: number of frames */
+    int64_t first_frame, frames;
     /* index in FieldSet.text of the first byte of the file's path */
-    int64_t path;
+    int64_t path_at;
     /* the file's state when it was opened */
     struct stat stat;
     /* hash of how the file stored its arrays when it was opened (data_set_hash_layout) */
@@ -124,10 +124,10 @@ typedef struct FieldFile {
 typedef struct FieldSegment {
     /* first: index, in the whole set, of the segment's first frame; frames: count of its frames */
     int64_t first, frames;
-    /* first_sample: index, in the whole set, of the segment's first sample; sample_frame: index, in
-     * the whole set, of the frame at that sample's own time (offset 0); samples: count of the
-     * segment's samples */
-    int64_t first_sample, sample_frame, samples;
+    /* first_sample: index, in the whole set, of the segment's first sample; first_sample_frame:
+     * index, in the whole set, of the frame at that sample's own time (offset 0); samples: count of
+     * the segment's samples */
+    int64_t first_sample, first_sample_frame, samples;
     /* time of the first frame, in seconds since 1970-01-01 00:00 in the set's calendar; 0 if frames
      * have no times */
     double start;
@@ -135,7 +135,7 @@ typedef struct FieldSegment {
 
 /* Mean and standard deviation of one level of a variable: of its values, or of their changes. */
 typedef struct FieldStat {
-    /* variable: index of the variable; level: index among its selected levels */
+    /* variable: index of the variable; level_index: index among its selected levels */
     int16_t variable, level;
     /* number of frames over which changes are taken; 0: the mean is that of the values */
     int change;
@@ -156,8 +156,8 @@ typedef struct FieldMoments {
 
 /* One channel of a sample: a level of a variable at an offset in time. */
 typedef struct FieldChannel {
-    /* variable: index in FieldSet.variable; level: index among the variable's selected levels;
-     * offset: index in FieldSet.offset[FIELD_INPUT] or, for a target, in
+    /* variable: index in FieldSet.variable; level_index: index among the variable's selected
+     * levels; offset: index in FieldSet.offset[FIELD_INPUT] or, for a target, in
      * FieldSet.offset[FIELD_TARGET] */
     int16_t variable, level, offset;
 } FieldChannel;
@@ -173,15 +173,15 @@ typedef struct FieldClasses {
     /* names of the classes, [count] of them set */
     char name[FIELD_CLASSES][FIELD_CLASS_NAME];
     /* true: a pixel with the value `ignore` has no label */
-    bool ignores;
+    bool has_ignore;
     double ignore;
 } FieldClasses;
 
 /* Patches (data.patch): each sample is a rectangle that is cut out of the fields. */
 typedef struct FieldPatch {
-    /* size: rows and columns of the inputs of a patch, 0: samples are whole fields; whole: rows and
-     * columns of whole inputs */
-    int64_t size[2], whole[2];
+    /* size: rows and columns of the inputs of a patch, 0: samples are whole fields; field_size:
+     * rows and columns of whole inputs */
+    int64_t size[2], field_size[2];
     /* ratio of the resolutions of rows, then of columns: input_unit rows (or columns) of the inputs
      * cover the same distance as target_unit rows (or columns) of the targets. One of the two
      * numbers is 1. */
@@ -231,10 +231,10 @@ typedef struct FieldSet {
     /* Rollouts (train.rollout). steps: number of steps. If it is 1, there is no rollout, and
      * targets may have several offsets; if it is above 1, each step has one offset of targets.
      * step_inputs, step_targets: numbers of inputs and of targets of one step. The inputs with
-     * index step_inputs, step_inputs + 1, ... are read by later steps only. later: number of
-     * offsets that only later steps read; they are in offset[FIELD_INPUT], from index
+     * index step_inputs, step_inputs + 1, ... are read by later steps only. later_offsets: number
+     * of offsets that only later steps read; they are in offset[FIELD_INPUT], from index
      * offsets[FIELD_INPUT] on. */
-    int steps, step_inputs, step_targets, later;
+    int steps, step_inputs, step_targets, later_offsets;
     /* the channels of the inputs and of the targets */
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* For each target that is a change (data.predict), the index of the input that is subtracted
@@ -266,7 +266,7 @@ typedef struct FieldSet {
  * borrowed. */
 static inline const char *field_path(const FieldSet *f, int file)
 {
-    return f->text + f->file[file].path;
+    return f->text + f->file[file].path_at;
 }
 static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
 {

@@ -16,9 +16,10 @@ typedef struct FlowMake {
     const FlowKind *kind;
     /* path of the folder for the files member-000.nc, ... */
     const char *out;
-    /* height, width: rows and columns of the grid; members: number of trajectories; first: number
-     * of the first trajectory, which is in its file's name; frames: number of frames of each */
-    int64_t height, width, members, first, frames;
+    /* height, width: rows and columns of the grid; members: number of trajectories; first_member:
+     * number of the first trajectory, which is in its file's name; frames: number of frames of
+     * each */
+    int64_t height, width, members, first_member, frames;
     /* interval: time between frames; spin_up: time before the first frame */
     double interval, spin_up;
     /* shallow water: hyperviscosity in m^4/s; other kinds: viscosity in 1/s, since their lengths

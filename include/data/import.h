@@ -53,7 +53,7 @@ typedef struct LabelDrop {
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 struct BoxSet;
-struct FolderExtra;
+struct FolderLabels;
 /* Import of a folder of pictures. */
 typedef struct FolderImport {
     /* dir: path of the folder of the pictures; list: path of a file with a picture and its class in
@@ -67,7 +67,7 @@ typedef struct FolderImport {
     /* labels to store instead of a class for each picture; borrowed; only for the data module
      * (src/data/folder/folder.h). Decoded pictures are then resized as a whole into their squares,
      * with margins. NULL: classes are stored, and squares are cut from the centre of pictures. */
-    const struct FolderExtra *extra;
+    const struct FolderLabels *labels;
     /* true: EXIF orientations are applied: the import rotates pictures that are stored decoded, and
      * readers rotate encoded pictures */
     bool orient;

@@ -47,7 +47,7 @@ typedef struct Batch {
      * box_row, each with BOX_NUMBERS numbers */
     int32_t *box_start;
     float *box_row;
-    /* sets of boxes, else NULL: BoxTargets.normaliser, counted over the global batch, or in an
+    /* sets of boxes, else NULL: BoxTargets.match_counts, counted over the global batch, or in an
      * evaluation over the whole set */
     int64_t *matches;
     /* sets with ids, else NULL: field f of row r has ids[id_first[r * F + f]] .. ids[id_first[r * F
@@ -56,7 +56,7 @@ typedef struct Batch {
     int32_t *id_first;
     /* table rows of the ids, an entry for each bag (OpSpec.bag); borrowed; NULL: they have not been
      * looked up yet; the loader does not set it */
-    const BagRun *bag;
+    const BagInput *bag;
     /* number of each row's sample in the set, (N); -1 for padding rows */
     int64_t *sample;
     /* number of rows with a sample; may be 0 */
@@ -85,9 +85,9 @@ typedef struct LoaderPlan {
     /* true: the loader shuffles and augments samples and never ends; false: it reads one epoch in
      * order, without augmentation */
     bool training;
-    /* no_x: true if this rank needs no inputs; x, ids, id_first and tokens are then NULL. no_y:
-     * true if it needs no labels, targets and boxes; these are then NULL. */
-    bool no_x, no_y;
+    /* skips_inputs: true if this rank needs no inputs; x, ids, id_first and tokens are then NULL.
+     * skips_labels: true if it needs no labels, targets and boxes; these are then NULL. */
+    bool skips_inputs, skips_labels;
     /* number of micro-batches in memory, at least 2 */
     int slots;
     /* backend that allocates host memory for micro-batches (backend_host_new); borrowed; NULL:

@@ -8,38 +8,40 @@
 
 /* Converts one raw sample to floats: an image to (C,H,W), a row of a set of vectors to (D). Scales
  * and normalises it; in training an image is augmented, too, by random choices that depend only on
- * (seed, epoch, sample). Only for sets for which data_needs_picture_work is false. */
+ * (seed, epoch, sample). Only for sets for which data_needs_picture_converter is false. */
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
 /* Returns true if the set's images must be decoded, resampled, cropped other than by data.augment,
- * changed in colour or, in a set of boxes, placed (letterbox, mosaic, shifts). PictureWork then
- * prepares them; otherwise augment_sample does. config may be NULL. */
-bool data_needs_picture_work(const DataSet *set, const Config *config);
+ * changed in colour or, in a set of boxes, placed (letterbox, mosaic, shifts). PictureConverter
+ * then prepares them; otherwise augment_sample does. config may be NULL. */
+bool data_needs_picture_converter(const DataSet *set, const Config *config);
 /* Decoder, resampler and scratch memory of one thread. With them the thread decodes a picture, and
  * crops and resamples it as section data of the configuration says; in training, random choices
  * depend only on (seed, epoch, sample). Borrows set and config. */
-typedef struct PictureWork PictureWork;
-PictureWork *picture_work_new(const DataSet *set, const Config *config);
-void picture_work_free(PictureWork **work);
+typedef struct PictureConverter PictureConverter;
+PictureConverter *picture_converter_new(const DataSet *set, const Config *config);
+void picture_converter_free(PictureConverter **converter);
 /* Prepares a picture from another source as an evaluation prepares the set's pictures. picture: an
  * upright picture of any size. out: float (C,H,W), scaled, and normalised by the set's mean and
  * deviation. If the set stores decoded pixels, the picture is first brought to their size as `weft
  * data import` would: it is resized to cover that size, then cropped at the centre; for a set of
  * boxes the whole picture is resized to fit inside. ERR_DATA: the picture is too narrow for this.
  * name: name of the picture, with which the message begins. */
-Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out);
-/* Prepares a sample of a set for which data_needs_picture_work is true. out: float (C,H,W). ERR_IO:
- * reading failed. ERR_DATA: the picture is damaged or unusable; the message has file and sample. */
-Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
-                              int64_t sample, float *out);
+Status picture_prepare(PictureConverter *converter, const Image *picture, const char *name,
+                       float *out);
+/* Prepares a sample of a set for which data_needs_picture_converter is true. out: float (C,H,W).
+ * ERR_IO: reading failed. ERR_DATA: the picture is damaged or unusable; the message has file and
+ * sample. */
+Status picture_prepare_sample(PictureConverter *converter, Reader *reader, bool training,
+                              int64_t epoch, int64_t sample, float *out);
 /* Reads the picture of a sample of a set of boxes. It is upright; if the import has stored it in a
  * square, the margins are cut off. *picture: borrowed until the next call with this work. ERR_IO.
  * ERR_DATA: the picture is damaged, or its boxes belong to a picture of another size. */
-Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, int64_t sample,
-                    const Image **picture);
-/* Returns the approximate bytes of a PictureWork, for the plan of memory; encoded pictures are
+Status picture_read(PictureConverter *converter, Reader *reader, const DataBoxes *boxes,
+                    int64_t sample, const Image **picture);
+/* Returns the approximate bytes of a PictureConverter, for the plan of memory; encoded pictures are
  * assumed to have a usual size. */
-size_t picture_work_bytes(const DataSet *set);
+size_t picture_converter_bytes(const DataSet *set);
 
 #endif

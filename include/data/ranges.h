@@ -4,21 +4,21 @@
 
 #include "data/set.h"
 
-/* Statistics of the finite values of an array. values: number of finite values. */
+/* Statistics of the finite values of an array. count: number of finite values. */
 typedef struct DataRange {
-    int64_t values;
+    int64_t count;
     double least, most, mean, deviation;
 } DataRange;
-/* Statistics of the finite values of one column of a table. filled: number of values other than 0.
- * typical: geometric mean of their absolute values. */
+/* Statistics of the finite values of one column of a table. nonzero_count: number of values other
+ * than 0. typical: geometric mean of their absolute values. */
 typedef struct ColumnRange {
-    float least, most, mean, deviation, typical, filled;
+    float least, most, mean, deviation, typical, nonzero_count;
 } ColumnRange;
 /* COLUMN_RANGE_NUMBERS: number of floats of a ColumnRange. DATA_COLUMNS_RANGED: the columns of a
  * table are measured only if there are at most this number. */
 enum { COLUMN_RANGE_NUMBERS = 6, DATA_COLUMNS_RANGED = 1 << 16 };
 /* Statistics of a set's inputs as the model takes them, normalised by the set's mean and std if it
- * has them, and of its targets. inputs.values is 0 for tokens and encoded pictures, targets.values
+ * has them, and of its targets. inputs.count is 0 for tokens and encoded pictures, targets.count
  * is 0 for a set without targets. Release with data_ranges_fini. */
 typedef struct DataRanges {
     DataRange inputs, targets;
@@ -50,9 +50,9 @@ Status data_sets_compare_ranges(const DataSet *set, const DataSet *like, char **
 Status data_files_compare_ranges(const DataSet *set, char **line);
 /* Compares `ranges` with like_ranges, which were measured earlier, and returns a warning, owned by
  * the caller; NULL: they are similar, or one is unknown. path: name of the first data in the
- * warning, for example "new.h5"; like: name of the second, for example "the training set". set: a
- * set with samples of the same kind and shape. */
+ * warning, for example "new.h5"; like_name: name of the second, for example "the training set".
+ * set: a set with samples of the same kind and shape. */
 char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
-                             const char *like, const DataRanges *like_ranges);
+                             const char *like_name, const DataRanges *like_ranges);
 
 #endif

@@ -37,9 +37,9 @@ typedef struct LabelMap {
 /* One file of a set of several files. */
 typedef struct DataFile {
     char path[DATA_PATH];
-    /* first: index, in the whole set, of this file's first sample; samples: count of the file's
-     * samples */
-    int64_t first, samples;
+    /* first_sample: index, in the whole set, of this file's first sample; samples: count of the
+     * file's samples */
+    int64_t first_sample, samples;
     DataFileArray x, y, index, orient, ids, id_first;
     LabelMap map;
     /* number of classes that the file lists or gives; 0: unknown */
@@ -53,7 +53,7 @@ enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 /* The meaning of a table's ids: two sets with equal values number their ids in the same way. */
 typedef struct DataIds {
     /* all ids are below this number; 0: there is no bound */
-    uint64_t rows;
+    uint64_t id_limit;
     /* field_first_hash: hash of the first id of each field; vocabulary_hash: hash of the words of
      * the vocabularies; 0: unknown */
     uint64_t field_first_hash, vocabulary_hash;
@@ -79,16 +79,17 @@ typedef struct DataSet {
     /* x: samples; y: labels or targets (a set of tokens has no y) */
     DataArray x, y;
     /* encoded: true if x has the bytes of all picture files, one after the other; a decoded picture
-     * then has 3 channels. oriented: true if each picture is rotated or mirrored after decoding, by
-     * its EXIF orientation. */
-    bool encoded, oriented;
-    /* index: if encoded is true, the offset of each picture file in x, (N+1); orient: if oriented
-     * is true, the EXIF orientation of each picture, (N) */
+     * then has 3 channels. rotates_on_read: true if each picture is rotated or mirrored after
+     * decoding, by its EXIF orientation. */
+    bool encoded, rotates_on_read;
+    /* index: if encoded is true, the offset of each picture file in x, (N+1); orient: if
+     * rotates_on_read is true, the EXIF orientation of each picture, (N) */
     DataArray index, orient;
-    /* Treatment of pictures by the import, which pictures from other sources need, too. turned:
-     * true if pictures are rotated by their EXIF orientation, by the import or, if they are stored
-     * encoded, when they are read. bicubic: true if they were resized with IMAGE_BICUBIC. */
-    bool turned, bicubic;
+    /* Treatment of pictures by the import, which pictures from other sources need, too.
+     * orient_requested: true if pictures are rotated by their EXIF orientation, by the import or,
+     * if they are stored encoded, when they are read. bicubic: true if they were resized with
+     * IMAGE_BICUBIC. */
+    bool orient_requested, bicubic;
     /* number of files of a set of several files; 0: the set is one file */
     int file_count;
     /* the files, [file_count] of them set */
@@ -130,7 +131,7 @@ typedef struct DataSet {
      * ids of a sample */
     int64_t fields, id_most;
     /* tables: the members of DataIds */
-    uint64_t id_rows, field_first_hash, vocabulary_hash;
+    uint64_t id_limit, field_first_hash, vocabulary_hash;
     DataColumns columns;
     /* sets of boxes: the arrays that box_array_info describes; ndim 0: the set does not have the
      * array */

@@ -16,12 +16,12 @@ void table_text_free(TableTextReader **reader);
 /* Returns true if the conversion depends on the content of the set, by a vocabulary or a mean, so
  * that the set must be the training set. */
 bool table_text_needs_training_set(const TableTextReader *reader);
-/* Reads the rows of a file (plain or gzip) in order, and calls `take` on this thread for each batch
- * of up to rows_max rows. Returns the error of `take`. ERR_NOINPUT: the file cannot be opened.
- * ERR_DATA: a row is invalid; the message has file, line and column, and `take` has been called for
- * all earlier rows. */
+/* Reads the rows of a file (plain or gzip) in order, and calls `visit` on this thread for each
+ * batch of up to rows_max rows. Returns the error of `visit`. ERR_NOINPUT: the file cannot be
+ * opened. ERR_DATA: a row is invalid; the message has file, line and column, and `visit` has been
+ * called for all earlier rows. */
 typedef Status TableTextTake(void *user, const Batch *batch);
 Status table_text_read(const TableTextReader *reader, const char *path, int rows_max,
-                       TableTextTake *take, void *user);
+                       TableTextTake *visit, void *user);
 
 #endif

@@ -26,7 +26,7 @@ void token_list_fini(TokenList *list);
 Status tokenizer_open(Tokenizer **tokenizer, const char *path);
 void tokenizer_free(Tokenizer **tokenizer);
 /* Returns the size of the vocabulary: 1 + the largest id. */
-int64_t tokenizer_vocab(const Tokenizer *tokenizer);
+int64_t tokenizer_vocab_size(const Tokenizer *tokenizer);
 /* Returns the id of the token <|endoftext|>; -1: the tokenizer does not have it. */
 int32_t tokenizer_end_of_text(const Tokenizer *tokenizer);
 /* Returns a hash of the bytes of all tokens in the order of their ids, as 16 hex digits;

@@ -15,12 +15,12 @@ double memory_rate(const World *world, int threads, double limit_bytes);
  * time; together they write at most a quarter of its free space. *bytes: number of bytes written;
  * *bytes_per_s: rate of writing, including fsync. Returns 0, or the errno of the call that failed.
  * Not collective. */
-int file_write_rate(int file, int writers, double bytes_max, double limit_s, double *bytes,
+int file_write_rate(int fd, int writers, double bytes_max, double limit_s, double *bytes,
                     double *bytes_per_s);
 /* Reads up to `bytes` bytes of an open file, from offset `begin` on, for at most limit_s seconds.
  * The bytes come from the disk if the file system drops its cached pages on request. *bytes_per_s:
  * rate of reading. Returns 0, or the errno of the call that failed; EIO: the file ended before. Not
  * collective. */
-int file_read_rate(int file, double begin, double bytes, double limit_s, double *bytes_per_s);
+int file_read_rate(int fd, double begin, double bytes, double limit_s, double *bytes_per_s);
 
 #endif

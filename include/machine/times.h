@@ -75,18 +75,19 @@ typedef struct Machine {
     /* seconds of the rest of a step: bookkeeping, and fetching micro-batches that the loader has
      * ready */
     TimeRange rest_s;
-    /* true: `message` is known, the time of a message between two ranks of a node */
+    /* true: message_link is known, the time of a message between two ranks of a node */
     bool has_message;
-    Link message;
-    /* true: `network` is known, the time of a message between two nodes. Its s_per_byte is the time
-     * of a byte on a node's whole connection in one direction, which the ranks of the node share */
+    Link message_link;
+    /* true: network_link is known, the time of a message between two nodes. Its s_per_byte is the
+     * time of a byte on a node's whole connection in one direction, which the ranks of the node
+     * share */
     bool has_network;
-    Link network;
+    Link network_link;
     /* factor by which computing takes longer while messages between nodes, including those of sums,
      * are on their way to or from the rank's node; 1: it takes no longer */
     double overlap_compute;
     /* times of sums, one for each measured number of ranks, [sum_count]; owned */
-    SumTime *sum;
+    SumTime *sum_time;
     int sum_count;
 } Machine;
 

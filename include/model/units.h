@@ -18,7 +18,7 @@ typedef struct UnitGroup {
     /* index of the node of a layer that demands parts; valid only if parts > 1 */
     int divided_by;
     /* true: no unit of the group can be removed */
-    bool kept;
+    bool is_kept;
     /* if kept is true: index of the node of the layer that needs all units, or -1 if a pattern of
      * the caller keeps them */
     int kept_by;
@@ -87,7 +87,7 @@ typedef struct PruneOptions {
     double sparsity;
     /* the number of units that a group keeps is rounded up to a multiple of this number, but not
      * above the group's number of units */
-    int64_t round;
+    int64_t round_to;
     /* Copies a parameter's values, in plain order, to `plain`. user: PruneOptions.user. */
     Status (*get)(void *user, int param, float *plain);
     void *user;
@@ -95,12 +95,12 @@ typedef struct PruneOptions {
 
 /* Chooses the units to remove. In each group they are the int(sparsity x units) units with the
  * lowest scores; if scores are channel scales, they are the units with the lowest scores of all
- * groups together. UnitGroup.parts and PruneOptions.round may reduce the number of units that are
- * removed from a group. A unit's score is the sum over its rows in all layers that have a weight
- * for it (for channel scales see PruneMethod); of equal scores the first unit is removed. Every
- * layer keeps at least one channel. Sets removed[u], [unit_count], to true if unit u is removed.
- * ERR_CONFIG: the method needs channel scales and there are none, or sparsity is above 0 and no
- * channel can be removed. */
+ * groups together. UnitGroup.parts and PruneOptions.round_to may reduce the number of units that
+ * are removed from a group. A unit's score is the sum over its rows in all layers that have a
+ * weight for it (for channel scales see PruneMethod); of equal scores the first unit is removed.
+ * Every layer keeps at least one channel. Sets removed[u], [unit_count], to true if unit u is
+ * removed. ERR_CONFIG: the method needs channel scales and there are none, or sparsity is above 0
+ * and no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
 /* Sets model.widths to the numbers of channels that remain. */
 void prune_set_widths(const Units *units, const bool *removed, Config *config);

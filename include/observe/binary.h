@@ -33,7 +33,7 @@ typedef struct BinarySums {
      * 2^-24; 5e8 samples with the largest loss do not overflow */
     int64_t loss;
     /* number of samples whose logit is NaN; the other counters leave them out */
-    int64_t bad;
+    int64_t nan_count;
 } BinarySums;
 enum { BINARY_COUNTERS = sizeof(BinarySums) / sizeof(int64_t), BINARY_LOSS_MOST = 1 << 10 };
 /* Adds `count` samples to the counters. */

@@ -46,11 +46,12 @@ typedef struct LedgerStart {
     double began, ended;
     /* seconds from the beginning of the process to its first line in ledger.jsonl */
     double startup_s;
-    /* from: number of the last step before this start; to: number of the last step of this start */
-    int64_t from, to;
+    /* step_before: number of the last step before this start; last_step: number of the last step of
+     * this start */
+    int64_t step_before, last_step;
     /* true: the start has written its second line. Otherwise it was killed or still runs, and
-     * `ended` and `to` are the last change and the last step of metrics.jsonl, but `ended` is at
-     * least the time at which the first step began, and `to` at least `from`. */
+     * `ended` and last_step are the last change and the last step of metrics.jsonl, but `ended` is
+     * at least the time at which the first step began, and last_step at least step_before. */
     bool complete;
     /* seconds of steps, of evaluations, and of saves. If `complete` is false, steps_s is the sum of
      * all three, and eval_s and checkpoint_s are 0. */
@@ -70,7 +71,7 @@ typedef struct LedgerPart {
  * seconds per step. LedgerPart.name is the key of a number, LedgerPart.measured_s its value. */
 typedef struct LedgerRank {
     /* [count]; owned */
-    LedgerPart *value;
+    LedgerPart *part;
     int count;
 } LedgerRank;
 /* The schedule of a step, with the measured costs of each chunk: seconds of forward, of backward by

@@ -6,8 +6,8 @@
 #include "tensor.h"
 
 /* One-way channels between ranks of a world, each for messages of one size. With TRANSPORT_AUTO the
- * transport of a channel is NCCL if world has an NCCL communicator (World.gpus), else shared memory
- * if both ranks are on one node, else MPI. A message is written to and read from one of the
+ * transport of a channel is NCCL if world has an NCCL communicator (World.nccl_comm), else shared
+ * memory if both ranks are on one node, else MPI. A message is written to and read from one of the
  * channel's `depth` slots, so a sender may run `depth` messages ahead of its receiver. Over MPI
  * each end has `depth` slots, and the sender may run up to 2 * depth messages ahead. A function
  * blocks only if its comment says so; the result NULL means "not yet". */

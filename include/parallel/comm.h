@@ -16,8 +16,8 @@ typedef struct Comm Comm;
 typedef struct CommTable CommTable;
 /* Destination of the sum over all leaves of a tree, after the last push to the tree (CommPush). */
 typedef enum PushTo {
-    /* level[0] of the rank that owns the shard */
-    PUSH_TO_LEVEL,
+    /* partial[0] of the rank that owns the shard */
+    PUSH_TO_PARTIAL,
     /* the range of the last leaf, in the arena of the rank that owns the shard */
     PUSH_TO_OWNER,
     /* the range of the last leaf, in the arenas of all ranks */
@@ -32,9 +32,9 @@ typedef struct CommPush {
     const Bounds *bounds;
     int64_t shift;
     /* this rank's partial sums: array k is arena k of tree_step (parallel/order.h), and the sums of
-     * this rank's shard begin at level[k] + at; borrowed until the push is done */
-    float *const *level;
-    int64_t at;
+     * this rank's shard begin at partial[k] + partial_at; borrowed until the push is done */
+    float *const *partial;
+    int64_t partial_at;
     /* the tree has `leaves` leaves, and in this push rank r adds the leaf with index `first` + r.
      * Both numbers are multiples of the number of ranks. The pushes to a tree are begun in
      * ascending order of `first`. */
@@ -51,9 +51,9 @@ struct Comm {
     int rank, size;
     /* the transport that was requested: the argument of comm_new, a Transport */
     int transport;
-    /* algorithm of sums that are sent as messages (grid.sums): the last argument of comm_set_way
-     * before this communicator was made */
-    CommWay way;
+    /* algorithm of sums that are sent as messages (grid.sums): the last argument of
+     * comm_set_sum_algorithm before this communicator was made */
+    SumAlgorithm sum_algorithm;
     /* number of ranks of a group of comm_nodes (comm_group_width); 1 for other transports */
     int group_width;
     /* the memory in which sums are computed, float[arena_elements] of the backend; owned */
@@ -71,10 +71,10 @@ struct Comm {
      * gathers: all-gathers */
     int64_t sums, pushes, gathers;
     /* number of messages that this rank has sent over MPI so far */
-    int64_t messages;
+    int64_t message_count;
     /* bytes that these messages had */
     int64_t message_bytes;
-    /* measures the compute stream's waits in comm_wait, comm_allgather_wait and comm_push_wait;
+    /* measures the compute stream's waits in comm_wait, comm_allgather_poll and comm_push_poll;
      * borrowed; NULL: these waits are not measured */
     Stopwatch *waits;
     /* the transport's own data, released by comm_free */
@@ -88,13 +88,13 @@ void comm_versions(FILE *out);
  * there. */
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
- * TRANSPORT_AUTO chooses NCCL if world has an NCCL communicator (World.gpus), else shared memory if
- * all ranks are on one node, else MPI. If it chooses MPI for memory of the host, the ranks of a
- * node first sum in shared memory (comm_group_width). Sums of GPU memory over shared memory or MPI
- * are copied to the host and back (comm_staged). A requested transport is never replaced by
- * another. ERR_CONFIG: the requested transport cannot connect these ranks. ERR_BUG: NCCL is
- * requested for GPU memory, and world has no NCCL communicator. Release with comm_free. Collective
- * on world. */
+ * TRANSPORT_AUTO chooses NCCL if world has an NCCL communicator (World.nccl_comm), else shared
+ * memory if all ranks are on one node, else MPI. If it chooses MPI for memory of the host, the
+ * ranks of a node first sum in shared memory (comm_group_width). Sums of GPU memory over shared
+ * memory or MPI are copied to the host and back (comm_staged). A requested transport is never
+ * replaced by another. ERR_CONFIG: the requested transport cannot connect these ranks. ERR_BUG:
+ * NCCL is requested for GPU memory, and world has no NCCL communicator. Release with comm_free.
+ * Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 /* Collective. */
@@ -114,7 +114,7 @@ int comm_transport(int transport, bool one_node, bool host_memory);
 int comm_group_width(const World *world, int transport);
 /* Sets the algorithm of sums (grid.sums) for all communicators that are made afterwards. All ranks
  * must set the same one. */
-void comm_set_way(CommWay way);
+void comm_set_sum_algorithm(SumAlgorithm algorithm);
 /* Returns the bytes of staging memory in which comm_mpi and comm_nodes receive messages, in
  * addition to the arena of `elements` floats. width: see comm_group_width. */
 size_t comm_mpi_staging(int ranks, int width, int64_t elements);
@@ -137,22 +137,22 @@ Status comm_params_new(Comm *comm, int64_t elements);
 /* Begins to send every rank's shard of comm->params to all ranks, and returns the number of this
  * all-gather. The shards are cut as in comm_reduce_scatter_begin; each begins `shift` elements
  * after its bound. No rank may read or change comm->params from the first bound + shift to the last
- * bound + shift until comm_wait returns, or comm_allgather_wait returns true for this number.
+ * bound + shift until comm_wait returns, or comm_allgather_poll returns true for this number.
  * Collective. */
 int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
 /* Returns true if all all-gathers up to this number are done on this rank; then their ranges may be
  * read and changed. Returns false if they are not done after about a millisecond. Call it in a
  * loop. */
-bool comm_allgather_wait(Comm *comm, int64_t number);
+bool comm_allgather_poll(Comm *comm, int64_t number);
 /* Begins a push and returns its number, counted from 1. The leaf may be overwritten once
- * comm_push_wait returns true for this number. The arrays push->level may be read after the
+ * comm_push_poll returns true for this number. The arrays push->partial may be read after the
  * comm_wait that follows the last push. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
 /* Returns true if no rank still reads this rank's leaves of the pushes up to this number; then they
  * may be overwritten (with NCCL only by work that is queued on the compute stream). Returns false
  * if this is not so after about a millisecond. Call it in a loop. Not collective; but without NCCL
  * it returns true only once every rank has begun these pushes. */
-bool comm_push_wait(Comm *comm, int64_t number);
+bool comm_push_poll(Comm *comm, int64_t number);
 /* Advances the operations in flight. Cheap. Not collective. */
 void comm_progress(Comm *comm);
 /* Waits until every operation that was begun on comm is done. With NCCL the compute stream waits,

@@ -26,7 +26,7 @@ typedef struct Grid {
     World dp_world, pp_world, tp_world;
     /* [0]: NCCL communicator of the GPUs of all ranks; [1], [2], [3]: those of dp_world, pp_world
      * and tp_world, split from [0]; owned. NULL if grid_join_gpus has not made them. */
-    struct Gpus *gpus[4];
+    struct NcclComm *nccl_comm[4];
 } Grid;
 
 /* Computes the grid that config requests for `ranks` ranks, servers excluded. ERR_CONFIG: the grid

@@ -58,9 +58,9 @@ void bounds_init_even(Bounds *bounds, int64_t offset, int64_t elements, int rank
 
 /* The sum over the micro-batches of a rank is made in a stack of arenas of the same size, which is
  * used like a binary counter. After the last micro-batch arena 0 has the sum, in the order of the
- * fixed tree. tree_levels returns the number of arenas that `micros` micro-batches need: 1 for one
- * micro-batch, else ceil(log2(micros)) + 1. */
-int tree_levels(int micros);
+ * fixed tree. tree_levels returns the number of arenas that `micro_batches` micro-batches need: 1
+ * for one micro-batch, else ceil(log2(micro_batches)) + 1. */
+int tree_levels(int micro_batches);
 /* The work of a rank with the gradient of one micro-batch. */
 typedef struct TreeStep {
     /* index of the arena into which this micro-batch's gradient is written */
@@ -70,13 +70,14 @@ typedef struct TreeStep {
     int join_count;
     int to[32];
 } TreeStep;
-/* Returns the step for micro-batch `micro` of this rank, counted from 0; the rank has `micros` of
- * them. */
-TreeStep tree_step(int micro, int micros);
-/* Returns the number of micro-batches of each replica if dp replicas share micros_global
- * micro-batches. If dp does not divide micros_global, micro-batches with numbers from micros_global
- * on are padding: they have no samples and add -0, which does not change the sum. */
-int micros_a_replica(int micros_global, int dp);
+/* Returns the step for micro-batch `micro` of this rank, counted from 0; the rank has
+ * `micro_batches` of them. */
+TreeStep tree_step(int micro, int micro_batches);
+/* Returns the number of micro-batches of each replica if dp replicas share micro_batches_global
+ * micro-batches. If dp does not divide micro_batches_global, micro-batches with numbers from
+ * micro_batches_global on are padding: they have no samples and add -0, which does not change the
+ * sum. */
+int micro_batches_a_replica(int micro_batches_global, int dp);
 
 /* How the micro-batches of a step are dealt to the replicas. All replicas have the same number of
  * micro-batches. */
@@ -98,15 +99,15 @@ typedef struct MicroRun {
     int first, count;
 } MicroRun;
 /* deal_run returns the run that contains micro-batch `micro` (counted from 0) of a replica with
- * `micros` micro-batches. deal_runs returns the number of runs of a replica. Each run begins where
- * the one before it ends. */
-MicroRun deal_run(Deal deal, int micro, int micros);
-int deal_runs(Deal deal, int micros);
-/* Returns the index in the global batch of micro-batch `micro` of replica `rank`. `micros`
+ * `micro_batches` micro-batches. deal_runs returns the number of runs of a replica. Each run begins
+ * where the one before it ends. */
+MicroRun deal_run(Deal deal, int micro, int micro_batches);
+int deal_runs(Deal deal, int micro_batches);
+/* Returns the index in the global batch of micro-batch `micro` of replica `rank`. `micro_batches`
  * micro-batches belong to each of the dp replicas. */
-int deal_number(Deal deal, int micro, int micros, int rank, int dp);
+int deal_number(Deal deal, int micro, int micro_batches, int rank, int dp);
 /* Returns the largest number of partial sums that the stack of tree_step has between two runs, if
  * the leaves of the tree are all micro-batches of dp replicas; at least 1. */
-int deal_levels(Deal deal, int micros, int dp);
+int deal_levels(Deal deal, int micro_batches, int dp);
 
 #endif

@@ -10,11 +10,11 @@
 
 /* Values of grid.sums: the algorithm of a sum. All to all: each rank exchanges messages with all
  * other ranks at the same time. Halving: rounds of recursive halving and doubling (docs/sums.md).
- * Auto: halving if it is expected to take less time, else all to all (sum_way). The bits of a sum
- * do not depend on the algorithm. */
-#define COMM_WAY_WORDS(W)                                                                          \
+ * Auto: halving if it is expected to take less time, else all to all (sum_algorithm). The bits of a
+ * sum do not depend on the algorithm. */
+#define SUM_ALGORITHM_WORDS(W)                                                                     \
     W(COMM_BY_RULE, "auto") W(COMM_ALL_TO_ALL, "all") W(COMM_HALVING, "halving")
-typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
+typedef enum SumAlgorithm { SUM_ALGORITHM_WORDS(LIST_CONSTANT) } SumAlgorithm;
 
 /* An operation for which the cost is computed. The ranks are in groups of `width` ranks of a node
  * (comm_group_width). A rail is the ranks / width ranks that have the same index in their groups.
@@ -31,7 +31,7 @@ typedef struct SumShape {
      * the number of ranks of a rail is not a power of two, the rail's sum is not a node of that
      * tree. Halving then stops at groups of ranks whose sums are nodes, and the groups exchange
      * these sums all to all. If the number is odd, halving is impossible. */
-    bool push;
+    bool is_push;
     /* floats in the longest shard if the range is cut at given bounds; 0: the range is cut
      * evenly */
     int64_t longest;
@@ -55,12 +55,12 @@ int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
  * fewer pieces: if few ranks have shards, a piece of slices is mostly empty, and a consecutive
  * range is full. A range that is cut evenly always moves in consecutive ranges, of which each rank
  * has a part. */
-bool sum_by_slices(const SumShape *shape, CommWay way);
+bool sum_by_slices(const SumShape *shape, SumAlgorithm algorithm);
 /* Returns the number of floats of a piece that is a consecutive range (sum_by_slices). Such a piece
  * fits into the staging memory of one rail. */
 int64_t sum_range_elements(int ranks, int width, int64_t arena_elements);
-/* Returns the number of pieces in which the operation moves. way: not COMM_BY_RULE. */
-int64_t sum_pieces(const SumShape *shape, CommWay way);
+/* Returns the number of pieces in which the operation moves. algorithm: not COMM_BY_RULE. */
+int64_t sum_pieces(const SumShape *shape, SumAlgorithm algorithm);
 
 /* Linear cost of a link: a message of n bytes takes latency_s + n * s_per_byte seconds (the
  * alpha-beta model). */
@@ -91,8 +91,8 @@ typedef struct SumCost {
      * the same time. */
     double seconds;
 } SumCost;
-/* Returns the cost of an operation over a link. way: not COMM_BY_RULE. */
-SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
+/* Returns the cost of an operation over a link. algorithm: not COMM_BY_RULE. */
+SumCost sum_cost(const SumShape *shape, SumAlgorithm algorithm, Link link);
 /* Returns the smallest number of pieces from which halving costs less than all to all between the
  * `rail` ranks of a rail; COMM_BY_RULE uses it. The number is the same for every link, because both
  * algorithms send the same mean number of bytes. INT64_MAX: halving never costs less. COMM_BY_RULE
@@ -101,6 +101,6 @@ int64_t sum_halving_from(int rail);
 /* Returns the algorithm that a sum uses if grid.sums is `requested`: `requested` itself or, for
  * COMM_BY_RULE, the algorithm that the rule chooses. Returns COMM_ALL_TO_ALL if halving is
  * impossible, and for a rail of two ranks, which exchange halves with either algorithm. */
-CommWay sum_way(const SumShape *shape, CommWay requested);
+SumAlgorithm sum_algorithm(const SumShape *shape, SumAlgorithm requested);
 
 #endif

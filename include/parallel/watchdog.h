@@ -26,8 +26,8 @@ typedef struct WatchdogOptions {
  * - no rank has marked progress for hang_s seconds.
  * A late step alone does not end the job. If a step has taken three times as long as usual, and 5 s
  * at least (30 s if the usual time is not known), a warning names the ranks that are behind. A
- * server (beat_serve) makes no steps and counts as behind only while it handles a request. Time
- * between two steps and a suspension of the whole job are not limited. If the ranks of a node
+ * server (beat_set_server) makes no steps and counts as behind only while it handles a request.
+ * Time between two steps and a suspension of the whole job are not limited. If the ranks of a node
  * cannot share memory, the watchdog prints a warning and watches only its own rank. Both functions
  * are collective. */
 Watchdog *watchdog_new(const World *world, const WatchdogOptions *options);

@@ -23,7 +23,7 @@ typedef struct World {
     MPI_Comm node;
     /* NCCL communicator of the GPUs of this world's ranks, borrowed from a Grid; NULL: there is
      * none */
-    struct Gpus *gpus;
+    struct NcclComm *nccl_comm;
 } World;
 
 /* Returns a world that contains only this process, whatever launched it. It needs no world_fini. */
@@ -72,17 +72,17 @@ typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
 /* Returns true if this rank is the root. */
-bool world_collect_here(const WorldCollect *collect);
+bool world_collect_is_root(const WorldCollect *collect);
 void world_collect_wait(WorldCollect **collect);
 
 /* `bytes` bytes of memory at `at`. */
-typedef struct WorldPart {
+typedef struct MemoryRange {
     void *at;
     size_t bytes;
-} WorldPart;
+} MemoryRange;
 /* Sends to[r] to every other rank r and receives from[r] from rank r; the entries of this rank
  * itself are ignored. Each part has fewer than 2^31 bytes. Collective. */
-void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
+void world_swap(const World *world, const MemoryRange *to, const MemoryRange *from);
 
 /* world_swap in two halves, which can be repeated. The memory that is sent or received must not be
  * touched between world_swap_begin and world_swap_wait. All ranks begin the swaps of a world in the
@@ -93,7 +93,7 @@ typedef struct WorldSwap WorldSwap;
 WorldSwap *world_swap_new(const World *world, bool sleeps);
 void world_swap_free(WorldSwap **swap);
 /* world_swap_begin and world_swap_wait are collective. They do nothing in a world of one rank. */
-void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
+void world_swap_begin(WorldSwap *swap, const MemoryRange *to, const MemoryRange *from);
 void world_swap_wait(WorldSwap *swap);
 
 /* A swap in two halves for sparse traffic: most ranks send nothing to most others. A receiver does
@@ -110,10 +110,10 @@ void world_sparse_free(WorldSparse **swap);
  * entries are ignored. The memory that is sent must not be touched until world_sparse_wait returns.
  * Messages are received only inside world_sparse_wait. world_sparse_begin and world_sparse_wait are
  * collective. */
-void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
+void world_sparse_begin(WorldSparse *swap, const MemoryRange *to);
 /* Returns the messages received, an array with an entry for each rank; a rank that sent nothing has
  * 0 bytes. The messages belong to the swap and stay valid until its next world_sparse_wait. */
-const WorldPart *world_sparse_wait(WorldSparse *swap);
+const MemoryRange *world_sparse_wait(WorldSparse *swap);
 
 /* Sends a message of fewer than 2^31 bytes to rank `rank`. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);

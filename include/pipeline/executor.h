@@ -58,7 +58,7 @@ typedef struct StepBatch {
      * scale */
     float scale;
     /* number of micro-batches of the global batch that contain a sample */
-    int micros;
+    int micro_batches;
     /* true: the last micro-batch with a sample contains only one sample */
     bool last_single;
 } StepBatch;
@@ -66,7 +66,8 @@ typedef struct StepBatch {
  * backward, and exchanges messages. The sum of a bucket over the replicas begins when the bucket is
  * full. On a device all work is queued, and the host does not wait for it; a micro-batch that has
  * been copied to the device is released to the source when a later one is fetched, or in
- * executor_settle. *wait_s: as in loader_next. Returns the errors of the source. Collective. */
+ * executor_release_batches. *wait_s: as in loader_next. Returns the errors of the source.
+ * Collective. */
 Status executor_forward_backward(Executor *executor, const BatchSource *source,
                                  const StepBatch *batch, double *wait_s);
 /* Finishes the gradients of a step: waits for their sums over the replicas, then adds the partial
@@ -77,7 +78,7 @@ void executor_reduce(Executor *executor);
 void executor_move_statistics(Executor *executor, const StepBatch *batch);
 /* Sets whether executor_reduce checks the gradients for infinite and NaN values, from the next step
  * on. If it does, it waits for the step's statistics. */
-void executor_find_overflow(Executor *executor, bool yes);
+void executor_find_overflow(Executor *executor, bool enabled);
 /* Returns the METRIC_COUNT sums over all ranks (METRIC_...) of the last step (behind = 0) or of the
  * step before it (behind = 1). Waits until they have arrived. The array is in host memory and
  * borrowed until the next call of the executor. Collective. */
@@ -88,12 +89,12 @@ bool executor_overflowed(const Executor *executor);
 /* Sets whether each step, from the next one on, hashes the first values of each gradient tensor
  * that this rank adds to the sums. On a device the hash is 0, because the host would have to wait
  * for it. */
-void executor_hash_steps(Executor *executor, bool yes);
+void executor_hash_steps(Executor *executor, bool enabled);
 /* Returns the hash of the last step (executor_hash_steps). */
 uint64_t executor_step_hash(const Executor *executor);
 /* From the next step on, the executor sums the squares of the gradients of each micro-batch of this
  * replica. The backend must use host memory, and grid.tp must be 1. */
-void executor_measure_micros(Executor *executor);
+void executor_measure_micro_batches(Executor *executor);
 /* Returns the sums of squares of the last step, [micro-batches of this replica][parameters of the
  * model], of the gradients that backward has written. A sum is 0 for parameters of other stages,
  * for parameters with several uses (graph_has_one_use), and for micro-batches without samples.
@@ -118,14 +119,14 @@ typedef struct StepFault {
     int64_t sample[FAULT_SAMPLES];
     /* number by which faults are ordered: micro or, if micro-batches share statistics, the number
      * of the group of micro-batches, because a fault spreads inside the group */
-    int turn;
+    int order;
     /* largest loss of a sample */
     double largest;
     /* number of the sample with this loss; -1: the stage has no loss */
     int64_t largest_sample;
 } StepFault;
 /* Returns true if fault a comes before fault b: faults of forward come before faults of backward,
- * then they are ordered by `turn`, then in the order in which nodes run. A StepFault without a
+ * then they are ordered by `order`, then in the order in which nodes run. A StepFault without a
  * fault comes last. */
 bool step_fault_before(const StepFault *a, const StepFault *b);
 /* From the next step on, checks every computed value and writes the first fault to *fault; this is
@@ -149,7 +150,7 @@ typedef struct ChunkTime {
 /* Returns the times of this stage's chunks so far, [chunks of the stage]; borrowed. */
 const ChunkTime *executor_chunk_times(const Executor *executor);
 /* Releases all micro-batches to their sources. Call it before a source is freed. */
-void executor_settle(Executor *executor);
+void executor_release_batches(Executor *executor);
 /* Returns gradient arena 0; borrowed. After executor_reduce it has the sums of the gradients,
  * including those of tied parameters. plan_sum_offset gives the offsets. */
 float *executor_grads(Executor *executor);
@@ -159,9 +160,9 @@ float *executor_grads(Executor *executor);
 void executor_request(Executor *executor, int metric, float value);
 /* Runs only forward, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, calls visit for each micro-batch with the columns of the loss's results: (lines,
- * LOSS_COLUMNS), a line for each sample or token, in host memory. Collective. */
+ * LOSS_RESULTS), a line for each sample or token, in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
-                         void (*visit)(void *user, const Batch *batch, const float *columns),
+                         void (*visit)(void *user, const Batch *batch, const float *results),
                          void *user);
 /* Returns one input of the loss for the last micro-batch that executor_evaluate has run, in plain
  * order and host memory. Output 0 is the logits, (N,K) or (N,T,K); of a detector, output i is the

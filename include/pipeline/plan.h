@@ -39,7 +39,7 @@ typedef enum ActionKind {
      * the nodes */
     ACTION_ADD,
     /* waits until the memory of bucket `index` is free; later actions write gradients to it */
-    ACTION_OPEN,
+    ACTION_WAIT_FOR_BUCKET,
     /* begins to gather the parameters of the uses that follow soon, and waits until those of use
      * `index` have been gathered, which the next actions read; only in plans that gather
      * parameters */
@@ -63,9 +63,9 @@ typedef struct Action {
 /* Returns the bytes that an ACTION_COPY or an ACTION_ADD reads and writes. */
 double action_moved_bytes(const Action *action);
 /* Returns the bytes that are read and written when one micro-batch's gradients of a bucket of
- * `elements` floats are added to the partial sums: the mean over the `micros` micro-batches of a
- * replica. */
-double bucket_moved_bytes(double elements, double micros);
+ * `elements` floats are added to the partial sums: the mean over the `micro_batches` micro-batches
+ * of a replica. */
+double bucket_moved_bytes(double elements, double micro_batches);
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {
     int count;
@@ -128,8 +128,8 @@ typedef struct ParamUse {
 typedef struct ChunkPlan {
     /* index of the chunk in the model */
     int chunk;
-    /* the chunk has nodes first .. last - 1 */
-    int first, last;
+    /* the chunk has nodes first .. end - 1 */
+    int first, end;
     ActionList pass[PASSES];
     int run_count;
     /* runs of the nodes, [run_count]; owned */
@@ -148,7 +148,7 @@ typedef struct ChunkPlan {
     Buckets buckets;
     /* index of the node that is the first, in the order of backward, to write to each bucket,
      * int[buckets.count]; owned */
-    int *opens;
+    int *opening_node;
     /* indexes of the buckets, sorted by offset in the gradient arena, int[buckets.count]; owned */
     int *bucket_order;
     /* true: the chunk's first bucket includes the step's metrics */
@@ -158,12 +158,12 @@ typedef struct ChunkPlan {
     Bounds *shard;
     /* offset of each bucket in the arena to which backward writes, in floats, [buckets.count];
      * owned; NULL: gradients are not sharded */
-    int64_t *ring;
+    int64_t *ring_offset;
     /* bounds by which each bucket is cut among the replicas for pushes if nothing is sharded,
      * [buckets.count]; owned; else NULL */
-    Bounds *even;
-    /* shard_offset[b][i]: offset of shard i of bucket b (in the order of shard[b] or even[b]) in
-     * the arenas of partial sums of the rank that owns the shard. The array and its entries are
+    Bounds *push_shard;
+    /* shard_offset[b][i]: offset of shard i of bucket b (in the order of shard[b] or push_shard[b])
+     * in the arenas of partial sums of the rank that owns the shard. The array and its entries are
      * owned. NULL: nothing is pushed. */
     int64_t **shard_offset;
     /* uses of gathered parameters in the order of the passes: pass p has use[use_first[p]] to
@@ -190,9 +190,9 @@ typedef struct ParamBucket {
     const Bounds *shard;
     /* offset of the bucket in the ring of parameters, in floats */
     int64_t ring_offset;
-    /* cache: offset of the bucket's repacked weights in their ring; cache_bytes: their size; both
-     * in bytes */
-    int64_t cache, cache_bytes;
+    /* cache_offset: offset of the bucket's repacked weights in their ring; cache_bytes: their size;
+     * both in bytes */
+    int64_t cache_offset, cache_bytes;
 } ParamBucket;
 /* How a rank gathers the parameters of its stage. */
 typedef struct GatherPlan {
@@ -203,9 +203,10 @@ typedef struct GatherPlan {
     /* index of the bucket that has each parameter's value, or -1 if the parameter is on another
      * stage or frozen; int[param_count], owned */
     int *bucket_of;
-    /* elements: number of floats of the ring of parameters; frozen: number of floats of the frozen
-     * parameters, which follow the ring in the same memory and which every replica stores */
-    int64_t elements, frozen;
+    /* elements: number of floats of the ring of parameters; frozen_elements: number of floats of
+     * the frozen parameters, which follow the ring in the same memory and which every replica
+     * stores */
+    int64_t elements, frozen_elements;
     /* number of floats that are gathered in a step */
     double step_elements;
     /* number of buckets that are gathered in a step */
@@ -218,9 +219,9 @@ typedef struct ParamUpdate {
     int slots;
     /* true: if parameters are sharded, the update needs memory like one more state slot as
      * scratch */
-    bool scratch;
+    bool needs_scratch;
     /* true: the parameter is never cut; one replica has all of its gradient, state and value */
-    bool whole;
+    bool is_uncut;
     /* whole_bytes: temporary bytes of an update of the whole tensor. slice_bytes: bytes in which
      * the tensor is assembled from the slices of a tensor-parallel group. Both are in addition to
      * the state and to one copy of the tensor. All parameters share this memory, so the plan
@@ -235,11 +236,11 @@ typedef struct PlanOptions {
     /* schedule with the chunks of all stages and the micro-batches of one replica; borrowed by the
      * plan */
     const Schedule *schedule;
-    /* number of slots of each channel between stages (ScheduleReport.depth) */
+    /* number of slots of each channel between stages (ScheduleReport.channel_depth) */
     int channel_depth;
     /* node at which each chunk of the model begins, as graph_partition returns it; borrowed for the
      * call */
-    const int *first;
+    const int *chunk_begin;
     /* bytes of a gradient bucket (grid.bucket_mb) */
     size_t bucket_bytes;
     /* number of optimizer state slots of each parameter, for the estimate of memory */
@@ -259,7 +260,7 @@ typedef struct PlanOptions {
      * norms by DEAL_TURNS. */
     Deal deal;
     /* true: NCCL connects the ranks' GPUs; has no effect if operations use host memory */
-    bool joined;
+    bool gpus_joined;
     /* number of ranks that share one parameter arena; 0 or 1: each rank has its own */
     int param_sharers;
     /* block of each node, as graph_blocks returns it. Activations inside a block are computed again
@@ -280,7 +281,7 @@ typedef struct Plan {
     /* number of chunks of this stage */
     int chunk_count;
     /* node at which each chunk of the model begins, then the number of nodes; owned */
-    int *first;
+    int *chunk_begin;
     /* chunks of this stage, [chunk_count]; owned */
     ChunkPlan *chunk;
     /* number of the slot that a micro-batch has in a chunk, [chunk of this stage][micro-batch of
@@ -289,7 +290,7 @@ typedef struct Plan {
     /* index in this stage's list of the last task of each micro-batch; owned */
     int *last_task;
     /* largest number of micro-batches of data that are in use at the same time */
-    int batches_out;
+    int batches_in_use;
     /* reads_data: true if the stage reads input data; reads_labels: true if it reads labels,
      * because it has the loss */
     bool reads_data, reads_labels;
@@ -317,7 +318,7 @@ typedef struct Plan {
     int64_t metrics_offset;
     /* offset of each node's repacked weights in the cache arena, in bytes; size_t[node_count],
      * owned */
-    size_t *cache;
+    size_t *cache_offset;
     /* number of slots of each channel between stages */
     int channel_depth;
     /* a Zero value; ZERO_NONE with one replica */
@@ -376,7 +377,7 @@ enum {
     METRIC_TOP5 = LOSS_TOP5,
     /* number of micro-batches that contained a sample */
     METRIC_MICROS = LOSS_ANY,
-    /* sums of the loss's columns 1 and 2 over its rows (LossColumns) */
+    /* sums of the loss's columns 1 and 2 over its rows (LossResults) */
     METRIC_COLUMN1 = LOSS_COLUMN1,
     METRIC_COLUMN2 = LOSS_COLUMN2,
     /* numbers of ranks that request a stop (METRIC_STOP), that request a checkpoint (METRIC_SAVE),

@@ -144,7 +144,7 @@ void backend_close(Backend **backend);
  * recording call `work` in every step. */
 typedef struct Capture {
     /* true: capture_run has been called, and has called `work` directly */
-    bool warm;
+    bool was_called;
     /* recorded work; owned; capture_drop releases it; NULL: there is none */
     Recording *recording;
 } Capture;
@@ -206,27 +206,28 @@ void stopwatch_clear(Stopwatch *watch);
 /* Makes weft's own CPU kernels, but not oneDNN's, use this instruction set from now on. Returns
  * false if the set is not built in or this processor lacks it. For benchmarks and tests; do not
  * call it while kernels run. */
-bool cpu_kernels_use(CpuSet set);
+bool cpu_kernels_use(InstructionSet set);
 
 /* Returns the number of cores for this rank: the cores that the affinity mask and the control group
  * allow, divided by the number of ranks that share them; at least 1. */
 int threads_share(int ranks_on_node);
 /* Sets the number of threads in the parallel regions of the calling thread, and returns the
  * previous number. */
-int threads_use(int threads);
+int threads_set(int threads);
 /* The limits from which threads_share is computed. */
 typedef struct ThreadsLimits {
     /* cores, cpus: number of cores and of hardware threads in the affinity mask of this process;
-     * outer: number of cores in the mask of its parent process, the launcher */
-    int cores, cpus, outer;
+     * launcher_cores: number of cores in the mask of its parent process, the launcher */
+    int cores, cpus, launcher_cores;
     /* quota: number of cores that the control groups allow, 0: no limit. waited_s: seconds for
      * which a quota has stalled the processes of its group, the longest time of all groups. */
     double quota, waited_s;
 } ThreadsLimits;
 /* largest number of hardware threads of a node */
-enum { MASK_CPUS = 8192 };
+enum { NODE_CPUS_MAX = 8192 };
 /* Finds the limits. root: "", or in tests the path of a folder that is used in place of /. core:
- * NULL, or MASK_CPUS zeroed bytes, of which core[i] is set to 1 if this process may use core i. */
+ * NULL, or NODE_CPUS_MAX zeroed bytes, of which core[i] is set to 1 if this process may use core
+ * i. */
 ThreadsLimits threads_limits(const char *root, char *core);
 /* Binds this process to `threads` cores of its own and returns true, if the node's ranks together
  * need exactly all allowed cores, and no launcher has bound the ranks already. Otherwise does

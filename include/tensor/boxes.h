@@ -13,10 +13,10 @@ typedef struct BoxTargets {
     /* sample i has the boxes start[i] .. start[i + 1] - 1, int32[n + 1] */
     const int32_t *start;
     /* the boxes, one after the other, float[start[n]][BOX_NUMBERS] */
-    const float *row;
+    const float *box;
     /* number of matches on each level in the whole global batch, then the number of real samples in
      * the global batch, int64[levels + 1] */
-    const int64_t *normaliser;
+    const int64_t *match_counts;
 } BoxTargets;
 /* Numbers of a box: class; centre (x, y) and size (w, h) as fractions of the picture's width and
  * height. */
@@ -60,8 +60,8 @@ int64_t box_classes(const OpSpec *loss);
  * columns, the cell itself matches a second time, as in YOLOv5. The same rules apply to rows, with
  * the upper and the lower neighbour. */
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
-/* Returns the number of matches of `count` boxes on a level. row: the boxes,
+/* Returns the number of matches of `count` boxes on a level. box: the boxes,
  * float[count][BOX_NUMBERS]. */
-int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count);
+int64_t yolo_count(const BoxGrid *grid, const float *box, int64_t count);
 
 #endif

@@ -28,13 +28,13 @@ typedef struct Average {
 typedef struct SgdArgs {
     /* grad_scale: factor by which g is multiplied first */
     float lr, momentum, weight_decay, grad_scale;
-    /* nesterov: true for Nesterov momentum. first: true if m has no value yet, and gets it from
-     * g. */
-    bool nesterov, first;
+    /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet, and gets it
+     * from g. */
+    bool nesterov, m_is_empty;
     Average average;
     /* values that replace lr, grad_scale, momentum and the average's rate, in the backend's memory;
      * NULL: the fields above are used */
-    const UpdateNumbers *now;
+    const UpdateNumbers *numbers;
 } SgdArgs;
 /* Arguments of FlatTable.adam and FlatTable.adam_direction. */
 typedef struct AdamArgs {
@@ -48,7 +48,7 @@ typedef struct AdamArgs {
     Average average;
     /* values that replace lr, beta1, grad_scale, both corrections and the average's rate; NULL: the
      * fields above are used */
-    const UpdateNumbers *now;
+    const UpdateNumbers *numbers;
 } AdamArgs;
 /* A product of matrices: out[m][n] = sum over k of a[m][k] b[k][n], or of a[m][k] b[n][k] if
  * b_transposed is true. The rows of out, a and b begin out_row, a_row and b_row floats apart; m and
@@ -110,7 +110,7 @@ enum {
     LOSS_TOP5,
     /* 1 if there is a line, else 0 */
     LOSS_ANY,
-    /* sums of columns 1 and 2 (LossColumns in layers.h) */
+    /* sums of columns 1 and 2 (LossResults in layers.h) */
     LOSS_COLUMN1,
     LOSS_COLUMN2,
     LOSS_SUMS
@@ -129,8 +129,8 @@ typedef struct FlatTable {
     /* Sets *found to 1 if an element of x is infinite or NaN; otherwise *found does not change. */
     void (*find_not_finite)(Stream *s, float *found, const float *x, int64_t n);
     /* Returns true if an element of x is infinite or NaN. Unless `to` is NULL, also copies x to
-     * `to` in the same pass. Runs on the calling thread, inside a body of `each`. NULL if `each` is
-     * NULL. */
+     * `to` in the same pass. Runs on the calling thread, inside a body of run_elements. NULL if
+     * run_elements is NULL. */
     bool (*find_and_copy)(float *to, const float *x, int64_t n);
     /* Computes y = alpha x + beta y for n elements. */
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n);
@@ -155,9 +155,9 @@ typedef struct FlatTable {
      * double, for i < count. first has count + 1 entries. */
     void (*join_squares)(Stream *s, SquareSum *out, double *value, const SquareSum *x,
                          const int64_t *first, int count);
-    /* Makes an update of SGD with PyTorch's formula: g += wd w; m = momentum m + g (if a->first: m
-     * = g); w -= lr (if a->nesterov: g + momentum m, else m). If momentum is 0, m is not used and
-     * may be NULL. g in memory does not change. */
+    /* Makes an update of SGD with PyTorch's formula: g += wd w; m = momentum m + g (if
+     * a->m_is_empty: m = g); w -= lr (if a->nesterov: g + momentum m, else m). If momentum is 0, m
+     * is not used and may be NULL. g in memory does not change. */
     void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
     /* Makes an update of Adam or AdamW with PyTorch's formulas (Kingma & Ba 2015; Loshchilov &
      * Hutter 2019). */
@@ -167,18 +167,18 @@ typedef struct FlatTable {
      * wd w. */
     void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
                            float *m, float *v, int64_t n);
-    /* Moves only the average, after other calls have changed w. now: NULL, or has the rate that
+    /* Moves only the average, after other calls have changed w. numbers: NULL, or has the rate that
      * replaces average.rate. */
-    void (*average)(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+    void (*average)(Stream *s, Average average, const UpdateNumbers *numbers, const float *w,
                     int64_t n);
     /* Exchanges the n values of a and b. */
     void (*swap)(Stream *s, float *a, float *b, int64_t n);
     /* Copies `bytes` bytes, at most FLAT_PUT, from host memory to the backend's memory. `from` is
      * read before the call returns, and the host does not wait. */
     void (*put)(Stream *s, void *to, const void *from, size_t bytes);
-    /* Adds up the y of a loss, (lines, LOSS_COLUMNS), into out[LOSS_SUMS]. Lines are added in
+    /* Adds up the y of a loss, (lines, LOSS_RESULTS), into out[LOSS_SUMS]. Lines are added in
      * double, in an order that depends only on their number. */
-    void (*loss_sums)(Stream *s, float *out, const float *columns, int64_t lines);
+    void (*loss_sums)(Stream *s, float *out, const float *results, int64_t lines);
     /* Sets out[i] to the sum of x[first[i]] .. x[first[i + 1] - 1] for i < count, in an order that
      * depends only on the number of terms. first has count + 1 entries. */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
@@ -188,10 +188,10 @@ typedef struct FlatTable {
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
     /* Runs `body` on parts of the arrays of n elements, in parallel. array: up to FLAT_ARRAYS
      * arrays. NULL if the memory is not the host's. */
-    void (*each)(Stream *s, ElementBody body, const void *args, float *const array[FLAT_ARRAYS],
-                 int64_t n);
+    void (*run_elements)(Stream *s, ElementBody body, const void *args,
+                         float *const array[FLAT_ARRAYS], int64_t n);
     /* Computes the product p. The order of each sum depends only on the shapes, so the bits are
-     * equal for any number of threads. NULL if `each` is NULL. */
+     * equal for any number of threads. NULL if run_elements is NULL. */
     void (*matrix_product)(Stream *s, const MatrixProduct *p);
 } FlatTable;
 

@@ -1,7 +1,7 @@
 /* An operation on one backend: it is planned once for fixed shapes and then run with pointers only,
  * so that a step needs no allocation and no shape logic. Not collective, except for an operation
- * that exchanges data with other ranks through OpRun.exchange (OpInfo.talks) or with the other
- * replicas (OpSpec.synced). */
+ * that exchanges data with other ranks through OpRun.exchange (OpInfo.communication) or with the
+ * other replicas (OpSpec.synced). */
 #ifndef WEFT_TENSOR_OP_H
 #define WEFT_TENSOR_OP_H
 
@@ -59,8 +59,8 @@ typedef struct StepNumbers {
  * for the rows' gradients. Host memory. Field f of sample n, where f counts the bag's own fields
  * from 0, has the ids with the numbers first[n * fields + f] .. first[n * fields + f + 1] - 1. The
  * row of id number i is row[i]. Rows are numbered 0 .. rows - 1 in the order in which their ids
- * first appear. Samples from OpRun.rows on are padding and have no ids. */
-typedef struct BagRun {
+ * first appear. Samples from OpRun.sample_count on are padding and have no ids. */
+typedef struct BagInput {
     const int32_t *first, *row;
     int rows;
     /* values: row r is value[at[r] * width] .. value[(at[r] + 1) * width - 1] */
@@ -69,7 +69,7 @@ typedef struct BagRun {
     /* gradients of the rows, float[rows * width], which backward_weight writes; the gradient of a
      * row is the sum over its ids in their order. NULL: they are not needed. */
     float *grad;
-} BagRun;
+} BagInput;
 
 /* The memory and the numbers of one run of an operation: pointers into arenas, all on the backend's
  * device unless a comment says otherwise. Gradients of inputs are overwritten, except that dx[0] is
@@ -105,7 +105,7 @@ typedef struct OpRun {
     /* replicas; set if spec.synced is true */
     const Replicas *replicas;
     /* the micro-batch's bags, indexed by OpSpec.bag */
-    const BagRun *bag;
+    const BagInput *bag;
     /* losses: class of each row of x, or of each pixel if x is (N,C,H,W), int32[loss_labels]; -1:
      * the pixel has no label */
     const int32_t *labels;
@@ -129,7 +129,7 @@ typedef struct OpRun {
     uint64_t seed, step;
     /* number of real samples, which come first among the N. The others are padding: their x is
      * finite and their dy is 0, so only operations that take statistics must leave them out. */
-    int rows;
+    int sample_count;
     /* losses: factor of the gradients: dx is the derivative of loss_scale * (sum of the loss over
      * the rows); padding rows get 0 */
     float loss_scale;
@@ -161,9 +161,9 @@ typedef struct OpTable {
      * this it may change dy in place if spec.act is not ACT_NONE. Norms also compute here the sums
      * that their gradients need. */
     void (*backward_begin)(Op *op, const OpRun *run);
-    /* Writes dx[]. If dx[0] is not NULL and Op.weight_later is false, it may also write dw[], and
-     * backward_weight then need not write it. Therefore dw[] is valid memory in this case, even if
-     * spec.frozen is true. */
+    /* Writes dx[]. If dx[0] is not NULL and Op.weight_may_wait is false, it may also write dw[],
+     * and backward_weight then need not write it. Therefore dw[] is valid memory in this case, even
+     * if spec.frozen is true. */
     void (*backward_data)(Op *op, const OpRun *run);
     /* Writes dw[]. It is never called if spec.frozen is true; an operation may rely on this when it
      * is planned. */
@@ -204,16 +204,16 @@ struct Op {
     /* true: supports OpRun.dx_add */
     bool dx_adds;
     /* true: dx[i] is dy itself, after backward_begin, and nothing is written */
-    bool dx_alias[SPEC_INPUTS];
+    bool dx_is_dy[SPEC_INPUTS];
     /* true: y is x[0] itself, and forward writes nothing (flatten, for example) */
-    bool y_alias;
+    bool y_is_x;
     /* true: dx[0] may share the memory of x[0] if no other operation reads x[0] after forward; some
      * losses set this. In a run with OpRun.training, forward may then already write dx[0] there,
      * and backward_data does nothing. So OpRun.loss_scale and OpRun.numbers must be valid in
      * forward and have the same values in backward. */
     bool dx_over_x;
     /* true: backward_weight may run long after backward_data, because it reads only x and dy */
-    bool weight_later;
+    bool weight_may_wait;
     /* number of floating-point operations of one run of forward, and of backward; a multiply-add
      * counts as two */
     double flops_forward, flops_backward;

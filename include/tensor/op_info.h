@@ -37,7 +37,7 @@ typedef enum OpFuse {
     FUSE_ADD,
     /* if the pool's mode is POOL_MAX, a relu before the operation may be moved behind it, because
      * the maximum of relu(x) equals relu of the maximum of x */
-    FUSE_MAX,
+    FUSE_RELU_BEFORE_MAX,
     /* supports spec.x_act */
     FUSE_X_ACT,
 } OpFuse;
@@ -53,15 +53,15 @@ typedef enum OpResidual {
 
 /* Whether an operation exchanges data with other ranks while it runs: with its tensor-parallel
  * group through OpRun.exchange, or with the other replicas (OpSpec.synced). */
-typedef enum OpTalks {
-    TALKS_UNSET,
-    TALKS_NEVER,
+typedef enum OpCommunication {
+    COMMUNICATES_UNSET,
+    COMMUNICATES_NEVER,
     /* if OpSpec.slice is set */
-    TALKS_IF_SLICED,
-    TALKS_ALWAYS,
+    COMMUNICATES_IF_SLICED,
+    COMMUNICATES_ALWAYS,
     /* supports OpSpec.synced, statistics over all replicas */
-    TALKS_IF_SYNCED,
-} OpTalks;
+    COMMUNICATES_IF_SYNCED,
+} OpCommunication;
 
 /* Whether an operation treats each of the T tokens of (N,T,C) independently, so that it runs on any
  * slice of them. */
@@ -140,11 +140,11 @@ typedef struct OpInfo {
     OpSplit split;
     OpFuse fuse;
     OpResidual residual;
-    OpTalks talks;
+    OpCommunication communication;
     OpTokens tokens;
     OpParams params;
     /* true: the operation can also run without its parameters */
-    bool bare;
+    bool runs_without_params;
     OpReads reads;
     OpTraffic traffic;
     /* activations that the operation can apply to its output: bit 1u << ACT_RELU is set for relu,

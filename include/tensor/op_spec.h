@@ -9,8 +9,8 @@
 typedef int OpKind;
 
 /* SPEC_INPUTS: largest number of inputs of an operation. SPEC_PARAMS: largest number of its
- * parameters and running statistics. LOSS_COLUMNS: numbers in a row of a loss's y. */
-enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
+ * parameters and running statistics. LOSS_RESULTS: numbers in a row of a loss's y. */
+enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_RESULTS = 3 };
 
 /* Facts about an activation, as bits. If no bit is set, its derivative is computed from its input,
  * and act(0) is 0. */
@@ -51,7 +51,7 @@ unsigned act_facts(Act act);
 typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* Number that is stored instead of the position of the maximum in its window if relu has set the
  * maximum to 0. A window has fewer pixels than this. */
-enum { POOL_CUT = 255 };
+enum { POOL_NO_POSITION = 255 };
 
 /* How the pixels of an upsampled image are computed: each copies the nearest pixel, or is
  * interpolated between the four nearest pixels. */
@@ -279,7 +279,7 @@ typedef struct OpSpec {
      * before it; 0: all of them */
     int window;
     /* attention: true if a query attends to all keys, also to those after its own position */
-    bool full;
+    bool bidirectional;
     TensorSlice slice;
     /* Sums that are cut into the same slices for every size of the tensor-parallel group. slices:
      * in dense, the sum over the inputs in forward (if slices_inputs is true) or the sum over the

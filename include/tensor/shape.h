@@ -116,17 +116,17 @@ typedef struct SumSlices {
     /* The terms of the sum over all ranks are parts side by side, for example queries, keys and
      * values. A part consists of units that are never divided, for example heads. A slice consists
      * of its units of each part, in the order of the parts. units: number of units of the first
-     * part; others: number of units of each other part; lead: number of terms of a unit of the
-     * first part, divided by that of a unit of another part. */
-    int64_t units, others, lead;
+     * part; other_units: number of units of each other part; first_unit_ratio: number of terms of a
+     * unit of the first part, divided by that of a unit of another part. */
+    int64_t units, other_units, first_unit_ratio;
     /* number of parts */
     int parts;
 } SumSlices;
-/* How a tensor is divided among ranks. The tensor is `runs` contiguous ranges of equal size, each
- * with `items` items of `unit` elements. Every rank has its slice of the items of each range
+/* How a tensor is divided among ranks. The tensor is `ranges` contiguous ranges of equal size, each
+ * with `items` items of item_elements elements. Every rank has its slice of the items of each range
  * (slice_first), and stores its slices one after the other without gaps. */
 typedef struct Slices {
-    int64_t runs, items, unit;
+    int64_t ranges, items, item_elements;
     /* number of ranks that have the slices of one tensor: a block of neighbours in the
      * tensor-parallel group; each block has its own tensor. 0: all ranks of the group have slices
      * of one tensor. */
@@ -135,6 +135,6 @@ typedef struct Slices {
     DType type;
 } Slices;
 /* Returns the bytes of a rank's slice of one range. */
-size_t slices_run(const Slices *s, int ranks, int rank);
+size_t slices_range_bytes(const Slices *s, int ranks, int rank);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct Card {
     char name[CARD_NAME_BYTES];
     /* number of bytes sent since the boot, or a difference between two readings; -1: there is no
      * counter */
-    double sent;
+    double sent_bytes;
     /* speed of the link in each direction; 0: not known */
     double bytes_per_s;
     /* largest packet in bytes; -1: not known; 0: an InfiniBand port */

@@ -40,10 +40,10 @@ typedef struct Gpu {
     int numa;
     /* link to each GPU in the words of nvidia-smi topo -m, [gpus]: X (this GPU itself), NV4 (4
      * NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
-    char **link;
+    char **gpu_link;
     /* link to each network card in the same words, [cards]; "": not known; NULL before
      * hardware_join_cards; owned */
-    char **card;
+    char **card_link;
 } Gpu;
 
 /* The hardware of a node. */
@@ -52,13 +52,13 @@ typedef struct Hardware {
     char *cpu;
     /* parts, [parts], each before the parts that it contains; owned */
     Part *part;
-    int parts;
+    int part_count;
     /* physical cards, [cards], whose sent and mtu are 0; owned */
     Card *card;
-    int cards;
+    int card_count;
     /* [gpus]; owned */
     Gpu *gpu;
-    int gpus;
+    int gpu_count;
     /* reason why GPUs are not described although the node has the driver; "": there is none;
      * owned */
     char *note;
@@ -89,7 +89,7 @@ void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
  * describes. root: "", or the path of a folder that is used in place of /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
-/* Sets Gpu.card of all GPUs. Call it when GPUs and cards have been added. root: as in
+/* Sets Gpu.card_link of all GPUs. Call it when GPUs and cards have been added. root: as in
  * hardware_add_gpus. */
 void hardware_join_cards(Hardware *hardware, const char *root);
 /* Returns the word of nvidia-smi for the path between two devices; "" if one of them is not on PCI.

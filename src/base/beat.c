@@ -55,16 +55,16 @@ void beat_mark_plain(const char *doing, bool waits)
     beat_mark_at(doing, waits, clock_s());
 }
 
-void beat_mark_again(void)
+void beat_mark_previous(void)
 {
     uint64_t count = atomic_load_explicit(&beat->count, memory_order_relaxed);
     BeatMark before = beat->mark[(count - 2) % BEAT_MARKS];
     if (count >= 2) beat_mark(before.doing, before);
 }
 
-void beat_serve(void)
+void beat_set_server(void)
 {
-    beat->serves = true;
+    beat->is_server = true;
 }
 
 void beat_step_begin(int64_t step)

@@ -40,9 +40,9 @@ static int start(pid_t *child, const int descriptor[3], char *const *words,
     return error;
 }
 
-int command_start(pid_t *child, int output, char *const *words)
+int command_start(pid_t *child, int output, char *const *arguments)
 {
-    return start(child, (const int[3]){-1, output, output}, words, environ);
+    return start(child, (const int[3]){-1, output, output}, arguments, environ);
 }
 
 /* Returns true if a launcher sets this environment variable for its ranks. A program that inherits
@@ -80,10 +80,10 @@ int command_shell(pid_t *child, int input, int output, const char *command)
     return error;
 }
 
-/* Ends the children whose code is COMMAND_BUSY, and sets their code to COMMAND_SILENT. They first
- * get SIGTERM: mpirun and srun then end the processes that they have started on other hosts. Later
- * they get SIGKILL. A process that hangs in a file system may survive even SIGKILL, so it is no
- * longer waited for after all rounds. */
+/* Ends the children whose code is COMMAND_BUSY, and sets their code to COMMAND_TIMED_OUT. They
+ * first get SIGTERM: mpirun and srun then end the processes that they have started on other hosts.
+ * Later they get SIGKILL. A process that hangs in a file system may survive even SIGKILL, so it is
+ * no longer waited for after all rounds. */
 static void end_all(int count, const pid_t *child, int *code)
 {
     /* ROUNDS: number of rounds of 50 ms; KILL_ROUND: round in which SIGKILL is sent */
@@ -96,7 +96,7 @@ static void end_all(int count, const pid_t *child, int *code)
             if (round == 0) kill(-child[i], SIGTERM);
             if (round == KILL_ROUND) kill(-child[i], SIGKILL);
             if (waitpid(child[i], &state, WNOHANG) != 0)
-                code[i] = COMMAND_SILENT;
+                code[i] = COMMAND_TIMED_OUT;
             else
                 any = true;
         }
@@ -104,7 +104,7 @@ static void end_all(int count, const pid_t *child, int *code)
         clock_rest(0.05);
     }
     for (int i = 0; i < count; ++i)
-        if (code[i] == COMMAND_BUSY) code[i] = COMMAND_SILENT;
+        if (code[i] == COMMAND_BUSY) code[i] = COMMAND_TIMED_OUT;
 }
 
 void command_wait(int count, const pid_t *child, double limit_s, int *code)
@@ -127,12 +127,12 @@ void command_wait(int count, const pid_t *child, double limit_s, int *code)
     end_all(count, child, code);
 }
 
-int command_open(pid_t *child, int *answer, char *const *words)
+int command_open(pid_t *child, int *answer, char *const *arguments)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
-    if (!error) error = command_start(child, ends[1], words);
+    if (!error) error = command_start(child, ends[1], arguments);
     close(ends[1]);
     if (error)
         close(ends[0]);

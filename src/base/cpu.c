@@ -16,15 +16,15 @@ static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
                                             [CPU_AVX512] = "AVX512F, BW, DQ and VL",
                                             [CPU_PORTABLE] = "AVX2 and FMA"};
 
-/* a CpuSet; CPU_SETS: not chosen yet */
+/* a InstructionSet; CPU_SETS: not chosen yet */
 static atomic_int limit = CPU_SETS;
 
-const char *cpu_name(CpuSet set)
+const char *cpu_name(InstructionSet set)
 {
     return words[set];
 }
 
-CpuSet cpu_best(void)
+InstructionSet cpu_best(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -35,7 +35,7 @@ CpuSet cpu_best(void)
     return CPU_BASE;
 }
 
-Status cpu_choose(CpuSet wanted, CpuSet *set)
+Status cpu_choose(InstructionSet wanted, InstructionSet *set)
 {
     const char *variable = getenv("WEFT_CPU"), *source = "train.cpu";
     *set = wanted;
@@ -46,7 +46,7 @@ Status cpu_choose(CpuSet wanted, CpuSet *set)
         if (word == CPU_SETS)
             return fail(ERR_CONFIG, "the variable WEFT_CPU is '%s': it is one of %s", variable,
                         LIST_TEXT(CPU_WORDS));
-        *set = (CpuSet)word;
+        *set = (InstructionSet)word;
     }
     if ((*set == CPU_PORTABLE ? CPU_AVX2 : *set) <= cpu_best()) return OK;
     return fail(ERR_CONFIG,
@@ -78,26 +78,26 @@ char *cpu_model(char out[CPU_MODEL])
     return out;
 }
 
-void cpu_set_limit(CpuSet set)
+void cpu_set_limit(InstructionSet set)
 {
     atomic_store(&limit, (int)set);
 }
 
 /* Threads that call this at the same time store the same set. */
-CpuSet cpu_limit(void)
+InstructionSet cpu_limit(void)
 {
     int now = atomic_load_explicit(&limit, memory_order_relaxed);
-    if (now != CPU_SETS) return (CpuSet)now;
-    CpuSet set = CPU_AUTO;
+    if (now != CPU_SETS) return (InstructionSet)now;
+    InstructionSet set = CPU_AUTO;
     Status status = cpu_choose(CPU_AUTO, &set);
     if (status != OK) die_as(status, "%s", fail_message());
     cpu_set_limit(set);
     return set;
 }
 
-CpuSet cpu_used(void)
+InstructionSet cpu_used(void)
 {
-    CpuSet set = cpu_limit();
+    InstructionSet set = cpu_limit();
     if (set == CPU_PORTABLE) return CPU_AVX2;
     return set == CPU_AUTO ? cpu_best() : set;
 }

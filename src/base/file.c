@@ -212,7 +212,7 @@ char *file_nearest_folder(const char *folder, bool *above)
     return path;
 }
 
-Status file_free_place(const char *path, bool force)
+Status file_check_writable(const char *path, bool force)
 {
     struct stat st;
     if (lstat(path, &st) != 0) return OK;
@@ -229,7 +229,7 @@ bool file_is_same(const struct stat *a, const struct stat *b)
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-Status file_no_input(const char *out, const char *const *in, int count)
+Status file_check_not_input(const char *out, const char *const *in, int count)
 {
     /* endings of the files that verbs write next to their output */
     static const char *const ending[] = {"", ".part", ".part.journal", ".tokens.part", ".data"};

@@ -28,7 +28,7 @@ Status json_scan_fail(const JsonScan *s, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return fail(ERR_DATA, "%s: byte %lld: %s", s->path, (long long)(s->at - s->text), what);
+    return fail(ERR_DATA, "%s: byte %lld: %s", s->path, (long long)(s->at - s->begin), what);
 }
 
 static void skip_blanks(JsonScan *s)
@@ -52,20 +52,20 @@ static Status want(JsonScan *s, char c)
     return OK;
 }
 
-Status json_scan_open(JsonScan *s, char bracket, bool *more)
+Status json_scan_open(JsonScan *s, char opening, bool *more)
 {
-    char close = bracket == '{' ? '}' : ']';
+    char close = opening == '{' ? '}' : ']';
     *more = false;
-    TRY(want(s, bracket));
+    TRY(want(s, opening));
     *more = peek(s) != close;
     if (!*more) ++s->at;
     return OK;
 }
 
-Status json_scan_more(JsonScan *s, char bracket, bool *more)
+Status json_scan_more(JsonScan *s, char closing, bool *more)
 {
     *more = peek(s) == ',';
-    if (!*more) return want(s, bracket);
+    if (!*more) return want(s, closing);
     ++s->at;
     return OK;
 }

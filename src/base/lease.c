@@ -264,7 +264,7 @@ static Status watch_owner(const char *folder, int64_t number, const char *first_
         TRY(rest(poll_s));
         int error = read_text(folder, number, text);
         if (error == ENOENT) {
-            *state = OWNER_FILE_GONE;
+            *state = OWNER_FILE_REMOVED;
             return OK;
         }
         double took_s = clock_s() - begin_s;
@@ -307,7 +307,7 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
 {
     char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
     LeaseFacts owner;
-    *state = OWNER_FILE_GONE;
+    *state = OWNER_FILE_REMOVED;
     int error = read_text(l->folder, number, text);
     if (error == ENOENT) return OK;
     if (error) return fail_unreadable(l->folder, number, error);
@@ -358,7 +358,7 @@ static Status become_owner(Lease *l)
         if (number < known_number) number = known_number;
         if (number > 0) TRY(find_owner_state(l, number, &state));
         known_number = 0;
-        if (state == OWNER_FILE_GONE) {
+        if (state == OWNER_FILE_REMOVED) {
             TRY(rest(0.05));
             continue;
         }

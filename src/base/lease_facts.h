@@ -45,7 +45,7 @@ typedef enum OwnerState {
     OWNER_ENDED,
     OWNER_UNKNOWN,
     /* the owner's file was removed meanwhile; the folder must be read again */
-    OWNER_FILE_GONE
+    OWNER_FILE_REMOVED
 } OwnerState;
 
 /* Collects the facts about this process. beat_s: seconds between its heartbeats. */

@@ -25,7 +25,7 @@ static struct {
     bool running;
     /* current phase */
     Phase now;
-    /* true: time is added to the phase `whole` and not to `now` (phase_whole_begin) */
+    /* true: time is added to the phase `whole` and not to `now` (phase_count_as_begin) */
     bool is_whole;
     Phase whole;
     /* time of the last phase_enter, by clock_s */
@@ -69,7 +69,7 @@ Phase phase_enter(Phase phase)
     return before;
 }
 
-Phase phase_whole_begin(Phase phase)
+Phase phase_count_as_begin(Phase phase)
 {
     Phase before = phase_enter(phase);
     phases.is_whole = true;
@@ -77,7 +77,7 @@ Phase phase_whole_begin(Phase phase)
     return before;
 }
 
-void phase_whole_end(Phase before)
+void phase_count_as_end(Phase before)
 {
     phase_enter(before);
     phases.is_whole = false;
@@ -113,7 +113,7 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double phase_spent_s(Phase phase)
+double phase_ended_s(Phase phase)
 {
     return phases.total_s[phase];
 }

@@ -93,24 +93,25 @@ double proc_bytes(const char *path, const char *keys)
     return sum;
 }
 
-int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of)
+int thread_begin(pthread_t *thread, void *(*run)(void *of), void *argument)
 {
     static const int fault[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
     sigset_t all, before;
     sigfillset(&all);
     for (size_t i = 0; i < sizeof fault / sizeof *fault; ++i) sigdelset(&all, fault[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, NULL, run, of);
+    int error = pthread_create(thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
-void threads_run(void *(*run)(void *of), void *of, size_t bytes, int count)
+void threads_run(void *(*run)(void *of), void *elements, size_t bytes, int count)
 {
     pthread_t *thread = mem_new((size_t)count * sizeof *thread);
     int started = 0;
     for (int i = 0; i < count; ++i)
-        if (thread_begin(&thread[started], run, (char *)of + (size_t)i * bytes) == 0) ++started;
+        if (thread_begin(&thread[started], run, (char *)elements + (size_t)i * bytes) == 0)
+            ++started;
     for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
     mem_free(&thread);
 }

@@ -1,6 +1,6 @@
 /* A thread that checks for stop requests ten times a second until the first step: signals are
  * blocked in the threads that compute (stop.c), and a handler could not interrupt a call such as
- * MPI_Init. The thread also calls StartCalls.beat. */
+ * MPI_Init. The thread also calls StartCalls.check. */
 #include "base/start.h"
 #include "base.h"
 
@@ -25,7 +25,7 @@ static void *listen_run(void *of)
     pthread_mutex_lock(&start.lock);
     while (!start.over) {
         if (start.calls->stop && stop_wanted()) start.calls->stop();
-        if (start.calls->beat) start.calls->beat();
+        if (start.calls->check) start.calls->check();
         cond_wait_for(&start.wake, &start.lock, CHECK_S);
     }
     pthread_mutex_unlock(&start.lock);
@@ -38,7 +38,7 @@ void start_begin(const StartCalls *calls)
     start.over = false;
     cond_init(&start.wake);
     start.running =
-        (calls->stop || calls->beat) && thread_begin(&start.thread, listen_run, NULL) == 0;
+        (calls->stop || calls->check) && thread_begin(&start.thread, listen_run, NULL) == 0;
 }
 
 void start_reach(StartStage stage)

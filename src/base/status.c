@@ -19,9 +19,9 @@ Status fail(Status code, const char *fmt, ...)
     return code;
 }
 
-Status row_check(const char *table, const char *row, const char *lacks)
+Status row_check(const char *table, const char *row, const char *fault)
 {
-    return lacks ? fail(ERR_BUG, "%s %s: %s", table, row ? row : "without a name", lacks) : OK;
+    return fault ? fail(ERR_BUG, "%s %s: %s", table, row ? row : "without a name", fault) : OK;
 }
 
 const char *fail_message(void)

@@ -57,7 +57,7 @@ const char *text_nearest(const char *word, const char *const *words, int count)
     return nearest;
 }
 
-double text_unsigned_nan(double value)
+double text_nan_without_sign(double value)
 {
     return isnan(value) ? fabs(value) : value;
 }

@@ -137,7 +137,7 @@ static void compare_layers(Comparison *c)
         if (a->kind != b->kind)
             add_difference(c, mem_format("%s is %s in this model and %s in the checkpoint", a->name,
                                          a->kind->name, b->kind->name));
-        else if (layer_attr_differs(a->kind, spec, size, &d))
+        else if (layer_find_difference(a->kind, spec, size, &d))
             add_difference(c, mem_format("%s of %s is %s in this model and %s in the checkpoint",
                                          d.name, a->name, d.value[0], d.value[1]));
         if (wired && !is_copied(a)) compare_inputs(c, a, b);

@@ -1,7 +1,7 @@
 /* Loads a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's
  * and broadcasts their locations in the file. Each tensor has one rank that reads and verifies it
- * (readers.c) and sends it to the other ranks that want it (share.c). Without CheckpointIo.at_once,
- * the same ranks verify all tensors before any is sent. */
+ * (readers.c) and sends it to the other ranks that want it (share.c). Without
+ * CheckpointIo.sets_early, the same ranks verify all tensors before any is sent. */
 #include "load.h"
 #include "fit.h"
 #include "owners.h"
@@ -38,7 +38,7 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
     const StoredTensor *t = stored_find(file, mine->path);
     Fit *to = is_state(mine->path) ? state : fit;
     if (t) used[t - file->tensor] = true;
-    if (!t && stored_is_average(mine->path) && file->meta.averages == 0)
+    if (!t && stored_is_average(mine->path) && file->meta.average_count == 0)
         load->location[i].offset = NOT_TAKEN;
     else if (!t)
         fit_missing(to, mine->path);
@@ -119,7 +119,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
 {
     TRY(stored_open(&load->file, path));
     TRY(stored_list(&load->file));
-    if (load->io->averages) stored_use_averages(&load->file);
+    if (load->io->loads_averages) stored_use_averages(&load->file);
     TRY(stored_meta(&load->file, meta));
     TRY(load->io->match ? match_by_caller(load) : match_same(load));
     warn_unverified(&load->file);
@@ -131,7 +131,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
     world_bcast(world, load->location, (size_t)load->io->count * sizeof *load->location, 0);
-    bool named = load->io->match || load->io->averages;
+    bool named = load->io->match || load->io->loads_averages;
     for (int i = 0; i < load->io->count && named; ++i)
         load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
@@ -206,7 +206,7 @@ static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
     share_table(load, meta);
     assign(load);
     TRY(status_agree(world, open_same(load, path)));
-    if (!load->io->at_once) TRY(status_agree(world, verify_share(load)));
+    if (!load->io->sets_early) TRY(status_agree(world, verify_share(load)));
     return status_agree(world, load_share_tensors(load));
 }
 

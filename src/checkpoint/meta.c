@@ -116,9 +116,9 @@ static bool put_known(hid_t root, const char *name, const char *text)
 
 static bool put_ids(hid_t root, const DataIds *ids)
 {
-    const int64_t value[] = {(int64_t)ids->rows, (int64_t)ids->field_first_hash,
+    const int64_t value[] = {(int64_t)ids->id_limit, (int64_t)ids->field_first_hash,
                              (int64_t)ids->vocabulary_hash};
-    bool known = ids->rows || ids->field_first_hash || ids->vocabulary_hash;
+    bool known = ids->id_limit || ids->field_first_hash || ids->vocabulary_hash;
     return !known || attr_put_array(root, "data_ids", value, 3);
 }
 
@@ -148,7 +148,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            attr_put_int(root, "seed", meta->seed) &&
            attr_put_real(root, "best_metric", meta->best_metric) &&
            put_known(root, "best_metric_of", meta->best_of) && put_scale(root, meta) &&
-           attr_put_floats(root, "losses", meta->loss, meta->losses) &&
+           attr_put_floats(root, "losses", meta->loss, meta->loss_count) &&
            meta_put_state(root, meta) && meta_put_input(root, meta) &&
            attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
@@ -310,7 +310,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     if (scaled && !attr_int(root, "loss_scale_good", &meta->loss_scale_good))
         missing = "loss_scale_good";
     if (scaled && !attr_real(root, "loss_scale", &meta->loss_scale)) missing = "loss_scale";
-    if (!missing && !attr_floats(root, "losses", meta->loss, CHECKPOINT_LOSSES, &meta->losses))
+    if (!missing && !attr_floats(root, "losses", meta->loss, CHECKPOINT_LOSSES, &meta->loss_count))
         missing = "losses";
     if (!missing) missing = meta_get_state(root, meta);
     if (!missing) missing = meta_get_input(root, meta);

@@ -15,10 +15,10 @@ bool meta_put_state(hid_t root, const CheckpointMeta *meta)
     if (meta->evaluations == 0) return good;
     return good && attr_put_int(root, "evaluations", meta->evaluations) &&
            attr_put_real(root, "plateau_best", meta->lr.best) &&
-           attr_put_int(root, "plateau_bad", meta->lr.bad) &&
+           attr_put_int(root, "plateau_bad", meta->lr.bad_evaluations) &&
            attr_put_int(root, "plateau_falls", meta->lr.falls) &&
            attr_put_real(root, "early_stop_best", meta->stop_best) &&
-           attr_put_int(root, "early_stop_bad", meta->stop_bad);
+           attr_put_int(root, "early_stop_bad", meta->stop_bad_evaluations);
 }
 
 const char *meta_get_state(hid_t root, CheckpointMeta *meta)
@@ -36,10 +36,12 @@ const char *meta_get_state(hid_t root, CheckpointMeta *meta)
         const char *name;
         int64_t *whole;
         double *real;
-    } row[] = {
-        {"evaluations", &meta->evaluations, NULL},   {"plateau_best", NULL, &meta->lr.best},
-        {"plateau_bad", &meta->lr.bad, NULL},        {"plateau_falls", &meta->lr.falls, NULL},
-        {"early_stop_best", NULL, &meta->stop_best}, {"early_stop_bad", &meta->stop_bad, NULL}};
+    } row[] = {{"evaluations", &meta->evaluations, NULL},
+               {"plateau_best", NULL, &meta->lr.best},
+               {"plateau_bad", &meta->lr.bad_evaluations, NULL},
+               {"plateau_falls", &meta->lr.falls, NULL},
+               {"early_stop_best", NULL, &meta->stop_best},
+               {"early_stop_bad", &meta->stop_bad_evaluations, NULL}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
         bool good = row[i].real ? attr_real(root, row[i].name, row[i].real)
                                 : attr_int(root, row[i].name, row[i].whole) && *row[i].whole >= 0;
@@ -52,7 +54,7 @@ static bool put_range(hid_t root, const char *name, const DataRange *range)
 {
     const float value[RANGE_NUMBERS] = {(float)range->least, (float)range->most, (float)range->mean,
                                         (float)range->deviation};
-    return attr_put_floats(root, name, value, range->values > 0 ? RANGE_NUMBERS : 0);
+    return attr_put_floats(root, name, value, range->count > 0 ? RANGE_NUMBERS : 0);
 }
 
 /* Reads a range. Returns false if the attribute is damaged. */
@@ -102,10 +104,10 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
            attr_put_floats(root, "column_ranges", (const float *)meta->ranges.column,
                            (int)meta->ranges.columns * COLUMN_RANGE_NUMBERS);
     good = good && (input->classes == 0 || attr_put_int(root, "class_count", input->classes)) &&
-           attr_put_floats(root, "mean", input->mean, input->stats) &&
-           attr_put_floats(root, "std", input->std, input->stats) &&
-           attr_put_floats(root, "target_mean", input->target_mean, input->targets) &&
-           attr_put_floats(root, "target_std", input->target_std, input->targets);
+           attr_put_floats(root, "mean", input->mean, input->stat_count) &&
+           attr_put_floats(root, "std", input->std, input->stat_count) &&
+           attr_put_floats(root, "target_mean", input->target_mean, input->target_count) &&
+           attr_put_floats(root, "target_std", input->target_std, input->target_count);
     if (input->channels == 0) return good;
     return good && attr_put_int(root, "channels", input->channels) &&
            attr_put_int(root, "height", input->height) &&
@@ -136,11 +138,11 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
         return "class_count";
     if (!attr_floats(root, "mean", input->mean, DATA_CHANNELS, &means)) return "mean";
     if (!attr_floats(root, "std", input->std, DATA_CHANNELS, &stds) || stds != means) return "std";
-    input->stats = means;
-    if (!attr_floats(root, "target_mean", input->target_mean, FIELD_CHANNELS, &input->targets))
+    input->stat_count = means;
+    if (!attr_floats(root, "target_mean", input->target_mean, FIELD_CHANNELS, &input->target_count))
         return "target_mean";
     if (!attr_floats(root, "target_std", input->target_std, FIELD_CHANNELS, &stds) ||
-        stds != input->targets)
+        stds != input->target_count)
         return "target_std";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {

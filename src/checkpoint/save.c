@@ -8,7 +8,7 @@
  *      broadcast the layout     write whole pages, sync (write.c)
  *      gather edges on rank 0   rank 0 writes them
  *      -                        read back (rank 0 the table, each rank a share of the tensors)
- *      -                        rank 0 copies it to io->also, if there is one, and renames it
+ *      -                        rank 0 copies it to io->second_path, if set, and renames it
  *
  * In a background save a thread does the work of the right column, which then sends no messages;
  * the collective part runs between two steps. If a stage fails on any rank, the save ends. Existing
@@ -180,7 +180,7 @@ static Status publish(Save *save)
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
-    if (save->io->also) TRY(publish_also(save, save->io->also));
+    if (save->io->second_path) TRY(publish_also(save, save->io->second_path));
     TRY(rename_to(save, save->part, save->path));
     if (hooks->after) hooks->after(hooks->user);
     return OK;

@@ -84,7 +84,7 @@ static float *place_of(const Load *load, int i)
 {
     const CheckpointIo *io = load->io;
     bool wanted = readers_want(&load->readers, load->world->rank, i);
-    return io->place && io->at_once && wanted ? io->place(io->user, i) : NULL;
+    return io->place && io->sets_early && wanted ? io->place(io->user, i) : NULL;
 }
 
 /* Reserves a piece of the ring for a tensor. If the tensor would cross the ring's end, the piece is

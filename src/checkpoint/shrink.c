@@ -105,7 +105,7 @@ static Status save(Shrink *s, const Config *config)
      * smaller one */
     if (s->any_removed) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
-        meta.losses = meta.lr.bad = meta.stop_bad = 0;
+        meta.loss_count = meta.lr.bad_evaluations = meta.stop_bad_evaluations = 0;
     }
     s->plain = stored_buffer(&s->file);
     Status st = checkpoint_make(s->what->out, &meta, &source);
@@ -118,7 +118,7 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     const Units *c = s->what->units;
     PruneOptions options = {.method = s->what->method,
                             .sparsity = s->what->sparsity,
-                            .round = s->what->round,
+                            .round_to = s->what->round,
                             .get = get_param,
                             .user = s};
     TRY(stored_open(&s->file, s->what->from));
@@ -136,9 +136,10 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     return save(s, config);
 }
 
-Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed, Graph **after)
+Status checkpoint_shrink(const CheckpointShrink *options, Config *config, bool *removed,
+                         Graph **after)
 {
-    Shrink s = {.what = what, .removed = removed};
+    Shrink s = {.what = options, .removed = removed};
     *after = NULL;
     Status st = shrink(&s, config, removed, after);
     if (st != OK) graph_free(after);

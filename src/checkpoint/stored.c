@@ -157,9 +157,10 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->data_files = take_text(a, true);
     take_columns(a, &meta->ranges);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
-    a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
-    a->good = a->good && meta->input.targets >= 0 && meta->input.targets <= FIELD_CHANNELS;
-    a->good = a->good && meta->losses >= 0 && meta->losses <= CHECKPOINT_LOSSES;
+    a->good = a->good && meta->input.stat_count >= 0 && meta->input.stat_count <= DATA_CHANNELS;
+    a->good =
+        a->good && meta->input.target_count >= 0 && meta->input.target_count <= FIELD_CHANNELS;
+    a->good = a->good && meta->loss_count >= 0 && meta->loss_count <= CHECKPOINT_LOSSES;
     meta->grid[sizeof meta->grid - 1] = 0;
     meta->best_of[sizeof meta->best_of - 1] = 0;
     meta->data_train[sizeof meta->data_train - 1] = 0;
@@ -192,7 +193,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
     if (a.good && file->list.status == OK) take_table(&a, file);
     if (a.good) file->attributes = take_part(&a);
     if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
-    file->meta.averages = count_averages(file);
+    file->meta.average_count = count_averages(file);
     if (a.good && a.at == a.end) return OK;
     return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 file->path);
@@ -333,7 +334,7 @@ int stored_use_averages(StoredFile *file)
 
 char *checkpoint_path(const Param *param)
 {
-    return mem_format("/%s/%s", param->info.buffer ? "buffers" : "params", param->name);
+    return mem_format("/%s/%s", param->info.is_statistic ? "buffers" : "params", param->name);
 }
 
 const char *checkpoint_leaf(const char *path)

@@ -190,9 +190,9 @@ static void diff_meta(Diff *diff)
                  {"seed", a->seed, b->seed},
                  {"skipped", a->skipped, b->skipped},
                  {"evaluations", a->evaluations, b->evaluations},
-                 {"plateau_bad", a->lr.bad, b->lr.bad},
+                 {"plateau_bad", a->lr.bad_evaluations, b->lr.bad_evaluations},
                  {"plateau_falls", a->lr.falls, b->lr.falls},
-                 {"early_stop_bad", a->stop_bad, b->stop_bad},
+                 {"early_stop_bad", a->stop_bad_evaluations, b->stop_bad_evaluations},
                  {"hook_stop", a->hook_stop, b->hook_stop},
                  {"evaluation_due", a->evaluation_due, b->evaluation_due},
                  {"loss_scale_good", a->loss_scale_good, b->loss_scale_good}};

@@ -298,7 +298,7 @@ int cli_main(int argc, char **argv)
     watch_connect(rank);
     /* Only weft train, which calls start_begin itself, and verbs that are not VERB_LONG_RUNNING
      * report the stages of their start. */
-    static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_send_beat};
+    static const StartCalls report_only = {.reach = watch_report_stage, .check = watch_send_beat};
     if (!long_running) start_begin(&report_only);
     Status status = rows_check();
     if (status == OK) status = check_stdout(run(argc - 1, argv + 1, words), long_running);

@@ -49,7 +49,7 @@ static Status run(int argc, char **argv, const void *options)
                             .json = o->json,
                             .versions = versions,
                             .root = "",
-                            .first = launch_rank() == 0};
+                            .is_first_task = launch_rank() == 0};
     Status status = doctor_run(&doctor);
     mem_free(&versions);
     return status;
@@ -70,6 +70,6 @@ const Verb verb_doctor = {
             "does not exist, it checks the folder in which train would make it. It changes no "
             "settings. Exit code 0 also with warnings, 78 if a run could not work.",
     VERB_FLAGS(DoctorFlags, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

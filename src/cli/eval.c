@@ -184,8 +184,8 @@ static void print_fields(const FieldMetrics *fields, FILE *out)
     enum { COLUMNS = 20 };
     char fit[COLUMNS + sizeof fields->target[0].label.name];
     fprintf(out, "skill       %.4f, mean over the targets%s\nRMSE        %.4f of the deviation\n",
-            text_unsigned_nan(fields->skill), fields->latitude ? ", weighted by latitude" : "",
-            text_unsigned_nan(fields->rmse));
+            text_nan_without_sign(fields->skill), fields->latitude ? ", weighted by latitude" : "",
+            text_nan_without_sign(fields->rmse));
     fprintf(out, "\n%*s %11s %11s %11s %9s %9s %9s %9s  %s\n", COLUMNS, "", "RMSE", "MAE", "bias",
             "corr.", "anomaly", "skill P", "skill C", "units");
     for (int i = 0; i < fields->targets; ++i) {
@@ -193,7 +193,7 @@ static void print_fields(const FieldMetrics *fields, FILE *out)
         fputs(utf8_fit(t->label.name, COLUMNS, fit), out);
         for (int k = 0; k < FIELD_METRICS; ++k)
             fprintf(out, k < FIELD_CORRELATION ? " %11.5g" : " %9.4f",
-                    text_unsigned_nan(t->metric[k]));
+                    text_nan_without_sign(t->metric[k]));
         fprintf(out, "  %s\n", t->label.units);
     }
 }
@@ -205,14 +205,14 @@ static void print_labels(const LabelMetrics *labels, FILE *out)
     fprintf(out,
             "IoU         %.4f, mean over the classes\nDice        %.4f, mean over the classes\n"
             "accuracy    %.2f %% of %lld pixels\n\n%*s %12s %12s %9s %9s\n",
-            text_unsigned_nan(labels->iou), text_unsigned_nan(labels->dice),
-            100 * text_unsigned_nan(labels->accuracy), (long long)labels->pixels, NAME_COLUMNS + 3,
-            "class", "pixels", "predicted", "IoU", "Dice");
+            text_nan_without_sign(labels->iou), text_nan_without_sign(labels->dice),
+            100 * text_nan_without_sign(labels->accuracy), (long long)labels->pixels,
+            NAME_COLUMNS + 3, "class", "pixels", "predicted", "IoU", "Dice");
     for (int c = 0; c < labels->classes; ++c) {
         const LabelClassMetrics *k = &labels->item[c];
         fprintf(out, "%2d %s %12lld %12lld %9.4f %9.4f\n", c, utf8_fit(k->name, NAME_COLUMNS, fit),
-                (long long)k->pixels, (long long)k->predicted, text_unsigned_nan(k->iou),
-                text_unsigned_nan(k->dice));
+                (long long)k->pixels, (long long)k->predicted, text_nan_without_sign(k->iou),
+                text_nan_without_sign(k->dice));
     }
     fputc('\n', out);
 }
@@ -224,9 +224,9 @@ static void print_metrics(const EvalLine *line, FILE *out)
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
-    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
+    for (int i = 0; line->has_boxes && i < LOSS_PARTS; ++i)
         fprintf(out, "%-11s %.4f\n", loss_part_name((LossPart)i), line->part[i]);
-    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
+    for (int i = 0; line->has_boxes && i < COCO_NUMBERS; ++i) {
         const double value = line->coco[i];
         fprintf(out, value < 0 ? "%-11s -\n" : "%-11s %.6f\n", coco_number_name((CocoNumber)i),
                 value);
@@ -244,10 +244,10 @@ static void print_text(const Eval *e, FILE *out)
 {
     fprintf(out, "checkpoint  %s%s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
             e->ema ? ", the EMA of the parameters" : "", e->set->path, (long long)e->line.samples,
-            row_unit(e->line.tokens), text_unsigned_nan(e->line.loss));
+            row_unit(e->line.counts_tokens), text_nan_without_sign(e->line.loss));
     print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
-            (double)e->line.samples / fmax(e->line.seconds, 1e-9), row_unit(e->line.tokens));
+            (double)e->line.samples / fmax(e->line.seconds, 1e-9), row_unit(e->line.counts_tokens));
     if (e->coco.categories > 0) print_box_classes(e, out);
     if (!e->confusion) return;
     if (e->per_class) print_classes(e, out);
@@ -312,7 +312,7 @@ static void print_json(const Eval *e, FILE *out)
     json_text(&json, "checkpoint", e->checkpoint);
     json_bool(&json, "ema", e->ema);
     json_text(&json, "data", e->set->path);
-    json_int(&json, row_unit(e->line.tokens), e->line.samples);
+    json_int(&json, row_unit(e->line.counts_tokens), e->line.samples);
     json_real(&json, "eval_loss", e->line.loss);
     json_real(&json, "top1", e->line.top1);
     json_real(&json, "top5", e->line.top5);
@@ -328,7 +328,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
 {
     e->set = trainer_test_set(trainer);
     const bool has_classes = data_has_label_fields(e->set) ||
-                             (loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
+                             (loss_info(trainer_config(trainer))->results == LOSS_RESULTS_RANK &&
                               !data_kind(e->set)->next_token);
     const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
     if (e->per_class && !has_classes && !boxes)
@@ -391,7 +391,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     job_drop_servers(job->config);
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
-    train_take_widths(job->config, &job->world, path);
+    train_use_widths(job->config, &job->world, path);
     Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);

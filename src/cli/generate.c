@@ -133,7 +133,7 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {
-    const int64_t tokens = t ? tokenizer_vocab(t) : BYTE_VALUES;
+    const int64_t tokens = t ? tokenizer_vocab_size(t) : BYTE_VALUES;
     const int64_t model_tokens = trainer_graph(trainer)->classes;
     const DataSet *set = trainer_train_set(trainer);
     CheckpointMeta meta = {0};
@@ -226,7 +226,7 @@ static Status run_job(const Job *job, const Request *r)
                                "srun");
     TRY(job_find_checkpoint(job, r->checkpoint, &path));
     /* the widths of a pruned model are those of the checkpoint */
-    train_take_widths(job->config, &job->world, path);
+    train_use_widths(job->config, &job->world, path);
     job_use_one_rank(job->config, 1);
     mem_free(&job->config->data.test);
     Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);

@@ -143,6 +143,6 @@ const Verb verb_help = {
     .name = "help",
     .help = "prints this list and all keys of a configuration",
     VERB_FLAGS(HelpOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

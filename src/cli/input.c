@@ -157,7 +157,7 @@ Status checkpoint_read_config(Config **config, const char *checkpoint, const cha
     if (config_file) {
         const World alone = world_alone();
         TRY(config_load(config, config_file, count, overrides));
-        train_take_widths(*config, &alone, checkpoint);
+        train_use_widths(*config, &alone, checkpoint);
         (*config)->train.rollout = 1;
         return OK;
     }

@@ -99,7 +99,7 @@ Status job_check_output(const Config *config, const char *out)
         /* data.train and data.test are lists with one path per line */
         char *list = mem_text(named[i] ? named[i] : ""), *rest = list;
         for (const char *path; status == OK && (path = strsep(&rest, "\n"));)
-            if (*path) status = file_no_input(out, &path, 1);
+            if (*path) status = file_check_not_input(out, &path, 1);
         mem_free(&list);
     }
     return status;
@@ -108,7 +108,7 @@ Status job_check_output(const Config *config, const char *out)
 void job_drop_servers(Config *config)
 {
     config->grid.servers = 0;
-    config->grid.mode = TABLE_SYNC;
+    config->grid.mode = UPDATE_SYNC;
     config->train.ema = 0;
     config->run.order_log[0] = config->run.replay[0] = 0;
 }

@@ -58,10 +58,10 @@ static void take_input(Predict *p, const CheckpointInput *input, bool boxes)
                        .stored_width = input->stored_width,
                        .encoded = input->stored_height == 0,
                        .classes = input->classes,
-                       .turned = input->turned != 0,
+                       .orient_requested = input->turned != 0,
                        .bicubic = input->bicubic != 0,
-                       .has_stats = input->stats > 0,
-                       .stats_count = input->stats,
+                       .has_stats = input->stat_count > 0,
+                       .stats_count = input->stat_count,
                        .scale = input->scale};
     p->set.x.type = ELEM_U8;
     memcpy(p->set.mean, input->mean, sizeof p->set.mean);
@@ -130,7 +130,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
         set->stats_count = means;
     }
     set->has_stats = set->stats_count > 0;
-    train_take_stats(set, config, input, path);
+    train_use_stats(set, config, input, path);
     if (!trained_on_bytes(p->training_fingerprint)) warn_of_range(p, path);
     if (!side || (side == set->height && side == set->width)) return OK;
     return config_fail_key(config, boxes ? "data.letterbox" : "data.center_crop",
@@ -300,7 +300,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     if (job->world.size > 1)
         return fail(ERR_USAGE, "weft predict runs as one process: start it without mpirun or srun");
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
-    train_take_widths(job->config, &job->world, path);
+    train_use_widths(job->config, &job->world, path);
     /* forecasts are made for whole fields, not for patches */
     job->config->data.patch = (ConfigPatch){0};
     Status st =

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 /* The defaults of the function non_max_suppression of YOLOv5. --score replaces the score. */
-static const DetectOptions DETECTION = {.score = 0.25,
-                                        .nms = {.iou = 0.45, .candidates = 30000, .most = 300}};
+static const DetectOptions DETECTION = {
+    .score = 0.25, .nms = {.iou = 0.45, .candidates = 30000, .boxes_max = 300}};
 
 /* Returns the path of a drawing: DIR/NAME.png for the file FOLDER/NAME.jpg, or DIR/NAME-7.png for
  * sample 7 of the data set FOLDER/NAME.h5. sample: -1 if the picture is a file. The caller owns the
@@ -43,8 +43,8 @@ static Status check_drawings(const Predict *p, int count, char *const *paths)
         for (int64_t k = first; k <= last; ++k) out[n++] = drawing_path(o->draw, paths[i], k);
     }
     for (int64_t i = 0; i < drawings && st == OK; ++i) {
-        st = file_no_input(out[i], (const char *const *)paths, count);
-        if (st == OK) st = file_free_place(out[i], o->force);
+        st = file_check_not_input(out[i], (const char *const *)paths, count);
+        if (st == OK) st = file_check_writable(out[i], o->force);
     }
     qsort(out, (size_t)drawings, sizeof *out, text_compare);
     for (int64_t i = 1; i < drawings && st == OK; ++i)

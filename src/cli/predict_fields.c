@@ -135,7 +135,7 @@ Status predict_write_image(const Fields *f, const Image *image, const char *name
     char *path = mem_format("%s/%s-%lld.png", f->predict->options->png, name, (long long)sample);
     for (char *c = path + strlen(f->predict->options->png) + 1; *c; ++c)
         if (*c == '/') *c = '_';
-    Status st = file_free_place(path, f->predict->options->force);
+    Status st = file_check_writable(path, f->predict->options->force);
     if (st == OK) st = image_write_png(image, path);
     mem_free(&path);
     return st;
@@ -283,7 +283,7 @@ static Status open_output(Fields *f, const char *checkpoint)
     const FieldOutputPlan plan = {.set = f->set,
                                   .path = o->out,
                                   .force = o->force,
-                                  .truth = o->truth,
+                                  .writes_truth = o->truth,
                                   .samples = f->starts,
                                   .leads = f->leads,
                                   .channels = f->channels,
@@ -352,8 +352,8 @@ static Status check_options(const Predict *p, const Config *config, int count, c
                                "no data: set data.test, or name files after the configuration");
     if (!o->out) return OK;
     TRY(job_check_output(config, o->out));
-    TRY(file_no_input(o->out, (const char *const *)paths, count));
-    return file_free_place(o->out, o->force);
+    TRY(file_check_not_input(o->out, (const char *const *)paths, count));
+    return file_check_writable(o->out, o->force);
 }
 
 /* Makes the files of the command line the test set of the configuration. If the checkpoint

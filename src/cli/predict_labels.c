@@ -31,7 +31,7 @@ static void print_text(const LabelMetrics *m)
            m->dice, (long long)m->pixels);
     for (int c = 0; c < m->classes; ++c)
         printf("  %-12s IoU %.4f, Dice %.4f, %lld pixels, %lld predicted\n", m->item[c].name,
-               text_unsigned_nan(m->item[c].iou), text_unsigned_nan(m->item[c].dice),
+               text_nan_without_sign(m->item[c].iou), text_nan_without_sign(m->item[c].dice),
                (long long)m->item[c].pixels, (long long)m->item[c].predicted);
 }
 

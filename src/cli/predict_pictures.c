@@ -14,7 +14,7 @@ typedef struct Pictures {
     /* owned */
     ImageDecoder *decoder;
     /* prepares decoded pictures; owned */
-    PictureWork *work;
+    PictureConverter *converter;
     /* the picture that was decoded last; owned */
     Image picture;
     /* memory for rotating the picture; owned */
@@ -93,8 +93,9 @@ static Status read_picture(Pictures *p, const char *path)
     TRY(file_text(path, FILE_BYTES_MAX, &bytes, &count));
     Status st = image_read_header(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
-    if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
-    if (st == OK && p->predict->boxes && !p->predict->set.turned && head.orientation != 1)
+    if (st == OK && p->predict->set.orient_requested)
+        image_apply_orientation(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->predict->boxes && !p->predict->set.orient_requested && head.orientation != 1)
         log_info(
             "%s: its EXIF orientation, %d, is not applied, because the import of the training set "
             "applied none: boxes are in pixels of the picture as it is stored",
@@ -123,7 +124,7 @@ static Status add_picture(Pictures *p, const char *path)
     int64_t values = set->channels * set->height * set->width;
     Status st = read_picture(p, path);
     float *x = p->batch.x + p->batch.rows * values;
-    if (st == OK) st = picture_prepare(p->work, &p->picture, path, x);
+    if (st == OK) st = picture_prepare(p->converter, &p->picture, path, x);
     if (st != OK) {
         /* the batch is predicted first, so that results and errors are in the order of the files */
         TRY(predict_batch(p));
@@ -159,11 +160,11 @@ Status predict_pictures(Predict *predict, int count, char *const *paths)
     size_t values = (size_t)(set->channels * set->height * set->width);
     Pictures p = {.predict = predict,
                   .decoder = image_decoder_new(),
-                  .work = picture_work_new(set, trainer_config(predict->trainer)),
+                  .converter = picture_converter_new(set, trainer_config(predict->trainer)),
                   .path = mem_new(batch * sizeof *p.path)};
     p.batch.x = mem_new(batch * values * sizeof *p.batch.x);
     Status st = predict_all(&p, count, paths);
-    picture_work_free(&p.work);
+    picture_converter_free(&p.converter);
     image_decoder_free(&p.decoder);
     image_fini(&p.picture);
     image_fini(&p.spare);

@@ -19,7 +19,7 @@ typedef struct Rows {
 static void print_row(const Rows *r, const double *probability)
 {
     const Predict *p = r->predict;
-    bool is_logit = loss_info(trainer_config(p->trainer))->columns == LOSS_COLUMNS_LOGIT;
+    bool is_logit = loss_info(trainer_config(p->trainer))->results == LOSS_RESULTS_LOGIT;
     if (!p->options->json) {
         if (is_logit)
             printf("%.9g\n", probability[1]);

@@ -28,7 +28,7 @@ static Status open_set(const Predict *p, const Config *config, const char *path,
     const char *samples = p->options->samples;
     TRY(data_set_open(set, config, path));
     TRY(data_set_check_size(set, config));
-    TRY(train_take_set(set, &p->set));
+    TRY(train_prepare_set(set, &p->set));
     if (!samples || p->last_sample < set->samples) return OK;
     return fail(ERR_USAGE, "--samples %s: %s has %lld samples, and the first has number 0", samples,
                 path, (long long)set->samples);
@@ -68,7 +68,7 @@ Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void
                        .micro_batch = p->batch,
                        .micro_count = 1,
                        .step = p->first_sample / p->batch,
-                       .no_y = true,
+                       .skips_labels = true,
                        .slots = (int)config->data.prefetch + 2,
                        .backend = trainer_backend(p->trainer),
                        .workers = train_workers(p->trainer, set)};
@@ -97,7 +97,7 @@ typedef struct SetPictures {
     /* reads the pictures that are drawn */
     Reader *reader;
     /* decodes the pictures that are drawn */
-    PictureWork *work;
+    PictureConverter *converter;
 } SetPictures;
 
 /* Returns the true boxes of a sample, [*count]. The caller owns them. */
@@ -124,7 +124,7 @@ static Status find_boxes(SetPictures *s, const Batch *batch)
         .path = s->path, .sample = sample, .width = size[1], .height = size[0], .names = &s->names};
     TRY(train_detect(s->predict->trainer, batch));
     if (s->predict->options->draw)
-        TRY(picture_read(s->work, s->reader, &s->labels, sample, &picture.pixels));
+        TRY(picture_read(s->converter, s->reader, &s->labels, sample, &picture.pixels));
     TruthBox *truth = truths_of(s, sample, &picture.truths);
     picture.truth = truth;
     Status st = predict_boxes(s->predict, &picture);
@@ -152,14 +152,14 @@ Status predict_set_pictures(const Predict *predict, const char *path, const Data
     SetPictures s = {.predict = predict, .set = set, .path = path};
     Status st = OK;
     if (predict->boxes) {
-        s.work = picture_work_new(set, trainer_config(predict->trainer));
+        s.converter = picture_converter_new(set, trainer_config(predict->trainer));
         st = data_boxes_read(&s.labels, set);
         if (st == OK) st = data_set_class_names(set, &s.names);
         if (st == OK) st = reader_new(&s.reader, set);
     }
     if (st == OK) st = predict_set(predict, set, take_batch, &s);
     reader_free(&s.reader);
-    picture_work_free(&s.work);
+    picture_converter_free(&s.converter);
     class_names_free(&s.names);
     data_boxes_free(&s.labels);
     return st;

@@ -21,7 +21,7 @@ static Status check_output(const char *out, const char *folder)
     enum { NAMES = sizeof name / sizeof *name };
     char *path[NAMES];
     for (int i = 0; i < NAMES; ++i) path[i] = mem_format("%s/%s", folder, name[i]);
-    Status st = file_no_input(out, (const char *const *)path, NAMES);
+    Status st = file_check_not_input(out, (const char *const *)path, NAMES);
     for (int i = 0; i < NAMES; ++i) mem_free(&path[i]);
     return st;
 }
@@ -42,6 +42,6 @@ const Verb verb_report = {
     .expects = "folders of runs, as runs/fashion",
     .help = "writes an HTML page about runs: outcome, curves, where the time went, schedule, nodes",
     VERB_FLAGS(ReportFlags, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -55,7 +55,7 @@ static void stop_at_once(void)
 static Status run(int argc, char **argv, const void *options)
 {
     static const StartCalls start = {
-        .reach = watch_report_stage, .stop = stop_at_once, .beat = watch_send_beat};
+        .reach = watch_report_stage, .stop = stop_at_once, .check = watch_send_beat};
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);
@@ -68,7 +68,7 @@ static Status run(int argc, char **argv, const void *options)
     if (status == OK && o->map) job.config->run.map = true;
     /* called again, because MPI_Init may have replaced the signal handlers */
     stop_begin();
-    if (status == OK) train_take_widths(job.config, &job.world, NULL);
+    if (status == OK) train_use_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
     start_end(false);
     return job_close(&job, status);

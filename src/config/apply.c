@@ -33,7 +33,7 @@ Status faults_end(const Faults *faults)
 enum { SECTIONS_MAX = 16 };
 
 /* Puts "file:line:column: key: " before the message of the last failure. */
-static Status node_fail(const Config *config, const Node *node, const char *key)
+static Status node_fail(const Config *config, const YamlNode *node, const char *key)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, node->line, node->column, key,
                 fail_message());
@@ -138,14 +138,15 @@ static Status unknown_section_fail(const char *word)
 }
 
 /* Reads a node of the file into the field of option i. */
-static Status read_option(Config *config, int i, const Node *node)
+static Status read_option(Config *config, int i, const YamlNode *node)
 {
     Reading reading = {.option = &options[i], .config = config, .at = node};
     Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
     return status == OK ? OK : node_fail(config, reading.at, options[i].key);
 }
 
-static Status apply_pair(Config *config, const char *section, const Node *key, const Node *value)
+static Status apply_pair(Config *config, const char *section, const YamlNode *key,
+                         const YamlNode *value)
 {
     char *name = mem_format("%s.%s", section, key->text);
     int i = option_find(name);
@@ -183,7 +184,7 @@ static const Option *implied_option(const char *section)
 }
 
 /* Fails because a section is not a mapping. meant: the result of implied_option, or NULL. */
-static Status single_value_fail(const Config *config, const char *section, const Node *node,
+static Status single_value_fail(const Config *config, const char *section, const YamlNode *node,
                                 const Option *meant)
 {
     if (meant)
@@ -191,21 +192,21 @@ static Status single_value_fail(const Config *config, const char *section, const
              option_leaf(meant), node->text);
     else
         fail(ERR_CONFIG, "expected keys, one per line and indented, not %s",
-             node_is_null(node) ? "nothing" : node_kind_name(node));
+             yaml_node_is_null(node) ? "nothing" : yaml_node_kind_name(node));
     return node_fail(config, node, section);
 }
 
-static void apply_section(Config *config, const char *section, const Node *node, Faults *faults)
+static void apply_section(Config *config, const char *section, const YamlNode *node, Faults *faults)
 {
-    if (node->kind != NODE_MAP) {
-        const bool single = node->kind == NODE_SCALAR && !node_is_null(node);
+    if (node->kind != YAML_MAP) {
+        const bool single = node->kind == YAML_SCALAR && !yaml_node_is_null(node);
         const Option *meant = single ? implied_option(section) : NULL;
         faults_add(faults, single_value_fail(config, section, node, meant));
         if (!meant) return;
         /* reads the value, too, so that errors in it are also reported */
-        const Node key = {.line = node->line,
-                          .column = node->column,
-                          .text = (char *)(uintptr_t)option_leaf(meant)};
+        const YamlNode key = {.line = node->line,
+                              .column = node->column,
+                              .text = (char *)(uintptr_t)option_leaf(meant)};
         faults_add(faults, apply_pair(config, section, &key, node));
         return;
     }
@@ -214,18 +215,18 @@ static void apply_section(Config *config, const char *section, const Node *node,
 }
 
 /* Fails because a key at the top of the file is no section. */
-static Status refuse_section(const Config *config, const Node *key)
+static Status refuse_section(const Config *config, const YamlNode *key)
 {
     unknown_section_fail(key->text);
     return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column, fail_message());
 }
 
-void apply_tree(Config *config, const Node *root, Faults *faults)
+void apply_tree(Config *config, const YamlNode *root, Faults *faults)
 {
-    if (root->kind != NODE_MAP) {
+    if (root->kind != YAML_MAP) {
         faults_add(faults,
                    fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
-                        config->path, root->line, root->column, node_kind_name(root)));
+                        config->path, root->line, root->column, yaml_node_kind_name(root)));
         return;
     }
     for (int i = 0; i < root->count; ++i) {
@@ -252,17 +253,17 @@ static Status unknown_override_fail(const char *key)
 /* Makes the node of a value from the command line; the caller owns it. A list or mapping is parsed
  * as YAML if the option's kind accepts it. Any other text is the value itself, whatever characters
  * it contains. */
-static Status parse_override(const Option *option, const char *text, Node **node)
+static Status parse_override(const Option *option, const char *text, YamlNode **node)
 {
     *node = NULL;
     if (option->kind->list && (*text == '[' || *text == '{'))
         return yaml_parse(node, option->key, text, strlen(text));
-    *node = node_word(text);
+    *node = yaml_node_word(text);
     return OK;
 }
 
 /* Sets line and column of a node and of all nodes in it to 0, which means the command line. */
-static void clear_places(Node *node)
+static void clear_places(YamlNode *node)
 {
     node->line = node->column = 0;
     for (int i = 0; i < node->count; ++i) {
@@ -273,12 +274,12 @@ static void clear_places(Node *node)
 
 static Status override_value(Config *config, int i, const char *text)
 {
-    Node *node = NULL;
+    YamlNode *node = NULL;
     TRY(parse_override(&options[i], text, &node));
     clear_places(node);
     Reading reading = {.option = &options[i], .config = config, .at = node};
     Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
-    node_free(&node);
+    yaml_node_free(&node);
     return status;
 }
 

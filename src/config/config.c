@@ -107,12 +107,12 @@ static Status fill(Config *config, const char *text, size_t length, int count,
 {
     Faults faults = {0};
     if (text) {
-        Node *root = NULL;
+        YamlNode *root = NULL;
         Status status = yaml_parse(&root, config->path, text, length);
-        if (status != OK || root->kind != NODE_MAP)
+        if (status != OK || root->kind != YAML_MAP)
             status = format_fail(config, text, length, status);
         if (status == OK) apply_tree(config, root, &faults);
-        node_free(&root);
+        yaml_node_free(&root);
         TRY(status);
     }
     for (int i = 0; i < count; ++i) faults_add(&faults, apply_override(config, overrides[i]));

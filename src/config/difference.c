@@ -76,7 +76,7 @@ static void write_entries(const LineReader *x, const LineReader *y, char *from_x
     snprintf(from_y, bytes, "%s", y->is_list_entry ? y->line : none);
 }
 
-bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes)
+bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t room)
 {
     LineReader in_x = {.rest = x}, in_y = {.rest = y};
     do {
@@ -85,14 +85,14 @@ bool config_difference(const char *x, const char *y, char *from_x, char *from_y,
         if (!*in_x.line && !*in_y.line) return false;
     } while (strcmp(in_x.line, in_y.line) == 0);
     if (in_x.is_list_entry || in_y.is_list_entry) {
-        write_entries(&in_x, &in_y, from_x, from_y, bytes);
+        write_entries(&in_x, &in_y, from_x, from_y, room);
         return true;
     }
-    snprintf(from_x, bytes, "%s", in_x.line);
-    find_counterpart(y, in_x.line, from_y, bytes);
+    snprintf(from_x, room, "%s", in_x.line);
+    find_counterpart(y, in_x.line, from_y, room);
     if (*in_x.line && strcmp(from_x, from_y) != 0) return true;
     /* x has no line left, or its line is in y, too: x lacks a line that y has */
-    snprintf(from_y, bytes, "%s", in_y.line);
-    find_counterpart(x, in_y.line, from_x, bytes);
+    snprintf(from_y, room, "%s", in_y.line);
+    find_counterpart(x, in_y.line, from_x, room);
     return true;
 }

@@ -145,7 +145,7 @@ static char *key_hint(const Verb *verb, const char *word)
     const ForeignWord *row = foreign_find(FOREIGN_KEY, name);
     const char *key = row ? row->weft : NULL, *note = row ? row->note : NULL;
     for (int i = 0; !is_short_option(word) && i < option_count; ++i)
-        if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name)) {
+        if (!strcmp(options[i].key, name) || foreign_words_match(option_leaf(&options[i]), name)) {
             key = options[i].key;
             if (verb->traits & VERB_CONFIG)
                 return mem_format("keys stand after the configuration: %s=VALUE", key);
@@ -298,9 +298,9 @@ static Status check_given(const Verb *verb, int argc, const bool *given)
 static Status refuse_input(const char *out, const char *word)
 {
     const char *value = strchr(word, '=');
-    TRY(file_no_input(out, &word, 1));
+    TRY(file_check_not_input(out, &word, 1));
     if (!value++) return OK;
-    return file_no_input(out, &value, 1);
+    return file_check_not_input(out, &value, 1);
 }
 
 /* Fails if the output is a file that one of the flags names as an input. */
@@ -376,7 +376,7 @@ Status verb_check(const Verb *v)
     const char *fault = !v->name || !*v->name   ? ".name is not given"
                         : !v->help || !*v->help ? ".help is not given"
                         : !v->run               ? ".run is not given"
-                        : v->traits == 0        ? ".traits is not given (VERB_PLAIN: none)"
+                        : v->traits == 0        ? ".traits is not given (VERB_NO_TRAITS: none)"
                         : v->words_max && v->words_max < v->words_min
                             ? ".words_max is below .words_min"
                         : (v->words_min > 0 || v->words_max > 0) != (v->expects != NULL)

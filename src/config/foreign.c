@@ -21,7 +21,7 @@ static bool normalise(const char *word, size_t bytes, char out[FOREIGN_BYTES])
     return used > 0;
 }
 
-bool foreign_same(const char *a, const char *b)
+bool foreign_words_match(const char *a, const char *b)
 {
     char x[FOREIGN_BYTES], y[FOREIGN_BYTES];
     return normalise(a, strlen(a), x) && normalise(b, strlen(b), y) && !strcmp(x, y);

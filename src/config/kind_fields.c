@@ -26,17 +26,17 @@ static void variables_free(void *field)
     list->count = 0;
 }
 
-static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node)
+static Status read_levels(Reading *r, ConfigVariable *variable, const YamlNode *node)
 {
     static const Option level = {.kind = &kind_real, .lo = -INFINITY, .hi = INFINITY};
     Reading reading = {.option = &level, .config = r->config};
-    const int count = node->kind == NODE_LIST ? node->count : 1;
+    const int count = node->kind == YAML_LIST ? node->count : 1;
     r->at = node;
-    if (count == 0 || node->kind == NODE_MAP)
+    if (count == 0 || node->kind == YAML_MAP)
         return fail(ERR_CONFIG, "levels: expected values of the level's coordinate, [500, 850]");
     variable->levels.value = mem_new((size_t)count * sizeof *variable->levels.value);
     for (int i = 0; i < count; ++i) {
-        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        const YamlNode *item = node->kind == YAML_LIST ? node->item[i] : node;
         double *value = variable->levels.value;
         Status status = read_real(&reading, item, &value[i]);
         r->at = item;
@@ -50,7 +50,8 @@ static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node
 
 /* Reads one of two keys of a target that consists of labels: `classes`, the number of classes, or
  * `ignore`, the value that means "no label". */
-static Status read_classes(Reading *r, ConfigVariable *variable, const char *key, const Node *node)
+static Status read_classes(Reading *r, ConfigVariable *variable, const char *key,
+                           const YamlNode *node)
 {
     static const Option classes = {.kind = &kind_int, .min = 2, .max = CONFIG_CLASSES_MOST};
     static const Option ignore = {.kind = &kind_real, .lo = -INFINITY, .hi = INFINITY};
@@ -60,14 +61,14 @@ static Status read_classes(Reading *r, ConfigVariable *variable, const char *key
         return fail(ERR_CONFIG, "%s is for targets: inputs are read as numbers", key);
     Status status = is_classes ? kind_int.read(&reading, &variable->classes, node)
                                : read_real(&reading, node, &variable->ignore);
-    variable->ignores |= !is_classes;
+    variable->has_ignore |= !is_classes;
     r->at = node;
     return status;
 }
 
 /* Reads the key `weights`, [2, 1], with a weight for each level or, if `list` is false, the key
  * `weight` with one weight for all levels. */
-static Status read_weights(Reading *r, ConfigVariable *variable, const Node *node, bool list)
+static Status read_weights(Reading *r, ConfigVariable *variable, const YamlNode *node, bool list)
 {
     static const Option weight = {.kind = &kind_real, .lo = 0, .hi = 1e9};
     Reading reading = {.option = &weight, .config = r->config};
@@ -76,14 +77,14 @@ static Status read_weights(Reading *r, ConfigVariable *variable, const Node *nod
     if (weights->count > 0) return fail(ERR_CONFIG, "a variable has weight or weights, not both");
     if (variable->role != words_find(role_words, "targets"))
         return fail(ERR_CONFIG, "only targets have weights in the loss");
-    if (list ? node->kind != NODE_LIST || node->count == 0 : node->kind != NODE_SCALAR)
+    if (list ? node->kind != YAML_LIST || node->count == 0 : node->kind != YAML_SCALAR)
         return fail(ERR_CONFIG, "expected %s",
                     list ? "weights: [1, 0.5], one for each level"
                          : "weight: 2, one for all levels");
     const int count = list ? node->count : 1;
     weights->value = mem_new((size_t)count * sizeof *weights->value);
     for (int i = 0; i < count; ++i) {
-        const Node *item = list ? node->item[i] : node;
+        const YamlNode *item = list ? node->item[i] : node;
         Status status = read_real(&reading, item, &weights->value[i]);
         r->at = item;
         TRY(status);
@@ -94,13 +95,13 @@ static Status read_weights(Reading *r, ConfigVariable *variable, const Node *nod
 
 /* Reads a variable: NAME, or a mapping with the keys name, levels, weight or weights and, for
  * labels, classes and ignore. */
-static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
+static Status read_variable(Reading *r, ConfigVariable *variable, const YamlNode *node)
 {
-    const Node *name = node->kind == NODE_SCALAR ? node : NULL;
+    const YamlNode *name = node->kind == YAML_SCALAR ? node : NULL;
     r->at = node;
-    if (node->kind == NODE_LIST)
+    if (node->kind == YAML_LIST)
         return fail(ERR_CONFIG, "expected a variable: NAME, or {name: NAME, levels: [...]}");
-    for (int i = 0; node->kind == NODE_MAP && i < node->count; ++i) {
+    for (int i = 0; node->kind == YAML_MAP && i < node->count; ++i) {
         const char *key = node->key[i]->text;
         if (!strcmp(key, "name"))
             name = node->item[i];
@@ -117,7 +118,7 @@ static Status read_variable(Reading *r, ConfigVariable *variable, const Node *no
                         key);
     }
     r->at = node;
-    if (variable->ignores && variable->classes == 0)
+    if (variable->has_ignore && variable->classes == 0)
         return fail(ERR_CONFIG, "ignore is for labels: give their number of classes, too");
     if (!name) return fail(ERR_CONFIG, "the variable has no name");
     TRY(read_text(r, name));
@@ -135,12 +136,12 @@ static bool same_levels(const ConfigList *a, const ConfigList *b)
 }
 
 /* Reads the list of variables of one role, and appends them to `list`. */
-static Status read_role(Reading *r, ConfigVariables *list, int role, const Node *node)
+static Status read_role(Reading *r, ConfigVariables *list, int role, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_LIST)
+    if (node->kind != YAML_LIST)
         return fail(ERR_CONFIG, "expected a list of variables: [t2m, u10], not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     list->item = mem_resize(list->item, (size_t)(list->count + node->count) * sizeof *list->item);
     for (int i = 0; i < node->count; ++i) {
         ConfigVariable *variable = &list->item[list->count++];
@@ -154,13 +155,13 @@ static Status read_role(Reading *r, ConfigVariables *list, int role, const Node 
     return OK;
 }
 
-static Status variables_read(Reading *r, void *field, const Node *node)
+static Status variables_read(Reading *r, void *field, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_MAP)
+    if (node->kind != YAML_MAP)
         return fail(ERR_CONFIG,
                     "expected lists of variables, {inputs: [t2m], targets: [t2m]}, not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     variables_free(field);
     for (int i = 0; i < node->count; ++i) {
         int role = words_find(role_words, node->key[i]->text);
@@ -193,7 +194,7 @@ static void print_variable(FILE *out, const ConfigVariable *variable)
         print_numbers(out, &variable->levels);
     }
     if (variable->classes > 0) fprintf(out, ", classes: %lld", (long long)variable->classes);
-    if (variable->ignores) {
+    if (variable->has_ignore) {
         fputs(", ignore: ", out);
         text_real(out, variable->ignore);
     }
@@ -242,7 +243,7 @@ static void window_free(void *field)
 
 /* Reads an offset. "-6h" is in seconds: sets *value to -21600 and *seconds to true. "-1" is in
  * steps. */
-static Status read_offset(Reading *r, const Node *node, double *value, bool *seconds)
+static Status read_offset(Reading *r, const YamlNode *node, double *value, bool *seconds)
 {
     TRY(read_text(r, node));
     const char *text = node->text;
@@ -263,20 +264,20 @@ static Status read_offset(Reading *r, const Node *node, double *value, bool *sec
 }
 
 /* Reads the offsets of the inputs or of the targets into `list`, a list of `window`. */
-static Status read_offsets(Reading *r, ConfigWindow *window, ConfigList *list, const Node *node)
+static Status read_offsets(Reading *r, ConfigWindow *window, ConfigList *list, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_LIST || node->count == 0)
+    if (node->kind != YAML_LIST || node->count == 0)
         return fail(ERR_CONFIG, "expected a list of offsets in time: [-6h, 0h]");
     list->value = mem_new((size_t)node->count * sizeof *list->value);
     for (int i = 0; i < node->count; ++i) {
         bool seconds;
         double *value = &list->value[i];
         TRY(read_offset(r, node->item[i], value, &seconds));
-        if (*value != 0 && window->given && seconds != window->seconds)
+        if (*value != 0 && window->is_set && seconds != window->seconds)
             return fail(ERR_CONFIG, "'%s': give all offsets in time, or all in steps",
                         node->item[i]->text);
-        if (*value != 0) window->given = true, window->seconds = seconds;
+        if (*value != 0) window->is_set = true, window->seconds = seconds;
         if (i > 0 && *value <= value[-1])
             return fail(ERR_CONFIG, "'%s': offsets must rise", node->item[i]->text);
         ++list->count;
@@ -284,15 +285,15 @@ static Status read_offsets(Reading *r, ConfigWindow *window, ConfigList *list, c
     return OK;
 }
 
-static Status window_read(Reading *r, void *field, const Node *node)
+static Status window_read(Reading *r, void *field, const YamlNode *node)
 {
     ConfigWindow *window = field;
     r->at = node;
-    if (node->kind != NODE_MAP)
+    if (node->kind != YAML_MAP)
         return fail(ERR_CONFIG,
                     "expected offsets in time, {inputs: [-6h, 0h], targets: [6h]}, "
                     "not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     window_free(field);
     for (int i = 0; i < node->count; ++i) {
         const char *key = node->key[i]->text;
@@ -338,13 +339,13 @@ static void times_free(void *field)
     mem_free(&times->to);
 }
 
-static Status times_read(Reading *r, void *field, const Node *node)
+static Status times_read(Reading *r, void *field, const YamlNode *node)
 {
     ConfigTimes *times = field;
     r->at = node;
-    if (node->kind != NODE_LIST || (node->count != 0 && node->count != 2))
+    if (node->kind != YAML_LIST || (node->count != 0 && node->count != 2))
         return fail(ERR_CONFIG, "expected first and last time, [2001-01-01, 2018-12-31], not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     for (int i = 0; i < node->count; ++i) {
         TRY(read_text(r, node->item[i]));
         r->at = node->item[i];

@@ -50,13 +50,13 @@ static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
 
 /* ---- reading ---- */
 
-static Status read_match(Reading *r, OptimGroup *group, const Node *node)
+static Status read_match(Reading *r, OptimGroup *group, const YamlNode *node)
 {
     Reading reading = {.option = &match_row, .config = r->config, .at = node};
-    int count = node->kind == NODE_LIST ? node->count : 1;
+    int count = node->kind == YAML_LIST ? node->count : 1;
     group->match = mem_new((size_t)(count + 1) * sizeof *group->match);
     for (int i = 0; i < count; ++i) {
-        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        const YamlNode *item = node->kind == YAML_LIST ? node->item[i] : node;
         Status status = read_text(&reading, item);
         r->at = reading.at;
         TRY(status);
@@ -65,12 +65,12 @@ static Status read_match(Reading *r, OptimGroup *group, const Node *node)
     return count ? OK : fail(ERR_CONFIG, "match is an empty list");
 }
 
-static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
+static Status read_roles(Reading *r, OptimGroup *group, const YamlNode *node)
 {
     const char *words = option_words(&group_roles);
-    int count = node->kind == NODE_LIST ? node->count : 1;
+    int count = node->kind == YAML_LIST ? node->count : 1;
     for (int i = 0; i < count; ++i) {
-        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        const YamlNode *item = node->kind == YAML_LIST ? node->item[i] : node;
         TRY(read_text(r, item));
         int role = words_find(words, item->text);
         if (role < 0) return words_fail(group_roles.key, words, item->text);
@@ -101,7 +101,7 @@ static Status unknown_key_fail(const char *key)
                 key);
 }
 
-static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Node *value)
+static Status read_key(Reading *r, OptimGroup *group, const YamlNode *key, const YamlNode *value)
 {
     r->at = key;
     if (!strcmp(key->text, "match")) return read_match(r, group, value);
@@ -110,7 +110,7 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     const Option *option = is_scale ? &scale_row : grouped_option(key->text);
     if (!option) return unknown_key_fail(key->text);
     Reading reading = {.option = option, .config = r->config, .at = value};
-    void *field = is_scale ? &group->lr_scale : optim_field(&group->resolved, option);
+    void *field = is_scale ? &group->lr_scale : optim_field(&group->options, option);
     Status status = option->kind->read(&reading, field, value);
     r->at = reading.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
@@ -118,12 +118,12 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     return OK;
 }
 
-static Status read_group(Reading *r, OptimGroup *group, const Node *node)
+static Status read_group(Reading *r, OptimGroup *group, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_MAP)
+    if (node->kind != YAML_MAP)
         return fail(ERR_CONFIG, "expected a group: - {match: PATTERN, lr: NUMBER}, not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     group->line = node->line;
     group->column = node->column;
     for (int i = 0; i < node->count; ++i) TRY(read_key(r, group, node->key[i], node->item[i]));
@@ -148,12 +148,12 @@ static void groups_free(void *field)
     optim->group_count = 0;
 }
 
-static Status groups_read(Reading *r, void *field, const Node *node)
+static Status groups_read(Reading *r, void *field, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_LIST)
+    if (node->kind != YAML_LIST)
         return fail(ERR_CONFIG, "expected a list of groups: - {match: PATTERN, lr: NUMBER}, not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     groups_free(field);
     OptimConfig *optim = &r->config->optim;
     optim->group = mem_new((size_t)(node->count + 1) * sizeof *optim->group);
@@ -183,7 +183,7 @@ static void print_group(FILE *out, const OptimGroup *group, const Config *config
      * options */
     Config printed = *config;
     const char *between = "";
-    printed.optim = group->resolved;
+    printed.optim = group->options;
     if (group->match_count > 0) fputs("match: [", out);
     for (int i = 0; i < group->match_count; ++i) {
         if (i) fputs(", ", out);
@@ -226,10 +226,10 @@ static Status set_default(Config *config, OptimConfig *optim, const char *leaf, 
     const Option *option = grouped_option(leaf);
     if (!option) return fail(ERR_BUG, "a rule's default of optim.%s: no such key", leaf);
     if (given & optim_bit(option)) return OK;
-    Node *node = node_word(value);
+    YamlNode *node = yaml_node_word(value);
     Reading reading = {.option = option, .config = config};
     Status status = option->kind->read(&reading, optim_field(optim, option), node);
-    node_free(&node);
+    yaml_node_free(&node);
     return status;
 }
 
@@ -272,12 +272,12 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
     return NULL;
 }
 
-/* Computes all options of a group. Before the call group->resolved has only the options that the
+/* Computes all options of a group. Before the call group->options has only the options that the
  * group sets; after it, it has all. */
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");
-    OptimConfig resolved = config->optim, given = group->resolved;
+    OptimConfig resolved = config->optim, given = group->options;
     resolved.group = NULL;
     resolved.group_count = 0;
     resolved.milestones = (ConfigList){0};
@@ -298,7 +298,7 @@ static Status resolve(Config *config, OptimGroup *group)
     if (resolved.nesterov && resolved.momentum == 0)
         return config_fail(config, group->line, group->column,
                            "optim.groups: nesterov needs momentum above 0");
-    group->resolved = resolved;
+    group->options = resolved;
     return OK;
 }
 

@@ -5,18 +5,18 @@
 #include <math.h>
 #include <string.h>
 
-static Status check_list(Reading *r, const Node *node)
+static Status check_list(Reading *r, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind == NODE_LIST) return OK;
-    if (node_is_null(node))
+    if (node->kind == YAML_LIST) return OK;
+    if (yaml_node_is_null(node))
         return fail(ERR_CONFIG, "has no value: write a list, [] for none, or remove the key");
-    if (node->kind == NODE_SCALAR)
+    if (node->kind == YAML_SCALAR)
         return fail(ERR_CONFIG, "expected a list: write [%s]", node->text);
-    return fail(ERR_CONFIG, "expected a list, not %s", node_kind_name(node));
+    return fail(ERR_CONFIG, "expected a list, not %s", yaml_node_kind_name(node));
 }
 
-static Status word_set_read(Reading *r, void *field, const Node *node)
+static Status word_set_read(Reading *r, void *field, const YamlNode *node)
 {
     int bits = 0;
     TRY(check_list(r, node));
@@ -53,7 +53,7 @@ static void reals_free(void *field)
     list->count = 0;
 }
 
-static Status reals_read(Reading *r, void *field, const Node *node)
+static Status reals_read(Reading *r, void *field, const YamlNode *node)
 {
     ConfigList *list = field;
     TRY(check_list(r, node));
@@ -101,7 +101,7 @@ static void layers_free(void *field)
 }
 
 /* Sets *text to the items of a list, joined with commas: "3,5". The caller owns *text. */
-static Status join_list(Reading *r, const Node *list, char **text)
+static Status join_list(Reading *r, const YamlNode *list, char **text)
 {
     char *joined = mem_text("");
     for (int i = 0; i < list->count; ++i) {
@@ -118,7 +118,7 @@ static Status join_list(Reading *r, const Node *list, char **text)
     return OK;
 }
 
-static Status names_read(Reading *r, void *field, const Node *node)
+static Status names_read(Reading *r, void *field, const YamlNode *node)
 {
     char *text = NULL;
     TRY(check_list(r, node));
@@ -161,10 +161,10 @@ static void names_free(void *field)
 
 /* Reads one file name, or a list of file names, which is stored as one text with a name on each
  * line. */
-static Status files_read(Reading *r, void *field, const Node *node)
+static Status files_read(Reading *r, void *field, const YamlNode *node)
 {
     char *joined = NULL;
-    if (node->kind != NODE_LIST) return kind_text.read(r, field, node);
+    if (node->kind != YAML_LIST) return kind_text.read(r, field, node);
     r->at = node;
     if (node->count == 0) return fail(ERR_CONFIG, "the list of files is empty");
     for (int i = 0; i < node->count; ++i) {
@@ -202,11 +202,11 @@ static void files_print(FILE *out, const Option *o, const Config *config)
     mem_free(&copy);
 }
 
-static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
+static Status read_attr(Reading *r, ConfigLayer *layer, const YamlNode *key, const YamlNode *value)
 {
     TRY(read_text(r, key));
     char *text = NULL;
-    if (value->kind == NODE_LIST) {
+    if (value->kind == YAML_LIST) {
         if (value->count == 0) {
             r->at = value;
             return fail(ERR_CONFIG, "'%s' is an empty list", key->text);
@@ -222,50 +222,50 @@ static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const N
 }
 
 /* Reads the attributes of a layer from a mapping. */
-static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
+static Status read_attrs(Reading *r, ConfigLayer *layer, const YamlNode *map)
 {
     /* `- relu:` has no attributes */
-    if (node_is_null(map)) return OK;
+    if (yaml_node_is_null(map)) return OK;
     r->at = map;
-    if (map->kind != NODE_MAP)
+    if (map->kind != YAML_MAP)
         return fail(ERR_CONFIG, "expected attributes: write - %s: {key: value}, not %s",
-                    layer->kind, node_kind_name(map));
+                    layer->kind, yaml_node_kind_name(map));
     layer->attr = mem_new((size_t)map->count * sizeof *layer->attr);
     for (int i = 0; i < map->count; ++i) TRY(read_attr(r, layer, map->key[i], map->item[i]));
     return OK;
 }
 
 /* Reads an entry of model.layers: a kind, `relu`, or a mapping from the kind to its attributes. */
-static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
+static Status read_layer(Reading *r, ConfigLayer *layer, const YamlNode *node)
 {
-    const Node *kind = node;
+    const YamlNode *kind = node;
     r->at = node;
-    if (node->kind == NODE_MAP) {
+    if (node->kind == YAML_MAP) {
         if (node->count != 1)
             return fail(ERR_CONFIG,
                         "each entry is one layer: - kind, or - kind: {key: value} with the "
                         "attributes in braces or indented below the kind");
         kind = node->key[0];
     }
-    if (node->kind == NODE_LIST)
+    if (node->kind == YAML_LIST)
         return fail(ERR_CONFIG, "expected a layer: - kind, or - kind: {key: value}");
     TRY(read_text(r, kind));
     if (!*kind->text) return fail(ERR_CONFIG, "the kind of layer is empty");
     layer->kind = mem_text(kind->text);
     layer->line = kind->line;
     layer->column = kind->column;
-    return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
+    return node->kind == YAML_MAP ? read_attrs(r, layer, node->item[0]) : OK;
 }
 
 /* Reads model.layers: a list of layers, or the number of blocks of the model that model.name
  * selects, which goes to model.depth. */
-static Status layers_read(Reading *r, void *field, const Node *node)
+static Status layers_read(Reading *r, void *field, const YamlNode *node)
 {
     static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};
     Reading depth_reading = {.option = &blocks, .config = r->config};
     int64_t depth = 0;
     r->at = node;
-    bool is_number = node->kind == NODE_SCALAR && !node->quoted && *node->text &&
+    bool is_number = node->kind == YAML_SCALAR && !node->quoted && *node->text &&
                      strchr("-0123456789", *node->text);
     if (is_number)
         TRY(read_whole(&depth_reading, node, &depth));

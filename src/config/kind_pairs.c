@@ -15,7 +15,7 @@ static void pairs_free(void *field)
     pairs->count = 0;
 }
 
-static Status read_pair(Reading *r, ConfigPairs *pairs, const Node *key, const Node *value)
+static Status read_pair(Reading *r, ConfigPairs *pairs, const YamlNode *key, const YamlNode *value)
 {
     TRY(read_text(r, key));
     TRY(read_text(r, value));
@@ -27,12 +27,12 @@ static Status read_pair(Reading *r, ConfigPairs *pairs, const Node *key, const N
     return OK;
 }
 
-static Status pairs_read(Reading *r, void *field, const Node *node)
+static Status pairs_read(Reading *r, void *field, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_MAP)
+    if (node->kind != YAML_MAP)
         return fail(ERR_CONFIG, "expected keys with their values, {rope_type: linear}, not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     pairs_free(field);
     for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
     return OK;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static Status patch_read(Reading *r, void *field, const Node *node)
+static Status patch_read(Reading *r, void *field, const YamlNode *node)
 {
     enum { SIDE_MOST = 1 << 20 };
     ConfigPatch *patch = field;

@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status check_scalar(Reading *r, const Node *node)
+static Status check_scalar(Reading *r, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_SCALAR)
-        return fail(ERR_CONFIG, "expected a single value, not %s", node_kind_name(node));
-    if (!r->is_default && node_is_null(node))
+    if (node->kind != YAML_SCALAR)
+        return fail(ERR_CONFIG, "expected a single value, not %s", yaml_node_kind_name(node));
+    if (!r->is_default && yaml_node_is_null(node))
         return fail(ERR_CONFIG, "has no value: give one, or remove the key");
     return OK;
 }
 
 /* Fails if the node is no scalar, or is in quotes: a number or true|false in quotes is text. */
-static Status check_unquoted(Reading *r, const Node *node)
+static Status check_unquoted(Reading *r, const YamlNode *node)
 {
     TRY(check_scalar(r, node));
     if (node->quoted)
@@ -30,7 +30,7 @@ static Status check_unquoted(Reading *r, const Node *node)
     return OK;
 }
 
-static Status range_fail(const Reading *r, const Node *node)
+static Status range_fail(const Reading *r, const YamlNode *node)
 {
     char range[RANGE_CHARS];
     const Option *o = r->option;
@@ -81,7 +81,7 @@ static Status whole_fail(const char *text)
     return fail(ERR_CONFIG, "'%s' is not a whole number", text);
 }
 
-Status read_whole(Reading *r, const Node *node, int64_t *whole)
+Status read_whole(Reading *r, const YamlNode *node, int64_t *whole)
 {
     TRY(check_unquoted(r, node));
     const char *digits = node->text + (*node->text == '-');
@@ -96,7 +96,7 @@ Status read_whole(Reading *r, const Node *node, int64_t *whole)
     return OK;
 }
 
-static Status int_read(Reading *r, void *field, const Node *node)
+static Status int_read(Reading *r, void *field, const YamlNode *node)
 {
     int64_t checked;
     return read_whole(r, node, field ? field : &checked);
@@ -109,7 +109,7 @@ static void int_print(FILE *out, const Option *o, const Config *config)
 
 /* Sets *value to v, which is the number in the node's text; fails if v is infinite or out of
  * range. */
-static Status set_real(const Reading *r, const Node *node, double v, double *value)
+static Status set_real(const Reading *r, const YamlNode *node, double v, double *value)
 {
     const Option *o = r->option;
     if (!isfinite(v))
@@ -120,14 +120,14 @@ static Status set_real(const Reading *r, const Node *node, double v, double *val
     return OK;
 }
 
-Status read_real(Reading *r, const Node *node, double *value)
+Status read_real(Reading *r, const YamlNode *node, double *value)
 {
     TRY(check_unquoted(r, node));
     if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
     return set_real(r, node, strtod(node->text, NULL), value);
 }
 
-static Status real_read(Reading *r, void *field, const Node *node)
+static Status real_read(Reading *r, void *field, const YamlNode *node)
 {
     return read_real(r, node, field);
 }
@@ -150,7 +150,7 @@ static double unit_bytes(const char *word)
 }
 
 /* Reads a size in bytes, with or without a unit: 8GB, 1.5 GiB, 1000. */
-static Status bytes_read(Reading *r, void *field, const Node *node)
+static Status bytes_read(Reading *r, void *field, const YamlNode *node)
 {
     TRY(check_unquoted(r, node));
     size_t digits = strspn(node->text, "+-.0123456789eE");
@@ -168,7 +168,7 @@ static Status bytes_read(Reading *r, void *field, const Node *node)
 /* Reads a duration, in seconds. "none" and "0" are 0, which means no limit. Quotes are allowed,
  * because other YAML tools read 12:00:00 as a number. Values outside 1e-3 to 1e12 s are refused:
  * they would be printed with an exponent, which text_read_seconds does not read. */
-static Status duration_read(Reading *r, void *field, const Node *node)
+static Status duration_read(Reading *r, void *field, const YamlNode *node)
 {
     double *seconds = field;
     TRY(check_scalar(r, node));
@@ -205,7 +205,7 @@ static Status bool_fail(const char *text)
     return fail(ERR_CONFIG, "'%s' is neither true nor false", text);
 }
 
-static Status bool_read(Reading *r, void *field, const Node *node)
+static Status bool_read(Reading *r, void *field, const YamlNode *node)
 {
     TRY(check_unquoted(r, node));
     bool yes = !strcmp(node->text, "true");
@@ -219,7 +219,7 @@ static void bool_print(FILE *out, const Option *o, const Config *config)
     fputs(*(const bool *)option_value(o, config) ? "true" : "false", out);
 }
 
-Status read_text(Reading *r, const Node *node)
+Status read_text(Reading *r, const YamlNode *node)
 {
     TRY(check_scalar(r, node));
     const unsigned char *c = (const unsigned char *)node->text;
@@ -236,7 +236,7 @@ Status read_text(Reading *r, const Node *node)
     return OK;
 }
 
-static Status text_read(Reading *r, void *field, const Node *node)
+static Status text_read(Reading *r, void *field, const YamlNode *node)
 {
     TRY(read_text(r, node));
     mem_free((char **)field);
@@ -251,8 +251,8 @@ void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
-    const Node node = {.kind = NODE_SCALAR, .text = (char *)text};
-    if (!node_is_null(&node) && text[strspn(text, safe)] == 0 && *text != '-')
+    const YamlNode node = {.kind = YAML_SCALAR, .text = (char *)text};
+    if (!yaml_node_is_null(&node) && text[strspn(text, safe)] == 0 && *text != '-')
         fputs(text, out);
     else
         text_quote(out, text);
@@ -269,7 +269,7 @@ static void text_free(void *field)
     mem_free((char **)field);
 }
 
-static Status enum_read(Reading *r, void *field, const Node *node)
+static Status enum_read(Reading *r, void *field, const YamlNode *node)
 {
     const char *words = option_words(r->option);
     TRY(check_scalar(r, node));
@@ -299,7 +299,7 @@ static Status resume_fail(const char *key, const char *words, const char *text)
 }
 
 /* Reads checkpoint.resume: a word, or a path, which contains a '/' or a '.'. */
-static Status resume_read(Reading *r, void *field, const Node *node)
+static Status resume_read(Reading *r, void *field, const YamlNode *node)
 {
     char **path = &r->config->checkpoint.resume_path;
     const char *words = option_words(r->option);
@@ -330,7 +330,7 @@ static void resume_free(void *field)
 }
 
 /* Reads grid.pipeline_schedule: a word, or file:PATH, the path of a list of tasks. */
-static Status schedule_read(Reading *r, void *field, const Node *node)
+static Status schedule_read(Reading *r, void *field, const YamlNode *node)
 {
     static const char prefix[] = "file:";
     char **path = &r->config->grid.schedule_path;

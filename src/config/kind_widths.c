@@ -20,7 +20,8 @@ static void add(ConfigWidths *widths, const char *layer, int64_t channels)
     widths->item[widths->count++] = (ConfigWidth){mem_text(layer), channels};
 }
 
-static Status read_pair(Reading *r, ConfigWidths *widths, const Node *key, const Node *value)
+static Status read_pair(Reading *r, ConfigWidths *widths, const YamlNode *key,
+                        const YamlNode *value)
 {
     int64_t channels;
     Reading reading = {.option = &channels_row, .config = r->config, .at = value};
@@ -33,12 +34,12 @@ static Status read_pair(Reading *r, ConfigWidths *widths, const Node *key, const
     return OK;
 }
 
-static Status widths_read(Reading *r, void *field, const Node *node)
+static Status widths_read(Reading *r, void *field, const YamlNode *node)
 {
     r->at = node;
-    if (node->kind != NODE_MAP)
+    if (node->kind != YAML_MAP)
         return fail(ERR_CONFIG, "expected layers with their channels, {conv1: 51}, not %s",
-                    node_kind_name(node));
+                    yaml_node_kind_name(node));
     widths_free(field);
     for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
     return OK;

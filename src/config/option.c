@@ -34,14 +34,14 @@ const void *option_value(const Option *option, const Config *config)
 
 Status option_set_default(const Option *option, Config *config)
 {
-    Node *node = NULL;
+    YamlNode *node = NULL;
     if (option->kind->list && (*option->default_text == '[' || *option->default_text == '{'))
         TRY(yaml_parse(&node, option->key, option->default_text, strlen(option->default_text)));
     else
-        node = node_word(option->default_text);
+        node = yaml_node_word(option->default_text);
     Reading reading = {.option = option, .config = config, .is_default = true};
     Status status = option->kind->read(&reading, option_field(option, config), node);
-    node_free(&node);
+    yaml_node_free(&node);
     return status;
 }
 

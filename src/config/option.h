@@ -17,7 +17,7 @@ typedef struct Reading {
     /* receives the value */
     Config *config;
     /* the node that is read or, after an error, the node at fault, which may be inside it */
-    const Node *at;
+    const YamlNode *at;
     /* true: the value is the default in the table, which may be out of range if it means "not
      * set" */
     bool is_default;
@@ -30,7 +30,7 @@ typedef struct OptionKind {
     /* true: a value may be a YAML list or mapping: [a, b], {a: b} */
     bool list;
     /* Replaces the value in the field by that of the node. field: NULL for OPTION_NO_FIELD. */
-    Status (*read)(Reading *reading, void *field, const Node *node);
+    Status (*read)(Reading *reading, void *field, const YamlNode *node);
     /* Prints the value as YAML. */
     void (*print)(FILE *out, const Option *option, const Config *config);
     /* Frees the memory that the value owns. NULL: it owns none. */
@@ -158,9 +158,9 @@ Status words_fail(const char *key, const char *words, const char *word);
 
 /* Read one scalar, which is a key's value or an item of a list, and check it by the range of
  * reading->option. read_text only checks the text; the value is node->text. */
-Status read_whole(Reading *reading, const Node *node, int64_t *value);
-Status read_real(Reading *reading, const Node *node, double *value);
-Status read_text(Reading *reading, const Node *node);
+Status read_whole(Reading *reading, const YamlNode *node, int64_t *value);
+Status read_real(Reading *reading, const YamlNode *node, double *value);
+Status read_text(Reading *reading, const YamlNode *node);
 /* Prints text as a YAML scalar, in quotes if needed. */
 void print_text(FILE *out, const char *text);
 
@@ -189,13 +189,13 @@ void faults_add(Faults *faults, Status status);
 Status faults_end(const Faults *faults);
 
 /* Sets the keys that the tree of a configuration file gives (apply.c). */
-void apply_tree(Config *config, const Node *root, Faults *faults);
+void apply_tree(Config *config, const YamlNode *root, Faults *faults);
 /* Sets one key from a word key=value of the command line (apply.c). */
 Status apply_override(Config *config, const char *word);
 /* Checks the rules across keys, and sets defaults that depend on other keys (rules.c). */
 Status apply_rules(Config *config);
 
-/* Sets OptimGroup.resolved of all entries of optim.groups. */
+/* Sets OptimGroup.options of all entries of optim.groups. */
 Status groups_resolve(Config *config);
 /* Reads `pairs`, such as "momentum=0.95 nesterov=true", into *optim, but skips keys whose optim_bit
  * is set in `given`. */

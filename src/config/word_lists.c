@@ -233,7 +233,7 @@ char *words_text(const char *words)
 static const char *same_word(const char *word, const char *const *words, int count)
 {
     for (int i = 0; i < count; ++i)
-        if (foreign_same(word, words[i])) return words[i];
+        if (foreign_words_match(word, words[i])) return words[i];
     return NULL;
 }
 

@@ -83,21 +83,21 @@ static Status next_event(Parser *p)
     return OK;
 }
 
-static Node *node_new(NodeKind kind, int line, int column)
+static YamlNode *node_new(YamlNodeKind kind, int line, int column)
 {
-    Node *node = mem_new(sizeof *node);
+    YamlNode *node = mem_new(sizeof *node);
     node->kind = kind;
     node->line = line;
     node->column = column;
     return node;
 }
 
-static void node_push(Node *node, Node *key, Node *item)
+static void node_push(YamlNode *node, YamlNode *key, YamlNode *item)
 {
-    size_t bytes = (size_t)(node->count + 1) * sizeof(Node *);
+    size_t bytes = (size_t)(node->count + 1) * sizeof(YamlNode *);
     node->item = mem_resize(node->item, bytes);
     node->item[node->count] = item;
-    if (node->kind == NODE_MAP) {
+    if (node->kind == YAML_MAP) {
         node->key = mem_resize(node->key, bytes);
         node->key[node->count] = key;
     }
@@ -107,18 +107,18 @@ static void node_push(Node *node, Node *key, Node *item)
 /* Compares two keys, for qsort: by text, and keys with the same text by their place in the file. */
 static int compare_keys(const void *a, const void *b)
 {
-    const Node *x = *(Node *const *)a, *y = *(Node *const *)b;
+    const YamlNode *x = *(YamlNode *const *)a, *y = *(YamlNode *const *)b;
     int order = strcmp(x->text, y->text);
     if (order) return order;
     return x->line != y->line ? x->line - y->line : x->column - y->column;
 }
 
 /* Fails if a mapping has a key twice. */
-static Status refuse_twice(const Parser *p, const Node *map)
+static Status refuse_twice(const Parser *p, const YamlNode *map)
 {
     Status status = OK;
-    size_t bytes = (size_t)map->count * sizeof(Node *);
-    Node **key = mem_new(bytes + 1);
+    size_t bytes = (size_t)map->count * sizeof(YamlNode *);
+    YamlNode **key = mem_new(bytes + 1);
     if (map->count) memcpy(key, map->key, bytes);
     qsort(key, (size_t)map->count, sizeof *key, compare_keys);
     for (int i = 1; i < map->count && status == OK; ++i)
@@ -137,24 +137,24 @@ static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const ya
     return OK;
 }
 
-static Status read_scalar(Parser *p, Node **out)
+static Status read_scalar(Parser *p, YamlNode **out)
 {
     const yaml_event_t *e = &p->event;
     TRY(refuse_extras(p, e->data.scalar.anchor, e->data.scalar.tag));
     if (strlen((char *)e->data.scalar.value) != e->data.scalar.length)
         return event_fail(p, "the text contains a zero byte");
-    *out = node_new(NODE_SCALAR, line_of(e), column_of(e));
+    *out = node_new(YAML_SCALAR, line_of(e), column_of(e));
     (*out)->text = mem_text((char *)e->data.scalar.value);
     (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     return OK;
 }
 
-static Status read_node(Parser *p, Node **out, int depth);
+static Status read_node(Parser *p, YamlNode **out, int depth);
 
-static Status read_list(Parser *p, Node *list, int depth)
+static Status read_list(Parser *p, YamlNode *list, int depth)
 {
     for (;;) {
-        Node *item = NULL;
+        YamlNode *item = NULL;
         TRY(next_event(p));
         if (p->event.type == YAML_SEQUENCE_END_EVENT) return OK;
         Status status = read_node(p, &item, depth + 1);
@@ -163,10 +163,10 @@ static Status read_list(Parser *p, Node *list, int depth)
     }
 }
 
-static Status read_map(Parser *p, Node *map, int depth)
+static Status read_map(Parser *p, YamlNode *map, int depth)
 {
     for (;;) {
-        Node *key = NULL, *item = NULL;
+        YamlNode *key = NULL, *item = NULL;
         TRY(next_event(p));
         if (p->event.type == YAML_MAPPING_END_EVENT) return refuse_twice(p, map);
         if (p->event.type != YAML_SCALAR_EVENT && p->event.type != YAML_ALIAS_EVENT)
@@ -181,7 +181,7 @@ static Status read_map(Parser *p, Node *map, int depth)
 
 /* Reads the node that begins with the current event. After an error *out has the part that was
  * read; the caller frees it. */
-static Status read_node(Parser *p, Node **out, int depth)
+static Status read_node(Parser *p, YamlNode **out, int depth)
 {
     const yaml_event_t *e = &p->event;
     if (depth > DEPTH_MAX) return event_fail(p, "nested too deeply: no key needs that");
@@ -190,18 +190,18 @@ static Status read_node(Parser *p, Node **out, int depth)
         return read_scalar(p, out);
     case YAML_SEQUENCE_START_EVENT:
         TRY(refuse_extras(p, e->data.sequence_start.anchor, e->data.sequence_start.tag));
-        *out = node_new(NODE_LIST, line_of(e), column_of(e));
+        *out = node_new(YAML_LIST, line_of(e), column_of(e));
         return read_list(p, *out, depth);
     case YAML_MAPPING_START_EVENT:
         TRY(refuse_extras(p, e->data.mapping_start.anchor, e->data.mapping_start.tag));
-        *out = node_new(NODE_MAP, line_of(e), column_of(e));
+        *out = node_new(YAML_MAP, line_of(e), column_of(e));
         return read_map(p, *out, depth);
     default:
         return event_fail(p, "aliases (*name) are not used here: write the value out");
     }
 }
 
-static Status read_stream(Parser *p, Node **root)
+static Status read_stream(Parser *p, YamlNode **root)
 {
     /* the stream's start, then the document's */
     TRY(next_event(p));
@@ -210,7 +210,7 @@ static Status read_stream(Parser *p, Node **root)
         return fail_at(p, 1, 1, "the file is empty: it must hold at least one key");
     TRY(next_event(p));
     TRY(read_node(p, root, 0));
-    if (node_is_null(*root))
+    if (yaml_node_is_null(*root))
         return event_fail(p, "the document is empty: it must hold at least one key");
     /* the document's end, then the stream's */
     TRY(next_event(p));
@@ -220,7 +220,7 @@ static Status read_stream(Parser *p, Node **root)
     return OK;
 }
 
-Status yaml_parse(Node **root, const char *name, const char *text, size_t length)
+Status yaml_parse(YamlNode **root, const char *name, const char *text, size_t length)
 {
     Parser p = {.name = name, .text = text};
     *root = NULL;
@@ -229,23 +229,23 @@ Status yaml_parse(Node **root, const char *name, const char *text, size_t length
     Status status = read_stream(&p, root);
     if (p.has_event) yaml_event_delete(&p.event);
     yaml_parser_delete(&p.yaml);
-    if (status != OK) node_free(root);
+    if (status != OK) yaml_node_free(root);
     return status;
 }
 
-Node *node_word(const char *text)
+YamlNode *yaml_node_word(const char *text)
 {
-    Node *node = node_new(NODE_SCALAR, 0, 0);
+    YamlNode *node = node_new(YAML_SCALAR, 0, 0);
     node->text = mem_text(text);
     return node;
 }
 
-void node_free(Node **node)
+void yaml_node_free(YamlNode **node)
 {
     if (!*node) return;
     for (int i = 0; i < (*node)->count; ++i) {
-        if ((*node)->key) node_free(&(*node)->key[i]);
-        node_free(&(*node)->item[i]);
+        if ((*node)->key) yaml_node_free(&(*node)->key[i]);
+        yaml_node_free(&(*node)->item[i]);
     }
     mem_free(&(*node)->key);
     mem_free(&(*node)->item);
@@ -253,16 +253,16 @@ void node_free(Node **node)
     mem_free(node);
 }
 
-bool node_is_null(const Node *node)
+bool yaml_node_is_null(const YamlNode *node)
 {
-    if (node->kind != NODE_SCALAR || node->quoted) return false;
+    if (node->kind != YAML_SCALAR || node->quoted) return false;
     const char *t = node->text;
     return !*t || !strcmp(t, "~") || !strcmp(t, "null") || !strcmp(t, "Null") || !strcmp(t, "NULL");
 }
 
-const char *node_kind_name(const Node *node)
+const char *yaml_node_kind_name(const YamlNode *node)
 {
-    if (node->kind == NODE_LIST) return "a list";
-    if (node->kind == NODE_MAP) return "a mapping";
+    if (node->kind == YAML_LIST) return "a list";
+    if (node->kind == YAML_MAP) return "a mapping";
     return "a single value";
 }

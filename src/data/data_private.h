@@ -130,10 +130,10 @@ typedef struct BoxArrayInfo {
     BoxRows rows;
     /* true: sets of decoded pictures have this array, and sets of encoded pictures must not have
      * it */
-    bool letterbox;
+    bool decoded_only;
 } BoxArrayInfo;
 extern const BoxArrayInfo box_array_info[BOX_ARRAYS];
-/* Returns the name of an array that is missing, that must not be there (BoxArrayInfo.letterbox),
+/* Returns the name of an array that is missing, that must not be there (BoxArrayInfo.decoded_only),
  * whose shape or type is wrong, or that is not contiguous. NULL: all arrays are good. */
 const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded);
 /* Reads all boxes and checks them; logs the first 100 problems. ERR_DATA: there are problems.
@@ -143,9 +143,10 @@ Status boxes_check(const DataSet *set, DataBoxes *boxes);
 typedef struct BoxCounts {
     /* number of boxes of each class; owned */
     int64_t *of_class;
-    /* empty_pictures: number of pictures without boxes; most: largest number of boxes of a picture;
-     * crowds: number of boxes with DataBoxes.crowd; without_area: number of boxes without area */
-    int64_t empty_pictures, most, crowds, without_area;
+    /* empty_pictures: number of pictures without boxes; boxes_max: largest number of boxes of a
+     * picture; crowds: number of boxes with DataBoxes.crowd; without_area: number of boxes without
+     * area */
+    int64_t empty_pictures, boxes_max, crowds, without_area;
 } BoxCounts;
 /* Counts labels, whose classes must still be those of the file (before data_boxes_map_classes). */
 BoxCounts box_counts(const DataBoxes *boxes);
@@ -187,10 +188,10 @@ Status failure_end(FirstFailure *first);
  * or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
 /* The part of a picture that is used, and its size. `box` is a box of the picture; it is resampled
- * to width x height pixels. `part` is a box of the result, which is kept. If it reaches beyond the
+ * to width x height pixels. `kept` is a box of the result, which is kept. If it reaches beyond the
  * result, the pixels there are zero, or grey in a letterbox. */
 typedef struct PictureView {
-    ImageBox box, part;
+    ImageBox box, kept;
     int width, height;
 } PictureView;
 /* Returns the offset at which `part` pixels are centred in `whole` pixels, as in torchvision's
@@ -219,7 +220,7 @@ ImageBox letterbox(int width, int height, int side);
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
 /* Writes a sample's input in a set of boxes to out, float (C,H,W): composes its scene
  * (picture/scene.h), changes colours, mirrors, normalises. ERR_DATA names file and sample. */
-Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
+Status picture_prepare_scene(PictureConverter *converter, Reader *reader, const DataBoxes *boxes,
                              bool training, int64_t epoch, int64_t sample, float *out);
 /* Changes the colours of a picture at random, as data.color_jitter says. */
 void picture_jitter(Image *image, const Config *config, RngKey key);
@@ -262,7 +263,7 @@ typedef struct Mix {
     float share;
     /* true: cutmix, which replaces `box` by the same box of the other image; false: mixup, which
      * blends the images */
-    bool cut;
+    bool is_cutmix;
     ImageBox box;
 } Mix;
 /* Chooses how the images of a micro-batch are mixed. */
@@ -317,7 +318,7 @@ const char *dims_text(const DataArray *array, char *out);
 /* Reads x of `count` consecutive samples, as it is stored, from number `first` on, with one read
  * per file. In a set of tokens, `first` and `count` are in tokens. Samples of fields are read one
  * by one, normalised. */
-Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
+Status reader_get_rows(Reader *reader, int64_t first, int64_t count, void *x);
 /* Reads the inputs, and the targets or labels, of a sample of fields, or of the patch that is cut
  * from the sample in this epoch. x, label and target may each be NULL. */
 Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x, int32_t *label,
@@ -414,8 +415,8 @@ typedef struct PartFile {
 } PartFile;
 /* Function that writes into an open HDF5 file; called under hdf5_lock. Negative: failed. */
 typedef herr_t PartPut(void *user, hid_t file);
-/* Checks with file_free_place that a data set `out` and, unless `test` is NULL, a second data set
- * `test` can be written. Also ERR_USAGE: both have the same path. */
+/* Checks with file_check_writable that a data set `out` and, unless `test` is NULL, a second data
+ * set `test` can be written. Also ERR_USAGE: both have the same path. */
 Status part_check_outputs(const char *out, const char *test, bool force);
 /* Returns ERR_USAGE if `out` is one of the input files name[0 .. count - 1] in `folder`. out NULL:
  * OK. */

@@ -64,7 +64,7 @@ static int by_score(const void *left, const void *right)
     const CocoMatch *a = left, *b = right;
     if (a->score != b->score) return a->score > b->score ? -1 : 1;
     if (a->image != b->image) return a->image < b->image ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    return a->rank_in_class < b->rank_in_class ? -1 : a->rank_in_class > b->rank_in_class;
 }
 
 /* Returns the mean of the precisions at 101 recalls. precision: precision after each true positive,
@@ -98,8 +98,8 @@ static void average_precision(CocoClass *c, const CocoMatch *match, int64_t coun
             continue;
         }
         ++found;
-        found_1 += match[i].place < 1;
-        found_10 += match[i].place < 10;
+        found_1 += match[i].rank_in_class < 1;
+        found_10 += match[i].rank_in_class < 10;
         precision[found - 1] = (double)found / ((double)wrong + (double)found + DBL_EPSILON);
     }
     c->ap[area][threshold] = mean_precision(precision, found, truth_count);

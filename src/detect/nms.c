@@ -1,7 +1,7 @@
 /* Suppresses boxes around the same object (non-maximum suppression). Takes the boxes by falling
- * score, up to NmsOptions.candidates of them, until NmsOptions.most are kept. Drops a box if its
- * IoU with a kept box of the same class is above NmsOptions.iou. Boxes of different classes never
- * suppress each other. */
+ * score, up to NmsOptions.candidates of them, until NmsOptions.boxes_max are kept. Drops a box if
+ * its IoU with a kept box of the same class is above NmsOptions.iou. Boxes of different classes
+ * never suppress each other. */
 #include "detect.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ Status nms(DetectedBox *box, int64_t count, const NmsOptions *options, int64_t *
     DetectedBox *keep = mem_new((size_t)(count + 1) * sizeof *keep);
     for (int64_t i = 0; i < count; ++i) key[i] = (Key){box[i].score, i};
     if (count > 1) qsort(key, (size_t)count, sizeof *key, by_score);
-    for (int64_t i = 0; i < count && i < options->candidates && *kept < options->most; ++i) {
+    for (int64_t i = 0; i < count && i < options->candidates && *kept < options->boxes_max; ++i) {
         const DetectedBox *b = &box[key[i].index];
         if (!is_dropped(b, keep, *kept, options->iou)) keep[(*kept)++] = *b;
     }

@@ -12,11 +12,11 @@ static void measure(Doctor *d, void *mine)
 {
     Cores *c = mine;
     const char *slurm_cpus = getenv("SLURM_CPUS_PER_TASK");
-    char *core = mem_new(MASK_CPUS);
+    char *core = mem_new(NODE_CPUS_MAX);
     c->threads = threads_share(d->world.node_size);
     c->limits = threads_limits(d->options->root, core);
     c->slurm_cpus = slurm_cpus ? (int)strtol(slurm_cpus, NULL, 10) : 0;
-    for (int i = 0; i < MASK_CPUS; ++i)
+    for (int i = 0; i < NODE_CPUS_MAX; ++i)
         if (core[i]) c->core[i / 8] |= (unsigned char)(1 << i % 8);
     mem_free(&core);
 }
@@ -33,15 +33,16 @@ typedef struct Node {
 static Node sum_node(const Allocation *a, const Cores *all, int leader)
 {
     Node node = {0};
-    unsigned char core[MASK_CPUS / 8] = {0};
+    unsigned char core[NODE_CPUS_MAX / 8] = {0};
     for (int r = leader; r < a->ranks; ++r) {
         if (a->place[r].leader != leader) continue;
         ++node.ranks;
         node.threads += all[r].threads;
-        if (all[r].limits.outer > node.launcher_cores) node.launcher_cores = all[r].limits.outer;
+        if (all[r].limits.launcher_cores > node.launcher_cores)
+            node.launcher_cores = all[r].limits.launcher_cores;
         for (size_t i = 0; i < sizeof core; ++i) core[i] |= all[r].core[i];
     }
-    for (int i = 0; i < MASK_CPUS; ++i) node.cores += core[i / 8] >> i % 8 & 1;
+    for (int i = 0; i < NODE_CPUS_MAX; ++i) node.cores += core[i / 8] >> i % 8 & 1;
     return node;
 }
 

@@ -12,7 +12,7 @@
 static const double PROBE_LIMIT_S = 6;
 
 /* Runs `weft doctor --probe TASK:NAME FOLDER`. out: receives as much of the probe's output as fits
- * into `bytes` bytes. Returns the probe's exit code, or COMMAND_SILENT or COMMAND_NONE
+ * into `bytes` bytes. Returns the probe's exit code, or COMMAND_TIMED_OUT or COMMAND_NONE
  * (command_output). */
 static int run_probe(const Doctor *d, const char *task, const char *name, char *out, size_t bytes)
 {
@@ -70,7 +70,7 @@ static void measure(Doctor *d, void *mine)
         read_line(f, line);
     f->tested = true;
     f->answered = code == 0 && !strcmp(f->last_call, "end");
-    d->folder_timed_out = code == COMMAND_SILENT;
+    d->folder_timed_out = code == COMMAND_TIMED_OUT;
 }
 
 /* ---- judging ---- */

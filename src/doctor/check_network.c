@@ -55,10 +55,11 @@ void cards_compare(const Card *before, int count_before, const Card *after, int 
     network->used = network->fastest = (Card){0};
     for (int i = 0; i < count; ++i) {
         Card card = after[i];
-        if (card.sent < 0) continue;
+        if (card.sent_bytes < 0) continue;
         for (int b = 0; b < count_before; ++b)
-            if (!strcmp(before[b].name, card.name)) card.sent -= before[b].sent;
-        if (card.sent >= sent_min && card.sent > network->used.sent) network->used = card;
+            if (!strcmp(before[b].name, card.name)) card.sent_bytes -= before[b].sent_bytes;
+        if (card.sent_bytes >= sent_min && card.sent_bytes > network->used.sent_bytes)
+            network->used = card;
         if (card.up && card.bytes_per_s > network->fastest.bytes_per_s) network->fastest = card;
     }
 }
@@ -239,7 +240,7 @@ static void judge_card(const Check *check, const Allocation *a, const void *all,
                             "packets of %d bytes on %s, on %s nodes of %d", used->mtu, used->name,
                             mtu_share, usual_mtu);
         if (used->bytes_per_s > 0 && fastest->bytes_per_s > used->bytes_per_s &&
-            fastest->sent < check->threshold * used->sent)
+            fastest->sent_bytes < check->threshold * used->sent_bytes)
             report_add_host(
                 report, SEVERITY_WARN, r,
                 "UCX_NET_DEVICES, mpirun --mca btl_tcp_if_include; ompi_info | grep ucx",

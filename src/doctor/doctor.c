@@ -266,7 +266,7 @@ static Status run_checks(Doctor *d, Deadline *deadline)
 
 /* Reports that MPI did not start, most likely because it does not work with the launcher. Ranks
  * cannot communicate then, so only the launcher's first task prints the finding
- * (DoctorOptions.first). Fails on all ranks. */
+ * (DoctorOptions.is_first_task). Fails on all ranks. */
 static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};
@@ -275,8 +275,8 @@ static Status report_mpi_failure(const Doctor *d)
     host_name(place.host, HOST_BYTES);
     report_add_host(&report, SEVERITY_FATAL, 0, "srun --mpi=list; srun --mpi=pmix, or mpirun", "%s",
                     fail_message());
-    if (d->options->first && d->options->json) print_json(d, &a, &report, 1);
-    if (d->options->first && !d->options->json)
+    if (d->options->is_first_task && d->options->json) print_json(d, &a, &report, 1);
+    if (d->options->is_first_task && !d->options->json)
         report_print(stdout, check_launcher.name, &a, &report);
     report_fini(&report);
     return fail(ERR_CONFIG, "doctor: a run could not work here: launcher");

@@ -33,7 +33,7 @@ typedef struct Cores {
     int slurm_cpus;
     /* set of cores: bit i % 8 of byte i / 8 is set if the affinity mask has a hardware thread of
      * core i. A core's number is that of its first hardware thread. */
-    unsigned char core[MASK_CPUS / 8];
+    unsigned char core[NODE_CPUS_MAX / 8];
 } Cores;
 
 /* Memory that all ranks of a node together may use. */

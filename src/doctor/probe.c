@@ -188,7 +188,7 @@ static bool is_file_name(const char *name)
     return *name && strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz") == strlen(name);
 }
 
-Status doctor_probe(const char *task, const char *folder)
+Status doctor_probe(const char *probe, const char *folder)
 {
     static const struct {
         const char *prefix;
@@ -200,9 +200,9 @@ Status doctor_probe(const char *task, const char *folder)
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; ++i) {
         size_t length = strlen(tasks[i].prefix);
-        if (strncmp(task, tasks[i].prefix, length) == 0 && is_file_name(task + length))
-            return tasks[i].run(folder, task + length);
+        if (strncmp(probe, tasks[i].prefix, length) == 0 && is_file_name(probe + length))
+            return tasks[i].run(folder, probe + length);
     }
     return fail(ERR_USAGE, "--probe %s: expected folder:NAME, make:NAME, find:NAME or remove:NAME",
-                task);
+                probe);
 }

@@ -32,7 +32,7 @@ static PixelMap pixel_map(int orientation, ptrdiff_t width, ptrdiff_t height)
     }
 }
 
-void image_turn(Image *image, Image *spare, int orientation)
+void image_apply_orientation(Image *image, Image *spare, int orientation)
 {
     if (orientation < 2 || orientation > 8) return;
     bool swap = orientation >= 5;

@@ -125,7 +125,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     (long long)width);
     if (spec->rotary_base > 0 && !spec->rotary)
         return fail(ERR_CONFIG, "attention: rotary_base needs rotary: true");
-    if (spec->full && spec->window > 0)
+    if (spec->bidirectional && spec->window > 0)
         return fail(ERR_CONFIG, "attention: window is for causal attention, not for full: true");
     TRY(check_scaling(spec));
     spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], spec->heads * width, 1), DTYPE_F32);

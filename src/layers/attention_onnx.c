@@ -113,7 +113,7 @@ OnnxValue attention_onnx(const OnnxLayer *l)
         value = onnx_add(l, "Unsqueeze", "values_shared", value, onnx_vector(l, 2));
     }
     OnnxValue score = onnx_add(l, "MatMul", "scores", query, key);
-    if (!l->spec->full)
+    if (!l->spec->bidirectional)
         score = onnx_add(l, "Where", "seen", causal_mask(l), score, onnx_float(l, -INFINITY));
     score = onnx_add(l, "Softmax", "weights", score);
     onnx_attr_int(l, "axis", -1);

@@ -45,8 +45,8 @@ static const Attr table[] = {
      .high = 1024},
     {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
     {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
-    {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
-    {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
+    {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(rows), .low = 1, .high = INT32_MAX},
+    {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(rows), .low = 1, .high = INT32_MAX},
     {"bias", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(bias)},
     {"affine", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(affine)},
     {"init", ATTR_WORD, EFFECT_TRAINING, IN_SIZE(init), .words = init_words},
@@ -64,7 +64,7 @@ static const Attr table[] = {
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},
-    {"full", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(full)},
+    {"full", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(bidirectional)},
     {"rotary_base", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_base), .low = 1, .high = 1e12},
     {"rope_type", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.type), .words = rotary_words},
     {"rope_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.factor), .low = 1,
@@ -168,8 +168,8 @@ Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, cons
                      (char *)(attr->in_layer_size ? (void *)size : (void *)spec) + attr->offset);
 }
 
-bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
-                        const LayerSize *const size[2], AttrDifference *difference)
+bool layer_find_difference(const LayerKind *kind, const OpSpec *const spec[2],
+                           const LayerSize *const size[2], AttrDifference *difference)
 {
     /* true: attributes with EFFECT_SHAPE are not compared, because another value changes the shapes
      * of the layer's tensors, which the caller compares. Layers with hashed tables are an

@@ -33,14 +33,14 @@ static Status set_fields(OpSpec *spec, const LayerSize *size)
 static Status check_attrs(const OpSpec *spec, const LayerSize *size)
 {
     if (size->width < 1) return fail(ERR_CONFIG, "bag needs width, the number of values in a row");
-    if (size->hashed && size->vocab < 1)
+    if (size->hashed && size->rows < 1)
         return fail(ERR_CONFIG, "bag: hashed needs vocab, the number of rows that ids share");
-    if (size->vocab > 0 && !size->hashed && size->id_rows > (uint64_t)size->vocab)
+    if (size->rows > 0 && !size->hashed && size->id_limit > (uint64_t)size->rows)
         return fail(
             ERR_CONFIG,
             "bag: ids go up to %llu, but vocab is only %lld: raise it, leave it out for one "
             "row per id, or set hashed: true",
-            (unsigned long long)(size->id_rows - 1), (long long)size->vocab);
+            (unsigned long long)(size->id_limit - 1), (long long)size->rows);
     if ((spec->bag_mode == BAG_CONCAT) != (spec->bag_ids > 0))
         return fail(ERR_CONFIG, "bag: mode: concat needs ids, the largest number in a field, and "
                                 "ids needs mode: concat");

@@ -13,8 +13,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM;
 }
 
-/* LayerKind.before: if the mode of padding is not zero, moves the padding to a pad layer before the
- * convolution. */
+/* LayerKind.inserted_before: if the mode of padding is not zero, moves the padding to a pad layer
+ * before the convolution. */
 static const LayerKind *before(OpSpec *spec, Padding *padding)
 {
     bool moved = false;
@@ -61,7 +61,7 @@ const LayerKind kind_conv2d = {
     .channels = CHANNELS_NEW,
     .help = "2-d convolution",
     .defaults = defaults,
-    .before = before,
+    .inserted_before = before,
     .infer = infer,
     .onnx = conv_onnx,
 };

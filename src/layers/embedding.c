@@ -18,11 +18,11 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     if (spec->x[0].dtype != DTYPE_I32 || x.ndim != 2)
         return fail(ERR_CONFIG, "embedding got %s %s, needs integer tokens (N,T)",
                     spec->x[0].dtype == DTYPE_I32 ? "tokens" : "numbers", shape_text(x, text));
-    if (size->vocab < 1 || size->width < 1)
+    if (size->rows < 1 || size->width < 1)
         return fail(ERR_CONFIG, "embedding needs vocab (the number of tokens) and width");
     spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], size->width, 1), DTYPE_F32);
     spec->w_count = 1;
-    spec->w[0] = shape_of(2, size->vocab, size->width, 1, 1);
+    spec->w[0] = shape_of(2, size->rows, size->width, 1, 1);
     param[0] = (LayerParam){
         .name = "weight", .init = size->init, .scale = size->init_std, .use = USE_DECAYED};
     return OK;

@@ -136,7 +136,7 @@ Status layer_kind_check(const LayerKind *kind)
                         : op_is_loss(info) != (loss != NULL) ? ".loss is for losses"
                         : !loss                              ? NULL
                         : !loss->word.word                   ? ".loss: .word is not given"
-                        : !loss->columns                     ? ".loss: .columns is not given"
+                        : !loss->results                     ? ".loss: .results is not given"
                         : !loss->outputs                     ? ".loss: .outputs is not given"
                         : !loss->reads                       ? ".loss: .reads is not given"
                         : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS) ||
@@ -180,7 +180,7 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     for (int i = 0; i < SPEC_PARAMS; ++i) {
         bool has_shape = spec->w[i].ndim > 0, counted = i < spec->w_count;
         LayerParam *p = &param[i];
-        p->buffer = p->use == USE_STATISTIC;
+        p->is_statistic = p->use == USE_STATISTIC;
         p->decay = p->use == USE_DECAYED;
         p->channel_scale = p->use == USE_CHANNEL_SCALE;
         if (counted && p->name && !(p->init && p->use))
@@ -195,7 +195,7 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     }
     const OpInfo *info = op_info(kind->op);
     const bool has = info->params != PARAMS_NONE && info->params != PARAMS_SPARSE_ROWS;
-    if (spec->w_count > 0 ? !has : has && !info->bare)
+    if (spec->w_count > 0 ? !has : has && !info->runs_without_params)
         return fail(ERR_BUG,
                     "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);

@@ -12,7 +12,7 @@ static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
         return fail(ERR_CONFIG, "focal_loss got %s, needs (N,K) or (N,C,H,W)",
                     shape_text(spec->x[0].shape, text));
     TRY(check_class_weights(spec, "focal_loss"));
-    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_RESULTS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -22,7 +22,7 @@ static Status region_infer(OpSpec *spec, const LayerSize *size, LayerParam param
     (void)param;
     TRY(check_floats(spec, spec->region == REGION_DICE ? "dice_loss" : "iou_loss", 4, 4,
                      "(N,C,H,W)"));
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -48,15 +48,15 @@ static const char *const focal_attrs[] = {"gamma", "class_weights", NULL};
 
 static const LossInfo focal = {.word = {.word = "focal", .uses = "focal_gamma class_weights"},
                                .reads = LOSS_READS_CLASSES,
-                               .columns = LOSS_COLUMNS_BEST,
+                               .results = LOSS_RESULTS_RANK,
                                .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo dice = {.word = {.word = "dice"},
                               .reads = LOSS_READS_CLASSES,
-                              .columns = LOSS_COLUMNS_NONE,
+                              .results = LOSS_RESULTS_NONE,
                               .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo iou = {.word = {.word = "iou"},
                              .reads = LOSS_READS_CLASSES,
-                             .columns = LOSS_COLUMNS_NONE,
+                             .results = LOSS_RESULTS_NONE,
                              .outputs = OUTPUTS_PER_CLASS};
 
 const LayerKind kind_focal_loss = {

@@ -37,7 +37,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     (void)size;
     (void)param;
     TRY(check_floats(spec, name[spec->point], 2, 4, "(N,K), (N,C,L) or (N,C,H,W)"));
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -46,19 +46,19 @@ static const char *const charbonnier_attrs[] = {"eps", NULL};
 
 static const LossInfo mse = {.word = {.word = "mse"},
                              .reads = LOSS_READS_TARGETS,
-                             .columns = LOSS_COLUMNS_NONE,
+                             .results = LOSS_RESULTS_NONE,
                              .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo l1 = {.word = {.word = "l1"},
                             .reads = LOSS_READS_TARGETS,
-                            .columns = LOSS_COLUMNS_NONE,
+                            .results = LOSS_RESULTS_NONE,
                             .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo huber = {.word = {.word = "huber", .uses = "huber_delta"},
                                .reads = LOSS_READS_TARGETS,
-                               .columns = LOSS_COLUMNS_NONE,
+                               .results = LOSS_RESULTS_NONE,
                                .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo charbonnier = {.word = {.word = "charbonnier", .uses = "charbonnier_eps"},
                                      .reads = LOSS_READS_TARGETS,
-                                     .columns = LOSS_COLUMNS_NONE,
+                                     .results = LOSS_RESULTS_NONE,
                                      .outputs = OUTPUTS_PER_CLASS};
 
 const LayerKind kind_mse_loss = {

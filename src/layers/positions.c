@@ -16,16 +16,16 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 {
     TRY(check_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
     Shape x = spec->x[0].shape;
-    if (size->vocab < 1)
+    if (size->rows < 1)
         return fail(ERR_CONFIG, "positions needs context (the number of positions)");
-    if (x.dim[1] > size->vocab)
+    if (x.dim[1] > size->rows)
         return fail(ERR_CONFIG,
                     "positions got sequences of %lld, its context is %lld: raise context or "
                     "shorten the sequences",
-                    (long long)x.dim[1], (long long)size->vocab);
+                    (long long)x.dim[1], (long long)size->rows);
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 1;
-    spec->w[0] = shape_of(2, size->vocab, x.dim[2], 1, 1);
+    spec->w[0] = shape_of(2, size->rows, x.dim[2], 1, 1);
     param[0] = (LayerParam){
         .name = "weight", .init = size->init, .scale = size->init_std, .use = USE_DECAYED};
     return OK;

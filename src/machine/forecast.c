@@ -13,8 +13,8 @@ const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAM
 /* Finds the time of a part of an operation: the measured time, or else one from the machine's
  * rates. If no operation was measured and the machine has rates, operation_key is not called, which
  * saves time. */
-static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
-                         TimeRange *range)
+static Status part_range(const Machine *m, const ForecastInput *input, const Op *op,
+                         OperationPart part, TimeRange *range)
 {
     char *key = m->operation_count > 0 || !m->has_rates ? operation_key(&op->spec) : NULL;
     const OperationTime *time = key ? machine_find(m, key) : NULL;
@@ -22,21 +22,21 @@ static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, O
     if (time && time->has[part])
         *range = time->part[part];
     else if (m->has_rates)
-        *range = rates_range(rates_operation_s(m, of, op, part));
+        *range = rates_range(rates_operation_s(m, input, op, part));
     else
         st = fail(ERR_CONFIG,
                   "%s: has no %s time of %s: measure this configuration with weft bench machine "
                   "--save %s",
-                  of->from, operation_part_names[part], key, of->from);
+                  input->path, operation_part_names[part], key, input->path);
     mem_free(&key);
     return st;
 }
 
-Status machine_part_s(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
-                      double *seconds)
+Status machine_part_s(const Machine *m, const ForecastInput *input, const Op *op,
+                      OperationPart part, double *seconds)
 {
     TimeRange range;
-    TRY(part_range(m, of, op, part, &range));
+    TRY(part_range(m, input, op, part, &range));
     *seconds = range.median;
     return OK;
 }
@@ -46,9 +46,9 @@ static Status add_part(const ChunkInput *c, int run, OperationPart part, double 
 {
     TimeRange range;
     const Op *op = c->plan->graph->node[c->chunk->run[run].node].op;
-    TRY(part_range(c->machine, c->of, op, part, &range));
+    TRY(part_range(c->machine, c->input, op, part, &range));
     *cost += time_at(&range, c->level);
-    if (c->exchanges_s && op_info(op->spec.kind)->talks == TALKS_ALWAYS)
+    if (c->exchanges_s && op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)
         *c->exchanges_s += time_at(&range, c->level);
     return OK;
 }
@@ -70,20 +70,20 @@ Status add_action(const ChunkInput *c, const Action *a, double *weight_cost, dou
 /* Returns the time in which the gradients of a micro-batch are added to the partial sums. */
 static double adding_s(const ChunkInput *c)
 {
-    double micros = c->of->schedule->shape.micros, elements = 0;
+    double micro_batches = c->input->schedule->shape.micro_batches, elements = 0;
     for (int b = 0; b < c->chunk->buckets.count; ++b)
         elements += (double)c->chunk->buckets.elements[b];
-    return bucket_moved_bytes(elements, micros) * c->machine->move_s_per_byte;
+    return bucket_moved_bytes(elements, micro_batches) * c->machine->move_s_per_byte;
 }
 
 /* Computes the cost of a message between chunk number `chunk` of the model and the next chunk. */
 static Status message_cost(const ChunkInput *c, int chunk, const Message *message,
                            MessageCost *cost)
 {
-    const Schedule *s = c->of->schedule;
+    const Schedule *s = c->input->schedule;
     *cost = (MessageCost){0};
     if (!schedule_crosses(s, chunk)) return OK;
-    return message_between_stages(c->machine, c->of, schedule_stage(s, chunk),
+    return message_between_stages(c->machine, c->input, schedule_stage(s, chunk),
                                   schedule_stage(s, chunk + 1), (double)message->bytes, cost);
 }
 
@@ -104,14 +104,15 @@ static Status chunk_cost(const ChunkInput *c, TaskCost *cost)
 
 /* Computes the costs of all chunks of the model. *exchanges_s: time that the exchanges of all
  * chunks in tensor-parallel groups take for one micro-batch. */
-static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
+static Status chunk_costs(const Machine *m, const ForecastInput *input, Level level, TaskCost *cost,
                           double *exchanges_s)
 {
-    const Schedule *s = of->schedule;
+    const Schedule *s = input->schedule;
     *exchanges_s = 0;
     for (int k = 0; k < schedule_chunks(s); ++k) {
-        const Plan *plan = of->plan[schedule_stage(s, k)];
-        ChunkInput c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level, exchanges_s};
+        const Plan *plan = input->plan[schedule_stage(s, k)];
+        ChunkInput c = {m,     input,      plan, &plan->chunk[schedule_index_on_stage(s, k)],
+                        level, exchanges_s};
         TRY(chunk_cost(&c, &cost[k]));
     }
     return OK;
@@ -121,24 +122,24 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
 
 /* Returns the time in a step in which a stage gathers parameters from other nodes; 0 if the
  * replicas do not gather parameters, or are on one node. */
-static double gathers_s(const Machine *m, const ForecastOf *of, const Plan *plan)
+static double gathers_s(const Machine *m, const ForecastInput *input, const Plan *plan)
 {
     double gathers = (double)plan->gather.step_gathers;
     if (!plan->gathers || gathers == 0) return 0;
     const SumPlaces places = sum_places(m, plan->shape, plan->stage);
     if (places.sharers == 0) return 0;
     double elements = plan->gather.step_elements / gathers;
-    return gathers * sum_between_nodes(m, of, plan, places, elements, false, true).seconds;
+    return gathers * sum_between_nodes(m, input, plan, places, elements, false, true).seconds;
 }
 
 /* Lengthens the costs of stages whose gathers of parameters take longer than their tasks.
  * Parameters are gathered before the passes that read them, two buckets ahead, so the tasks of a
  * stage take at least as long as its gathers. */
-static void wait_for_gathers(const Machine *m, const ForecastOf *of, TaskCost *cost)
+static void wait_for_gathers(const Machine *m, const ForecastInput *input, TaskCost *cost)
 {
-    const Schedule *s = of->schedule;
+    const Schedule *s = input->schedule;
     for (int stage = 0; stage < s->shape.stages; ++stage) {
-        double gathers = gathers_s(m, of, of->plan[stage]);
+        double gathers = gathers_s(m, input, input->plan[stage]);
         double work = schedule_stage_work(s, cost, stage);
         if (gathers <= work || work == 0) continue;
         for (int k = 0; k < schedule_chunks(s); ++k) {
@@ -152,25 +153,25 @@ static void wait_for_gathers(const Machine *m, const ForecastOf *of, TaskCost *c
 
 /* ---- simulations ---- */
 
-static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
+static Status forecast_at(const Machine *m, const ForecastInput *input, Level level, TaskCost *cost,
                           double line[FORECAST_LINE_COUNT])
 {
     StepEnd end;
     ScheduleReport report;
     ScheduleWaits waits;
     double exchanges_s;
-    TRY(chunk_costs(m, of, level, cost, &exchanges_s));
-    TRY(schedule_waits(of->schedule, cost, &report, &waits));
-    wait_for_gathers(m, of, cost);
-    double *last_sum_end = mem_new((size_t)of->schedule->shape.stages * sizeof *last_sum_end);
-    Status st = replay_nodes(m, of, level, cost, &report, last_sum_end);
+    TRY(chunk_costs(m, input, level, cost, &exchanges_s));
+    TRY(schedule_waits(input->schedule, cost, &report, &waits));
+    wait_for_gathers(m, input, cost);
+    double *last_sum_end = mem_new((size_t)input->schedule->shape.stages * sizeof *last_sum_end);
+    Status st = replay_nodes(m, input, level, cost, &report, last_sum_end);
     double makespan = report.makespan;
-    if (st == OK) st = step_end(m, of, level, &report, last_sum_end, &end);
+    if (st == OK) st = step_end(m, input, level, &report, last_sum_end, &end);
     mem_free(&last_sum_end);
     schedule_report_fini(&report);
     if (st != OK) return st;
     line[FORECAST_EXCHANGES] =
-        exchanges_s * of->schedule->shape.micros / of->schedule->shape.stages;
+        exchanges_s * input->schedule->shape.micro_batches / input->schedule->shape.stages;
     line[FORECAST_COMPUTE] = waits.work - line[FORECAST_EXCHANGES];
     line[FORECAST_BUBBLE] = waits.bubble;
     line[FORECAST_IMBALANCE] = waits.imbalance;
@@ -190,44 +191,45 @@ static double sum_of(const double line[FORECAST_LINE_COUNT])
 
 /* Checks that the machine's file can be used for this forecast. ERR_CONFIG: it was measured with
  * other settings or another number of threads, or the machine has too few ranks. */
-static Status check(const Machine *m, const ForecastOf *of)
+static Status check(const Machine *m, const ForecastInput *input)
 {
-    const GridShape shape = of->plan[0]->shape;
+    const GridShape shape = input->plan[0]->shape;
     int64_t ranks = (int64_t)shape.dp * shape.pp * shape.tp;
-    if (m->setup && strcmp(m->setup, of->setup) != 0)
-        return fail(ERR_CONFIG, "%s: was measured with %s, and this plan has %s", of->from,
-                    m->setup, of->setup);
+    if (m->setup && strcmp(m->setup, input->setup) != 0)
+        return fail(ERR_CONFIG, "%s: was measured with %s, and this plan has %s", input->path,
+                    m->setup, input->setup);
     if (ranks > (int64_t)m->ranks * m->nodes && m->nodes > 1)
         return fail(ERR_CONFIG, "%s: has %d nodes of %d ranks, and this plan has %lld ranks",
-                    of->from, m->nodes, m->ranks, (long long)ranks);
+                    input->path, m->nodes, m->ranks, (long long)ranks);
     if (ranks > (int64_t)m->ranks * m->nodes)
         return fail(ERR_CONFIG,
                     "%s: was measured with %d rank%s at a time, and this plan has %lld: measure it "
                     "with weft bench machine -n %lld --save %s",
-                    of->from, m->ranks, m->ranks == 1 ? "" : "s", (long long)ranks,
-                    (long long)ranks, of->from);
-    if (m->threads > 0 && m->threads != of->threads)
+                    input->path, m->ranks, m->ranks == 1 ? "" : "s", (long long)ranks,
+                    (long long)ranks, input->path);
+    if (m->threads > 0 && m->threads != input->threads)
         return fail(ERR_CONFIG, "%s: was measured with train.threads %d, and this plan has %d",
-                    of->from, m->threads, of->threads);
+                    input->path, m->threads, input->threads);
     return OK;
 }
 
-Status machine_forecast(const Machine *m, const ForecastOf *of, Forecast *forecast)
+Status machine_forecast(const Machine *m, const ForecastInput *input, Forecast *forecast)
 {
     double line[LEVELS][FORECAST_LINE_COUNT];
     Status st = OK;
-    TRY(check(m, of));
-    TaskCost *cost = mem_new((size_t)schedule_chunks(of->schedule) * sizeof *cost);
+    TRY(check(m, input));
+    TaskCost *cost = mem_new((size_t)schedule_chunks(input->schedule) * sizeof *cost);
     for (Level level = LOW; st == OK && level < LEVELS; ++level)
-        if (level == MEDIAN || !of->median_only) st = forecast_at(m, of, level, cost, line[level]);
+        if (level == MEDIAN || !input->median_only)
+            st = forecast_at(m, input, level, cost, line[level]);
     mem_free(&cost);
     if (st != OK) return st;
-    if (of->median_only) {
+    if (input->median_only) {
         memcpy(line[LOW], line[MEDIAN], sizeof line[LOW]);
         memcpy(line[HIGH], line[MEDIAN], sizeof line[HIGH]);
     }
     memcpy(forecast->line, line[MEDIAN], sizeof forecast->line);
     forecast->step = (TimeRange){sum_of(line[LOW]), sum_of(line[MEDIAN]), sum_of(line[HIGH])};
-    forecast->described = m->has_rates;
+    forecast->has_rates = m->has_rates;
     return OK;
 }

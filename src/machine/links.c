@@ -8,44 +8,46 @@ static int least(int a, int b)
 }
 
 /* Computes the cost of a message in shared memory, which its sender and its receiver copy. */
-static Status message_on_node(const Machine *m, const ForecastOf *of, double bytes,
+static Status message_on_node(const Machine *m, const ForecastInput *input, double bytes,
                               MessageCost *cost)
 {
     if (!m->has_message)
         return fail(ERR_CONFIG,
                     "%s: has no time of messages on a node: add the key `message`, or measure it "
                     "with weft bench machine -n 2 --save %s",
-                    of->from, of->from);
-    *cost = (MessageCost){.copy = bytes * m->message.s_per_byte / 2, .wire = m->message.latency_s};
+                    input->path, input->path);
+    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2,
+                          .wire = m->message_link.latency_s};
     return OK;
 }
 
-Status network_known(const Machine *m, const ForecastOf *of)
+Status network_known(const Machine *m, const ForecastInput *input)
 {
     if (m->has_network) return OK;
     return fail(ERR_CONFIG, "%s: has no time of messages between nodes: add the key `network`",
-                of->from);
+                input->path);
 }
 
-Status message_between_stages(const Machine *m, const ForecastOf *of, int from, int to,
+Status message_between_stages(const Machine *m, const ForecastInput *input, int from, int to,
                               double bytes, MessageCost *cost)
 {
-    const GridShape shape = of->plan[0]->shape;
+    const GridShape shape = input->plan[0]->shape;
     int crossing = 0;
     for (int r = 0; r < shape.dp * shape.tp; ++r)
         crossing += node_of(m, shape, from, r) != node_of(m, shape, to, r);
-    if (crossing == 0) return message_on_node(m, of, bytes, cost);
-    TRY(network_known(m, of));
+    if (crossing == 0) return message_on_node(m, input, bytes, cost);
+    TRY(network_known(m, input));
     int sharers = least(crossing, m->ranks);
-    *cost = (MessageCost){.wire = m->network.latency_s + sharers * bytes * m->network.s_per_byte};
+    *cost = (MessageCost){.wire = m->network_link.latency_s +
+                                  sharers * bytes * m->network_link.s_per_byte};
     return OK;
 }
 
-Link link_in_tensor_group(const Machine *m, const ForecastOf *of)
+Link link_in_tensor_group(const Machine *m, const ForecastInput *input)
 {
-    int ranks = of->plan[0]->shape.tp;
+    int ranks = input->plan[0]->shape.tp;
     bool inside = m->ranks % ranks == 0 && m->has_message;
-    Link link = inside || !m->has_network ? m->message : m->network;
+    Link link = inside || !m->has_network ? m->message_link : m->network_link;
     if (!inside) link.s_per_byte *= m->ranks;
     return link;
 }
@@ -78,11 +80,12 @@ SumPlaces sum_places(const Machine *m, GridShape shape, int stage)
 static const SumTime *find_sum(const Machine *m, int ranks)
 {
     for (int i = 0; i < m->sum_count; ++i)
-        if (m->sum[i].ranks == ranks) return &m->sum[i];
+        if (m->sum_time[i].ranks == ranks) return &m->sum_time[i];
     return NULL;
 }
 
-Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double bytes, double *seconds)
+Status sum_on_node(const Machine *m, const ForecastInput *input, int ranks, double bytes,
+                   double *seconds)
 {
     const SumTime *time = find_sum(m, ranks);
     *seconds = 0;
@@ -95,16 +98,17 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
         return fail(ERR_CONFIG,
                     "%s: has no time of sums over %d ranks: add the keys `rates` and `message`, or "
                     "measure it with weft bench machine -n %d --save %s",
-                    of->from, ranks, ranks, of->from);
+                    input->path, ranks, ranks, input->path);
     /* the sum is made in a ring */
-    *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.s_per_byte);
+    *seconds = 2.0 * (ranks - 1) *
+               (m->message_link.latency_s + bytes / ranks * m->message_link.s_per_byte);
     return OK;
 }
 
-SumCost sum_between_nodes(const Machine *m, const ForecastOf *of, const Plan *plan,
+SumCost sum_between_nodes(const Machine *m, const ForecastInput *input, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread)
 {
-    Link link = m->network;
+    Link link = m->network_link;
     link.s_per_byte *= places.sharers;
     const SumShape shape = {.ranks = plan->shape.dp,
                             .width = places.width,
@@ -112,6 +116,6 @@ SumCost sum_between_nodes(const Machine *m, const ForecastOf *of, const Plan *pl
                             .elements = (int64_t)elements,
                             .collect = collect,
                             .spread = spread,
-                            .push = collect && plan_shards_gradients(plan)};
-    return sum_cost(&shape, sum_way(&shape, of->sums), link);
+                            .is_push = collect && plan_shards_gradients(plan)};
+    return sum_cost(&shape, sum_algorithm(&shape, input->sums), link);
 }

@@ -42,7 +42,7 @@ static void put_attributes(FILE *out, const OpSpec *s)
     put_number(out, "kv_heads", s->kv_heads);
     put_number(out, "rotary", s->rotary);
     put_number(out, "window", s->window);
-    put_number(out, "full", s->full);
+    put_number(out, "full", s->bidirectional);
     put_number(out, "drop", s->drop > 0);
     put_number(out, "slices", s->slices.count);
     put_number(out, "slices_inputs", s->slices_inputs);

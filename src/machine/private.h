@@ -18,7 +18,7 @@ static inline double time_at(const TimeRange *range, Level level)
  * calculations or of its bytes, whichever is longer (the roofline of Williams, Waterman and
  * Patterson 2009), plus call_s. For an exchange in a tensor-parallel group, returns the time of its
  * messages. */
-double rates_operation_s(const Machine *machine, const ForecastOf *of, const Op *op,
+double rates_operation_s(const Machine *machine, const ForecastInput *input, const Op *op,
                          OperationPart part);
 
 /* ---- links.c: rank r of the grid is on node r / machine->ranks ---- */
@@ -31,15 +31,15 @@ static inline int node_of(const Machine *machine, GridShape shape, int stage, in
 
 /* Computes the cost of a message of `bytes` bytes between two stages. ERR_CONFIG: the machine's
  * file has no time of such a message. */
-Status message_between_stages(const Machine *machine, const ForecastOf *of, int from, int to,
+Status message_between_stages(const Machine *machine, const ForecastInput *input, int from, int to,
                               double bytes, MessageCost *cost);
 /* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
-Status network_known(const Machine *machine, const ForecastOf *of);
-/* Returns the link between the ranks of a tensor-parallel group. It is Machine.message if every
- * node holds whole groups and the machine's file has the key `message`. Otherwise it is
- * Machine.network (or Machine.message if the file has no key `network`), shared by all ranks of a
- * node. A link that the file does not have is all zeros. */
-Link link_in_tensor_group(const Machine *machine, const ForecastOf *of);
+Status network_known(const Machine *machine, const ForecastInput *input);
+/* Returns the link between the ranks of a tensor-parallel group. It is Machine.message_link if
+ * every node holds whole groups and the machine's file has the key `message`. Otherwise it is
+ * Machine.network_link (or Machine.message_link if the file has no key `network`), shared by all
+ * ranks of a node. A link that the file does not have is all zeros. */
+Link link_in_tensor_group(const Machine *machine, const ForecastInput *input);
 /* Distribution of the replicas of a stage over nodes. */
 typedef struct SumPlaces {
     /* number of neighbouring replicas that form a group on one node, as comm_group_width returns
@@ -52,12 +52,12 @@ typedef struct SumPlaces {
 SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
 /* Computes the time of a sum of `bytes` bytes over `ranks` ranks of a node. ERR_CONFIG: the
  * machine's file has no time of such a sum. */
-Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
+Status sum_on_node(const Machine *machine, const ForecastInput *input, int ranks, double bytes,
                    double *seconds);
 /* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
  * a stage. places: the result of sum_places for the stage. As in SumShape (parallel/sums.h),
  * collect: values are summed; spread: the sums are sent to all ranks. */
-SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Plan *plan,
+SumCost sum_between_nodes(const Machine *machine, const ForecastInput *input, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread);
 
 /* ---- replay.c ---- */
@@ -70,8 +70,8 @@ SumCost sum_between_nodes(const Machine *machine, const ForecastOf *of, const Pl
  * connection. last_sum_end: receives for each stage the end of its last sum between nodes,
  * [stages]; 0: the stage has no such sum. ERR_CONFIG: the machine's file has no time of a sum or of
  * a message between nodes. */
-Status replay_nodes(const Machine *machine, const ForecastOf *of, Level level, const TaskCost *cost,
-                    ScheduleReport *report, double *last_sum_end);
+Status replay_nodes(const Machine *machine, const ForecastInput *input, Level level,
+                    const TaskCost *cost, ScheduleReport *report, double *last_sum_end);
 
 /* ---- step_end.c ---- */
 
@@ -85,7 +85,7 @@ typedef struct StepEnd {
 /* Computes the end of the step whose simulated schedule is `report`. last_sum_end: ends of sums
  * between nodes, as replay_nodes returns them. ERR_CONFIG: the machine's file has no time of a
  * sum. */
-Status step_end(const Machine *machine, const ForecastOf *of, Level level,
+Status step_end(const Machine *machine, const ForecastInput *input, Level level,
                 const ScheduleReport *report, const double *last_sum_end, StepEnd *end);
 
 /* ---- forecast.c ---- */
@@ -93,7 +93,7 @@ Status step_end(const Machine *machine, const ForecastOf *of, Level level,
 /* A chunk of a stage's plan, and what the times of its actions depend on. */
 typedef struct ChunkInput {
     const Machine *machine;
-    const ForecastOf *of;
+    const ForecastInput *input;
     const Plan *plan;
     const ChunkPlan *chunk;
     Level level;

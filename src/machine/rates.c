@@ -11,10 +11,10 @@ static double part_bytes(const Op *op, OperationPart part)
     for (int k = 0; k < s->x_count; ++k) {
         double bytes = (double)desc_bytes(s->x[k]);
         x += part == PART_FORWARD || op->needs_x[k] ? bytes : 0;
-        dx += s->need_dx[k] && !op->dx_alias[k] ? bytes : 0;
+        dx += s->need_dx[k] && !op->dx_is_dy[k] ? bytes : 0;
     }
     for (int k = 0; k < s->w_count; ++k) w += (double)op->w_elements[k] * (double)sizeof(float);
-    if (part == PART_FORWARD) return op->y_alias ? 0 : x + w + y;
+    if (part == PART_FORWARD) return op->y_is_x ? 0 : x + w + y;
     if (part == PART_WEIGHT) return s->w_count > 0 && !s->frozen ? x + y + w : 0;
     return dx > 0 ? y + (op->needs_y ? y : 0) + x + w + dx : 0;
 }
@@ -34,7 +34,7 @@ static double part_flops(const Op *op, OperationPart part)
 /* Returns the time of an exchange of x in a tensor-parallel group: the time of an all-reduce in a
  * ring or, for a gather or a scatter, half of it. An exchange that is made only in forward or only
  * in backward takes no time in the other pass. */
-static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s,
+static double exchange_s(const Machine *m, const ForecastInput *input, const OpSpec *s,
                          OperationPart part)
 {
     const Slices divided = exchange_slices(s);
@@ -46,15 +46,17 @@ static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s
     if (s->exchange != EXCHANGE_ENTER && s->exchange != EXCHANGE_LEAVE) halves = 1;
     const double element =
         fmax((double)dtype_bytes(s->x[0].dtype), (double)dtype_bytes(s->y.dtype));
-    const double whole = (double)(divided.runs * divided.items * divided.unit) * element;
-    Link link = link_in_tensor_group(m, of);
+    const double whole = (double)(divided.ranges * divided.items * divided.item_elements) * element;
+    Link link = link_in_tensor_group(m, input);
     return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.s_per_byte);
 }
 
-double rates_operation_s(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part)
+double rates_operation_s(const Machine *m, const ForecastInput *input, const Op *op,
+                         OperationPart part)
 {
     const Rates *rates = &m->rates;
-    if (op_info(op->spec.kind)->talks == TALKS_ALWAYS) return exchange_s(m, of, &op->spec, part);
+    if (op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)
+        return exchange_s(m, input, &op->spec, part);
     double bytes = part_bytes(op, part), flops = part_flops(op, part);
     if (bytes == 0 && flops == 0) return 0;
     return rates->call_s + fmax(flops / rates->flops_per_s, bytes / rates->bytes_per_s);

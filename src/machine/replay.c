@@ -39,7 +39,7 @@ typedef struct Runner {
 
 typedef struct Replay {
     const Machine *machine;
-    const ForecastOf *of;
+    const ForecastInput *input;
     const TaskCost *cost;
     /* number of ranks of each stage that are played */
     int stage_ranks;
@@ -70,7 +70,7 @@ static int ranks_played(const Machine *m, GridShape shape)
 
 static const Task *task_of(const Replay *r, const Runner *runner)
 {
-    const Schedule *s = r->of->schedule;
+    const Schedule *s = r->input->schedule;
     return runner->next < s->count[runner->stage] ? &s->task[runner->stage][runner->next] : NULL;
 }
 
@@ -110,9 +110,9 @@ static Crossing crossing_of(const Task *task)
 
 static int64_t message_index(const Replay *r, Crossing c, int micro, int stage_rank)
 {
-    const Schedule *s = r->of->schedule;
+    const Schedule *s = r->input->schedule;
     int64_t row = (int64_t)c.gradients * schedule_chunks(s) + c.chunk;
-    return (row * s->shape.micros + micro) * r->stage_ranks + stage_rank;
+    return (row * s->shape.micro_batches + micro) * r->stage_ranks + stage_rank;
 }
 
 static MessageCost message_cost(const Replay *r, Crossing c)
@@ -123,16 +123,16 @@ static MessageCost message_cost(const Replay *r, Crossing c)
 /* Returns the bytes of a message across the boundary after a chunk. */
 static double message_bytes(const Replay *r, Crossing c)
 {
-    const Schedule *s = r->of->schedule;
+    const Schedule *s = r->input->schedule;
     const ChunkPlan *chunk =
-        &r->of->plan[schedule_stage(s, c.chunk)]->chunk[schedule_local(s, c.chunk)];
+        &r->input->plan[schedule_stage(s, c.chunk)]->chunk[schedule_index_on_stage(s, c.chunk)];
     return (double)(c.gradients ? chunk->gradients_in : chunk->activations_out).bytes;
 }
 
 static void send(Replay *r, const Runner *runner, Crossing c, int micro, double now)
 {
-    int other = schedule_stage(r->of->schedule, c.gradients ? c.chunk : c.chunk + 1);
-    const GridShape shape = r->of->plan[0]->shape;
+    int other = schedule_stage(r->input->schedule, c.gradients ? c.chunk : c.chunk + 1);
+    const GridShape shape = r->input->plan[0]->shape;
     Parcel parcel = {.from = node_of(r->machine, shape, runner->stage, runner->stage_rank),
                      .to = node_of(r->machine, shape, other, runner->stage_rank),
                      .message = message_index(r, c, micro, runner->stage_rank),
@@ -141,7 +141,7 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro, double 
         parcel.latency_s = message_cost(r, c).wire;
         network_send_inside(&r->network, &r->events, now, parcel);
     } else {
-        parcel.latency_s = r->machine->network.latency_s;
+        parcel.latency_s = r->machine->network_link.latency_s;
         parcel.bytes = message_bytes(r, c);
         network_send(&r->network, &r->events, now, parcel);
     }
@@ -170,7 +170,7 @@ static bool play_message(Replay *r, Runner *runner, const Task *task, double now
 
 static int node_of_runner(const Replay *r, const Runner *runner)
 {
-    return node_of(r->machine, r->of->plan[0]->shape, runner->stage, runner->stage_rank);
+    return node_of(r->machine, r->input->plan[0]->shape, runner->stage, runner->stage_rank);
 }
 
 static void begin_work(const Replay *r, Runner *runner, double now, double seconds)
@@ -197,9 +197,9 @@ static double work_left_s(const Replay *r, const Runner *runner, double now)
 static bool play_work(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
 {
     StageSums *sums = &r->sums[runner->stage];
-    int buckets = stage_sums_buckets(sums, r->of, runner->stage, task), piece = runner->piece++;
+    int buckets = stage_sums_buckets(sums, r->input, runner->stage, task), piece = runner->piece++;
     const double *part =
-        buckets > 0 ? sums->part[schedule_local(r->of->schedule, task->chunk)] : NULL;
+        buckets > 0 ? sums->part[schedule_index_on_stage(r->input->schedule, task->chunk)] : NULL;
     if (piece > 0 && piece <= buckets)
         stage_sums_complete(sums, &r->network, &r->events, now, runner->stage, runner->sums++);
     if (piece > buckets) return false;
@@ -280,19 +280,19 @@ static double tasks_of(const Schedule *s, int stage_ranks)
 
 static Status begin(Replay *r, Level level)
 {
-    const Schedule *s = r->of->schedule;
-    const GridShape shape = r->of->plan[0]->shape;
+    const Schedule *s = r->input->schedule;
+    const GridShape shape = r->input->plan[0]->shape;
     int ranks = shape.dp * shape.pp * shape.tp, stages = s->shape.stages;
     size_t messages =
-        2 * (size_t)schedule_chunks(s) * (size_t)s->shape.micros * (size_t)r->stage_ranks;
+        2 * (size_t)schedule_chunks(s) * (size_t)s->shape.micro_batches * (size_t)r->stage_ranks;
     r->runner = mem_new((size_t)stages * (size_t)r->stage_ranks * sizeof *r->runner);
     r->arrived = mem_new(messages * sizeof *r->arrived);
     r->sums = mem_new((size_t)stages * sizeof *r->sums);
     network_init(&r->network, ranks / r->machine->ranks + 1,
-                 r->machine->network.s_per_byte * r->share);
+                 r->machine->network_link.s_per_byte * r->share);
     r->report->makespan = 0;
     for (int stage = 0; stage < stages; ++stage) {
-        TRY(stage_sums_init(&r->sums[stage], r->machine, r->of, level, stage, r->stage_ranks));
+        TRY(stage_sums_init(&r->sums[stage], r->machine, r->input, level, stage, r->stage_ranks));
         for (int i = 0; i < s->count[stage]; ++i) r->report->span[stage][i] = (ScheduleSpan){0, 0};
         for (int stage_rank = 0; stage_rank < r->stage_ranks; ++stage_rank) {
             int index = stage * r->stage_ranks + stage_rank;
@@ -305,7 +305,7 @@ static Status begin(Replay *r, Level level)
 
 static void end(Replay *r)
 {
-    for (int stage = 0; stage < r->of->schedule->shape.stages; ++stage)
+    for (int stage = 0; stage < r->input->schedule->shape.stages; ++stage)
         stage_sums_fini(&r->sums[stage]);
     network_fini(&r->network);
     mem_free(&r->events.event);
@@ -318,7 +318,7 @@ static void end(Replay *r)
 static double sum_events(const Replay *r)
 {
     double events = 0;
-    for (int stage = 0; stage < r->of->schedule->shape.stages; ++stage)
+    for (int stage = 0; stage < r->input->schedule->shape.stages; ++stage)
         events += stage_sums_events(&r->sums[stage]);
     return events;
 }
@@ -331,17 +331,17 @@ static void play_one_rank(Replay *r)
     r->stage_ranks = 1;
 }
 
-Status replay_nodes(const Machine *m, const ForecastOf *of, Level level, const TaskCost *cost,
+Status replay_nodes(const Machine *m, const ForecastInput *input, Level level, const TaskCost *cost,
                     ScheduleReport *report, double *last_sum_end)
 {
-    const GridShape shape = of->plan[0]->shape;
-    int stages = of->schedule->shape.stages;
-    Replay r = {.machine = m, .of = of, .cost = cost, .report = report, .share = 1};
+    const GridShape shape = input->plan[0]->shape;
+    int stages = input->schedule->shape.stages;
+    Replay r = {.machine = m, .input = input, .cost = cost, .report = report, .share = 1};
     for (int stage = 0; stage < stages; ++stage) last_sum_end[stage] = 0;
     if ((int64_t)shape.dp * shape.pp * shape.tp <= m->ranks) return OK;
-    TRY(network_known(m, of));
+    TRY(network_known(m, input));
     r.stage_ranks = ranks_played(m, shape);
-    if (tasks_of(of->schedule, r.stage_ranks) > TASKS_MAX) play_one_rank(&r);
+    if (tasks_of(input->schedule, r.stage_ranks) > TASKS_MAX) play_one_rank(&r);
     Status st = begin(&r, level);
     if (st == OK && r.stage_ranks > 1 && sum_events(&r) > SUM_EVENTS_MAX) {
         end(&r);

@@ -151,13 +151,14 @@ typedef struct StageSums {
 } StageSums;
 /* Computes the sums of a stage. ranks: number of the stage's ranks that are played, which are its
  * first ranks. ERR_CONFIG: the machine's file has no time of a sum. */
-Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
-                       int stage, int ranks);
+Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastInput *input,
+                       Level level, int stage, int ranks);
 void stage_sums_fini(StageSums *sums);
 /* Returns the number of events that the replay of all sums takes. */
 double stage_sums_events(const StageSums *sums);
 /* Returns the number of buckets that a task completes for sums between nodes. */
-int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task);
+int stage_sums_buckets(const StageSums *sums, const ForecastInput *input, int stage,
+                       const Task *task);
 /* Notes that a rank has completed its part of sum number `number` of the stage. Begins the sum if
  * this was the last rank and all earlier sums are over. A rank calls it before it sends the
  * gradients that the same task has computed, as in a training run. */

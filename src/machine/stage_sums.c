@@ -4,7 +4,7 @@
 /* The stage whose sums are computed. */
 typedef struct StageInput {
     const Machine *machine;
-    const ForecastOf *of;
+    const ForecastInput *input;
     Level level;
     const Plan *plan;
     SumPlaces places;
@@ -16,8 +16,8 @@ typedef struct StageInput {
  * computes gradients of weights. */
 static Status bucket_parts(const StageInput *s, const ChunkPlan *chunk, double *part)
 {
-    bool split = s->of->schedule->split;
-    const ChunkInput c = {s->machine, s->of, s->plan, chunk, s->level, NULL};
+    bool split = s->input->schedule->split;
+    const ChunkInput c = {s->machine, s->input, s->plan, chunk, s->level, NULL};
     double time = 0, *all = &time;
     for (Pass p = split ? PASS_WEIGHT : PASS_BACKWARD; p < PASSES; ++p)
         for (int i = 0; i < chunk->pass[p].count; ++i) {
@@ -31,18 +31,19 @@ static Status bucket_parts(const StageInput *s, const ChunkPlan *chunk, double *
 
 /* Returns true if gradients leave the rank after this task. Sharded gradients leave after each
  * micro-batch, other gradients after the last one. */
-static bool task_leaves(const ForecastOf *of, const Plan *plan, const Task *task)
+static bool task_leaves(const ForecastInput *input, const Plan *plan, const Task *task)
 {
-    TaskKind filling = of->schedule->split ? TASK_BACKWARD_WEIGHT : TASK_BACKWARD;
-    bool last = task->micro == of->schedule->shape.micros - 1;
+    TaskKind filling = input->schedule->split ? TASK_BACKWARD_WEIGHT : TASK_BACKWARD;
+    bool last = task->micro == input->schedule->shape.micro_batches - 1;
     return task->kind == filling && (last || plan_shards_gradients(plan));
 }
 
-int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, const Task *task)
+int stage_sums_buckets(const StageSums *sums, const ForecastInput *input, int stage,
+                       const Task *task)
 {
-    const Plan *plan = of->plan[stage];
-    if (sums->count == 0 || !task_leaves(of, plan, task)) return 0;
-    return plan->chunk[schedule_local(of->schedule, task->chunk)].buckets.count;
+    const Plan *plan = input->plan[stage];
+    if (sums->count == 0 || !task_leaves(input, plan, task)) return 0;
+    return plan->chunk[schedule_index_on_stage(input->schedule, task->chunk)].buckets.count;
 }
 
 /* ---- costs ---- */
@@ -50,24 +51,24 @@ int stage_sums_buckets(const StageSums *sums, const ForecastOf *of, int stage, c
 /* Computes rounds, bytes and times of the sum of a bucket (sum_cost in parallel/sums.h). */
 static Status sum_of_bucket(const StageInput *s, double elements, StageSum *sum)
 {
-    const SumCost cost = sum_between_nodes(s->machine, s->of, s->plan, s->places, elements, true,
+    const SumCost cost = sum_between_nodes(s->machine, s->input, s->plan, s->places, elements, true,
                                            s->plan->zero == 0);
-    double wire_s = cost.bytes * s->places.sharers * s->machine->network.s_per_byte;
+    double wire_s = cost.bytes * s->places.sharers * s->machine->network_link.s_per_byte;
     sum->rounds = cost.rounds;
     sum->round_bytes = cost.bytes / cost.rounds;
     sum->latency_s = (cost.seconds - wire_s) / cost.rounds;
-    return sum_on_node(s->machine, s->of, s->places.width, elements * sizeof(float),
+    return sum_on_node(s->machine, s->input, s->places.width, elements * sizeof(float),
                        &sum->on_node_s);
 }
 
 /* Fills the list of sums in the order of the stage's tasks. */
 static Status list_sums(const StageInput *s, int stage, int ranks, StageSums *sums)
 {
-    const Schedule *schedule = s->of->schedule;
+    const Schedule *schedule = s->input->schedule;
     for (int i = 0; i < schedule->count[stage]; ++i) {
         const Task *task = &schedule->task[stage][i];
-        const ChunkPlan *chunk = &s->plan->chunk[schedule_local(schedule, task->chunk)];
-        if (!task_leaves(s->of, s->plan, task)) continue;
+        const ChunkPlan *chunk = &s->plan->chunk[schedule_index_on_stage(schedule, task->chunk)];
+        if (!task_leaves(s->input, s->plan, task)) continue;
         sums->sum = mem_resize(sums->sum, (size_t)(sums->count + chunk->buckets.count + 1) *
                                               sizeof *sums->sum);
         for (int b = 0; b < chunk->buckets.count; ++b) {
@@ -79,11 +80,11 @@ static Status list_sums(const StageInput *s, int stage, int ranks, StageSums *su
     return OK;
 }
 
-Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastOf *of, Level level,
-                       int stage, int ranks)
+Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastInput *input,
+                       Level level, int stage, int ranks)
 {
-    const Plan *plan = of->plan[stage];
-    const StageInput s = {machine, of, level, plan, sum_places(machine, plan->shape, stage)};
+    const Plan *plan = input->plan[stage];
+    const StageInput s = {machine, input, level, plan, sum_places(machine, plan->shape, stage)};
     *sums = (StageSums){.first_node = node_of(machine, plan->shape, stage, 0),
                         .last_node = node_of(machine, plan->shape, stage, ranks - 1),
                         .node_ranks = ranks < s.places.sharers ? ranks : s.places.sharers,

@@ -58,7 +58,7 @@ void machine_fini(Machine *m)
 {
     for (int i = 0; i < m->operation_count; ++i) mem_free(&m->operation[i].key);
     mem_free(&m->operation);
-    mem_free(&m->sum);
+    mem_free(&m->sum_time);
     mem_free(&m->host);
     mem_free(&m->cpu);
     mem_free(&m->measured);

@@ -24,19 +24,19 @@ typedef struct Reader {
     const char *path;
 } Reader;
 
-static Status fail_at(const Reader *r, const Node *at, const char *what)
+static Status fail_at(const Reader *r, const YamlNode *at, const char *what)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s", r->path, at->line, at->column, what);
 }
 
-static bool real_of(const Node *n, double *value)
+static bool real_of(const YamlNode *n, double *value)
 {
     char *end = NULL;
-    if (n->kind == NODE_SCALAR && !n->quoted) *value = strtod(n->text, &end);
+    if (n->kind == YAML_SCALAR && !n->quoted) *value = strtod(n->text, &end);
     return end && end != n->text && !*end;
 }
 
-static Status read_real(const Reader *r, const Node *n, double *value)
+static Status read_real(const Reader *r, const YamlNode *n, double *value)
 {
     if (!real_of(n, value) || !(*value >= 0 && *value <= TIME_MAX_S))
         return fail_at(r, n, "expected a number of seconds from 0 to 1e6");
@@ -44,14 +44,14 @@ static Status read_real(const Reader *r, const Node *n, double *value)
 }
 
 /* Reads a rate or a number of bytes. */
-static Status read_rate(const Reader *r, const Node *n, double *value)
+static Status read_rate(const Reader *r, const YamlNode *n, double *value)
 {
     if (!real_of(n, value) || !(*value >= 1 && *value <= RATE_MAX))
         return fail_at(r, n, "expected a number from 1 to 1e18");
     return OK;
 }
 
-static Status read_count(const Reader *r, const Node *n, int *value)
+static Status read_count(const Reader *r, const YamlNode *n, int *value)
 {
     double real;
     if (!real_of(n, &real) || !(real >= 1 && real <= RANKS_MAX) || real != floor(real))
@@ -60,18 +60,18 @@ static Status read_count(const Reader *r, const Node *n, int *value)
     return OK;
 }
 
-static Status read_text(const Reader *r, const Node *n, char **text)
+static Status read_text(const Reader *r, const YamlNode *n, char **text)
 {
-    if (n->kind != NODE_SCALAR) return fail_at(r, n, "expected a text");
+    if (n->kind != YAML_SCALAR) return fail_at(r, n, "expected a text");
     mem_free(text);
     *text = mem_text(n->text);
     return OK;
 }
 
-static Status read_range(const Reader *r, const Node *n, TimeRange *range)
+static Status read_range(const Reader *r, const YamlNode *n, TimeRange *range)
 {
     double *value[] = {&range->low, &range->median, &range->high};
-    if (n->kind != NODE_LIST || n->count != 3)
+    if (n->kind != YAML_LIST || n->count != 3)
         return fail_at(r, n, "expected a list of three times: low, median, high");
     for (int i = 0; i < 3; ++i) TRY(read_real(r, n->item[i], value[i]));
     if (range->low > range->median || range->median > range->high)
@@ -80,7 +80,7 @@ static Status read_range(const Reader *r, const Node *n, TimeRange *range)
 }
 
 /* Sets *index to the index of a mapping's key among `count` words; fails if it is none of them. */
-static Status read_key(const Reader *r, const Node *key, const char *const *words, int count,
+static Status read_key(const Reader *r, const YamlNode *key, const char *const *words, int count,
                        int *index)
 {
     *index = 0;
@@ -94,11 +94,11 @@ static Status read_key(const Reader *r, const Node *key, const char *const *word
 
 /* Reads {latency_s: S, byte_s: S}; if `ranks` is not NULL, reads {ranks: N, latency_s: S, byte_s:
  * S}. */
-static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
+static Status read_link(const Reader *r, const YamlNode *n, int *ranks, Link *link)
 {
     static const char *const words[] = {"latency_s", "byte_s", "ranks"};
     int index, count = ranks ? 3 : 2;
-    if (n->kind != NODE_MAP || n->count != count)
+    if (n->kind != YAML_MAP || n->count != count)
         return fail_at(r, n,
                        ranks ? "expected {ranks: N, latency_s: S, byte_s: S}"
                              : "expected {latency_s: S, byte_s: S}");
@@ -113,10 +113,10 @@ static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
 }
 
 /* Reads {compute: F}. */
-static Status read_overlap(const Reader *r, const Node *n, double *factor)
+static Status read_overlap(const Reader *r, const YamlNode *n, double *factor)
 {
     int index;
-    if (n->kind != NODE_MAP || n->count != 1) return fail_at(r, n, "expected {compute: F}");
+    if (n->kind != YAML_MAP || n->count != 1) return fail_at(r, n, "expected {compute: F}");
     TRY(read_key(r, n->key[0], (const char *const[]){"compute"}, 1, &index));
     if (!real_of(n->item[0], factor) || !(*factor >= 1 && *factor <= OVERLAP_MAX))
         return fail_at(r, n->item[0], "expected a factor from 1 to 100");
@@ -125,11 +125,11 @@ static Status read_overlap(const Reader *r, const Node *n, double *factor)
 
 /* Reads a mapping with exactly these `count` keys. The values of the first `rates` keys are rates,
  * the values of the other keys are seconds. expected: the mapping, for messages. */
-static Status read_numbers(const Reader *r, const Node *n, const char *expected,
+static Status read_numbers(const Reader *r, const YamlNode *n, const char *expected,
                            const char *const *words, int count, int rates, double *const *value)
 {
     int index;
-    if (n->kind != NODE_MAP || n->count != count) return fail_at(r, n, expected);
+    if (n->kind != YAML_MAP || n->count != count) return fail_at(r, n, expected);
     for (int i = 0; i < count; ++i) {
         TRY(read_key(r, n->key[i], words, count, &index));
         TRY(index < rates ? read_rate(r, n->item[i], value[index])
@@ -138,7 +138,7 @@ static Status read_numbers(const Reader *r, const Node *n, const char *expected,
     return OK;
 }
 
-static Status read_rates(const Reader *r, const Node *n)
+static Status read_rates(const Reader *r, const YamlNode *n)
 {
     static const char *const words[] = {"flops_s", "bytes_s", "call_s"};
     Rates *rates = &r->machine->rates;
@@ -147,39 +147,39 @@ static Status read_rates(const Reader *r, const Node *n)
     return read_numbers(r, n, "expected {flops_s: F, bytes_s: B, call_s: S}", words, 3, 2, value);
 }
 
-static Status read_memory_rate(const Reader *r, const Node *n)
+static Status read_memory_rate(const Reader *r, const YamlNode *n)
 {
     static const char *const words[] = {"bytes_s"};
     double *const value[] = {&r->machine->memory_bytes_per_s};
     return read_numbers(r, n, "expected {bytes_s: B}", words, 1, 1, value);
 }
 
-static Status read_file_rates(const Reader *r, const Node *n)
+static Status read_file_rates(const Reader *r, const YamlNode *n)
 {
     static const char *const words[] = {"read_bytes_s", "save_bytes_s"};
     double *const value[] = {&r->machine->read_bytes_per_s, &r->machine->save_bytes_per_s};
     return read_numbers(r, n, "expected {read_bytes_s: B, save_bytes_s: B}", words, 2, 2, value);
 }
 
-static Status read_sums(const Reader *r, const Node *n)
+static Status read_sums(const Reader *r, const YamlNode *n)
 {
     Machine *m = r->machine;
-    if (n->kind != NODE_LIST) return fail_at(r, n, "expected a list");
-    m->sum = mem_resize(m->sum, ((size_t)n->count + 1) * sizeof *m->sum);
+    if (n->kind != YAML_LIST) return fail_at(r, n, "expected a list");
+    m->sum_time = mem_resize(m->sum_time, ((size_t)n->count + 1) * sizeof *m->sum_time);
     m->sum_count = n->count;
     for (int i = 0; i < n->count; ++i)
-        TRY(read_link(r, n->item[i], &m->sum[i].ranks, &m->sum[i].link));
+        TRY(read_link(r, n->item[i], &m->sum_time[i].ranks, &m->sum_time[i].link));
     return OK;
 }
 
-static Status read_operation(const Reader *r, const Node *n)
+static Status read_operation(const Reader *r, const YamlNode *n)
 {
     OperationTime time = {0};
     int part;
-    if (n->kind != NODE_MAP) return fail_at(r, n, "expected {key: TEXT, forward: [...], ...}");
+    if (n->kind != YAML_MAP) return fail_at(r, n, "expected {key: TEXT, forward: [...], ...}");
     for (int i = 0; i < n->count; ++i) {
         if (strcmp(n->key[i]->text, "key") == 0) {
-            if (n->item[i]->kind != NODE_SCALAR) return fail_at(r, n->item[i], "expected a text");
+            if (n->item[i]->kind != YAML_SCALAR) return fail_at(r, n->item[i], "expected a text");
             time.key = n->item[i]->text;
             continue;
         }
@@ -193,23 +193,23 @@ static Status read_operation(const Reader *r, const Node *n)
     return OK;
 }
 
-static Status read_operations(const Reader *r, const Node *n)
+static Status read_operations(const Reader *r, const YamlNode *n)
 {
-    if (n->kind != NODE_LIST) return fail_at(r, n, "expected a list");
+    if (n->kind != YAML_LIST) return fail_at(r, n, "expected a list");
     for (int i = 0; i < n->count; ++i) TRY(read_operation(r, n->item[i]));
     return OK;
 }
 
 const char *const machine_keys[KEY_COUNT] = {FILE_KEYS(LIST_NAME)};
 
-static Status read_version(const Reader *r, const Node *n)
+static Status read_version(const Reader *r, const YamlNode *n)
 {
     int version;
     TRY(read_count(r, n, &version));
     return version == MACHINE_VERSION ? OK : fail_at(r, n, "this weft reads version 1");
 }
 
-static Status read_value(const Reader *r, int key, const Node *n)
+static Status read_value(const Reader *r, int key, const YamlNode *n)
 {
     Machine *m = r->machine;
     switch (key) {
@@ -239,7 +239,7 @@ static Status read_value(const Reader *r, int key, const Node *n)
         return read_operations(r, n);
     case KEY_MESSAGE:
         m->has_message = true;
-        return read_link(r, n, NULL, &m->message);
+        return read_link(r, n, NULL, &m->message_link);
     case KEY_SUMS:
         return read_sums(r, n);
     case KEY_NODES:
@@ -252,7 +252,7 @@ static Status read_value(const Reader *r, int key, const Node *n)
         return read_file_rates(r, n);
     case KEY_NETWORK:
         m->has_network = true;
-        return read_link(r, n, NULL, &m->network);
+        return read_link(r, n, NULL, &m->network_link);
     case KEY_OVERLAP:
         return read_overlap(r, n, &m->overlap_compute);
     default:
@@ -269,11 +269,11 @@ static void take_rates(Machine *m, const bool there[KEY_COUNT])
     if (!there[KEY_UPDATE]) m->update_s = rates_range(update_s);
 }
 
-static Status read_root(const Reader *r, const Node *root)
+static Status read_root(const Reader *r, const YamlNode *root)
 {
     bool there[KEY_COUNT] = {false};
     int key;
-    if (root->kind != NODE_MAP) return fail_at(r, root, "expected a mapping of keys");
+    if (root->kind != YAML_MAP) return fail_at(r, root, "expected a mapping of keys");
     for (int i = 0; i < root->count; ++i) {
         TRY(read_key(r, root->key[i], machine_keys, KEY_COUNT, &key));
         there[key] = true;
@@ -290,13 +290,13 @@ Status machine_read(Machine *machine, const char *path)
 {
     char *text;
     size_t bytes;
-    Node *root = NULL;
+    YamlNode *root = NULL;
     *machine = (Machine){.nodes = 1, .overlap_compute = 1};
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     mem_free(&text);
     if (st == OK) st = read_root(&(Reader){machine, path}, root);
-    node_free(&root);
+    yaml_node_free(&root);
     if (st != OK) machine_fini(machine);
     return st;
 }

@@ -59,14 +59,14 @@ static void put_machine(FILE *out, const Machine *m)
     if (m->read_bytes_per_s > 0)
         fprintf(out, "%s: {read_bytes_s: %.4g, save_bytes_s: %.4g}\n", machine_keys[KEY_FILES],
                 m->read_bytes_per_s, m->save_bytes_per_s);
-    if (m->has_message) put_link(out, KEY_MESSAGE, m->message);
-    if (m->has_network) put_link(out, KEY_NETWORK, m->network);
+    if (m->has_message) put_link(out, KEY_MESSAGE, m->message_link);
+    if (m->has_network) put_link(out, KEY_NETWORK, m->network_link);
     if (m->nodes > 1)
         fprintf(out, "%s: {compute: %.4g}\n", machine_keys[KEY_OVERLAP], m->overlap_compute);
     if (m->sum_count > 0) fprintf(out, "%s:\n", machine_keys[KEY_SUMS]);
     for (int i = 0; i < m->sum_count; ++i)
-        fprintf(out, "  - {ranks: %d, latency_s: %.4g, byte_s: %.4g}\n", m->sum[i].ranks,
-                m->sum[i].link.latency_s, m->sum[i].link.s_per_byte);
+        fprintf(out, "  - {ranks: %d, latency_s: %.4g, byte_s: %.4g}\n", m->sum_time[i].ranks,
+                m->sum_time[i].link.latency_s, m->sum_time[i].link.s_per_byte);
     fprintf(out, "%s:%s\n", machine_keys[KEY_OPERATIONS], m->operation_count ? "" : " []");
     for (int i = 0; i < m->operation_count; ++i) put_operation(out, &m->operation[i]);
 }

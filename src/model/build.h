@@ -21,7 +21,8 @@ typedef struct Draft {
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
 /* Runs the shape rule and appends the node, its parameters and its tables. If the kind needs a
- * layer before it (LayerKind.before), appends that layer first. *index: the node's index. */
+ * layer before it (LayerKind.inserted_before), appends that layer first. *index: the node's
+ * index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
 /* ---- rollout.c ---- */

@@ -51,7 +51,7 @@ static Status freeze_tables(Graph *g, const Config *config)
                 matched = t->frozen = true;
         }
         for (int i = 0; i < g->param_count && !matched; ++i)
-            matched = !g->param[i].info.buffer && matches(pattern, g->param[i].name);
+            matched = !g->param[i].info.is_statistic && matches(pattern, g->param[i].name);
         if (!matched)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "
@@ -65,7 +65,7 @@ static Status freeze_tables(Graph *g, const Config *config)
 static bool has_statistics(const Graph *g, const Node *node)
 {
     for (int k = 0; k < node->spec.w_count; ++k)
-        if (g->param[node->param[k]].info.buffer) return true;
+        if (g->param[node->param[k]].info.is_statistic) return true;
     return false;
 }
 
@@ -77,14 +77,14 @@ static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
     bool affine_frozen = true;
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &g->param[node->param[k]];
-        if (p->info.buffer) continue;
+        if (p->info.is_statistic) continue;
         if (norm == FREEZE_NORM_NONE) p->frozen = false;
         affine_frozen = affine_frozen && p->frozen;
     }
     node->spec.fixed_stats = affine_frozen && norm == FREEZE_NORM_ALL;
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &g->param[node->param[k]];
-        if (p->info.buffer) p->frozen = node->spec.fixed_stats;
+        if (p->info.is_statistic) p->frozen = node->spec.fixed_stats;
     }
 }
 
@@ -94,7 +94,8 @@ Status graph_freeze(Graph *g, const Config *config)
     if (!list || !*list) return OK;
     TRY(freeze_tables(g, config));
     for (int i = 0; i < g->param_count; ++i)
-        g->param[i].frozen = !g->param[i].info.buffer && param_matches(list, g->param[i].name);
+        g->param[i].frozen =
+            !g->param[i].info.is_statistic && param_matches(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)
         if (has_statistics(g, &g->node[i]))
             freeze_norm(g, &g->node[i], (FreezeNorm)config->model.freeze_norm);

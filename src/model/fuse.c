@@ -36,7 +36,7 @@ static bool can_fuse_act(const Fuser *f, const Node *node, Act act)
 
 static bool is_max_pool(const Node *node)
 {
-    return node_info(node)->fuse == FUSE_MAX && node->spec.pool == POOL_MAX;
+    return node_info(node)->fuse == FUSE_RELU_BEFORE_MAX && node->spec.pool == POOL_MAX;
 }
 
 /* Merges node i into the node with index `into`, which gets node i's readers. */

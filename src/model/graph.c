@@ -65,7 +65,7 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
     if (op_info(kind->op)->reads == READS_IDS && in[0] != NODE_INPUT)
         return fail(ERR_CONFIG, "%s reads the ids of the data: its input is data", kind->name);
     draft->size.fields = graph->ids.fields;
-    draft->size.id_rows = graph->ids.rows;
+    draft->size.id_limit = graph->ids.id_limit;
     return OK;
 }
 
@@ -118,7 +118,7 @@ static void add_tables(Graph *graph, Node *node, int index)
             .name = each ? mem_format("%s.%d", node->name, f) : mem_text(node->name),
             .node = index,
             .field = each ? f : -1,
-            .rows = (uint64_t)size->vocab,
+            .rows = (uint64_t)size->rows,
             .hashed = size->hashed,
             .width = node->spec.row_width,
             .init = size->init,
@@ -126,14 +126,14 @@ static void add_tables(Graph *graph, Node *node, int index)
         };
 }
 
-/* If the kind needs another layer before this layer (LayerKind.before), adds it, named NAME.KIND,
- * and makes it the first input. */
+/* If the kind needs another layer before this layer (LayerKind.inserted_before), adds it, named
+ * NAME.KIND, and makes it the first input. */
 static Status add_before(Graph *graph, Draft *draft)
 {
     Draft first;
     Padding padding = {0};
     const LayerKind *kind =
-        draft->kind->before ? draft->kind->before(&draft->spec, &padding) : NULL;
+        draft->kind->inserted_before ? draft->kind->inserted_before(&draft->spec, &padding) : NULL;
     if (!kind) return OK;
     char *name = mem_format("%s.%s", draft->name, kind->name);
     Status status = draft_begin(graph, &first, kind, name, draft->in, 1);
@@ -203,15 +203,15 @@ void graph_free(Graph **graph)
 {
     Graph *g = *graph;
     if (!g) return;
-    graph_free(&g->whole);
+    graph_free(&g->undivided);
     for (int i = 0; i < g->node_count; ++i) {
         op_free(&g->node[i].op);
         mem_free(&g->node[i].name);
     }
     for (int i = 0; i < g->param_count; ++i) mem_free(&g->param[i].name);
     for (int i = 0; i < g->table_count; ++i) mem_free(&g->table[i].name);
-    for (int i = 0; i < g->sums_count; ++i) mem_free(&g->sums[i]);
-    mem_free(&g->sums);
+    for (int i = 0; i < g->channel_sum_count; ++i) mem_free(&g->channel_sums[i]);
+    mem_free(&g->channel_sums);
     mem_free(&g->table);
     names_fini(&g->names);
     mem_free(&g->node);
@@ -244,7 +244,7 @@ bool node_is_trained(const Graph *graph, const Node *node)
 {
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &graph->param[node->param[k]];
-        if (!p->info.buffer && !p->frozen) return true;
+        if (!p->info.is_statistic && !p->frozen) return true;
     }
     for (int k = 0; node_info(node)->reads == READS_IDS && k < graph->table_count; ++k)
         if (&graph->node[graph->table[k].node] == node && !graph->table[k].frozen) return true;
@@ -299,25 +299,25 @@ bool graph_is_output(const Graph *graph, int node)
     return node == graph->logits_node;
 }
 
-const Graph *graph_whole(const Graph *graph)
+const Graph *graph_undivided(const Graph *graph)
 {
-    return graph->whole ? graph->whole : graph;
+    return graph->undivided ? graph->undivided : graph;
 }
 
 /* Returns the number of elements of the frozen, or of the trained, parameters of the undivided
  * graph. */
 static int64_t count_elements(const Graph *graph, bool frozen)
 {
-    const Graph *g = graph_whole(graph);
+    const Graph *g = graph_undivided(graph);
     int64_t n = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!p->info.buffer && p->tied < 0 && p->frozen == frozen) n += shape_count(p->shape);
+        if (!p->info.is_statistic && p->tied < 0 && p->frozen == frozen) n += shape_count(p->shape);
     }
     return n;
 }
 
-int64_t graph_table_values(const Graph *graph, bool frozen)
+int64_t graph_table_value_count(const Graph *graph, bool frozen)
 {
     int64_t n = 0;
     for (int i = 0; i < graph->table_count; ++i)
@@ -344,7 +344,7 @@ double node_macs(const Node *node)
 
 double graph_forward_macs(const Graph *graph)
 {
-    const Graph *g = graph_whole(graph);
+    const Graph *g = graph_undivided(graph);
     double macs = 0;
     for (int i = 0; i < g->node_count; ++i) macs += node_macs(&g->node[i]);
     return macs / (double)g->input.shape.dim[0];

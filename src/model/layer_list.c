@@ -52,7 +52,7 @@ static Status find_kind(const Config *config, ListEntry *entry)
             "%s is added automatically: choose it with train.loss and leave it out here", l->kind);
     if (entry->kind) return OK;
     for (int i = 0; i < count; ++i)
-        if (foreign_same(l->kind, names[i]))
+        if (foreign_words_match(l->kind, names[i]))
             return config_fail(config, l->line, l->column,
                                "there is no layer '%s'; did you mean '%s'?", l->kind, names[i]);
     char *foreign = foreign_text(FOREIGN_LAYER, l->kind);

@@ -8,16 +8,16 @@
  * divided among ranks. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
 {
-    const Graph *g = graph_whole(graph);
+    const Graph *g = graph_undivided(graph);
     const Param *p = &g->param[param];
     const OpSpec *spec = &g->node[p->node].spec;
-    if (graph->param[param].cut.parts == 0) {
+    if (graph->param[param].split.parts == 0) {
         layer_param_init(&p->info, spec, p->slot, p->name, seed, plain);
         return;
     }
     float *whole = mem_new((size_t)shape_count(p->shape) * sizeof *whole);
     layer_param_init(&p->info, spec, p->slot, p->name, seed, whole);
-    param_slice_get(graph, param, graph->rank, whole, plain);
+    param_slice_get(graph, param, graph->tp_rank, whole, plain);
     mem_free(&whole);
 }
 
@@ -58,25 +58,25 @@ typedef struct Span {
  * ranks. */
 static Part part_of(const Graph *graph, int rank, int64_t units, int64_t unit)
 {
-    const int64_t first = slice_first(units, graph->ranks, rank) * unit;
+    const int64_t first = slice_first(units, graph->tp_ranks, rank) * unit;
     return (Part){.size = units * unit,
                   .first = first,
-                  .count = slice_first(units, graph->ranks, rank + 1) * unit - first};
+                  .count = slice_first(units, graph->tp_ranks, rank + 1) * unit - first};
 }
 
 static SliceSpans spans_of(const Graph *graph, int param, int rank)
 {
-    const ParamCut *cut = &graph->param[param].cut;
-    const Shape shape = graph_whole(graph)->param[param].shape;
+    const ParamSplit *split = &graph->param[param].split;
+    const Shape shape = graph_undivided(graph)->param[param].shape;
     const int64_t n = shape_count(shape);
-    if (cut->parts == 0) return (SliceSpans){.outer = 1, .parts = 1, .lead = {n, 0, n}};
-    int64_t inner = cut->unit;
-    for (int d = cut->dim + 1; d < shape.ndim; ++d) inner *= shape.dim[d];
+    if (split->parts == 0) return (SliceSpans){.outer = 1, .parts = 1, .lead = {n, 0, n}};
+    int64_t inner = split->unit_rows;
+    for (int d = split->dim + 1; d < shape.ndim; ++d) inner *= shape.dim[d];
     SliceSpans r = {.outer = 1,
-                    .parts = cut->parts,
-                    .lead = part_of(graph, rank, cut->units, cut->lead * inner),
-                    .other = part_of(graph, rank, cut->others, inner)};
-    for (int d = 0; d < cut->dim; ++d) r.outer *= shape.dim[d];
+                    .parts = split->parts,
+                    .lead = part_of(graph, rank, split->units, split->first_unit_ratio * inner),
+                    .other = part_of(graph, rank, split->other_units, inner)};
+    for (int d = 0; d < split->dim; ++d) r.outer *= shape.dim[d];
     return r;
 }
 

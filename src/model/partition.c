@@ -59,11 +59,11 @@ double node_cost(const Node *node)
     const Op *op = node->op;
     const OpSpec *s = &node->spec;
     double y = (double)desc_bytes(s->y), forward = y, backward = op->needs_y ? 2 * y : y;
-    if (op->y_alias) return 0;
+    if (op->y_is_x) return 0;
     for (int k = 0; k < s->x_count; ++k) {
         double x = (double)desc_bytes(s->x[k]);
         forward += x;
-        backward += (op->needs_x[k] ? x : 0) + (s->need_dx[k] && !op->dx_alias[k] ? x : 0);
+        backward += (op->needs_x[k] ? x : 0) + (s->need_dx[k] && !op->dx_is_dy[k] ? x : 0);
     }
     for (int k = 0; k < s->w_count; ++k) {
         double w = (double)op->w_elements[k] * (double)sizeof(float);
@@ -71,7 +71,7 @@ double node_cost(const Node *node)
         backward += s->frozen ? w : 2 * w;
     }
     bool trains = op_has_values(s) && !s->frozen;
-    for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_alias[k]);
+    for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_is_dy[k]);
     return roofline_s(op->flops_forward, forward) +
            (trains ? roofline_s(op->flops_backward, backward) : 0);
 }
@@ -92,7 +92,7 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
             if (g->node[i].in[k] != NODE_INPUT) last[g->node[i].in[k]] = i;
     graph_close_act_boundaries(g, closed);
     for (int i = 0; i < g->node_count; ++i) {
-        data[i + 1] = g->node[i].op->y_alias && data[g->node[i].in[0] - NODE_INPUT];
+        data[i + 1] = g->node[i].op->y_is_x && data[g->node[i].in[0] - NODE_INPUT];
         bool stays = data[i + 1] || i >= g->logits_node;
         if (stays && last[i] > reach) reach = last[i];
         if (i + 1 <= reach) closed[i + 1] = true;

@@ -57,7 +57,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
         tied = tied || p->tied >= 0;
-        if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
+        if (!p->info.is_statistic && p->tied < 0) n += shape_count(p->shape);
     }
     bool grows = false;
     for (int i = 0; node_info(node)->reads == READS_IDS && i < graph->table_count; ++i) {
@@ -80,7 +80,7 @@ static int params_width(const Graph *graph)
     /* FROZEN has room for the word " frozen" */
     enum { PLAIN = 12, FROZEN = 18 };
     bool frozen = graph_trained_count(graph) < graph_param_count(graph) ||
-                  graph_table_values(graph, true) > 0;
+                  graph_table_value_count(graph, true) > 0;
     return frozen ? FROZEN : PLAIN;
 }
 
@@ -137,8 +137,8 @@ static void print_tables(const Graph *graph, FILE *out)
 static void print_counts(const Graph *graph, FILE *out)
 {
     char count[CELL_BYTES], part[CELL_BYTES];
-    int64_t tables = graph_table_values(graph, false),
-            frozen_tables = graph_table_values(graph, true);
+    int64_t tables = graph_table_value_count(graph, false),
+            frozen_tables = graph_table_value_count(graph, true);
     int64_t trained = graph_trained_count(graph);
     int64_t frozen = graph_param_count(graph) - trained + frozen_tables;
     bool grows = false;

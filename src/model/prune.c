@@ -130,7 +130,7 @@ static bool can_remove(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)
         if (c->terms[u] == 0) return false;
-    return !group->kept;
+    return !group->is_kept;
 }
 
 typedef struct ScoredUnit {
@@ -182,7 +182,7 @@ static Status count_over_all_groups(Choice *c)
 
 /* Removes the same number of units from each part (UnitGroup.parts) of group i: together at most
  * c->removals[i]. At least one unit of each part remains. Fewer units are removed if that makes the
- * number of remaining units a multiple of options->round. */
+ * number of remaining units a multiple of options->round_to. */
 static void remove_from_group(Choice *c, int i)
 {
     const UnitGroup *group = &c->units->group[i];
@@ -191,7 +191,7 @@ static void remove_from_group(Choice *c, int i)
     int64_t remaining = size - c->removals[i] / parts;
     if (c->removals[i] == 0) return;
     if (remaining < 1) remaining = 1;
-    while (remaining < size && remaining * parts % c->options->round != 0) ++remaining;
+    while (remaining < size && remaining * parts % c->options->round_to != 0) ++remaining;
     for (int64_t p = 0; p < parts; ++p) {
         ScoredUnit *sorted = sort_by_score(c, group->first + (int)(p * size), (int)size);
         for (int64_t k = 0; k < size - remaining; ++k) c->removed[sorted[k].unit] = true;
@@ -246,7 +246,7 @@ static Status none_removed_fail(const Choice *c)
         ERR_CONFIG,
         "no channel is removed: --sparsity %g of the %d channels of %s, the widest layer, is "
         "less than one channel, or --round %lld keeps all; give at least %g",
-        c->options->sparsity, largest->count, layer, (long long)c->options->round, smallest);
+        c->options->sparsity, largest->count, layer, (long long)c->options->round_to, smallest);
 }
 
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed)

@@ -222,7 +222,7 @@ static void number_groups(Finder *f, int *group_of)
         int root = root_of(f->group, e);
         UnitGroup *group = &units->group[group_of[e] = group_of[root]];
         group->parts = 1;
-        group->kept = f->needed_by[root] != 0;
+        group->is_kept = f->needed_by[root] != 0;
         group->kept_by = f->needed_by[root] - 1;
         if (f->needed_by[root] == CALLER) group->kept_by = CALLER;
         if (root_of(f->unit, e) == e) ++group->count;
@@ -296,11 +296,11 @@ static void divide(Units *units, int node, int parts, int by)
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
     group->parts = common_multiple(group->parts, parts);
     group->divided_by = by;
-    if ((same && count % group->parts == 0) || group->kept) return;
+    if ((same && count % group->parts == 0) || group->is_kept) return;
     for (int64_t k = 0; k < count; ++k) {
         UnitGroup *touched = &units->group[units->group_of[unit[k]]];
-        if (!touched->kept) touched->kept_by = by;
-        touched->kept = true;
+        if (!touched->is_kept) touched->kept_by = by;
+        touched->is_kept = true;
     }
 }
 

@@ -19,8 +19,9 @@ int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int co
     int in[SPEC_INPUTS], ins = 0, index = GRAPH_FAILED;
     Status st = OK;
     memcpy(own, sum, (size_t)count * sizeof *own);
-    graph->sums = mem_resize(graph->sums, (size_t)(graph->sums_count + 1) * sizeof *graph->sums);
-    graph->sums[graph->sums_count++] = own;
+    graph->channel_sums = mem_resize(graph->channel_sums, (size_t)(graph->channel_sum_count + 1) *
+                                                              sizeof *graph->channel_sums);
+    graph->channel_sums[graph->channel_sum_count++] = own;
     for (int i = 0; st == OK && i < nodes; ++i) {
         bool reads = false;
         for (int c = 0; c < count; ++c)
@@ -43,13 +44,13 @@ int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int co
 }
 
 /* Adds the node that computes the input of a step (counted from 1). z[0] is NODE_INPUT, and z[k] is
- * the node of z of step k; the terms of GraphRollout.state are indexes into z. */
+ * the node of z of step k; the terms of GraphRollout.input_terms are indexes into z. */
 static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z)
 {
     char name[GRAPH_PREFIX + 8];
     snprintf(name, sizeof name, "step%d.state", step);
-    return graph_add_sums(graph, name, r->state + (ptrdiff_t)(step - 1) * r->inputs, r->inputs, z,
-                          step);
+    return graph_add_sums(graph, name, r->input_terms + (ptrdiff_t)(step - 1) * r->inputs,
+                          r->inputs, z, step);
 }
 
 /* Returns the node of z of a step whose output is node y. If some channels are changes, and this is
@@ -59,10 +60,10 @@ static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int 
 {
     char name[GRAPH_PREFIX + 8];
     bool adds = false;
-    for (int c = 0; c < r->targets; ++c) adds = adds || r->output[c].terms > 1;
+    for (int c = 0; c < r->targets; ++c) adds = adds || r->z_terms[c].terms > 1;
     if (step == 1 || !adds) return y;
     snprintf(name, sizeof name, "step%d.sum", step);
-    return graph_add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
+    return graph_add_sums(graph, name, r->z_terms, r->targets, (int[]){y, before}, 2);
 }
 
 /* Ties the parameters of a step, numbers `first` to `first` + count - 1, to those of step 1,
@@ -73,7 +74,7 @@ static Status tie_step(Graph *graph, int first, int count)
     for (int i = 0; i < count; ++i) {
         Param *p = &graph->param[first + i];
         const Param *original = &graph->param[i];
-        if (p->info.buffer)
+        if (p->info.is_statistic)
             return fail(ERR_CONFIG,
                         "%s: the running statistics of a batch norm would be those of fields of "
                         "several steps: choose another norm (model.norm: group), or set it to 1",

@@ -44,8 +44,8 @@ static SumSlices sum_slices(const Splitter *s, int64_t units)
                        .first = s->slices / s->ranks * s->rank,
                        .count = s->slices / s->ranks,
                        .units = units,
-                       .others = units,
-                       .lead = 1,
+                       .other_units = units,
+                       .first_unit_ratio = 1,
                        .parts = 1};
 }
 
@@ -116,52 +116,55 @@ static int input_of(Splitter *s, int i, int k)
     return s->exchange_of[from];
 }
 
-/* Sets Param.cut of a parameter that is divided along dimension `dim`, and its shape on this rank.
- * cut: dim and unit are not set yet. */
-static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
+/* Sets Param.split of a parameter that is divided along dimension `dim`, and its shape on this
+ * rank. split: dim and unit_rows are not set yet. */
+static void cut_param(Splitter *s, int param, int dim, ParamSplit split)
 {
     Param *p = &s->to->param[param];
-    const int64_t others = cut.parts - 1;
-    cut.dim = dim;
-    cut.unit = p->shape.dim[dim] / (cut.lead * cut.units + others * cut.others);
-    p->cut = cut;
-    p->shape.dim[dim] = cut.lead * slice_of(s, dim, cut.units, cut.unit).count +
-                        others * slice_of(s, dim, cut.others, cut.unit).count;
+    const int64_t others = split.parts - 1;
+    split.dim = dim;
+    split.unit_rows =
+        p->shape.dim[dim] / (split.first_unit_ratio * split.units + others * split.other_units);
+    p->split = split;
+    p->shape.dim[dim] =
+        split.first_unit_ratio * slice_of(s, dim, split.units, split.unit_rows).count +
+        others * slice_of(s, dim, split.other_units, split.unit_rows).count;
 }
 
 /* Returns the cut of a parameter that is one part with the units of node i. */
-static ParamCut plain_cut(const Splitter *s, int i)
+static ParamSplit plain_cut(const Splitter *s, int i)
 {
-    return (ParamCut){.parts = 1, .units = s->units[i], .others = s->units[i], .lead = 1};
+    return (ParamSplit){
+        .parts = 1, .units = s->units[i], .other_units = s->units[i], .first_unit_ratio = 1};
 }
 
 /* Returns the cut of a column layer. It has three parts before attention (queries, keys, values),
  * two parts before swiglu, and otherwise one. A unit of queries is all query heads that share a key
  * head or, if keys and values are divided by columns, one query head. */
-static ParamCut column_cut(const Splitter *s, int column)
+static ParamSplit column_cut(const Splitter *s, int column)
 {
-    ParamCut cut = plain_cut(s, column);
+    ParamSplit split = plain_cut(s, column);
     for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i]) {
         const Node *node = &s->from->node[i];
         if (splits_by(node, SPLIT_HEADS)) {
-            cut.parts = 3;
-            cut.lead = node->spec.heads / attention_kv_heads(&node->spec);
+            split.parts = 3;
+            split.first_unit_ratio = node->spec.heads / attention_kv_heads(&node->spec);
         }
         if (split_cuts_keys(s, i)) {
-            cut.lead = head_width(&node->spec);
-            cut.others = attention_kv_heads(&node->spec) * cut.lead;
+            split.first_unit_ratio = head_width(&node->spec);
+            split.other_units = attention_kv_heads(&node->spec) * split.first_unit_ratio;
         }
-        if (splits_by(node, SPLIT_HALVES)) cut.parts = 2;
+        if (splits_by(node, SPLIT_HALVES)) split.parts = 2;
     }
-    return cut;
+    return split;
 }
 
 /* Divides the parameters and the output of a dense layer by outputs. node: copy of node i for the
  * new graph. */
 static void split_columns(Splitter *s, int i, Node *node)
 {
-    const ParamCut cut = s->role[i] == ROLE_COLUMN ? column_cut(s, i) : plain_cut(s, i);
-    for (int k = 0; k < node->spec.w_count; ++k) cut_param(s, node->param[k], 0, cut);
+    const ParamSplit split = s->role[i] == ROLE_COLUMN ? column_cut(s, i) : plain_cut(s, i);
+    for (int k = 0; k < node->spec.w_count; ++k) cut_param(s, node->param[k], 0, split);
     int64_t width = s->to->param[node->param[0]].shape.dim[0];
     node->spec.y.shape = s->from->node[i].spec.y.shape;
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
@@ -278,10 +281,10 @@ static void cut_sums(Splitter *s, int i, OpSpec *spec)
     spec->slices = sum_slices(s, s->units[i]);
     spec->slices_inputs = role == ROLE_ROW;
     if (role != ROLE_COLUMN) return;
-    const ParamCut cut = column_cut(s, i);
-    spec->slices.parts = cut.parts;
-    spec->slices.lead = cut.lead;
-    spec->slices.others = cut.others;
+    const ParamSplit split = column_cut(s, i);
+    spec->slices.parts = split.parts;
+    spec->slices.first_unit_ratio = split.first_unit_ratio;
+    spec->slices.other_units = split.other_units;
 }
 
 /* Makes s->to: this rank's slice of each node, the exchanges between nodes, and the parameters with
@@ -297,8 +300,8 @@ static void make_graph(Splitter *s)
                   .box_rows = from->box_rows,
                   .weights_vary = from->weights_vary,
                   .param_count = from->param_count,
-                  .rank = s->rank,
-                  .ranks = s->ranks};
+                  .tp_rank = s->rank,
+                  .tp_ranks = s->ranks};
     to->param = mem_new((size_t)(from->param_count + 1) * sizeof *to->param);
     for (int i = 0; i < from->param_count; ++i) {
         to->param[i] = from->param[i];
@@ -335,7 +338,7 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int
     if (ranks == 1) st = OK;
     if (st == OK && ranks > 1) {
         make_graph(&s);
-        s.to->whole = *graph;
+        s.to->undivided = *graph;
         *graph = s.to;
     }
     mem_free(&s.role);

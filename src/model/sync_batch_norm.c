@@ -7,7 +7,7 @@ Status graph_sync_statistics(Graph *graph, const Config *config, int replicas)
     int found = 0;
     for (int i = 0; i < graph->node_count; ++i) {
         OpSpec *spec = &graph->node[i].spec;
-        if (op_info(spec->kind)->talks != TALKS_IF_SYNCED) continue;
+        if (op_info(spec->kind)->communication != COMMUNICATES_IF_SYNCED) continue;
         /* a frozen batch norm computes no statistics */
         spec->synced = replicas > 1 && !spec->fixed_stats;
         ++found;

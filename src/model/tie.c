@@ -76,7 +76,7 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name)
 bool graph_has_one_use(const Graph *graph, int param)
 {
     const Param *p = &graph->param[param];
-    if (p->info.buffer || p->frozen || p->tied >= 0) return false;
+    if (p->info.is_statistic || p->frozen || p->tied >= 0) return false;
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied == param) return false;
     return true;

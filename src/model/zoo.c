@@ -120,7 +120,7 @@ int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width,
             const char *value)
 {
     char w[ZOO_NUMBER], v[ZOO_NUMBER];
-    const uint64_t ids = graph->ids.rows;
+    const uint64_t ids = graph->ids.id_limit;
     const int64_t all_ids = ids <= INT32_MAX ? (int64_t)ids : 0;
     const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : all_ids;
     const bool hashed = vocab > 0 && (ids == 0 || ids > (uint64_t)vocab);

@@ -50,7 +50,7 @@ static const char *nearest_name(const char *name, bool exact)
     int count = 0;
     for (; zoo[count] && count < MODELS_MAX; ++count) {
         names[count] = zoo[count]->name;
-        if (exact && foreign_same(name, names[count])) return names[count];
+        if (exact && foreign_words_match(name, names[count])) return names[count];
     }
     return exact ? NULL : text_nearest(name, names, count);
 }

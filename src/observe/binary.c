@@ -101,7 +101,7 @@ void binary_add(BinarySums *sums, const float *logit, const int32_t *label, int6
     for (int64_t i = 0; i < count; ++i) {
         double z = (double)logit[i], small = exp(-fabs(z)), p = (z < 0 ? small : 1) / (1 + small);
         if (isnan(z)) {
-            ++sums->bad;
+            ++sums->nan_count;
             continue;
         }
         bool positive = label[i] != 0;
@@ -124,7 +124,7 @@ BinaryFigures binary_figures(const BinarySums *sums)
     }
     double n = (double)(positives + negatives), base = (double)positives / n;
     BinaryFigures f = {
-        .samples = positives + negatives + sums->bad,
+        .samples = positives + negatives + sums->nan_count,
         .positives = positives,
         .auc = auc_of_pairs(twice, positives, negatives),
         .log_loss = (double)sums->loss * 0x1p-24 / n,
@@ -133,6 +133,7 @@ BinaryFigures binary_figures(const BinarySums *sums)
     };
     f.normalized_entropy = f.log_loss / -(base * log(base) + (1 - base) * log1p(-base));
     if (positives == 0 || negatives == 0) f.normalized_entropy = NAN;
-    if (sums->bad) f.auc = f.log_loss = f.normalized_entropy = f.calibration = f.accuracy = NAN;
+    if (sums->nan_count)
+        f.auc = f.log_loss = f.normalized_entropy = f.calibration = f.accuracy = NAN;
     return f;
 }

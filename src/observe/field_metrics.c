@@ -54,7 +54,7 @@ void field_metrics_text(const FieldMetrics *fields, char *out, size_t room)
 {
     enum { SHOWN = 4 };
     int shown = 0;
-    size_t at = (size_t)snprintf(out, room, ", skill %.4f", text_unsigned_nan(fields->skill));
+    size_t at = (size_t)snprintf(out, room, ", skill %.4f", text_nan_without_sign(fields->skill));
     for (int i = 0; i < fields->targets && at < room; ++i) {
         const FieldLabel *label = &fields->target[i].label;
         const double rmse = variable_rmse(fields, i);

@@ -9,7 +9,7 @@ const char *const goodput_names[GOODPUT_PART_COUNT] = {GOODPUT_PARTS(LIST_NAME)}
  * evaluations and saves are counted. */
 static void add_start(Goodput *g, const LedgerStart *start)
 {
-    int64_t steps = start->to - start->from;
+    int64_t steps = start->last_step - start->step_before;
     double lost_s =
         steps > 0 ? start->steps_s * (double)start->repeated / (double)steps : start->steps_s;
     if (start->complete && steps == 0) lost_s = 0;

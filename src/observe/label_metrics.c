@@ -56,12 +56,12 @@ void label_metrics_put(const LabelMetrics *labels, Json *json)
 void label_metrics_text(const LabelMetrics *labels, char *out, size_t room)
 {
     enum { SHOWN = 4 };
-    size_t at = (size_t)snprintf(out, room, ", IoU %.4f (", text_unsigned_nan(labels->iou));
+    size_t at = (size_t)snprintf(out, room, ", IoU %.4f (", text_nan_without_sign(labels->iou));
     for (int i = 0; i < labels->classes && i < SHOWN; ++i)
         at += (size_t)snprintf(out + at, room - at, "%s%.40s %.4g", i ? ", " : "",
-                               labels->item[i].name, text_unsigned_nan(labels->item[i].iou));
+                               labels->item[i].name, text_nan_without_sign(labels->item[i].iou));
     snprintf(out + at, room - at, "%s), accuracy %.2f %%", labels->classes > SHOWN ? ", ..." : "",
-             100 * text_unsigned_nan(labels->accuracy));
+             100 * text_nan_without_sign(labels->accuracy));
 }
 
 /* Appends a scalar unless it is NaN. */

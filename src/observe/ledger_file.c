@@ -106,8 +106,8 @@ static void put_schedule(Json *json, const Ledger *ledger)
     json_object(json, "schedule");
     json_text(json, "name", s->name);
     json_int(json, "stages", s->shape.stages);
-    json_int(json, "chunks", s->shape.chunks);
-    json_int(json, "micros", s->shape.micros);
+    json_int(json, "chunks", s->shape.chunks_per_stage);
+    json_int(json, "micros", s->shape.micro_batches);
     json_array(json, "cost");
     for (int k = 0; k < schedule_chunks(s); ++k) {
         json_real(json, NULL, ledger->cost[k].forward);

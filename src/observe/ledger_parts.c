@@ -28,7 +28,7 @@ static void parts_free(LedgerPart **part, int *count)
 
 static void ranks_free(LedgerHistory *h)
 {
-    for (int i = 0; i < h->rank_count; ++i) parts_free(&h->rank[i].value, &h->rank[i].count);
+    for (int i = 0; i < h->rank_count; ++i) parts_free(&h->rank[i].part, &h->rank[i].count);
     mem_free(&h->rank);
     h->rank_count = 0;
 }
@@ -64,7 +64,7 @@ static Status read_ranks(LedgerHistory *h, JsonScan *scan)
         h->rank = mem_resize(h->rank, (size_t)(h->rank_count + 1) * sizeof *h->rank);
         LedgerRank *rank = &h->rank[h->rank_count++];
         *rank = (LedgerRank){0};
-        TRY(read_parts(scan, &rank->value, &rank->count, false));
+        TRY(read_parts(scan, &rank->part, &rank->count, false));
         TRY(json_scan_more(scan, ']', &more));
     }
     return OK;
@@ -130,14 +130,16 @@ static Status read_memory(JsonScan *scan, LedgerMemory *memory)
 
 static Status read_schedule(JsonScan *scan, LedgerSchedule *schedule)
 {
-    double stages = 0, chunks = 0, micros = 0;
-    const LedgerNumber number[] = {{"stages", &stages}, {"chunks", &chunks}, {"micros", &micros}};
+    double stages = 0, chunks = 0, micro_batches = 0;
+    const LedgerNumber number[] = {
+        {"stages", &stages}, {"chunks", &chunks}, {"micros", &micro_batches}};
     TRY(read_numbers(scan, number, 3, schedule));
-    if (!(stages >= 1 && stages <= SHAPE_MAX && chunks >= 1 && chunks <= SHAPE_MAX && micros >= 1 &&
-          micros <= SHAPE_MAX && 3 * stages * chunks == schedule->costs))
+    if (!(stages >= 1 && stages <= SHAPE_MAX && chunks >= 1 && chunks <= SHAPE_MAX &&
+          micro_batches >= 1 && micro_batches <= SHAPE_MAX &&
+          3 * stages * chunks == schedule->costs))
         return json_scan_fail(scan, "a schedule needs stages, chunks and micros from 1 to 1048576, "
                                     "and three costs for each chunk of each stage");
-    schedule->shape = (ScheduleShape){(int)stages, (int)chunks, (int)micros};
+    schedule->shape = (ScheduleShape){(int)stages, (int)chunks, (int)micro_batches};
     return OK;
 }
 

@@ -41,8 +41,8 @@ static LedgerStart *add_start(LedgerHistory *h, const Line *line)
     h->start = mem_resize(h->start, (size_t)(h->starts + 1) * sizeof *h->start);
     h->start[h->starts] = (LedgerStart){.began = line->start,
                                         .startup_s = line->startup_s,
-                                        .from = (int64_t)line->step,
-                                        .to = (int64_t)line->step};
+                                        .step_before = (int64_t)line->step,
+                                        .last_step = (int64_t)line->step};
     return &h->start[h->starts++];
 }
 
@@ -54,7 +54,7 @@ static void end_killed(LedgerStart *start, MetricsEnd end)
     double first_s = start->began + start->startup_s;
     start->ended = end.changed > first_s ? end.changed : first_s;
     start->steps_s = start->ended - first_s;
-    if (end.step > start->to) start->to = end.step;
+    if (end.step > start->last_step) start->last_step = end.step;
 }
 
 /* Sets the end of the newest start from the line that it wrote at its end. If that start already
@@ -68,7 +68,7 @@ static void end_complete(LedgerHistory *h, const Line *line)
         start->ended = 0;
     }
     start->ended = start->began > 0 ? line->end : 0;
-    start->to = (int64_t)line->step;
+    start->last_step = (int64_t)line->step;
     start->complete = true;
     for (int i = 0; i < h->parts; ++i) {
         double seconds = h->part[i].measured_s * line->steps;
@@ -126,9 +126,10 @@ static void count_repeated(LedgerHistory *h)
     int64_t kept = INT64_MAX;
     for (int i = h->starts - 1; i >= 0; --i) {
         LedgerStart *start = &h->start[i];
-        int64_t until = start->to < kept ? start->to : kept;
-        start->repeated = start->to - (until > start->from ? until : start->from);
-        if (start->from < kept) kept = start->from;
+        int64_t until = start->last_step < kept ? start->last_step : kept;
+        start->repeated =
+            start->last_step - (until > start->step_before ? until : start->step_before);
+        if (start->step_before < kept) kept = start->step_before;
     }
 }
 

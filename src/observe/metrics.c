@@ -209,16 +209,17 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     line_begin(&text, line->step, line->epoch);
     json_real(&text.json, "loss", line->loss);
     json_real(&text.json, "lr", line->lr);
-    json_real(&text.json, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
+    json_real(&text.json, line->counts_tokens ? "tokens_per_s" : "samples_per_s",
+              line->samples_per_s);
     json_real(&text.json, "grad_norm", line->grad_norm);
-    if (line->grad_noise) {
+    if (line->has_grad_noise) {
         json_real(&text.json, "grad_square", line->grad_square);
         json_real(&text.json, "grad_variance", line->grad_variance);
         json_real(&text.json, "grad_noise_scale", line->noise_scale);
     }
     if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "train_top5", line->top5);
-    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
+    for (int i = 0; line->has_boxes && i < LOSS_PARTS; ++i)
         json_real(&text.json, loss_part_name((LossPart)i), line->part[i]);
     if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
     put_times(&text.json, line);
@@ -227,9 +228,9 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
 
 void eval_put_metrics(const EvalLine *line, Json *json)
 {
-    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i)
+    for (int i = 0; line->has_boxes && i < COCO_NUMBERS; ++i)
         json_real(json, coco_number_name((CocoNumber)i), line->coco[i]);
-    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i) {
+    for (int i = 0; line->has_boxes && i < LOSS_PARTS; ++i) {
         char key[32];
         snprintf(key, sizeof key, "eval_%s", loss_part_name((LossPart)i));
         json_real(json, key, line->part[i]);
@@ -247,7 +248,7 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
 {
     Line text;
     line_begin(&text, line->step, line->epoch);
-    json_int(&text.json, row_unit(line->tokens), line->samples);
+    json_int(&text.json, row_unit(line->counts_tokens), line->samples);
     json_real(&text.json, "eval_loss", line->loss);
     if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);

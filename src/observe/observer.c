@@ -196,17 +196,17 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     observer->step = line->step;
     scalar(observer, "train/loss", line->step, line->loss);
     scalar(observer, "train/lr", line->step, line->lr);
-    scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
+    scalar(observer, line->counts_tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
            line->samples_per_s);
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
-    if (line->grad_noise) {
+    if (line->has_grad_noise) {
         scalar(observer, "train/grad_square", line->step, line->grad_square);
         scalar(observer, "train/grad_variance", line->step, line->grad_variance);
         scalar(observer, "train/grad_noise_scale", line->step, line->noise_scale);
     }
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
-    if (line->boxes) scalar_parts(observer, "train", line->step, line->part);
+    if (line->has_boxes) scalar_parts(observer, "train", line->step, line->part);
     scalar_times(observer, line);
     /* A failure here is reported by the next flush. */
     if (clock_s() - observer->flushed_s >= FLUSH_S)
@@ -223,13 +223,13 @@ void observer_eval(Observer *observer, const EvalLine *line)
     scalar(observer, "eval/loss", line->step, line->loss);
     scalar(observer, "eval/top1", line->step, line->top1);
     scalar(observer, "eval/top5", line->step, line->top5);
-    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
+    for (int i = 0; line->has_boxes && i < COCO_NUMBERS; ++i) {
         char name[32];
         snprintf(name, sizeof name, "eval/%s", coco_number_name((CocoNumber)i));
         /* -1: not defined */
         if (line->coco[i] >= 0) scalar(observer, name, line->step, line->coco[i]);
     }
-    if (line->boxes) scalar_parts(observer, "eval", line->step, line->part);
+    if (line->has_boxes) scalar_parts(observer, "eval", line->step, line->part);
     if (line->fields) field_metrics_scalars(line->fields, &observer->events, line->step, wall_s());
     if (line->labels) label_metrics_scalars(line->labels, &observer->events, line->step, wall_s());
     for (int i = 0; i < line->pictures; ++i)

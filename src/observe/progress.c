@@ -58,7 +58,7 @@ const char *text_eval(const EvalLine *line, char *out)
     *out = 0;
     add_figure(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
     add_figure(out, ", top-5 %.2f %%", 100 * line->top5);
-    if (line->boxes) {
+    if (line->has_boxes) {
         add_coco(out, line, COCO_AP);
         add_coco(out, line, COCO_AP50);
     }
@@ -127,17 +127,17 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
         snprintf(field[FIELD_EPOCH], FIELD_CHARS, "epoch %lld", (long long)line->epoch);
     snprintf(field[FIELD_STEP], FIELD_CHARS, "step %.20s/%.20s", text_count(line->step, a),
              text_count(line->steps, b));
-    snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", text_unsigned_nan(line->loss));
+    snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", text_nan_without_sign(line->loss));
     if (!isnan(line->top1))
         snprintf(field[FIELD_TOP1], FIELD_CHARS, "%s %.1f %%",
                  line->has_one_logit ? "accuracy" : "top-1", 100 * line->top1);
     if (!isnan(line->top5))
         snprintf(field[FIELD_TOP5], FIELD_CHARS, "top-5 %.1f %%", 100 * line->top5);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
-    if (line->grad_noise && !isnan(line->noise_scale))
+    if (line->has_grad_noise && !isnan(line->noise_scale))
         snprintf(field[FIELD_NOISE], FIELD_CHARS, "noise scale %.3g", line->noise_scale);
     text_rate(line->samples_per_s, a);
-    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, row_unit(line->tokens));
+    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, row_unit(line->counts_tokens));
     if (!isnan(line->left_s))
         snprintf(field[FIELD_LEFT], FIELD_CHARS, "%.31s left", text_seconds(line->left_s, a));
     text_waits(line, field[FIELD_WAITS]);
@@ -224,10 +224,10 @@ void progress_eval(Progress *progress, const EvalLine *line)
 {
     char count[32], figures[EVAL_CHARS];
     progress_end_line(progress);
-    char *text =
-        mem_format("evaluation after step %lld: loss %.4f%s (%s %s, %.1f s)\n",
-                   (long long)line->step, text_unsigned_nan(line->loss), text_eval(line, figures),
-                   text_count(line->samples, count), row_unit(line->tokens), line->seconds);
+    char *text = mem_format("evaluation after step %lld: loss %.4f%s (%s %s, %.1f s)\n",
+                            (long long)line->step, text_nan_without_sign(line->loss),
+                            text_eval(line, figures), text_count(line->samples, count),
+                            row_unit(line->counts_tokens), line->seconds);
     fputs(text, stdout);
     fflush(stdout);
     log_copy(text);

@@ -12,8 +12,8 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
     if (eval->samples == 0) return;
     const char *text = text_eval(eval, figures);
     fprintf(out, "  test         %s%sloss %.4f on %s %s\n", *text ? text + 2 : text,
-            *text ? ", " : "", text_unsigned_nan(eval->loss), text_count(eval->samples, count),
-            row_unit(eval->tokens));
+            *text ? ", " : "", text_nan_without_sign(eval->loss), text_count(eval->samples, count),
+            row_unit(eval->counts_tokens));
 }
 
 const char *const ledger_names[LEDGER_LINE_COUNT] = {LEDGER_LINES(LIST_NAME)};
@@ -172,15 +172,15 @@ static void print_all(const RunSummary *summary, FILE *out)
     fprintf(out, "%s after %.1f s", summary->stopped ? "stopped early" : "done", summary->seconds);
     if (summary->seconds >= 60) fprintf(out, " (%s)", text_seconds(summary->seconds, time));
     fprintf(out, ", %s %s/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate),
-            row_unit(summary->tokens));
+            row_unit(summary->counts_tokens));
     if (summary->ended) fprintf(out, "  ended        %s\n", summary->ended);
     print_accuracy(&summary->eval, out);
     print_ledger(&summary->ledger, out);
     print_forecast(&summary->ledger, out);
     print_goodput(&summary->goodput, out);
     print_memory(summary, out);
-    if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
-    if (summary->best) fprintf(out, "  best         %s\n", summary->best);
+    if (summary->newest_path) fprintf(out, "  checkpoint   %s\n", summary->newest_path);
+    if (summary->best_path) fprintf(out, "  best         %s\n", summary->best_path);
     fprintf(out, "  metrics      %s/metrics.jsonl", summary->dir);
     char *log = mem_format("%s/log.txt", summary->dir);
     struct stat st;

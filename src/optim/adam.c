@@ -40,7 +40,7 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
 {
     AdamArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
     args.beta1 = piece->rule->momentum;
-    args.now = optim_numbers_of(optim, piece);
+    args.numbers = optim_numbers_of(optim, piece);
     adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
     return args;
 }

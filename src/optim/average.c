@@ -26,7 +26,7 @@ void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *par
     const BackendTable *table = optim->backend->table;
     if (optim->average)
         table->flat->average(table->stream(optim->backend), optim_average_of(optim, piece),
-                             optim->now, params + piece->value, piece->elements);
+                             optim->numbers, params + piece->value, piece->elements);
 }
 
 void optim_average_begin_piece(Optim *optim, int piece, const float *params)

@@ -16,9 +16,9 @@ static void evaluated(const OptimConfig *keys, LrState *state, double value, boo
 {
     if (is_better(keys, value, state->best, rises)) {
         state->best = value;
-        state->bad = 0;
-    } else if (++state->bad > keys->patience) {
-        state->bad = 0;
+        state->bad_evaluations = 0;
+    } else if (++state->bad_evaluations > keys->patience) {
+        state->bad_evaluations = 0;
         ++state->falls;
     }
 }

@@ -55,7 +55,7 @@ const char *lr_text_if_end_moves(const Config *config)
     return curves[config->optim.lr_schedule]->if_end_moves;
 }
 
-bool lr_by_evaluations(const Config *config)
+bool lr_depends_on_evaluations(const Config *config)
 {
     return curves[config->optim.lr_schedule]->evaluated != NULL;
 }
@@ -66,12 +66,13 @@ Status lr_check(const Config *config)
     return curve->check ? curve->check(config) : OK;
 }
 
-void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value, bool rises)
+void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
+                  bool larger_is_better)
 {
     const OptimConfig *keys = &config->optim;
     const Curve *curve = curves[keys->lr_schedule];
     if (curve->evaluated && at->step >= (double)warmup_steps(keys, at->steps_per_epoch))
-        curve->evaluated(keys, state, value, rises);
+        curve->evaluated(keys, state, value, larger_is_better);
 }
 
 /* Returns the keys of section optim with lr replaced by the learning rate in effect (LrState.lr).

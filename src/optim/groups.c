@@ -86,7 +86,7 @@ static Status check_together(const Config *config)
 {
     for (int i = 0; i < optim_rule_count(config) && config->optim.group_count > 0; ++i) {
         const OptimTable *table = optim_rule(config, i).table;
-        if (!table->together) continue;
+        if (!table->update_all) continue;
         return config_fail(
             config, config->optim.group[0].line, config->optim.group[0].column,
             "optim.groups: %s updates all parameters together: remove the groups, or "

@@ -33,7 +33,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
         .weight_decay = (float)(rate * (double)optim_decay(piece)),
         .grad_scale = (float)(rate * (double)a->grad_scale),
         .nesterov = constants->nesterov,
-        .first = optim->first,
+        .m_is_empty = optim->is_first_update,
     };
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),

@@ -200,10 +200,10 @@ static void together(Optim *optim, float *params, const float *grads)
     /* Access every slot: row_check.c counts the slots that an update uses, and the first updates
      * have no pairs yet. */
     for (int k = 0; k < slots; ++k) vector(optim, k, 0);
-    if (!optim->first && curvature(&u) > CURVATURE) add_pair(&u);
+    if (!optim->is_first_update && curvature(&u) > CURVATURE) add_pair(&u);
     store_gradient(&u);
     find_direction(&u);
-    if (optim->first) factor = fmin(1, 1 / gradient_sum(optim));
+    if (optim->is_first_update) factor = fmin(1, 1 / gradient_sum(optim));
     /* If the gradient is smaller than rounding errors, -H g may point uphill: do not move then. */
     if (dot(optim, GRADIENT, STEP) >= 0) factor = 0;
     move(&u, factor);
@@ -225,6 +225,6 @@ const OptimTable optim_lbfgs = {
                   "lbfgs_s9",       "lbfgs_y9",   "lbfgs_s10", "lbfgs_y10"},
     .slots_used = slots_used,
     .host_memory_only = true,
-    .together = together,
+    .update_all = together,
 };
 _Static_assert(OPTIM_SLOTS == PAIRS + 2 * OPTIM_HISTORY, "slots for all pairs");

@@ -1,6 +1,6 @@
 /* Makes an optimizer: the pieces that this rank updates, and the memory for their state.
- * Elementwise rules update adjacent pieces as one (Optim.run). This is possible because the padding
- * between tensors is zero in parameters, gradients, state and average, and stays zero. */
+ * Elementwise rules update adjacent pieces as one (Optim.joined). This is possible because the
+ * padding between tensors is zero in parameters, gradients, state and average, and stays zero. */
 #include "rules.h"
 
 #include <string.h>
@@ -72,13 +72,13 @@ static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *cou
     return run;
 }
 
-/* Sets Optim.run and Optim.statistic_run, the joined pieces. */
+/* Sets Optim.joined and Optim.joined_statistic, the joined pieces. */
 static void make_runs(Optim *optim)
 {
     const int trained = optim->range_count;
-    optim->run = join_pieces(optim, 0, trained, &optim->run_count);
-    optim->statistic_run =
-        join_pieces(optim, trained, optim->averaged_count, &optim->statistic_run_count);
+    optim->joined = join_pieces(optim, 0, trained, &optim->joined_count);
+    optim->joined_statistic =
+        join_pieces(optim, trained, optim->averaged_count, &optim->joined_statistic_count);
 }
 
 /* Sets the place of a piece in the scratch memory, and scratch_elements. With shards all pieces are
@@ -103,11 +103,12 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 {
     OptimRule own = optim->rule[range->rule];
-    if (range->lr_scale != 0) own.rate *= range->lr_scale;
-    own.bias = range->bias && optim->config->optim.warmup_bias_lr >= 0;
+    if (range->lr_scale != 0) own.lr_ratio *= range->lr_scale;
+    own.for_biases = range->bias && optim->config->optim.warmup_bias_lr >= 0;
     for (int i = 0; i < optim->rule_count; ++i) {
         const OptimRule *rule = &optim->rule[i];
-        if (rule->constants == own.constants && rule->rate == own.rate && rule->bias == own.bias)
+        if (rule->constants == own.constants && rule->lr_ratio == own.lr_ratio &&
+            rule->for_biases == own.for_biases)
             return rule;
     }
     optim->rule[optim->rule_count] = own;
@@ -120,7 +121,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
     const bool averages = optim->config->train.ema > 0;
     size_t room = (size_t)optim->averaged_count + 1;
     int64_t scratch = 0;
-    bool packed = shard->gather || optim_packs(optim->config);
+    bool packed = shard->gather || optim_state_is_packed(optim->config);
     optim->piece = mem_new(room * sizeof *optim->piece);
     optim->chunk = mem_new(room * sizeof *optim->chunk);
     for (int s = 0; s < optim->slots; ++s) optim->slot_elements[s] = packed ? 0 : arena_elements;
@@ -183,7 +184,7 @@ static size_t first_chunk_bytes(const Optim *optim)
 
 static size_t now_bytes(const Optim *optim)
 {
-    return (size_t)optim->rule_count * sizeof *optim->now;
+    return (size_t)optim->rule_count * sizeof *optim->numbers;
 }
 
 static size_t grad_chunk_bytes(const Optim *optim)
@@ -251,7 +252,7 @@ static void make_sums(Optim *optim)
     optim->first_chunk = b->table->alloc(b, first_chunk_bytes(optim));
     b->table->copy(s, optim->first_chunk, optim->chunk, first_chunk_bytes(optim));
     b->table->sync(s);
-    if (b->table->record_begin) optim->now = b->table->alloc(b, now_bytes(optim));
+    if (b->table->record_begin) optim->numbers = b->table->alloc(b, now_bytes(optim));
     make_grad_chunks(optim);
 }
 
@@ -260,7 +261,7 @@ static void free_sums(Optim *optim)
     Backend *b = optim->backend;
     b->table->release(b, optim->sums, sums_bytes(optim));
     b->table->release(b, optim->first_chunk, first_chunk_bytes(optim));
-    if (optim->now) b->table->release(b, optim->now, now_bytes(optim));
+    if (optim->numbers) b->table->release(b, optim->numbers, now_bytes(optim));
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
@@ -318,7 +319,7 @@ static Status check_rule(const Config *config, int number, Backend *backend)
     const OptimTable *t = optim_rule(config, number).table;
     TRY(optim_rule_check(t));
     TRY(optim_slots_check(t, backend));
-    if (!t->host_memory_only || backend->table->flat->each) return OK;
+    if (!t->host_memory_only || backend->table->flat->run_elements) return OK;
     return config_fail_key(config, number ? "optim.groups" : "optim.name",
                            "%s works on CPUs only, not with train.device %s: choose another "
                            "rule, or train.device: cpu",
@@ -340,8 +341,8 @@ static Status check_whole(const Optim *o)
 }
 
 /* Copies the configuration's rules. Sets `table` and the fields that combine all ranges and their
- * rules: the largest numbers of slots and norms, any_whole and `exact`. Also sets OptimRange.decay
- * for rules with decay_all. */
+ * rules: the largest numbers of slots and norms, needs_whole_tensors and `exact`. Also sets
+ * OptimRange.decay for rules with decay_all. */
 static void copy_rules(Optim *o)
 {
     o->rule_count = optim_rule_count(o->config);
@@ -352,8 +353,8 @@ static void copy_rules(Optim *o)
         const OptimRule *rule = &o->rule[o->range[i].rule];
         o->range[i].decay = o->range[i].decay || rule->constants->decay_all;
         if (rule->slots > o->slots) o->slots = rule->slots;
-        if (rule->table->norms > o->sets) o->sets = rule->table->norms;
-        o->any_whole = o->any_whole || rule->table->whole;
+        if (rule->table->norms > o->norm_count) o->norm_count = rule->table->norms;
+        o->needs_whole_tensors = o->needs_whole_tensors || rule->table->whole;
         o->exact = o->exact || o->range[i].exact;
     }
 }
@@ -364,8 +365,8 @@ static void free_lists(Optim **optim)
     mem_free(&o->range);
     mem_free(&o->piece);
     mem_free(&o->chunk);
-    mem_free(&o->run);
-    mem_free(&o->statistic_run);
+    mem_free(&o->joined);
+    mem_free(&o->joined_statistic);
     mem_free(&o->rule);
     mem_free(optim);
 }
@@ -376,7 +377,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     *optim = NULL;
     TRY(check_ranges(range, count, optim_rule_count(config), arena_elements, shard));
     for (int i = 0; i < optim_rule_count(config); ++i) TRY(check_rule(config, i, backend));
-    if (config->optim.slim > 0 && !backend->table->flat->each)
+    if (config->optim.slim > 0 && !backend->table->flat->run_elements)
         return config_fail_key(config, "optim.slim",
                                "works on CPUs only, not with train.device %s: leave it out, or set "
                                "train.device: cpu",
@@ -478,12 +479,12 @@ float optim_decay(const OptimPiece *piece)
 
 const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimPiece *piece)
 {
-    return optim->now ? optim->now + (piece->rule - optim->rule) : NULL;
+    return optim->numbers ? optim->numbers + (piece->rule - optim->rule) : NULL;
 }
 
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
                 float *const array[FLAT_ARRAYS])
 {
     const BackendTable *table = optim->backend->table;
-    table->flat->each(table->stream(optim->backend), body, args, array, piece->elements);
+    table->flat->run_elements(table->stream(optim->backend), body, args, array, piece->elements);
 }

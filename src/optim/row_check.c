@@ -26,10 +26,10 @@ Status optim_rule_check(const OptimTable *t)
     const bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
     const bool none = !t->whole && !t->direction && !t->work_floats;
     const char *lacks =
-        !t->word.help                                  ? ".word.help is not given"
-        : !t->update && !t->row_update && !t->together ? ".update is not given"
-        : t->together && (t->update || t->row_update || t->norms > 0 || !none)
-            ? ".together goes without .update, .row_update, .norms and .whole"
+        !t->word.help                                    ? ".word.help is not given"
+        : !t->update && !t->row_update && !t->update_all ? ".update is not given"
+        : t->update_all && (t->update || t->row_update || t->norms > 0 || !none)
+            ? ".update_all goes without .update, .row_update, .norms and .whole"
         : t->slots < 0 || t->slots > OPTIM_SLOTS ? ".slots is above OPTIM_SLOTS"
         : t->norms < 0 || t->norms > OPTIM_NORMS ? ".norms is above OPTIM_NORMS"
         : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
@@ -42,14 +42,14 @@ Status optim_rule_check(const OptimTable *t)
 
 Status optim_slots_check(const OptimTable *t, Backend *backend)
 {
-    if ((!t->update && !t->together) || !backend->table->host_memory) return OK;
+    if ((!t->update && !t->update_all) || !backend->table->host_memory) return OK;
     enum { FLOATS = 16 };
     unsigned used_slots = 0;
     float w[FLOATS] = {0}, g[FLOATS] = {0};
     double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};
     int64_t chunk[2] = {0};
     OptimConfig constants = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
-    OptimRule rule = {.table = t, .constants = &constants, .rate = 1, .slots = t->slots};
+    OptimRule rule = {.table = t, .constants = &constants, .lr_ratio = 1, .slots = t->slots};
     OptimTensor tensor = {.name = "check", .shape = shape_of(2, 1, 1, 1, 1)};
     OptimRange range = {.tensor = tensor};
     OptimPiece piece = {.decay = true, .rule = &rule, .tensor = &tensor};
@@ -71,8 +71,8 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
     OptimArgs args = {.w = w, .g = g, .lr = 1, .grad_scale = 1, .norm = norm};
     if (t->measure) t->measure(&optim, &piece, &args);
     if (t->direction) t->direction(&optim, &piece, &args);
-    if (t->together)
-        t->together(&optim, w, g);
+    if (t->update_all)
+        t->update_all(&optim, w, g);
     else
         t->update(&optim, &piece, &args);
     for (int slot = 0; slot < OPTIM_SLOTS; ++slot)

@@ -65,11 +65,11 @@ int optim_rule_count(const Config *config)
 OptimRule optim_rule(const Config *config, int number)
 {
     const OptimConfig *constants =
-        number == 0 ? &config->optim : &config->optim.group[number - 1].resolved;
+        number == 0 ? &config->optim : &config->optim.group[number - 1].options;
     const OptimTable *table = rules[constants->name];
     return (OptimRule){.table = table,
                        .constants = constants,
-                       .rate = constants->lr / config->optim.lr,
+                       .lr_ratio = constants->lr / config->optim.lr,
                        .slots = table->slots_used ? table->slots_used(constants) : table->slots};
 }
 
@@ -82,7 +82,7 @@ double optim_momentum_at(const OptimRule *rule, double warm)
     return warm < 1 && start > 0 ? start + (momentum - start) * warm : momentum;
 }
 
-int optim_slots(const Config *config)
+int optim_slot_count(const Config *config)
 {
     return optim_rule(config, 0).slots;
 }
@@ -101,15 +101,15 @@ void optim_use_stateless(Config *config)
 {
     use_stateless(&config->optim);
     for (int i = 0; i < config->optim.group_count; ++i)
-        use_stateless(&config->optim.group[i].resolved);
+        use_stateless(&config->optim.group[i].options);
 }
 
-bool optim_scratch(const Config *config)
+bool optim_needs_scratch(const Config *config)
 {
     return optim_rule(config, 0).table->scratch;
 }
 
-bool optim_packs(const Config *config)
+bool optim_state_is_packed(const Config *config)
 {
     return config->optim.group_count > 0 || optim_rule(config, 0).table->whole;
 }

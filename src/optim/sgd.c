@@ -15,9 +15,9 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
         .weight_decay = optim_decay(piece),
         .grad_scale = a->grad_scale,
         .nesterov = constants->nesterov,
-        .first = optim->first,
+        .m_is_empty = optim->is_first_update,
         .average = optim_average_of(optim, piece),
-        .now = optim_numbers_of(optim, piece),
+        .numbers = optim_numbers_of(optim, piece),
     };
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),

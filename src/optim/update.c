@@ -121,11 +121,12 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     table->sync(s);
 }
 
-/* Returns whether every update reads its gradient scale from optim->now, which optim_clip changes,
- * and this rank has all gradients. */
+/* Returns whether every update reads its gradient scale from optim->numbers, which optim_clip
+ * changes, and this rank has all gradients. */
 bool optim_can_clip(const Optim *optim)
 {
-    return optim->now && optim->sets == 0 && !optim->any_whole && !optim->shard.gather;
+    return optim->numbers && optim->norm_count == 0 && !optim->needs_whole_tensors &&
+           !optim->shard.gather;
 }
 
 void optim_clip(Optim *optim, const float *grads, double limit)
@@ -133,7 +134,7 @@ void optim_clip(Optim *optim, const float *grads, double limit)
     const BackendTable *table = optim->backend->table;
     sum_gradients(optim, grads);
     for (int i = 0; i < optim->rule_count; ++i)
-        table->flat->clip(table->stream(optim->backend), &optim->now[i].grad_scale, optim->sums,
+        table->flat->clip(table->stream(optim->backend), &optim->numbers[i].grad_scale, optim->sums,
                           optim->range_count, limit);
 }
 
@@ -148,7 +149,7 @@ typedef struct Step {
 
 float optim_lr_of(const Optim *optim, const OptimRule *rule)
 {
-    return (float)((double)(rule->bias ? optim->bias_lr : optim->lr) * rule->rate);
+    return (float)((double)(rule->for_biases ? optim->bias_lr : optim->lr) * rule->lr_ratio);
 }
 
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
@@ -180,12 +181,13 @@ static bool has_norms(const Optim *optim, int range)
  * writes the result to optim->range_squares. */
 static void join_squares(Optim *optim, int first, int last)
 {
-    gather_squares(optim, optim->sets, first, last);
-    for (int set = 0; set < optim->sets; ++set)
+    gather_squares(optim, optim->norm_count, first, last);
+    for (int set = 0; set < optim->norm_count; ++set)
         for (int i = first; i < last; ++i)
             optim->range_squares[set * optim->range_count + i] =
                 has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
-    if (optim->shard.join) optim->shard.join(optim->shard.user, optim->range_squares, optim->sets);
+    if (optim->shard.join)
+        optim->shard.join(optim->shard.user, optim->range_squares, optim->norm_count);
 }
 
 /* Updates those of the ranges `first` to `last` - 1 whose rule needs norms. With shards
@@ -201,7 +203,7 @@ static void step_ranges(const Step *step, int first, int last)
             piece->rule->table->measure(optim, piece, &args);
     }
     if (optim->exact)
-        join_exact(optim, optim->sets, first, last);
+        join_exact(optim, optim->norm_count, first, last);
     else
         join_squares(optim, first, last);
     for (int i = first; i < last; ++i) {
@@ -209,7 +211,7 @@ static void step_ranges(const Step *step, int first, int last)
         const OptimPiece *piece = &optim->piece[i];
         OptimArgs args = args_of(step, piece);
         args.norm = norm;
-        for (int set = 0; set < optim->sets; ++set)
+        for (int set = 0; set < optim->norm_count; ++set)
             norm[set] = sqrt(optim->range_squares[set * optim->range_count + i]);
         if (has_norms(optim, i) && piece->elements > 0) update_piece(step, piece, &args);
     }
@@ -220,13 +222,13 @@ static void step_ranges(const Step *step, int first, int last)
 static void step_runs(const Step *step)
 {
     Optim *optim = step->optim;
-    for (int i = 0; i < optim->run_count; ++i) {
-        const OptimTable *table = optim->run[i].rule->table;
-        OptimArgs args = args_of(step, &optim->run[i]);
-        if (table->norms == 0 && !table->whole) update_piece(step, &optim->run[i], &args);
+    for (int i = 0; i < optim->joined_count; ++i) {
+        const OptimTable *table = optim->joined[i].rule->table;
+        OptimArgs args = args_of(step, &optim->joined[i]);
+        if (table->norms == 0 && !table->whole) update_piece(step, &optim->joined[i], &args);
     }
-    for (int i = 0; i < optim->statistic_run_count; ++i)
-        optim_average_piece(optim, &optim->statistic_run[i], step->params);
+    for (int i = 0; i < optim->joined_statistic_count; ++i)
+        optim_average_piece(optim, &optim->joined_statistic[i], step->params);
 }
 
 /* Updates the pieces whose rule works on whole tensors. */
@@ -242,7 +244,7 @@ static void step_whole(const Step *step)
 void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale)
 {
     const BackendTable *table = optim->backend->table;
-    optim->first = optim->step == 0;
+    optim->is_first_update = optim->step == 0;
     ++optim->step;
     optim->lr = (float)rates->lr;
     optim->bias_lr = (float)rates->bias_lr;
@@ -251,36 +253,38 @@ void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale)
     for (int i = 0; i < optim->rule_count; ++i) {
         OptimRule *rule = &optim->rule[i];
         rule->momentum = (float)optim_momentum_at(rule, rates->warm);
-        if (!optim->now) continue;
-        UpdateNumbers now = {.lr = optim_lr_of(optim, rule),
-                             .grad_scale = optim->scale,
-                             .momentum = rule->momentum,
-                             .average_rate = optim->average_rate};
-        adam_corrections(optim, rule, &now.correct1, &now.correct2);
-        table->flat->put(table->stream(optim->backend), &optim->now[i], &now, sizeof now);
+        if (!optim->numbers) continue;
+        UpdateNumbers numbers = {.lr = optim_lr_of(optim, rule),
+                                 .grad_scale = optim->scale,
+                                 .momentum = rule->momentum,
+                                 .average_rate = optim->average_rate};
+        adam_corrections(optim, rule, &numbers.correct1, &numbers.correct2);
+        table->flat->put(table->stream(optim->backend), &optim->numbers[i], &numbers,
+                         sizeof numbers);
     }
 }
 
 bool optim_repeats(const Optim *optim)
 {
-    return optim->now && !optim->first && optim->sets == 0 && !optim->any_whole;
+    return optim->numbers && !optim->is_first_update && optim->norm_count == 0 &&
+           !optim->needs_whole_tensors;
 }
 
 /* Updates all pieces with a rule that updates them together, and moves the averages. */
 static void step_together(const Step *step)
 {
     Optim *optim = step->optim;
-    optim->table->together(optim, step->params, step->grads);
-    for (int i = 0; i < optim->run_count; ++i)
-        optim_average_piece(optim, &optim->run[i], step->params);
-    for (int i = 0; i < optim->statistic_run_count; ++i)
-        optim_average_piece(optim, &optim->statistic_run[i], step->params);
+    optim->table->update_all(optim, step->params, step->grads);
+    for (int i = 0; i < optim->joined_count; ++i)
+        optim_average_piece(optim, &optim->joined[i], step->params);
+    for (int i = 0; i < optim->joined_statistic_count; ++i)
+        optim_average_piece(optim, &optim->joined_statistic[i], step->params);
 }
 
 void optim_update(Optim *optim, float *params, const float *grads)
 {
     Step step = {optim, params, grads};
-    if (optim->table->together) {
+    if (optim->table->update_all) {
         step_together(&step);
         return;
     }
@@ -288,9 +292,9 @@ void optim_update(Optim *optim, float *params, const float *grads)
     /* number of ranges of a call: all, or one (see the top of this file) */
     bool all = optim->shard.gather || optim->scratch_elements == 0;
     int per_call = all ? optim->range_count : 1;
-    for (int i = 0; i < optim->range_count && optim->sets > 0; i += per_call)
+    for (int i = 0; i < optim->range_count && optim->norm_count > 0; i += per_call)
         if (all || has_norms(optim, i)) step_ranges(&step, i, i + per_call);
-    if (optim->any_whole) step_whole(&step);
+    if (optim->needs_whole_tensors) step_whole(&step);
 }
 
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)

@@ -41,7 +41,8 @@ OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule)
 {
     OptimRule r = optim_rule(config, rule);
     OptimNeed need = {
-        .slots = r.slots, .scratch = r.table->scratch, .whole = r.table->whole != NULL};
-    if (need.whole) need.whole_bytes = (size_t)optim_whole_floats(r.table, tensor) * sizeof(float);
+        .slots = r.slots, .needs_scratch = r.table->scratch, .is_uncut = r.table->whole != NULL};
+    if (need.is_uncut)
+        need.whole_bytes = (size_t)optim_whole_floats(r.table, tensor) * sizeof(float);
     return need;
 }

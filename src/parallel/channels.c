@@ -68,7 +68,7 @@ static Status check_list(const World *world, const ChannelSpec *spec, int count)
 
 static Status check_transport(const World *world, int transport)
 {
-    if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
+    if (transport == TRANSPORT_NCCL && !world->nccl_comm && world->size > 1)
         return fail(ERR_CONFIG, "grid.transport: nccl sends messages only between GPUs; use auto");
     return transport == TRANSPORT_SHM ? shm_segments_check_one_node(world) : OK;
 }
@@ -85,7 +85,7 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                          const Location *location, int transport)
 {
     bool other_node = location[spec->from].node != location[spec->to].node;
-    bool joined = world->gpus && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
+    bool joined = world->nccl_comm && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
     channel->spec = *spec;
     channel->table = joined                                     ? &channel_nccl
                      : other_node || transport == TRANSPORT_MPI ? &channel_mpi
@@ -136,7 +136,7 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
     if (all == OK) open_mpi(c);
     for (int i = 0; i < c->count && all == OK; ++i)
         if (c->channel[i].table == &channel_nccl && c->channel[i].end != END_ELSEWHERE)
-            channel_nccl_open(&c->channel[i], world->gpus);
+            channel_nccl_open(&c->channel[i], world->nccl_comm);
     mem_free(&location);
     mem_free(&node_rank);
     return all;

@@ -37,15 +37,15 @@ static void self_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 static void self_push_begin(Comm *comm, const CommPush *push)
 {
     const float *in = comm->arena;
-    TreePush leaf = {.level = push->level,
-                     .level_at = push->at,
+    TreePush leaf = {.level = push->partial,
+                     .level_at = push->partial_at,
                      .in = &in,
                      .in_at = bounds_at(push->bounds, 0) + push->shift,
                      .ins = 1,
                      .first = push->first,
                      .leaves = push->leaves,
                      .out = &comm->arena,
-                     .outs = push->to != PUSH_TO_LEVEL};
+                     .outs = push->to != PUSH_TO_PARTIAL};
     tree_push(&leaf, bounds_length(push->bounds, 0), comm->backend->options.threads);
 }
 
@@ -69,18 +69,18 @@ const CommTable comm_self = {
     .params_open = comm_params_alloc,
     .reduce_begin = self_cut_begin,
     .gather_begin = self_gather_begin,
-    .gather_wait = self_collective_wait,
+    .gather_poll = self_collective_wait,
     .push_begin = self_push_begin,
-    .push_wait = self_collective_wait,
+    .push_poll = self_collective_wait,
     .progress = self_progress,
 };
 
 /* algorithm of sums by messages (grid.sums) for communicators that are made from now on */
-static CommWay default_way;
+static SumAlgorithm default_way;
 
-void comm_set_way(CommWay way)
+void comm_set_sum_algorithm(SumAlgorithm algorithm)
 {
-    default_way = way;
+    default_way = algorithm;
 }
 
 int comm_group_width(const World *world, int transport)
@@ -104,7 +104,7 @@ int comm_transport(int transport, bool one_node, bool host_memory)
  * are not joined. */
 static Status choose_device(Comm *comm)
 {
-    bool joined = comm->world->gpus != NULL;
+    bool joined = comm->world->nccl_comm != NULL;
     bool nccl = comm->transport == TRANSPORT_NCCL || (comm->transport == TRANSPORT_AUTO && joined);
     comm->table = nccl ? &comm_nccl : &comm_staged;
     return nccl && !joined ? fail(ERR_BUG, "a communicator of GPUs that were not joined") : OK;
@@ -145,7 +145,7 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                    .rank = world->rank,
                    .size = world->size,
                    .transport = transport,
-                   .way = default_way,
+                   .sum_algorithm = default_way,
                    .group_width = 1,
                    .arena_elements = arena_elements};
     TRY(status_agree(world, choose(&chosen)));
@@ -250,14 +250,14 @@ static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
     return done;
 }
 
-bool comm_allgather_wait(Comm *comm, int64_t number)
+bool comm_allgather_poll(Comm *comm, int64_t number)
 {
-    return wait_for(comm, comm->table->gather_wait, number);
+    return wait_for(comm, comm->table->gather_poll, number);
 }
 
-bool comm_push_wait(Comm *comm, int64_t number)
+bool comm_push_poll(Comm *comm, int64_t number)
 {
-    return wait_for(comm, comm->table->push_wait, number);
+    return wait_for(comm, comm->table->push_poll, number);
 }
 
 void comm_progress(Comm *comm)

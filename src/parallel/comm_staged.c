@@ -86,14 +86,14 @@ static void staged_push_begin(Comm *comm, const CommPush *push)
     const Bounds *b = push->bounds;
     Range leaf = {b->begin[0] + push->shift, b->begin[b->count] - b->begin[0]};
     copy(comm, leaf, true);
-    /* after the last leaves the complete sum is in the host's arena, except with PUSH_TO_LEVEL */
-    if (push_is_last(comm, push) && push->to != PUSH_TO_LEVEL) add_range(s, leaf);
+    /* after the last leaves the complete sum is in the host's arena, except with PUSH_TO_PARTIAL */
+    if (push_is_last(comm, push) && push->to != PUSH_TO_PARTIAL) add_range(s, leaf);
     comm_push_begin(s->inner, push);
 }
 
-static bool staged_push_wait(Comm *comm, int64_t number)
+static bool staged_push_poll(Comm *comm, int64_t number)
 {
-    return comm_push_wait(((const Staged *)comm->impl)->inner, number);
+    return comm_push_poll(((const Staged *)comm->impl)->inner, number);
 }
 
 static bool staged_progress(Comm *comm)
@@ -118,7 +118,7 @@ const CommTable comm_staged = {
     .close = staged_close,
     .sum_begin = staged_sum_begin,
     .push_begin = staged_push_begin,
-    .push_wait = staged_push_wait,
+    .push_poll = staged_push_poll,
     .progress = staged_progress,
     .wait = staged_wait,
 };

@@ -4,6 +4,6 @@
 
 const ConfigWords parallel_words[PARALLEL_WORDS] = {
     {"grid.transport", .text = LIST_TEXT(TRANSPORT_WORDS)},
-    {"grid.sums", .text = LIST_TEXT(COMM_WAY_WORDS)},
+    {"grid.sums", .text = LIST_TEXT(SUM_ALGORITHM_WORDS)},
     {"train.reproducible", .text = LIST_TEXT(REPRODUCIBLE_WORDS)},
 };

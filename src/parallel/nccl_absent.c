@@ -57,10 +57,10 @@ size_t gpu_exchange_bytes(int ranks, size_t most)
     return 0;
 }
 
-void channel_nccl_open(Channel *channel, const struct Gpus *gpus)
+void channel_nccl_open(Channel *channel, const struct NcclComm *nccl_comm)
 {
     (void)channel;
-    (void)gpus;
+    (void)nccl_comm;
 }
 
 void channel_nccl_move(Channel *channel, const int *which, int count)

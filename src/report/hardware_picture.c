@@ -176,7 +176,7 @@ static int put_devices(const View *v, int y)
 {
     const Hardware *h = v->hardware;
     int x = 0, at = y;
-    for (int i = 0; i < h->cards; ++i) {
+    for (int i = 0; i < h->card_count; ++i) {
         const Card *card = &h->card[i];
         char *numa = numa_text(card->numa);
         char *speed = card->bytes_per_s > 0 ? mem_format("%.3g Gbit/s", 8e-9 * card->bytes_per_s)
@@ -187,7 +187,7 @@ static int put_devices(const View *v, int y)
         mem_free(&speed);
         mem_free(&numa);
     }
-    for (int i = 0; i < h->gpus; ++i) {
+    for (int i = 0; i < h->gpu_count; ++i) {
         char *numa = numa_text(h->gpu[i].numa), *name = mem_format("GPU %d%s", i, numa);
         char *detail = mem_format("%s, %s", h->gpu[i].name, h->gpu[i].bus);
         put_device(v, name, detail, &x, &at);
@@ -195,7 +195,7 @@ static int put_devices(const View *v, int y)
         mem_free(&name);
         mem_free(&numa);
     }
-    return h->cards + h->gpus > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
+    return h->card_count + h->gpu_count > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
 }
 
 /* Writes a cell of the table of links: the word of a link, or the name of a column. y: position of
@@ -205,22 +205,23 @@ static void put_word(FILE *out, int y, int column, const char *class, const char
     svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, y, word);
 }
 
-/* Draws a table of links from y on: the word of each pair of GPUs (Gpu.link), and of each GPU with
- * each network card (Gpu.card). Returns its height; 0 if there is no such pair. */
+/* Draws a table of links from y on: the word of each pair of GPUs (Gpu.gpu_link), and of each GPU
+ * with each network card (Gpu.card_link). Returns its height; 0 if there is no such pair. */
 static int put_words(const View *v, int y)
 {
     const Hardware *h = v->hardware;
     char name[16];
-    if (h->gpus == 0 || h->gpus + h->cards < 2) return 0;
-    for (int row = 0; v->out && row < h->gpus + h->cards; ++row) {
-        int card = row - h->gpus, text_y = y + (row + 2) * WORD_HEIGHT - 6;
+    if (h->gpu_count == 0 || h->gpu_count + h->card_count < 2) return 0;
+    for (int row = 0; v->out && row < h->gpu_count + h->card_count; ++row) {
+        int card = row - h->gpu_count, text_y = y + (row + 2) * WORD_HEIGHT - 6;
         snprintf(name, sizeof name, "GPU%d", row);
         svg_text(v->out, "bold", "start", 0, text_y, card < 0 ? name : h->card[card].name);
         if (card < 0) put_word(v->out, y + WORD_HEIGHT - 6, row, "bold", name);
-        for (int k = 0; k < h->gpus; ++k)
-            put_word(v->out, text_y, k, "", card < 0 ? h->gpu[row].link[k] : h->gpu[k].card[card]);
+        for (int k = 0; k < h->gpu_count; ++k)
+            put_word(v->out, text_y, k, "",
+                     card < 0 ? h->gpu[row].gpu_link[k] : h->gpu[k].card_link[card]);
     }
-    return (h->gpus + h->cards + 1) * WORD_HEIGHT + GAP;
+    return (h->gpu_count + h->card_count + 1) * WORD_HEIGHT + GAP;
 }
 
 /* Returns the title: the names of all nodes with this node's layout, and their processor. If

@@ -43,7 +43,7 @@ static double last_step(const RunFiles *run)
         if (run->series[i].count > 0)
             last = fmax(last, run->series[i].step[run->series[i].count - 1]);
     if (run->ledger.starts > 0)
-        last = fmax(last, (double)run->ledger.start[run->ledger.starts - 1].to);
+        last = fmax(last, (double)run->ledger.start[run->ledger.starts - 1].last_step);
     return last;
 }
 

@@ -52,7 +52,7 @@ static void put_schedule(FILE *out, const RunFiles *run)
 {
     const LedgerSchedule *s = &run->ledger.schedule;
     ScheduleShape shape = s->shape;
-    int kind = schedule_kind(s->name), boxes_per_micro = 3 * shape.stages * shape.chunks;
+    int kind = schedule_kind(s->name), boxes_per_micro = 3 * shape.stages * shape.chunks_per_stage;
     char *note = NULL;
     fputs("<figure><figcaption>", out);
     html_text(out, run->folder);
@@ -62,12 +62,13 @@ static void put_schedule(FILE *out, const RunFiles *run)
     /* a picture must have room for at least four micro-batches */
     if (kind < 0 || shape.stages > STAGES_MAX || boxes_per_micro > BOXES_MAX / 4) {
         note = mem_format("The schedule %s of %d stages and %d chunks is not drawn.", s->name,
-                          shape.stages, shape.chunks);
+                          shape.stages, shape.chunks_per_stage);
     } else {
-        if (shape.micros > BOXES_MAX / boxes_per_micro) shape.micros = BOXES_MAX / boxes_per_micro;
-        if (shape.micros < s->shape.micros)
-            note =
-                mem_format("Only %d of %d micro-batches are drawn.", shape.micros, s->shape.micros);
+        if (shape.micro_batches > BOXES_MAX / boxes_per_micro)
+            shape.micro_batches = BOXES_MAX / boxes_per_micro;
+        if (shape.micro_batches < s->shape.micro_batches)
+            note = mem_format("Only %d of %d micro-batches are drawn.", shape.micro_batches,
+                              s->shape.micro_batches);
         if (put_picture(out, kind, shape, s) != OK) {
             mem_free(&note);
             note = mem_text(fail_message());

@@ -28,8 +28,8 @@ static void put_starts_table(FILE *out, const LedgerHistory *h)
         fprintf(out,
                 "<td>%lld</td><td>%lld</td><td>%lld</td><td>%.1f</td><td>%.1f</td><td>%.1f</td>"
                 "<td>%.1f</td><td>%s</td></tr>\n",
-                (long long)s->from + 1, (long long)s->to, (long long)s->repeated, s->startup_s,
-                s->steps_s, s->eval_s, s->checkpoint_s,
+                (long long)s->step_before + 1, (long long)s->last_step, (long long)s->repeated,
+                s->startup_s, s->steps_s, s->eval_s, s->checkpoint_s,
                 s->complete         ? "by itself"
                 : i + 1 < h->starts ? "none: crashed or killed"
                                     : "none: still running, crashed or killed");

@@ -77,7 +77,7 @@ static void put_steps(FILE *out, const RunFiles *run)
 static double rank_value(const LedgerRank *rank, const char *name)
 {
     for (int i = 0; i < rank->count; ++i)
-        if (strcmp(rank->value[i].name, name) == 0) return rank->value[i].measured_s;
+        if (strcmp(rank->part[i].name, name) == 0) return rank->part[i].measured_s;
     return 0;
 }
 

@@ -104,7 +104,7 @@ static void put_cores_table(FILE *out, const Topology *t, int node, const Hardwa
     fputs("<details><summary>cores, their CPUs and ranks</summary><table>"
           "<tr><th>core</th><th>socket</th><th>CPUs</th><th>ranks</th></tr>\n",
           out);
-    for (int i = 0; i < h->parts; ++i) {
+    for (int i = 0; i < h->part_count; ++i) {
         const Part *core = &h->part[i];
         if (core->kind != PART_CORE) continue;
         int package = hardware_find(h, PART_PACKAGE, &core->cpus);
@@ -193,7 +193,7 @@ static void put_slow_nodes(FILE *out, const Topology *t)
         fputs("<tr><td>", out);
         html_text(out, t->host[node[i].node]);
         fprintf(out, "</td><td>%.3g</td><td>%.3g</td></tr>\n", 1e-9 * node[i].bytes_per_s,
-                1e-9 * node[i].median);
+                1e-9 * node[i].nodes_median);
     }
     if (count > 0) fputs("</table>\n", out);
     mem_free(&node);

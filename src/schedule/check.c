@@ -43,7 +43,8 @@ static const TaskKind task_of_bit[DID_BITS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    /* the bits above of each chunk of the stage, for each micro-batch, [chunks][micros]; owned */
+    /* the bits above of each chunk of the stage, for each micro-batch, [chunks][micro_batches];
+     * owned */
     uint8_t *did;
     /* number of backwards or data halves so far of each chunk of the stage, [chunks]; owned. The
      * next one must be that of the micro-batch with this number. */
@@ -87,8 +88,8 @@ static int chunk_duties(const Schedule *s, int chunk)
 /* Returns a pointer to the bits of a chunk, numbered in the model, for a micro-batch. */
 static uint8_t *did_at(const Check *c, int chunk, int micro)
 {
-    size_t local = (size_t)schedule_local(c->schedule, chunk);
-    return c->did + local * (size_t)c->schedule->shape.micros + micro;
+    size_t local = (size_t)schedule_index_on_stage(c->schedule, chunk);
+    return c->did + local * (size_t)c->schedule->shape.micro_batches + micro;
 }
 
 /* Returns a text that says why the task cannot be in this stage's list; NULL: it can. */
@@ -97,7 +98,7 @@ static const char *task_fault(const Check *c, Task t)
     const ScheduleShape shape = c->schedule->shape;
     if ((int)t.kind < 0 || t.kind >= TASK_KINDS) return "there is no such task";
     if (t.chunk < 0 || t.chunk >= schedule_chunks(c->schedule) || t.micro < 0 ||
-        t.micro >= shape.micros)
+        t.micro >= shape.micro_batches)
         return "the model has no such chunk, or the step no such micro-batch";
     if (schedule_stage(c->schedule, t.chunk) != c->stage) return "this chunk is on another stage";
     if (rules[t.kind].sets & ~chunk_duties(c->schedule, t.chunk))
@@ -126,7 +127,7 @@ static const char *order_fault(const Check *c, Task t)
 {
     int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);
     int needs = rules[t.kind].needs & chunk_duties(c->schedule, t.chunk);
-    int local = schedule_local(c->schedule, t.chunk);
+    int local = schedule_index_on_stage(c->schedule, t.chunk);
     if (did & sets) return "repeats an earlier task, or half of it";
     if (needs & ~did & DID_FORWARD) return "comes before the forward pass that it needs";
     if (needs & ~did & DID_DATA) return "comes before the backward pass (backward_data) it needs";
@@ -141,7 +142,7 @@ static const char *order_fault(const Check *c, Task t)
 /* Records that the task has been done. */
 static void apply(Check *c, Task t)
 {
-    int sets = rules[t.kind].sets, local = schedule_local(c->schedule, t.chunk);
+    int sets = rules[t.kind].sets, local = schedule_index_on_stage(c->schedule, t.chunk);
     *did_at(c, t.chunk, t.micro) |= (uint8_t)sets;
     c->backwards[local] += (sets & DID_DATA) != 0;
     c->weights[local] += (sets & DID_WEIGHT) != 0;
@@ -166,10 +167,10 @@ static Status fail_missing(const Check *c, int chunk, int micro, int missing)
 static Status check_end(const Check *c)
 {
     const ScheduleShape shape = c->schedule->shape;
-    for (int local = 0; local < shape.chunks; ++local) {
+    for (int local = 0; local < shape.chunks_per_stage; ++local) {
         int chunk = schedule_chunk(c->schedule, c->stage, local);
         int duties = chunk_duties(c->schedule, chunk);
-        for (int micro = 0; micro < shape.micros; ++micro) {
+        for (int micro = 0; micro < shape.micro_batches; ++micro) {
             int missing = duties & ~*did_at(c, chunk, micro);
             if (missing) return fail_missing(c, chunk, micro, missing);
         }
@@ -180,8 +181,8 @@ static Status check_end(const Check *c)
 static Status check_stage(Check *c)
 {
     const Schedule *s = c->schedule;
-    size_t chunks = (size_t)s->shape.chunks;
-    memset(c->did, 0, chunks * (size_t)s->shape.micros);
+    size_t chunks = (size_t)s->shape.chunks_per_stage;
+    memset(c->did, 0, chunks * (size_t)s->shape.micro_batches);
     memset(c->backwards, 0, chunks * sizeof *c->backwards);
     memset(c->weights, 0, chunks * sizeof *c->weights);
     memset(c->live, 0, chunks * sizeof *c->live);
@@ -197,9 +198,9 @@ static Status check_stage(Check *c)
 
 Status schedule_check(const Schedule *schedule, int *live)
 {
-    size_t chunks = (size_t)schedule->shape.chunks;
+    size_t chunks = (size_t)schedule->shape.chunks_per_stage;
     Check c = {.schedule = schedule,
-               .did = mem_new(chunks * (size_t)schedule->shape.micros),
+               .did = mem_new(chunks * (size_t)schedule->shape.micro_batches),
                .backwards = mem_new(chunks * sizeof(int)),
                .weights = mem_new(chunks * sizeof(int)),
                .live = mem_new(chunks * sizeof(int)),

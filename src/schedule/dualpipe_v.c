@@ -17,7 +17,7 @@ static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
     /* down: number of stages from the first to this one; below: number of stages after this one */
     int p = s->shape.stages, down = stage + 1, below = p - down;
-    int m = s->shape.micros > 2 * p ? s->shape.micros : 2 * p;
+    int m = s->shape.micro_batches > 2 * p ? s->shape.micro_batches : 2 * p;
     const SchedulePhase phase[] = {
         {2 * below, "F"}, {down, "Ff"},       {below, "bWf"},    {m - p - below, "FbWfBW"},
         {below, "bWfBW"}, {down / 2, "bWBW"}, {down % 2, "bWB"}, {down / 2, "bB"},

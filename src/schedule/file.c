@@ -61,8 +61,8 @@ static Status read_number(const Reader *r, const char *name, const char *text, i
         return fail(ERR_CONFIG,
                     "%s:%d: %s %d is outside 0..%d; the schedule has %d stages of %d "
                     "chunks and %d micro-batches",
-                    r->path, r->line, name, *value, limit - 1, r->shape.stages, r->shape.chunks,
-                    r->shape.micros);
+                    r->path, r->line, name, *value, limit - 1, r->shape.stages,
+                    r->shape.chunks_per_stage, r->shape.micro_batches);
     return OK;
 }
 
@@ -99,8 +99,9 @@ static Status read_row(Reader *r, char *const *field, int count)
     int stage;
     TRY(read_number(r, columns[0], field[0], r->shape.stages, &stage));
     TRY(read_kind(r, field[1], &t.kind));
-    TRY(read_number(r, columns[2], field[2], r->shape.stages * r->shape.chunks, &t.chunk));
-    TRY(read_number(r, columns[3], field[3], r->shape.micros, &t.micro));
+    TRY(read_number(r, columns[2], field[2], r->shape.stages * r->shape.chunks_per_stage,
+                    &t.chunk));
+    TRY(read_number(r, columns[3], field[3], r->shape.micro_batches, &t.micro));
     if (r->stage_of[t.chunk] != stage)
         return fail(ERR_CONFIG, "%s:%d: chunk %d is on stage %d, not on stage %d", r->path, r->line,
                     t.chunk, r->stage_of[t.chunk], stage);
@@ -111,17 +112,17 @@ static Status read_row(Reader *r, char *const *field, int count)
 
 static Status check_stages(const Reader *r, int count)
 {
-    int chunks = r->shape.stages * r->shape.chunks;
+    int chunks = r->shape.stages * r->shape.chunks_per_stage;
     if (count != chunks)
         return fail(ERR_CONFIG,
                     "%s:%d: gives the stages of %d chunks, but there are %d: %d stages of %d",
-                    r->path, r->line, count, chunks, r->shape.stages, r->shape.chunks);
+                    r->path, r->line, count, chunks, r->shape.stages, r->shape.chunks_per_stage);
     for (int stage = 0; stage < r->shape.stages; ++stage) {
         int have = 0;
         for (int c = 0; c < chunks; ++c) have += r->stage_of[c] == stage;
-        if (have != r->shape.chunks)
+        if (have != r->shape.chunks_per_stage)
             return fail(ERR_CONFIG, "%s:%d: stage %d has %d chunks in this line instead of %d",
-                        r->path, r->line, stage, have, r->shape.chunks);
+                        r->path, r->line, stage, have, r->shape.chunks_per_stage);
     }
     return OK;
 }
@@ -129,7 +130,7 @@ static Status check_stages(const Reader *r, int count)
 /* Reads the line `stages,0,1,1,0`, which gives the stage of each chunk. */
 static Status read_stages(Reader *r, char *line)
 {
-    int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
+    int count = 0, chunks = r->shape.stages * r->shape.chunks_per_stage, stage;
     if (r->has_stages)
         return fail(ERR_CONFIG,
                     "%s:%d: a second line of stages; only one is allowed before the header",

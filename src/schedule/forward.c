@@ -14,7 +14,7 @@ enum { CHANNEL_SLOTS = 2 };
 static bool can_run(const Schedule *s, const int *done, int chunk)
 {
     int last = schedule_chunks(s) - 1;
-    if (done[chunk] == s->shape.micros) return false;
+    if (done[chunk] == s->shape.micro_batches) return false;
     if (chunk == 0 && done[0] - done[last] >= s->shape.stages) return false;
     if (chunk > 0 && done[chunk] == done[chunk - 1]) return false;
     if (chunk == last) return true;
@@ -26,9 +26,9 @@ void order_forward(TaskList *list, const Schedule *s)
     int chunks = schedule_chunks(s);
     size_t bytes = (size_t)chunks * sizeof(int);
     int *done = mem_new(bytes), *next = mem_new(bytes);
-    while (done[chunks - 1] < s->shape.micros) {
+    while (done[chunks - 1] < s->shape.micro_batches) {
         for (int stage = 0; stage < s->shape.stages; ++stage) {
-            int local = s->shape.chunks - 1;
+            int local = s->shape.chunks_per_stage - 1;
             while (local >= 0 && !can_run(s, done, schedule_chunk(s, stage, local))) --local;
             if (local < 0) continue;
             int chunk = schedule_chunk(s, stage, local);

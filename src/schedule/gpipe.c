@@ -4,7 +4,7 @@
 
 static void order_gpipe(TaskList *list, const Schedule *s, int stage)
 {
-    order_turns(list, s, stage, 1, s->shape.micros);
+    order_turns(list, s, stage, 1, s->shape.micro_batches);
 }
 
 const ScheduleForm schedule_form_gpipe = {.stage = stage_round, .order = order_gpipe};

@@ -14,10 +14,10 @@
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;
-    int groups = shape.micros >= shape.stages ? shape.micros / shape.stages : 1;
+    int groups = shape.micro_batches >= shape.stages ? shape.micro_batches / shape.stages : 1;
     int64_t ahead = shape.stages - 1 - stage;
-    if (shape.chunks > 1)
-        ahead = 2 * ahead + (int64_t)(shape.chunks - 1) * group_size(shape, groups, 0);
+    if (shape.chunks_per_stage > 1)
+        ahead = 2 * ahead + (int64_t)(shape.chunks_per_stage - 1) * group_size(shape, groups, 0);
     order_turns(list, s, stage, groups, ahead);
 }
 

@@ -61,8 +61,8 @@ static Place before_message(const Schedule *s, const ScheduleReport *report, con
     bool sends = task_is_send(t.kind);
     Place next = {at.stage, at.task - 1};
     double from = span.start;
-    if (!sends || before >= report->depth) {
-        Place peer = peer_message(s, at, sends ? before - report->depth : before);
+    if (!sends || before >= report->channel_depth) {
+        Place peer = peer_message(s, at, sends ? before - report->channel_depth : before);
         double peer_end = report->span[peer.stage][peer.task].end;
         if (peer_end + (sends ? 0 : message->wire) > span.start) {
             next = peer;

@@ -32,9 +32,10 @@ static const char letters[TASK_KINDS] = {[TASK_FORWARD] = 'F',
 
 static int label_text(const Schedule *s, Task t, char *out)
 {
-    int local = schedule_local(s, t.chunk);
-    if (s->shape.chunks == 1) return snprintf(out, LABEL, "%c%d", letters[t.kind], t.micro);
-    if (s->shape.chunks > 26)
+    int local = schedule_index_on_stage(s, t.chunk);
+    if (s->shape.chunks_per_stage == 1)
+        return snprintf(out, LABEL, "%c%d", letters[t.kind], t.micro);
+    if (s->shape.chunks_per_stage > 26)
         return snprintf(out, LABEL, "%c%d/%d", letters[t.kind], t.micro, local);
     return snprintf(out, LABEL, "%c%d%c", letters[t.kind], t.micro, 'a' + local);
 }

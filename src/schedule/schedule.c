@@ -58,16 +58,17 @@ void list_add_work(TaskList *list, const Schedule *s, TaskKind kind, int chunk, 
  * number. */
 static Status shape_check(const char *name, ScheduleShape shape)
 {
-    if (shape.stages < 1 || shape.chunks < 1 || shape.micros < 1)
+    if (shape.stages < 1 || shape.chunks_per_stage < 1 || shape.micro_batches < 1)
         return fail(ERR_CONFIG,
                     "schedule %s: %d stages of %d chunks and %d micro-batches; each must be "
                     "at least 1",
-                    name, shape.stages, shape.chunks, shape.micros);
-    if (shape.stages > INT_MAX / 4 / shape.chunks || shape.micros > INT_MAX / 14 / shape.chunks)
+                    name, shape.stages, shape.chunks_per_stage, shape.micro_batches);
+    if (shape.stages > INT_MAX / 4 / shape.chunks_per_stage ||
+        shape.micro_batches > INT_MAX / 14 / shape.chunks_per_stage)
         return fail(ERR_CONFIG,
                     "schedule %s: %d stages of %d chunks and %d micro-batches are too many; "
                     "use larger micro-batches or fewer chunks",
-                    name, shape.stages, shape.chunks, shape.micros);
+                    name, shape.stages, shape.chunks_per_stage, shape.micro_batches);
     return OK;
 }
 
@@ -78,35 +79,35 @@ int stage_round(ScheduleShape shape, int chunk)
 
 static Schedule *schedule_empty(const char *name, ScheduleShape shape)
 {
-    size_t chunks = (size_t)shape.stages * (size_t)shape.chunks;
+    size_t chunks = (size_t)shape.stages * (size_t)shape.chunks_per_stage;
     Schedule *s = mem_new(sizeof *s);
     s->shape = shape;
     s->name = name;
     s->stage_of = mem_new(chunks * sizeof *s->stage_of);
-    s->local_of = mem_new(chunks * sizeof *s->local_of);
+    s->index_on_stage = mem_new(chunks * sizeof *s->index_on_stage);
     s->chunk_at = mem_new(chunks * sizeof *s->chunk_at);
     s->count = mem_new((size_t)shape.stages * sizeof *s->count);
     s->task = mem_new((size_t)shape.stages * sizeof *s->task);
     return s;
 }
 
-/* Sets local_of and chunk_at from stage_of. ERR_CONFIG: a stage has more than shape.chunks
- * chunks. */
+/* Sets index_on_stage and chunk_at from stage_of. ERR_CONFIG: a stage has more than
+ * chunks_per_stage chunks. */
 static Status set_chunks(Schedule *s)
 {
     ScheduleShape shape = s->shape;
     int *have = mem_new((size_t)shape.stages * sizeof *have), chunk = 0, stage = 0;
     for (; chunk < schedule_chunks(s); ++chunk) {
         stage = s->stage_of[chunk];
-        if (have[stage] == shape.chunks) break;
-        s->local_of[chunk] = have[stage];
-        s->chunk_at[stage * shape.chunks + have[stage]++] = chunk;
+        if (have[stage] == shape.chunks_per_stage) break;
+        s->index_on_stage[chunk] = have[stage];
+        s->chunk_at[stage * shape.chunks_per_stage + have[stage]++] = chunk;
     }
     mem_free(&have);
     if (chunk == schedule_chunks(s)) return OK;
     return fail(ERR_CONFIG,
                 "schedule %s: stage %d gets more than %d chunk%s, the number that each stage has",
-                s->name, stage, shape.chunks, shape.chunks == 1 ? "" : "s");
+                s->name, stage, shape.chunks_per_stage, shape.chunks_per_stage == 1 ? "" : "s");
 }
 
 static bool is_half(TaskKind kind)
@@ -202,7 +203,7 @@ Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleSha
         return fail(ERR_BUG, "there is no schedule number %d", kind);
     const char *name = kind == SCHEDULE_FILE ? file_name : kinds[kind].word;
     TRY(shape_check(name, shape));
-    TRY(chunks_check(kind, name, shape.chunks));
+    TRY(chunks_check(kind, name, shape.chunks_per_stage));
     Schedule *s = *schedule = schedule_empty(name, shape);
     TaskList *list = mem_new((size_t)shape.stages * sizeof *list);
     Status st = fill(s, kinds[kind].form, list, path);
@@ -236,7 +237,7 @@ void schedule_free(Schedule **schedule)
     mem_free(&s->task);
     mem_free(&s->count);
     mem_free(&s->stage_of);
-    mem_free(&s->local_of);
+    mem_free(&s->index_on_stage);
     mem_free(&s->chunk_at);
     mem_free(schedule);
 }

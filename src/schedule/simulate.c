@@ -171,7 +171,7 @@ static Status fail_deadlock(const Player *p)
  * after a simulation with this depth. */
 static Status find_depth(Player *p, int *depth)
 {
-    int low = 2, high = p->schedule->shape.micros > 2 ? p->schedule->shape.micros : 2;
+    int low = 2, high = p->schedule->shape.micro_batches > 2 ? p->schedule->shape.micro_batches : 2;
     bool done;
     TRY(play(p, low, &done));
     if (!done && high > low) TRY(play(p, high, &done));
@@ -249,7 +249,7 @@ Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, Schedul
         Player p;
         player_init(&p, schedule, cost ? cost : unit);
         if (report) p.span = r.span = spans_new(schedule);
-        st = find_depth(&p, &r.depth);
+        st = find_depth(&p, &r.channel_depth);
         if (st == OK) report_fill(&r, &p);
         player_fini(&p);
         mem_free(&unit);

@@ -84,7 +84,7 @@ static Look look_of(TaskKind kind)
 /* Returns the opacity of a chunk's boxes, from 1 for the first chunk down to 0.4 for the last. */
 static double opacity(const Svg *s, int chunk)
 {
-    int chunks = s->schedule->shape.chunks;
+    int chunks = s->schedule->shape.chunks_per_stage;
     return chunk <= 0 ? 1 : 1 - 0.6 * chunk / (chunks - 1);
 }
 
@@ -171,7 +171,7 @@ static void put_stage(Svg *s, int stage)
         ScheduleSpan span = s->report->span[stage][k];
         if (task_is_message(t.kind)) continue;
         box_add(s, (Box){LEFT + span.start * s->scale, LEFT + span.end * s->scale, look_of(t.kind),
-                         schedule_local(s->schedule, t.chunk), t.micro});
+                         schedule_index_on_stage(s->schedule, t.chunk), t.micro});
     }
     row_end(s);
 }
@@ -221,7 +221,7 @@ static void put_head(const Svg *s, double width, int height)
     fprintf(s->out, "<text class=\"t\" x=\"%d\" y=\"22\">", LEFT);
     put_text(s->out, s->schedule->name);
     fprintf(s->out, ": %d stages x %d chunks, %d micro-batches; bubble %.1f %%</text>\n",
-            shape.stages, shape.chunks, shape.micros, 100 * s->report->bubble);
+            shape.stages, shape.chunks_per_stage, shape.micro_batches, 100 * s->report->bubble);
 }
 
 static void draw(const Schedule *schedule, const ScheduleReport *report, bool is_inline, FILE *out)

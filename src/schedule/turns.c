@@ -23,14 +23,14 @@ typedef struct Cursor {
 
 int group_size(ScheduleShape shape, int groups, int group)
 {
-    return shape.micros / groups + (group < shape.micros % groups);
+    return shape.micro_batches / groups + (group < shape.micro_batches % groups);
 }
 
 static void cursor_next(Cursor *c)
 {
     if (++c->micro < c->size) return;
     c->micro = 0;
-    if (++c->turn < c->shape.chunks) return;
+    if (++c->turn < c->shape.chunks_per_stage) return;
     c->turn = 0;
     c->first_micro += c->size;
     if (++c->group < c->groups) c->size = group_size(c->shape, c->groups, c->group);
@@ -45,7 +45,7 @@ static void add_forward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 
 static void add_backward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 {
-    int chunk = schedule_chunk(s, stage, c->shape.chunks - 1 - c->turn);
+    int chunk = schedule_chunk(s, stage, c->shape.chunks_per_stage - 1 - c->turn);
     list_add_work(list, s, TASK_BACKWARD, chunk, c->first_micro + c->micro);
     cursor_next(c);
 }
@@ -54,7 +54,8 @@ void order_turns(TaskList *list, const Schedule *s, int stage, int groups, int64
 {
     Cursor forward = {.shape = s->shape, .groups = groups, .size = group_size(s->shape, groups, 0)};
     Cursor backward = forward;
-    int passes = s->shape.chunks * s->shape.micros, done = ahead < passes ? (int)ahead : passes;
+    int passes = s->shape.chunks_per_stage * s->shape.micro_batches,
+        done = ahead < passes ? (int)ahead : passes;
     for (int i = 0; i < done; ++i) add_forward(list, s, &forward, stage);
     for (int i = done; i < passes; ++i) {
         add_forward(list, s, &forward, stage);

@@ -36,7 +36,8 @@ typedef struct Walk {
 /* Adds a task with its messages. Adds nothing if the schedule has no such micro-batch. */
 static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)
 {
-    if (micro < w->schedule->shape.micros) list_add_work(w->list, w->schedule, kind, chunk, micro);
+    if (micro < w->schedule->shape.micro_batches)
+        list_add_work(w->list, w->schedule, kind, chunk, micro);
 }
 
 static void add_step(Walk *w, char step)

@@ -7,7 +7,7 @@ double schedule_stage_work(const Schedule *schedule, const TaskCost *cost, int s
     double work = 0;
     for (int k = 0; k < schedule_chunks(schedule); ++k)
         if (schedule_stage(schedule, k) == stage) work += task_cost_passes(&cost[k]);
-    return work * schedule->shape.micros;
+    return work * schedule->shape.micro_batches;
 }
 
 static Status makespan(const Schedule *schedule, const TaskCost *cost, double *time)
@@ -48,7 +48,7 @@ static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double 
     if (st == OK) st = makespan(schedule, changed, &balanced);
     mem_free(&changed);
     if (st != OK) return st;
-    waits->work = task_cost_passes(&mean) * shape.chunks * shape.micros;
+    waits->work = task_cost_passes(&mean) * shape.chunks_per_stage * shape.micro_batches;
     waits->bubble = balanced - waits->work;
     waits->imbalance = free_of_messages - balanced;
     waits->messages = real_makespan - free_of_messages;

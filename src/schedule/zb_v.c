@@ -18,7 +18,7 @@ static void order_zb_v(TaskList *list, const Schedule *s, int stage)
 {
     /* down: number of stages before this one; up: number of stages from this one to the last */
     int p = s->shape.stages, down = stage, up = p - stage;
-    int m = s->shape.micros > 2 * p - 1 ? s->shape.micros : 2 * p - 1;
+    int m = s->shape.micro_batches > 2 * p - 1 ? s->shape.micro_batches : 2 * p - 1;
     const SchedulePhase phase[] = {
         {2 * up - 1, "F"}, {down, "fF"}, {up, "fbW"}, {m - p - up + 1, "BWFfbW"},
         {up - 1, "BWfbW"}, {down, "Bb"}, {up, "BW"},  {2 * down, "W"},

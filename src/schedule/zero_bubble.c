@@ -9,14 +9,16 @@
  * backwards. */
 static void order_zero_bubble(TaskList *list, const Schedule *s, int stage)
 {
-    int micros = s->shape.micros, ahead = s->shape.stages - 1 - stage, forward = 0, weight = 0;
-    for (int i = 0; i < micros; ++i) {
-        for (; forward < micros && forward <= i + ahead; ++forward)
+    int micro_batches = s->shape.micro_batches, ahead = s->shape.stages - 1 - stage, forward = 0,
+        weight = 0;
+    for (int i = 0; i < micro_batches; ++i) {
+        for (; forward < micro_batches && forward <= i + ahead; ++forward)
             list_add_work(list, s, TASK_FORWARD, stage, forward);
         list_add_work(list, s, TASK_BACKWARD_DATA, stage, i);
         if (i >= stage) list_add_work(list, s, TASK_BACKWARD_WEIGHT, stage, weight++);
     }
-    for (; weight < micros; ++weight) list_add_work(list, s, TASK_BACKWARD_WEIGHT, stage, weight);
+    for (; weight < micro_batches; ++weight)
+        list_add_work(list, s, TASK_BACKWARD_WEIGHT, stage, weight);
 }
 
 const ScheduleForm schedule_form_zero_bubble = {

@@ -125,7 +125,7 @@ void tables_dense_sizes(const TableDense *param, int count, const Config *config
 void async_init(Tables *t, const TableDense *param, int count, const Config *config)
 {
     int64_t most = 1, states = 1;
-    if (t->plan.mode != TABLE_ASYNC) return;
+    if (t->plan.mode != UPDATE_ASYNC) return;
     DensePart *d = t->dense = dense_new(t->owners, param, count, config);
     for (int o = 0; o < t->owners; ++o) {
         if (d->value_counts[o] > most) most = d->value_counts[o];
@@ -341,7 +341,7 @@ static void update_dense(Tables *t, int from, const Command *what)
     for (int i = 0; i < d->count; ++i) {
         const Piece *p = &d->piece[i];
         if (p->server != server) continue;
-        double rate = p->rule.rate * (p->lr_scale > 0 ? p->lr_scale : 1);
+        double rate = p->rule.lr_ratio * (p->lr_scale > 0 ? p->lr_scale : 1);
         OptimRowArgs args = {.w = d->value + p->value_at,
                              .state = d->state + p->state_at,
                              .g = d->gradient + p->value_at,
@@ -385,6 +385,6 @@ void async_serve(Tables *t, int from, const Command *what)
         break;
     default:
         die("rank %d sent command %d, which mode %s does not have", from, (int)what->kind,
-            table_mode_names[t->plan.mode]);
+            update_mode_names[t->plan.mode]);
     }
 }

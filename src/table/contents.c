@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tables_here(const Tables *t, int table)
+bool tables_is_used(const Tables *t, int table)
 {
     return tables_store(t, table) >= 0;
 }
@@ -117,7 +117,7 @@ void tables_count(Tables *t, int table, int64_t *shard)
 void contents_collect(Tables *t, TablePart part, int root, void *out)
 {
     const World *world = t->plan.world;
-    size_t row = part.count ? (size_t)part.count * sizeof(float) : sizeof(uint64_t);
+    size_t row = part.float_count ? (size_t)part.float_count * sizeof(float) : sizeof(uint64_t);
     size_t *bytes = mem_new((size_t)world->size * sizeof *bytes);
     const int64_t *rows = t->shard_rows + part.table * ROW_SHARDS;
     for (int k = part.first; k < part.end; ++k)
@@ -126,7 +126,8 @@ void contents_collect(Tables *t, TablePart part, int root, void *out)
     if (t->is_owner && t->sorted_store != part.table) list_rows(t, part.table);
     const SortedRows *s = &t->sorted;
     for (int64_t i = s->first[part.first]; t->is_owner && i < s->first[part.end]; ++i, to += row)
-        memcpy(to, part.count ? (const void *)(s->row[i] + part.from) : &s->id[i], row);
+        memcpy(to, part.float_count ? (const void *)(s->row[i] + part.float_first) : &s->id[i],
+               row);
     world_collect(world, mine, bytes, root, out);
     mem_free(&mine);
     mem_free(&bytes);

@@ -63,9 +63,9 @@ static void begin_period(Tables *t)
 void geo_init(Tables *t)
 {
     /* Mode async uses t->answer, too. */
-    if (!t->is_worker && table_mode_is_local(t->plan.mode))
+    if (!t->is_worker && update_mode_is_local(t->plan.mode))
         t->answer = mem_new((size_t)(t->workers * t->bags) * sizeof *t->answer);
-    if (t->plan.mode != TABLE_GEO) return;
+    if (t->plan.mode != UPDATE_GEO) return;
     if (!t->is_worker) {
         t->pushed = mem_new((size_t)(t->workers * t->bags) * sizeof *t->pushed);
         return;
@@ -73,7 +73,8 @@ void geo_init(Tables *t)
     t->request = mem_new((size_t)t->bags * sizeof *t->request);
     for (int b = 0; b < t->bags; ++b) {
         const Lookup *look = &t->training.flight[0].look[b];
-        size_t ids = (size_t)(look->micro_ids * look->micros) + 1, owners = (size_t)t->owners;
+        size_t ids = (size_t)(look->micro_ids * look->micro_batches) + 1,
+               owners = (size_t)t->owners;
         RowRequest *a = &t->request[b];
         a->place = mem_new(ids * sizeof *a->place);
         a->id = mem_new(ids * sizeof *a->id);

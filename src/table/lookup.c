@@ -10,17 +10,17 @@ static size_t values_bytes(const Lookup *look, int64_t rows)
     return (size_t)(rows * look->bag->width + 1) * sizeof(float);
 }
 
-void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
+void lookup_init(Lookup *look, const Bag *bag, int owners, int micro_batches, int64_t micro_batch,
                  int64_t id_most, bool gradients)
 {
-    int64_t most = micro_batch * id_most, all = most * micros;
+    int64_t most = micro_batch * id_most, all = most * micro_batches;
     size_t step = (size_t)all + 1;
     *look = (Lookup){.bag = bag,
                      .owners = owners,
-                     .micros = micros,
+                     .micro_batches = micro_batches,
                      .micro_batch = micro_batch,
                      .micro_ids = most,
-                     .micro = mem_new((size_t)micros * sizeof *look->micro),
+                     .micro = mem_new((size_t)micro_batches * sizeof *look->micro),
                      .place = mem_new(step * sizeof *look->place),
                      .owner_of = mem_new(step * sizeof *look->owner_of),
                      .id = mem_new(step * sizeof *look->id),
@@ -30,7 +30,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
                      .seen_row = mem_new(step * sizeof *look->seen_row)};
     id_numbers_init(&look->numbers, all);
     look->value = mem_pages_new(values_bytes(look, all));
-    for (int i = 0; i < micros; ++i) {
+    for (int i = 0; i < micro_batches; ++i) {
         LookupMicro *m = &look->micro[i];
         m->first = mem_new((size_t)(micro_batch * bag->fields + 1) * sizeof *m->first);
         m->row = mem_new((size_t)(most + 1) * sizeof *m->row);
@@ -48,8 +48,8 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
 void lookup_fini(Lookup *look)
 {
     if (!look->micro) return;
-    int64_t all = look->micro_ids * look->micros;
-    for (int i = 0; i < look->micros; ++i) {
+    int64_t all = look->micro_ids * look->micro_batches;
+    for (int i = 0; i < look->micro_batches; ++i) {
         LookupMicro *m = &look->micro[i];
         mem_free(&m->first);
         mem_free(&m->row);
@@ -132,7 +132,8 @@ void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t
     int slices = look->owners * bag->tables;
     id_numbers_clear(&look->numbers);
     memset(look->count, 0, (size_t)slices * sizeof *look->count);
-    for (int i = 0; i < look->micros; ++i) add_micro(look, i, &batch[i], fields, shard_owner);
+    for (int i = 0; i < look->micro_batches; ++i)
+        add_micro(look, i, &batch[i], fields, shard_owner);
     int32_t *next = mem_new((size_t)(slices + 1) * sizeof *next);
     for (int s = 0; s < slices; ++s) next[s + 1] = next[s] + look->count[s];
     for (int r = 0; r <= look->owners; ++r) look->begin[r] = next[r * bag->tables];
@@ -142,21 +143,21 @@ void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t
         look->id[at] = look->numbers.id[n];
     }
     mem_free(&next);
-    for (int i = 0; i < look->micros; ++i) {
+    for (int i = 0; i < look->micro_batches; ++i) {
         LookupMicro *m = &look->micro[i];
         for (int r = 0; r < m->rows; ++r) m->at[r] = look->place[m->at[r]];
     }
 }
 
-BagRun lookup_bag_input(const Lookup *look, int i)
+BagInput lookup_bag_input(const Lookup *look, int i)
 {
     const LookupMicro *m = &look->micro[i];
-    return (BagRun){.first = m->first,
-                    .row = m->row,
-                    .rows = m->rows,
-                    .value = look->value,
-                    .at = m->at,
-                    .grad = m->grad};
+    return (BagInput){.first = m->first,
+                      .row = m->row,
+                      .rows = m->rows,
+                      .value = look->value,
+                      .at = m->at,
+                      .grad = m->grad};
 }
 
 /* Sorts the gradients by (place, micro-batch). */
@@ -165,10 +166,10 @@ static void sort_gradients(Lookup *look)
     int rows = look->numbers.count;
     int32_t *begin = look->leaf_begin;
     memset(begin, 0, (size_t)(rows + 2) * sizeof *begin);
-    for (int i = 0; i < look->micros; ++i)
+    for (int i = 0; i < look->micro_batches; ++i)
         for (int r = 0; r < look->micro[i].rows; ++r) ++begin[look->micro[i].at[r] + 2];
     for (int p = 0; p < rows; ++p) begin[p + 2] += begin[p + 1];
-    for (int i = 0; i < look->micros; ++i) {
+    for (int i = 0; i < look->micro_batches; ++i) {
         const LookupMicro *m = &look->micro[i];
         for (int r = 0; r < m->rows; ++r) {
             int32_t at = begin[m->at[r] + 1]++;
@@ -199,8 +200,8 @@ void lookup_sum_gradients(Lookup *look)
     sort_gradients(look);
     for (int p = 0; p < look->numbers.count; ++p) {
         int32_t at = look->leaf_begin[p], end = look->leaf_begin[p + 1];
-        for (int micro = 0; micro < look->micros; sum += look->bag->width) {
-            MicroRun run = deal_run(look->bag->deal, micro, look->micros);
+        for (int micro = 0; micro < look->micro_batches; sum += look->bag->width) {
+            MicroRun run = deal_run(look->bag->deal, micro, look->micro_batches);
             at = sum_run(look, run, at, end, sum);
             micro = run.first + run.count;
         }
@@ -219,5 +220,5 @@ size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs)
            evaluation = arrays + id_numbers + row;
     /* ids with their numbers, rows and gradients, and the messages of ids to and from the owner */
     size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + (1 + (size_t)runs) * row;
-    return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
+    return (size_t)ids * ((size_t)table_steps_in_memory(staleness) * step + evaluation + owner);
 }

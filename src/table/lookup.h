@@ -22,7 +22,7 @@ typedef struct Bag {
      * micro-batches into runs (MicroRun). A row has one sum of gradients for each run */
     Deal deal;
     /* number of micro-batches of each worker in a step */
-    int micros;
+    int micro_batches;
     /* [tables]; borrowed from the graph */
     const SparseTable *table;
     /* hash of each table's name, [tables]; owned */
@@ -32,12 +32,12 @@ typedef struct Bag {
 /* Returns how many runs of consecutive micro-batches (MicroRun) a worker has in a step. */
 static inline int bag_runs(const Bag *bag)
 {
-    return deal_runs(bag->deal, bag->micros);
+    return deal_runs(bag->deal, bag->micro_batches);
 }
 
 /* The ids of one micro-batch. */
 typedef struct LookupMicro {
-    /* the arrays first and row of this micro-batch's BagRun; owned */
+    /* the arrays first and row of this micro-batch's BagInput; owned */
     int32_t *first, *row;
     /* place (see Lookup) of each distinct id of the micro-batch, [rows]; owned. While
      * lookup_find_ids runs, it has the number of each distinct id instead. */
@@ -53,15 +53,15 @@ typedef struct LookupMicro {
 typedef struct Lookup {
     /* borrowed */
     const Bag *bag;
-    /* owners: number of owners; micros: number of this worker's micro-batches in a step */
-    int owners, micros;
+    /* owners: number of owners; micro_batches: number of this worker's micro-batches in a step */
+    int owners, micro_batches;
     /* largest number of samples in a micro-batch */
     int64_t micro_batch;
     /* largest number of ids in a micro-batch */
     int64_t micro_ids;
     /* gives each distinct id of the step a number */
     IdNumbers numbers;
-    /* [micros]; owned */
+    /* [micro_batches]; owned */
     LookupMicro *micro;
     /* place of each number; owned */
     int32_t *place;
@@ -93,18 +93,18 @@ typedef struct Lookup {
     int32_t *leaf_begin;
 } Lookup;
 
-/* Allocates a lookup. owners: number of owners; micros: micro-batches of this worker in a step;
- * micro_batch: samples in a micro-batch; id_most: largest number of ids that a sample has for this
- * bag; gradients: true allocates memory for gradients, too. */
-void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
+/* Allocates a lookup. owners: number of owners; micro_batches: micro-batches of this worker in a
+ * step; micro_batch: samples in a micro-batch; id_most: largest number of ids that a sample has for
+ * this bag; gradients: true allocates memory for gradients, too. */
+void lookup_init(Lookup *look, const Bag *bag, int owners, int micro_batches, int64_t micro_batch,
                  int64_t id_most, bool gradients);
 void lookup_fini(Lookup *look);
 /* Finds the distinct ids of a step and sorts them by (owner, table). batch: the step's
- * micro-batches, [micros]; fields: number of fields of the data; shard_owner: owner of each shard,
- * [ROW_SHARDS]. Ends the job with ERR_DATA if an id is out of its table's range. */
+ * micro-batches, [micro_batches]; fields: number of fields of the data; shard_owner: owner of each
+ * shard, [ROW_SHARDS]. Ends the job with ERR_DATA if an id is out of its table's range. */
 void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
-BagRun lookup_bag_input(const Lookup *look, int i);
+BagInput lookup_bag_input(const Lookup *look, int i);
 /* Writes the sum of each row's gradients in each run of micro-batches to look->sum. The gradients
  * are added in the order of a binary tree over the micro-batches of the run; the sum is -0 if there
  * are none. Overwrites the gradients. */

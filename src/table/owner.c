@@ -179,8 +179,8 @@ static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position
     const Bag *bag = owner->bag;
     int count = 0;
     for (int k = 0, micro = 0; k < bag_runs(bag); ++k) {
-        MicroRun run =
-            bag_runs(bag) > 1 ? deal_run(bag->deal, micro, bag->micros) : (MicroRun){.count = 1};
+        MicroRun run = bag_runs(bag) > 1 ? deal_run(bag->deal, micro, bag->micro_batches)
+                                         : (MicroRun){.count = 1};
         for (int32_t n = row->first; n >= 0; n = owner->next[n]) {
             position[count] = run.first * owner->ranks + owner->position[n] * run.count;
             leaf[count++] = owner->leaf[n] + (int64_t)k * bag->width;
@@ -269,7 +269,7 @@ void store_update(const TableStore *store, float *row, const float *grad, double
                          .state = row + width,
                          .g = grad,
                          .width = width,
-                         .lr = (float)((double)(float)lr * rule->rate),
+                         .lr = (float)((double)(float)lr * rule->lr_ratio),
                          .grad_scale = (float)grad_scale,
                          .decay = (float)rule->constants->weight_decay};
     rule->table->row_update(rule, &args);

@@ -20,7 +20,7 @@ static void send_tables(const Tables *t, const int *rule_number, const TableDens
                         int dense_count)
 {
     const World *world = t->plan.world;
-    int count = t->stores, dealt[] = {t->plan.deal, t->plan.micros};
+    int count = t->stores, dealt[] = {t->plan.deal, t->plan.micro_batches};
     world_bcast(world, dealt, sizeof dealt, 0);
     world_bcast(world, &count, sizeof count, 0);
     for (int i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ void tables_new(Tables **out, const TablesPlan *plan)
     const Graph *g = plan->graph;
     int first = -1, count = 0;
     for (int i = 0; i < g->table_count; ++i) {
-        if (!plan->here[g->table[i].node]) continue;
+        if (!plan->uses_node[g->table[i].node]) continue;
         if (first < 0) first = i;
         ++count;
     }
@@ -46,7 +46,7 @@ void tables_new(Tables **out, const TablesPlan *plan)
     if (count == 0) return;
     Tables *t = *out = mem_new(sizeof *t);
     t->plan = *plan;
-    t->plan.here = NULL;
+    t->plan.uses_node = NULL;
     t->is_worker = true;
     tables_init(t, g->table + first, count);
     t->plan.rule = NULL;
@@ -86,7 +86,7 @@ void tables_free(Tables **tables)
     mem_free(tables);
 }
 
-void tables_watch(Tables *t)
+void tables_toggle_watchdog(Tables *t)
 {
     command_servers(t, (Command){.kind = COMMAND_WATCH});
 }
@@ -97,7 +97,7 @@ static void receive_tables(Tables *t, const Config *config)
     int count = 0, dealt[2];
     world_bcast(world, dealt, sizeof dealt, 0);
     t->plan.deal = (Deal)dealt[0];
-    t->plan.micros = dealt[1];
+    t->plan.micro_batches = dealt[1];
     world_bcast(world, &count, sizeof count, 0);
     OptimRule *rule = mem_new((size_t)count * sizeof *rule);
     t->server_tables = mem_new((size_t)count * sizeof *t->server_tables);
@@ -132,8 +132,9 @@ static int next_command(Tables *t, Order *order, Command *what)
 {
     const World *world = t->plan.world;
     const int next = order->next;
-    if (t->plan.mode != TABLE_ASYNC)
-        return world_receive(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
+    if (t->plan.mode != UPDATE_ASYNC)
+        return world_receive(world, update_mode_is_local(t->plan.mode) ? -1 : 0, what,
+                             sizeof *what);
     /* A rank that waits at a sync point sends no request before all others have reached the sync
      * point, so it cannot be next in the order. */
     bool wrong = next >= t->workers || (next >= 0 && t->waits[next]);
@@ -170,11 +171,11 @@ static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what
     return st;
 }
 
-Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *run_text)
+Status tables_begin(Tables *t, int64_t step, uint64_t params_hash, const char *run_text)
 {
     const World *world = t->plan.world;
     int64_t renamed = 0;
-    command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .params_hash = start});
+    command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .params_hash = params_hash});
     char *text = world_bcast_text(world, world->rank == 0 ? mem_text(run_text) : NULL);
     mem_free(&text);
     Status st = status_agree(world, OK);
@@ -280,12 +281,12 @@ Status tables_serve(const ServerPlan *plan)
     Status st = OK;
     t->plan = (TablesPlan){.world = plan->world,
                            .servers = plan->servers,
-                           .mode = (TableMode)plan->config->grid.mode,
+                           .mode = (UpdateMode)plan->config->grid.mode,
                            .staleness = table_staleness(plan->config),
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
     receive_tables(t, plan->config);
-    beat_serve();
+    beat_set_server();
     beat_mark_plain("serving requests of ranks", false);
     while (serve_one(t, plan, &order, &st))
         if (t->stop_reports == 0 && stop_wanted()) report_stop(t, true);

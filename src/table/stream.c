@@ -11,18 +11,18 @@
 static void flight_init(Tables *t, Flight *f, bool gradients)
 {
     const TablesPlan *p = &t->plan;
-    size_t micros = (size_t)p->micros, bags = (size_t)t->bags;
+    size_t micro_batches = (size_t)p->micro_batches, bags = (size_t)t->bags;
     *f = (Flight){0};
     if (t->is_worker) {
-        f->batch = mem_new(micros * sizeof *f->batch);
-        f->bag_input = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->bag_input);
+        f->batch = mem_new(micro_batches * sizeof *f->batch);
+        f->bag_input = mem_new(micro_batches * (size_t)p->graph->bag_count * sizeof *f->bag_input);
         f->look = mem_new(bags * sizeof *f->look);
     }
     if (t->is_owner) f->owner = mem_new(bags * sizeof *f->owner);
     for (int b = 0; b < t->bags; ++b) {
         const Bag *bag = &t->bag[b];
         if (t->is_worker)
-            lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
+            lookup_init(&f->look[b], bag, t->owners, p->micro_batches, p->micro_batch, p->id_most,
                         gradients);
         if (!t->is_owner) continue;
         owner_init(&f->owner[b], bag, &t->store[t->first_store[b]], p->seed, t->workers,
@@ -53,7 +53,7 @@ int table_steps_ahead(int staleness)
 
 /* The steps in memory are the current one, the steps whose ids are sent ahead, and the steps with
  * deferred updates. */
-int table_flights(int staleness)
+int table_steps_in_memory(int staleness)
 {
     return 1 + table_steps_ahead(staleness) + staleness;
 }
@@ -65,9 +65,9 @@ void stream_init(Tables *t, TableStream *s, bool gradients)
     bool sleeps = !t->is_worker;
     size_t bags = (size_t)t->bags;
     *s = (TableStream){.tables = t,
-                       .flights = gradients ? table_flights(t->plan.staleness) : 1,
+                       .flights = gradients ? table_steps_in_memory(t->plan.staleness) : 1,
                        .ahead = gradients ? table_steps_ahead(t->plan.staleness) : 0,
-                       .handed_out = t->plan.micros,
+                       .handed_out = t->plan.micro_batches,
                        .ids = world_sparse_new(world, sleeps),
                        .rows = mem_new(bags * sizeof *s->rows),
                        .gradients = mem_new(bags * sizeof *s->gradients),
@@ -109,10 +109,10 @@ static void swap_clear(TableStream *s)
 
 /* Returns the part of an array, indexed by place, that belongs to owner o. id_bytes: bytes of the
  * array for each id. */
-static WorldPart slice(const Lookup *look, int o, void *array, size_t id_bytes)
+static MemoryRange slice(const Lookup *look, int o, void *array, size_t id_bytes)
 {
     size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
-    return (WorldPart){(char *)array + first * id_bytes, (end - first) * id_bytes};
+    return (MemoryRange){(char *)array + first * id_bytes, (end - first) * id_bytes};
 }
 
 /* Writes the message of ids for owner o to `to`: the numbers of ids for all tables, bag by bag,
@@ -126,7 +126,7 @@ static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
     }
     for (int b = 0; b < t->bags; ++b) {
         const Lookup *look = &f->look[b];
-        WorldPart ids = slice(look, o, look->id, sizeof *look->id);
+        MemoryRange ids = slice(look, o, look->id, sizeof *look->id);
         memcpy(to, ids.at, ids.bytes);
         to += ids.bytes;
     }
@@ -151,14 +151,14 @@ static void pack_id_messages(TableStream *s, const Flight *f)
         for (int b = 0; b < t->bags; ++b) ids += f->look[b].begin[o + 1] - f->look[b].begin[o];
         if (ids == 0 || t->first_owner + o == t->plan.world->rank) continue;
         char *end = pack_ids(t, f, o, message);
-        s->to[t->first_owner + o] = (WorldPart){message, (size_t)(end - message)};
+        s->to[t->first_owner + o] = (MemoryRange){message, (size_t)(end - message)};
         message = end;
     }
 }
 
 /* Copies the numbers of ids of bag b from the messages of all workers to the owner's requests.
  * from: message of each rank, [ranks of world]. */
-static void copy_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
+static void copy_counts(const TableStream *s, const Flight *f, int b, const MemoryRange *from)
 {
     const Tables *t = s->tables;
     const size_t tables = (size_t)t->bag[b].tables, bytes = tables * sizeof(int32_t);
@@ -181,7 +181,7 @@ static void wait_for_ids(TableStream *s)
     const Flight *f = s->ids_of;
     s->ids_of = NULL;
     if (!f) return;
-    const WorldPart *from = world_sparse_wait(s->ids);
+    const MemoryRange *from = world_sparse_wait(s->ids);
     for (int b = 0; b < t->bags && f->owner; ++b) {
         copy_counts(s, f, b, from);
         owner_place_requests(&f->owner[b], f->look ? &f->look[b] : NULL);
@@ -243,7 +243,7 @@ void stream_rows(TableStream *s, Flight *f)
         swap_clear(s);
         if (owner) owner_answer(owner);
         for (int a = 0; a < t->workers && owner; ++a)
-            s->to[a] = (WorldPart){owner->request[a].value, (size_t)owner->request[a].ids * row};
+            s->to[a] = (MemoryRange){owner->request[a].value, (size_t)owner->request[a].ids * row};
         for (int o = 0; o < t->owners && look; ++o)
             s->from[t->first_owner + o] = slice(look, o, look->value, row);
         world_swap_begin(s->rows[b], s->to, s->from);
@@ -265,7 +265,7 @@ void stream_gradients(TableStream *s, Flight *f)
         for (int o = 0; o < t->owners && look; ++o)
             s->to[t->first_owner + o] = slice(look, o, look->sum, row);
         for (int a = 0; a < t->workers && owner; ++a)
-            s->from[a] = (WorldPart){owner->request[a].grad, (size_t)owner->request[a].ids * row};
+            s->from[a] = (MemoryRange){owner->request[a].grad, (size_t)owner->request[a].ids * row};
         world_swap_begin(s->gradients[b], s->to, s->from);
     }
 }

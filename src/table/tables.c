@@ -33,8 +33,10 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *table, const
 static void bag_init(Tables *t, const SparseTable *table, int count)
 {
     Bag *bag = &t->bag[t->bags];
-    *bag = (Bag){
-        .width = table->width, .table = table, .deal = t->plan.deal, .micros = t->plan.micros};
+    *bag = (Bag){.width = table->width,
+                 .table = table,
+                 .deal = t->plan.deal,
+                 .micro_batches = t->plan.micro_batches};
     while (bag->tables < count && table[bag->tables].node == table->node) ++bag->tables;
     if (t->is_worker) {
         const OpSpec *spec = &t->plan.graph->node[table->node].spec;
@@ -113,7 +115,7 @@ void command_servers(const Tables *t, Command what)
     for (int o = 0; o < t->owners; ++o)
         /* In mode async commands are control messages, which the order of requests leaves out. They
          * overtake no request, since the owners have carried out all requests by then. */
-        if (t->plan.mode == TABLE_ASYNC)
+        if (t->plan.mode == UPDATE_ASYNC)
             world_send_control(world, t->first_owner + o, &what, sizeof what);
         else
             world_send(world, t->first_owner + o, &what, sizeof what);
@@ -128,7 +130,7 @@ static Command command_for(const TableStream *s, CommandKind kind, const Flight 
 /* Returns whether a step of this stream needs no collective exchange with the owners. */
 static bool is_local(const TableStream *s)
 {
-    return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
+    return update_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
 /* Fetches all micro-batches of a step from the source, finds their ids and begins to send the ids.
@@ -137,10 +139,10 @@ static bool is_local(const TableStream *s)
 static void load_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
-    int micros = t->plan.micros, bags = t->plan.graph->bag_count;
+    int micro_batches = t->plan.micro_batches, bags = t->plan.graph->bag_count;
     f->loaded = true;
     f->status = OK;
-    for (int i = 0; i < micros && f->status == OK; ++i) {
+    for (int i = 0; i < micro_batches && f->status == OK; ++i) {
         const Batch *batch = NULL;
         f->status = s->inner.next(s->inner.user, &batch, wait_s);
         if (f->status == OK && !batch) f->status = fail(ERR_BUG, "the data ended inside a step");
@@ -150,11 +152,11 @@ static void load_step(TableStream *s, Flight *f, double *wait_s)
     }
     if (f->status != OK) {
         f->error = mem_text(fail_message());
-        memset(f->batch, 0, (size_t)micros * sizeof *f->batch);
+        memset(f->batch, 0, (size_t)micro_batches * sizeof *f->batch);
     }
     for (int b = 0; b < t->bags; ++b) {
         lookup_find_ids(&f->look[b], f->batch, (int)t->plan.fields, t->shard_owner);
-        for (int i = 0; i < micros; ++i)
+        for (int i = 0; i < micro_batches; ++i)
             f->bag_input[i * bags + t->bag[b].number] = lookup_bag_input(&f->look[b], i);
     }
     if (is_local(s)) return;
@@ -167,7 +169,7 @@ static void request_rows(TableStream *s, Flight *f)
     Tables *t = s->tables;
     f->requested = true;
     if (is_local(s)) {
-        if (t->plan.mode == TABLE_GEO) geo_request(t, f);
+        if (t->plan.mode == UPDATE_GEO) geo_request(t, f);
         return;
     }
     command_servers(t, command_for(s, COMMAND_ROWS, f));
@@ -179,7 +181,7 @@ static void wait_rows(TableStream *s, Flight *f)
     Tables *t = s->tables;
     if (!is_local(s))
         stream_wait_rows(s);
-    else if (t->plan.mode == TABLE_GEO)
+    else if (t->plan.mode == UPDATE_GEO)
         geo_rows(t, f);
     else
         async_rows(t, f);
@@ -230,14 +232,14 @@ static Status begin_step(TableStream *s, double *wait_s)
 static Status next(void *user, const Batch **batch, double *wait_s)
 {
     TableStream *s = user;
-    if (s->handed_out == s->tables->plan.micros) TRY(begin_step(s, wait_s));
+    if (s->handed_out == s->tables->plan.micro_batches) TRY(begin_step(s, wait_s));
     *batch = &s->flight[s->current].batch[s->handed_out++];
-    bool last = s->handed_out == s->tables->plan.micros;
+    bool last = s->handed_out == s->tables->plan.micro_batches;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->loaded) load_step(s, flight_after(s, i), wait_s);
     /* Mode geo: rows on servers change only at sync points, so the rows of the next step can be
      * requested now. */
-    bool unchanged = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->sync_point;
+    bool unchanged = s->tables->plan.mode == UPDATE_GEO && is_local(s) && !s->tables->sync_point;
     if (last && unchanged && !flight_after(s, 1)->requested) request_rows(s, flight_after(s, 1));
     return OK;
 }
@@ -248,9 +250,9 @@ static void release(void *user)
     s->inner.release(s->inner.user);
 }
 
-int tables_micros_out(const TablesPlan *plan)
+int tables_micro_batches_out(const TablesPlan *plan)
 {
-    return (1 + table_steps_ahead(plan->staleness)) * plan->micros + 1;
+    return (1 + table_steps_ahead(plan->staleness)) * plan->micro_batches + 1;
 }
 
 BatchSource tables_source(Tables *t, const BatchSource *inner)
@@ -272,14 +274,14 @@ void tables_forget(Tables *t)
         s->flight[i].loaded = s->flight[i].requested = false;
         mem_free(&s->flight[i].error);
     }
-    s->handed_out = t->plan.micros;
+    s->handed_out = t->plan.micro_batches;
 }
 
 BatchSource tables_evaluation(Tables *t, const BatchSource *inner)
 {
     if (!t->evaluation.tables) stream_init(t, &t->evaluation, false);
     t->evaluation.inner = *inner;
-    t->evaluation.handed_out = t->plan.micros;
+    t->evaluation.handed_out = t->plan.micro_batches;
     return (BatchSource){.user = &t->evaluation, .next = next, .release = release};
 }
 

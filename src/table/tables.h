@@ -8,10 +8,10 @@
 /* One step in flight. On a worker: its micro-batches and the lookups of their bags. On an owner:
  * the requests for its rows. */
 typedef struct Flight {
-    /* worker: micro-batches of the step, [micros]; owned */
+    /* worker: micro-batches of the step, [micro_batches]; owned */
     Batch *batch;
-    /* worker: input of each bag for each micro-batch, [micros][bags of the graph]; owned */
-    BagRun *bag_input;
+    /* worker: input of each bag for each micro-batch, [micro_batches][bags of the graph]; owned */
+    BagInput *bag_input;
     /* worker: lookup of each bag, [bags]; owned */
     Lookup *look;
     /* owner: the requests for its rows, [bags]; owned */
@@ -57,7 +57,7 @@ typedef struct TableStream {
     Flight *ids_of, *rows_of, *gradients_of;
     /* messages of one exchange to each rank (`to`) and from each rank (`from`), [ranks of world];
      * scratch, owned */
-    WorldPart *to, *from;
+    MemoryRange *to, *from;
     /* send buffer for ids; owned */
     char *out;
     /* size of `out` in bytes */

@@ -85,8 +85,8 @@ static void add_async(Count *c)
 {
     int64_t others = (int64_t)c->others;
     const double commands = c->others * (double)sizeof(Command);
-    const double values = (double)c->traffic->values * sizeof(float),
-                 states = (double)c->traffic->states * sizeof(float);
+    const double values = (double)c->traffic->dense_values * sizeof(float),
+                 states = (double)c->traffic->dense_states * sizeof(float);
     add(c, "requests for parameters", false, others, commands);
     add(c, "parameters to ranks", false, others, values);
     add_ids_command(c, "ids", false, 0);
@@ -103,9 +103,9 @@ int tables_messages(const TableTraffic *traffic, TableMessages out[TABLE_MESSAGE
               others = traffic->servers ? owners : owners - 1;
     Count c = {.out = out, .traffic = traffic, .others = others, .share = (double)others / owners};
     for (int b = 0; b < traffic->bags; ++b) c.tables += traffic->bag[b].tables;
-    if (traffic->mode == TABLE_GEO)
+    if (traffic->mode == UPDATE_GEO)
         add_geo(&c);
-    else if (traffic->mode == TABLE_ASYNC)
+    else if (traffic->mode == UPDATE_ASYNC)
         add_async(&c);
     else
         add_stream(&c);

@@ -2,7 +2,7 @@
 #include "table.h"
 
 const ConfigWords table_words[TABLE_WORDS] = {
-    {"grid.mode", .text = LIST_TEXT(TABLE_MODE_WORDS)},
+    {"grid.mode", .text = LIST_TEXT(UPDATE_MODE_WORDS)},
 };
 
-const char *const table_mode_names[] = {TABLE_MODE_WORDS(LIST_NAME)};
+const char *const update_mode_names[] = {UPDATE_MODE_WORDS(LIST_NAME)};

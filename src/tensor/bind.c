@@ -10,17 +10,17 @@
 
 bool threads_bind(int rank, int ranks, int threads)
 {
-    size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
+    size_t bytes = CPU_ALLOC_SIZE(NODE_CPUS_MAX);
     int wanted = ranks * threads;
     if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
-    cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *mine = CPU_ALLOC(MASK_CPUS);
+    cpu_set_t *all = CPU_ALLOC(NODE_CPUS_MAX), *mine = CPU_ALLOC(NODE_CPUS_MAX);
     if (!all || !mine) die_as(ERR_MEMORY, "out of memory for a CPU mask");
     /* order[core]: index of the core among the cores in the mask; -1: not found there yet */
-    int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
-    for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
+    int *order = mem_new(NODE_CPUS_MAX * sizeof *order), cores = 0;
+    for (int cpu = 0; cpu < NODE_CPUS_MAX; ++cpu) order[cpu] = -1;
     CPU_ZERO_S(bytes, mine);
     bool known = sched_getaffinity(0, bytes, all) == 0;
-    for (int cpu = 0; known && cpu < MASK_CPUS; ++cpu) {
+    for (int cpu = 0; known && cpu < NODE_CPUS_MAX; ++cpu) {
         if (!CPU_ISSET_S((size_t)cpu, bytes, all)) continue;
         int core = threads_core_of(cpu);
         if (order[core] < 0) order[core] = cores++;

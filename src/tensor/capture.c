@@ -26,9 +26,9 @@ void capture_run(Capture *capture, Backend *backend, void (*work)(void *user), v
 {
     const BackendTable *t = backend->table;
     bool replays = backend->options.replay && t->record_begin;
-    if (replays && capture->warm && !capture->recording)
+    if (replays && capture->was_called && !capture->recording)
         capture->recording = record(backend, work, user);
-    capture->warm = true;
+    capture->was_called = true;
     if (capture->recording)
         t->replay(capture->recording, t->stream(backend));
     else
@@ -38,7 +38,7 @@ void capture_run(Capture *capture, Backend *backend, void (*work)(void *user), v
 void capture_drop(Capture *capture, Backend *backend)
 {
     if (capture->recording) backend->table->recording_free(&capture->recording);
-    capture->warm = false;
+    capture->was_called = false;
 }
 
 void *backend_host_new(Backend *backend, size_t bytes)

@@ -12,7 +12,7 @@ Status op_info_check(const OpInfo *info)
         !info->split                     ? ".split is not given"
         : !info->fuse                    ? ".fuse is not given"
         : !info->residual                ? ".residual is not given"
-        : !info->talks                   ? ".talks is not given"
+        : !info->communication           ? ".communication is not given"
         : !info->tokens                  ? ".tokens is not given"
         : !info->params                  ? ".params is not given"
         : !info->reads                   ? ".reads is not given"
@@ -20,8 +20,8 @@ Status op_info_check(const OpInfo *info)
         : info->macs_note && !info->macs ? ".macs_note is given without .macs"
         : (info->reads == READS_IDS) != (info->params == PARAMS_SPARSE_ROWS)
             ? "READS_IDS and PARAMS_SPARSE_ROWS go together"
-        : (info->split == SPLIT_CLASSES) != (info->talks == TALKS_IF_SLICED)
-            ? "SPLIT_CLASSES and TALKS_IF_SLICED go together"
+        : (info->split == SPLIT_CLASSES) != (info->communication == COMMUNICATES_IF_SLICED)
+            ? "SPLIT_CLASSES and COMMUNICATES_IF_SLICED go together"
         : (info->layer_inputs > 0) != (info->layer_help != NULL)
             ? ".layer_inputs and .layer_help go together"
         : info->layer_inputs > 0 && info->params != PARAMS_NONE

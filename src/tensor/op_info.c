@@ -27,10 +27,10 @@ const OpInfo *op_info(OpKind kind)
 
 bool op_waits_for_ranks(const OpSpec *spec)
 {
-    OpTalks talks = infos[spec->kind]->talks;
+    OpCommunication communication = infos[spec->kind]->communication;
     const bool joins_tokens = spec->tokens.total > spec->tokens.count;
-    return spec->synced || joins_tokens || talks == TALKS_ALWAYS ||
-           (talks == TALKS_IF_SLICED && spec->slice.ranks > 0);
+    return spec->synced || joins_tokens || communication == COMMUNICATES_ALWAYS ||
+           (communication == COMMUNICATES_IF_SLICED && spec->slice.ranks > 0);
 }
 
 const char *act_name(Act act)
@@ -115,9 +115,9 @@ static Status pool_check(const OpSpec *s)
                         "pool: kernel %d, stride %d, pad %d: kernel and stride must be at "
                         "least 1, pad at most half the kernel",
                         s->kernel[d], s->stride[d], s->pad[d]);
-    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
+    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_NO_POSITION)
         return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
-                    s->kernel[0], s->kernel[1], POOL_CUT - 1);
+                    s->kernel[0], s->kernel[1], POOL_NO_POSITION - 1);
     return OK;
 }
 
@@ -168,7 +168,7 @@ const OpInfo info_dense = {
     .split = SPLIT_PRODUCT,
     .fuse = FUSE_X_ACT,
     .residual = RESIDUAL_BY_BACKEND,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_SUMMED,
     .params = PARAMS_PLAIN_WEIGHT,
     .reads = READS_NOTHING,
@@ -184,7 +184,7 @@ const OpInfo info_conv2d = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_WEIGHT,
     .reads = READS_NOTHING,
@@ -193,16 +193,16 @@ const OpInfo info_conv2d = {
 };
 
 /* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2 and w3 are the running mean and
- * variance. x is (N,C) or (N,C,H,W). In training the statistics are over the first OpRun.rows
- * samples, or if synced over the first OpRun.rows samples of every replica. In evaluation, and with
- * fixed_stats, they are the running statistics. */
+ * variance. x is (N,C) or (N,C,H,W). In training the statistics are over the first
+ * OpRun.sample_count samples, or if synced over the first OpRun.sample_count samples of every
+ * replica. In evaluation, and with fixed_stats, they are the running statistics. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = batch_norm_check,
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_ALWAYS,
-    .talks = TALKS_IF_SYNCED,
+    .communication = COMMUNICATES_IF_SYNCED,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
@@ -216,7 +216,7 @@ const OpInfo info_layer_norm = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_SUMMED,
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
@@ -229,7 +229,7 @@ const OpInfo info_activation = {
     .split = SPLIT_ELEMENTS,
     .fuse = FUSE_ACT,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_SEPARATE,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -242,9 +242,9 @@ const OpInfo info_pool = {
     .name = "pool",
     .check = pool_check,
     .split = SPLIT_NEVER,
-    .fuse = FUSE_MAX,
+    .fuse = FUSE_RELU_BEFORE_MAX,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -258,7 +258,7 @@ const OpInfo info_add = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_ADD,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_SEPARATE,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -275,7 +275,7 @@ const OpInfo info_concat = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -288,7 +288,7 @@ const OpInfo info_flatten = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -304,7 +304,7 @@ const OpInfo info_dropout = {
     .split = SPLIT_ELEMENTS,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_BY_POSITION,
     .params = PARAMS_NONE,
     .reads = READS_SAMPLES,
@@ -318,7 +318,7 @@ const OpInfo info_embedding = {
     .split = SPLIT_ROWS,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
@@ -333,7 +333,7 @@ const OpInfo info_positions = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_BY_POSITION,
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
@@ -357,14 +357,14 @@ const OpInfo info_attention = {
     .split = SPLIT_HEADS,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): the loss; the rank
+/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_RESULTS): the loss; the rank
  * of the label's logit; the index of the largest logit. The rank is the number of logits that are
  * larger than the label's, or equal to it with a lower index. 0: the prediction is right; below 5:
  * top-5; -1: no label. With label smoothing s (Szegedy et al. 2016), only in training, the target
@@ -375,7 +375,7 @@ const OpInfo info_softmax_loss = {
     .split = SPLIT_CLASSES,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_IF_SLICED,
+    .communication = COMMUNICATES_IF_SLICED,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
@@ -385,13 +385,13 @@ const OpInfo info_softmax_loss = {
 /* x (N,K), (N,C,L) or (N,C,H,W); targets: floats of the same shape; w: weights of a sample's
  * targets. Let e be the value at x - target of the function that spec.point selects. The loss of a
  * sample is sum(w e) / sum(w) over its targets that are not NaN; it is 0 if all are NaN. y (N,
- * LOSS_COLUMNS): the loss, 0, 0. */
+ * LOSS_RESULTS): the loss, 0, 0. */
 const OpInfo info_point_loss = {
     .name = "point_loss",
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_TARGETS,
@@ -404,7 +404,7 @@ const OpInfo info_reorder = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -417,7 +417,7 @@ const OpInfo info_exchange = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_ALWAYS,
+    .communication = COMMUNICATES_ALWAYS,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,

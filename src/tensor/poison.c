@@ -64,7 +64,7 @@ static void poison_backward_data(Op *op, const OpRun *run)
 {
     if (!cpu_table(op)->backward_data) return;
     for (int i = 0; i < op->spec.x_count; ++i)
-        if (!op->dx_alias[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i] &&
+        if (!op->dx_is_dy[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i] &&
             !(i == 0 && run->dx_add))
             poison(run->dx[i], desc_bytes(op->spec.x[i]));
     poison(run->workspace, op->workspace_bytes);
@@ -77,7 +77,7 @@ static void poison_backward_weight(Op *op, const OpRun *run)
     for (int i = 0; i < op->spec.w_count; ++i)
         poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
     if (op_info(op->spec.kind)->reads == READS_IDS && run->bag) {
-        const BagRun *bag = &run->bag[op->spec.bag];
+        const BagInput *bag = &run->bag[op->spec.bag];
         poison(bag->grad, (size_t)(bag->rows * op->spec.row_width) * sizeof(float));
     }
     poison(run->workspace, op->workspace_bytes);

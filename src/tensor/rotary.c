@@ -93,7 +93,7 @@ double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *
 double attention_pairs(const OpSpec *spec, int64_t length)
 {
     const double tokens = (double)length, window = (double)spec->window;
-    if (spec->full) return tokens * tokens;
+    if (spec->bidirectional) return tokens * tokens;
     if (spec->window == 0 || spec->window >= length) return tokens * (tokens + 1) / 2;
     return window * (window + 1) / 2 + (tokens - window) * window;
 }

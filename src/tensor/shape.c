@@ -108,8 +108,8 @@ int64_t slice_first(int64_t items, int ranks, int rank)
     return items / ranks * rank + (items % ranks * rank + ranks - 1) / ranks;
 }
 
-size_t slices_run(const Slices *s, int ranks, int rank)
+size_t slices_range_bytes(const Slices *s, int ranks, int rank)
 {
     int64_t items = slice_first(s->items, ranks, rank + 1) - slice_first(s->items, ranks, rank);
-    return (size_t)(items * s->unit) * dtype_bytes(s->type);
+    return (size_t)(items * s->item_elements) * dtype_bytes(s->type);
 }

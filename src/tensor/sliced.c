@@ -58,16 +58,19 @@ static bool has_wide_side(const Op *op)
 Slices exchange_slices(const OpSpec *s)
 {
     const Shape x = s->x[0].shape;
-    Slices all = {
-        .runs = 1, .items = shape_count(x), .unit = 1, .ranks = s->slice.ranks, .type = s->y.dtype};
+    Slices all = {.ranges = 1,
+                  .items = shape_count(x),
+                  .item_elements = 1,
+                  .ranks = s->slice.ranks,
+                  .type = s->y.dtype};
     if (divides_sequence(s)) {
-        all.runs = x.dim[0];
+        all.ranges = x.dim[0];
         all.items = s->slice.whole;
-        all.unit = x.dim[2];
+        all.item_elements = x.dim[2];
     }
     /* each row of x has one contiguous range of keys and one of values */
     if (s->exchange == EXCHANGE_KEYS) {
-        all.runs = 2 * x.dim[0] * x.dim[1];
+        all.ranges = 2 * x.dim[0] * x.dim[1];
         all.items = s->slice.whole;
     }
     return all;
@@ -109,12 +112,12 @@ Status exchange_plan(Op *op, Desc layout, const ExchangeCopies *copies)
                            .type = type};
     plan->rows = shape_count(y) / plan->width;
     plan->slice = divides_sequence(s) || plan->kind == EXCHANGE_KEYS
-                      ? plan->divided.runs * s->slice.count * plan->divided.unit
+                      ? plan->divided.ranges * s->slice.count * plan->divided.item_elements
                       : shape_count(x) / s->slice.ranks + 1;
     if (wide && !adds_in_forward(plan->kind)) s->y.dtype = DTYPE_F32;
-    plan_workspace(op, plan->divided.runs * plan->divided.items * plan->divided.unit);
-    op->y_alias = plan->kind == EXCHANGE_ENTER && !wide;
-    op->dx_alias[0] = plan->kind == EXCHANGE_LEAVE && !wide;
+    plan_workspace(op, plan->divided.ranges * plan->divided.items * plan->divided.item_elements);
+    op->y_is_x = plan->kind == EXCHANGE_ENTER && !wide;
+    op->dx_is_dy[0] = plan->kind == EXCHANGE_LEAVE && !wide;
     op->y_inplace = plan->kind == EXCHANGE_LEAVE && !wide;
     op->dx_inplace = plan->kind == EXCHANGE_ENTER && !wide;
     if (s->w_count) op->w_elements[0] = plan->width;
@@ -145,7 +148,7 @@ static void widen(const Op *op, const OpRun *run, const void *from, void *to)
         run->exchange->gather(run->exchange, *d, from, run->workspace);
         from = run->workspace;
     }
-    plan->convert(op, from, plan->type, to, DTYPE_F32, d->runs * d->items * d->unit);
+    plan->convert(op, from, plan->type, to, DTYPE_F32, d->ranges * d->items * d->item_elements);
 }
 
 /* Sums the fp32 tensor `from` over the ranks; returns this rank's slice of the sum, in fp32. */
@@ -191,7 +194,7 @@ static void backward_wide(const Op *op, const OpRun *run)
     const int rank = op->spec.slice.rank, ranks = op->spec.slice.ranks;
     const int64_t items =
         slice_first(d->items, ranks, rank + 1) - slice_first(d->items, ranks, rank);
-    plan->convert(op, slice, DTYPE_F32, rounded, plan->type, d->runs * items * d->unit);
+    plan->convert(op, slice, DTYPE_F32, rounded, plan->type, d->ranges * items * d->item_elements);
     if (gathers) run->exchange->gather(run->exchange, *d, rounded, run->dx[0]);
 }
 
@@ -272,18 +275,18 @@ static int64_t slice_unit(const SumSlices *s, int64_t units, int i)
  * this rank has. */
 static int64_t unit_terms(const SumSlices *s, int64_t k)
 {
-    return k / (s->lead * slice_unit(s, s->units, s->count) +
-                (s->parts - 1) * slice_unit(s, s->others, s->count));
+    return k / (s->first_unit_ratio * slice_unit(s, s->units, s->count) +
+                (s->parts - 1) * slice_unit(s, s->other_units, s->count));
 }
 
 SumRange sum_range(const SumSlices *s, int64_t k, int i, int part)
 {
-    const int64_t unit = unit_terms(s, k), wide = part ? unit : s->lead * unit;
-    const int64_t units = part ? s->others : s->units;
+    const int64_t unit = unit_terms(s, k), wide = part ? unit : s->first_unit_ratio * unit;
+    const int64_t units = part ? s->other_units : s->units;
     int64_t begin = 0;
     if (part > 0)
-        begin = (s->lead * slice_unit(s, s->units, s->count) +
-                 (part - 1) * slice_unit(s, s->others, s->count)) *
+        begin = (s->first_unit_ratio * slice_unit(s, s->units, s->count) +
+                 (part - 1) * slice_unit(s, s->other_units, s->count)) *
                 unit;
     return (SumRange){.first = begin + slice_unit(s, units, i) * wide,
                       .end = begin + slice_unit(s, units, i + 1) * wide};
@@ -291,18 +294,18 @@ SumRange sum_range(const SumSlices *s, int64_t k, int i, int part)
 
 int64_t sum_least_terms(const SumSlices *s, int64_t k)
 {
-    return unit_terms(s, k) *
-           (s->lead * (s->units / s->total) + (s->parts - 1) * (s->others / s->total));
+    return unit_terms(s, k) * (s->first_unit_ratio * (s->units / s->total) +
+                               (s->parts - 1) * (s->other_units / s->total));
 }
 
 SampleSlice sample_slice(const OpSpec *spec)
 {
     const TensorSlice *cut = &spec->slice;
     int64_t sample = shape_count(spec->y.shape) / spec->y.shape.dim[0], unit = 1;
-    if (!cut->ranks) return (SampleSlice){.run = sample, .stride = sample};
+    if (!cut->ranks) return (SampleSlice){.contiguous = sample, .stride = sample};
     for (int i = cut->dim + 1; i < spec->y.shape.ndim; ++i) unit *= spec->y.shape.dim[i];
     return (SampleSlice){
-        .run = cut->count * unit, .stride = cut->whole * unit, .first = cut->first * unit};
+        .contiguous = cut->count * unit, .stride = cut->whole * unit, .first = cut->first * unit};
 }
 
 int64_t sum_levels(int slices)

@@ -73,7 +73,7 @@ void exchange_backward_data(Op *op, const OpRun *run);
 typedef struct SampleSlice {
     /* number of consecutive elements of the slice that are also consecutive in the whole sample;
      * the sample's elements if the tensor is not divided */
-    int64_t run;
+    int64_t contiguous;
     /* elements of the whole sample from the beginning of such a range to that of the next one */
     int64_t stride;
     /* index in the whole sample of the slice's element 0 */

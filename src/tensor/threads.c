@@ -20,21 +20,21 @@ int threads_core_of(int cpu)
     if (!f) return cpu;
     if (fscanf(f, "%d", &first) != 1) first = cpu;
     fclose(f);
-    return first >= 0 && first < MASK_CPUS ? first : cpu;
+    return first >= 0 && first < NODE_CPUS_MAX ? first : cpu;
 }
 
 /* Returns the number of cores in the affinity mask of a process (pid 0: this process), and sets
- * their entries in seen[MASK_CPUS] to 1. Cores that are already marked are not counted. Sets *cpus
- * to the number of hardware threads in the mask. Returns 0 if the mask cannot be read. */
+ * their entries in seen[NODE_CPUS_MAX] to 1. Cores that are already marked are not counted. Sets
+ * *cpus to the number of hardware threads in the mask. Returns 0 if the mask cannot be read. */
 static int mark_cores(pid_t pid, char *seen, int *cpus)
 {
-    size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
-    cpu_set_t *set = CPU_ALLOC(MASK_CPUS);
+    size_t bytes = CPU_ALLOC_SIZE(NODE_CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(NODE_CPUS_MAX);
     int count = 0;
     *cpus = 0;
     if (!set) return 0;
     if (sched_getaffinity(pid, bytes, set) == 0)
-        for (int cpu = 0; cpu < MASK_CPUS; ++cpu) {
+        for (int cpu = 0; cpu < NODE_CPUS_MAX; ++cpu) {
             if (!CPU_ISSET_S((size_t)cpu, bytes, set)) continue;
             int core = threads_core_of(cpu);
             count += !seen[core];
@@ -47,7 +47,7 @@ static int mark_cores(pid_t pid, char *seen, int *cpus)
 
 static int mask_cores(pid_t pid)
 {
-    char *seen = mem_new(MASK_CPUS);
+    char *seen = mem_new(NODE_CPUS_MAX);
     int cpus, count = mark_cores(pid, seen, &cpus);
     mem_free(&seen);
     return count;
@@ -187,8 +187,8 @@ int threads_share(int ranks_on_node)
 
 ThreadsLimits threads_limits(const char *root, char *core)
 {
-    ThreadsLimits limits = {.outer = mask_cores(getppid())};
-    char *mine = core ? core : mem_new(MASK_CPUS), file[PATH_ROOM], groups[PATH_ROOM];
+    ThreadsLimits limits = {.launcher_cores = mask_cores(getppid())};
+    char *mine = core ? core : mem_new(NODE_CPUS_MAX), file[PATH_ROOM], groups[PATH_ROOM];
     limits.cores = mark_cores(0, mine, &limits.cpus);
     if (!core) mem_free(&mine);
     snprintf(file, sizeof file, "%.4000s/proc/self/cgroup", root);

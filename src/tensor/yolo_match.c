@@ -42,10 +42,10 @@ int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match
     return count;
 }
 
-int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count)
+int64_t yolo_count(const BoxGrid *grid, const float *box, int64_t count)
 {
     BoxMatch match[BOX_MATCHES];
     int64_t matches = 0;
-    for (int64_t i = 0; i < count; ++i) matches += yolo_match(grid, row + i * BOX_NUMBERS, match);
+    for (int64_t i = 0; i < count; ++i) matches += yolo_match(grid, box + i * BOX_NUMBERS, match);
     return matches;
 }

@@ -47,7 +47,7 @@ static void add_interface(const char *root, const char *name, void *user)
     double megabits = number_in(root, folder, "speed");
     Card *card = &cards->card[cards->count++];
     *card = (Card){
-        .sent = number_in(root, folder, "statistics/tx_bytes"),
+        .sent_bytes = number_in(root, folder, "statistics/tx_bytes"),
         .bytes_per_s = megabits > 0 ? megabits * 1e6 / 8 : 0,
         .mtu = (int)number_in(root, folder, "mtu"),
         .up = proc_read_word(root, path, state, sizeof state) && !strcmp(state, "up"),
@@ -72,7 +72,7 @@ static void add_ports(const char *root, const char *name, void *user)
         double sent = number_in(root, path, "counters/port_xmit_data");
         double gigabits = number_in(root, path, "rate");
         Card *card = &cards->card[cards->count++];
-        *card = (Card){.sent = sent < 0 ? -1 : 4 * sent,
+        *card = (Card){.sent_bytes = sent < 0 ? -1 : 4 * sent,
                        .bytes_per_s = gigabits > 0 ? gigabits * 1e9 / 8 : 0,
                        .up = number_in(root, path, "state") == PORT_ACTIVE,
                        .physical = true,

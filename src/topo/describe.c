@@ -78,16 +78,17 @@ static Status describe_node(bool gpus, char **text, size_t *bytes)
 /* Adds the kind of hardware that rank `root` has described in `text`. Collective. */
 static Status add_kind(Topology *t, const World *world, int root, char *text, size_t bytes)
 {
-    Node *tree = NULL;
+    YamlNode *tree = NULL;
     world_bcast(world, &bytes, sizeof bytes, root);
     char *copy = mem_new(bytes + 1);
     if (world->rank == root) memcpy(copy, text, bytes);
     world_bcast(world, copy, bytes, root);
-    t->hardware = mem_resize(t->hardware, ((size_t)t->kinds + 1) * sizeof *t->hardware);
+    t->hardware = mem_resize(t->hardware, ((size_t)t->hardware_count + 1) * sizeof *t->hardware);
     Status st = yaml_parse(&tree, "description of a node", copy, bytes);
-    if (st == OK) st = hardware_from_node(&t->hardware[t->kinds], "description of a node", tree);
-    if (st == OK) ++t->kinds;
-    node_free(&tree);
+    if (st == OK)
+        st = hardware_from_node(&t->hardware[t->hardware_count], "description of a node", tree);
+    if (st == OK) ++t->hardware_count;
+    yaml_node_free(&tree);
     mem_free(&copy);
     return st;
 }
@@ -101,7 +102,7 @@ static Status add_kinds(Topology *t, const World *world, const int *first, const
     for (int n = 0; n < t->nodes; ++n) {
         int equal = 0;
         while (equal < n && hash[first[equal]] != hash[first[n]]) ++equal;
-        t->kind[n] = equal < n ? t->kind[equal] : t->kinds;
+        t->hardware_index[n] = equal < n ? t->hardware_index[equal] : t->hardware_count;
         if (equal == n) TRY(add_kind(t, world, first[n], text, bytes));
     }
     return OK;
@@ -120,7 +121,7 @@ Status topo_describe_hardware(Topology *t, const World *world, bool gpus)
     if (st == OK) {
         if (text) mine = XXH3_64bits(text, bytes);
         world_gather(world, &mine, sizeof mine, hash);
-        t->kind = mem_new((size_t)t->nodes * sizeof *t->kind);
+        t->hardware_index = mem_new((size_t)t->nodes * sizeof *t->hardware_index);
         st = add_kinds(t, world, first, hash, text, bytes);
     }
     if (st != OK) topo_fini_hardware(t);

@@ -142,7 +142,7 @@ static Status describe_xml(Hardware *h, const char *text, size_t bytes)
                     ? describe(h, topology)
                     : fail(ERR_CONFIG, "hwloc does not recognise it");
     hwloc_topology_destroy(topology);
-    if (st == OK && h->parts == 0) return fail(ERR_CONFIG, "it describes no CPUs");
+    if (st == OK && h->part_count == 0) return fail(ERR_CONFIG, "it describes no CPUs");
     return st;
 }
 
@@ -170,7 +170,7 @@ Status hardware_from_xml(Hardware *h, const char *path, const char *text, size_t
                                     .answer_bytes = (size_t)64 << 20,
                                     .work = read_and_answer};
     enum { XML_BYTES_MAX = 64 << 20 };
-    Node *root = NULL;
+    YamlNode *root = NULL;
     char *answer;
     *h = (Hardware){0};
     if (bytes > XML_BYTES_MAX) return fail(ERR_CONFIG, "%s: has more than 64 MiB", path);
@@ -180,7 +180,7 @@ Status hardware_from_xml(Hardware *h, const char *path, const char *text, size_t
         st = fail(ERR_CONFIG, "%s: is no XML of hwloc that can be read: %s", path, answer);
     if (st == OK) st = yaml_parse(&root, path, answer, bytes);
     if (st == OK) st = hardware_from_node(h, path, root);
-    node_free(&root);
+    yaml_node_free(&root);
     mem_free(&answer);
     return st;
 }

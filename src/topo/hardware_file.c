@@ -75,10 +75,11 @@ static void print_gpu(Json *json, const Hardware *h, const Gpu *gpu)
     json_text(json, gpu_keys[GPU_KEY_BUS], gpu->bus);
     json_int(json, gpu_keys[GPU_KEY_NUMA], gpu->numa);
     json_array(json, gpu_keys[GPU_KEY_LINKS]);
-    for (int k = 0; k < h->gpus; ++k) json_text(json, NULL, gpu->link[k]);
+    for (int k = 0; k < h->gpu_count; ++k) json_text(json, NULL, gpu->gpu_link[k]);
     json_end(json);
     json_array(json, gpu_keys[GPU_KEY_CARDS]);
-    for (int k = 0; k < h->cards; ++k) json_text(json, NULL, gpu->card ? gpu->card[k] : "");
+    for (int k = 0; k < h->card_count; ++k)
+        json_text(json, NULL, gpu->card_link ? gpu->card_link[k] : "");
     json_end(json);
     json_end(json);
 }
@@ -88,13 +89,13 @@ void hardware_print(Json *json, const Hardware *h)
     json_object(json, NULL);
     json_text(json, key_names[KEY_CPU], h->cpu ? h->cpu : "");
     json_lines(json, key_names[KEY_PARTS]);
-    for (int i = 0; i < h->parts; ++i) print_part(json, &h->part[i]);
+    for (int i = 0; i < h->part_count; ++i) print_part(json, &h->part[i]);
     json_end(json);
     json_lines(json, key_names[KEY_CARDS]);
-    for (int i = 0; i < h->cards; ++i) print_card(json, &h->card[i]);
+    for (int i = 0; i < h->card_count; ++i) print_card(json, &h->card[i]);
     json_end(json);
     json_lines(json, key_names[KEY_GPUS]);
-    for (int i = 0; i < h->gpus; ++i) print_gpu(json, h, &h->gpu[i]);
+    for (int i = 0; i < h->gpu_count; ++i) print_gpu(json, h, &h->gpu[i]);
     json_end(json);
     json_text(json, key_names[KEY_NOTE], h->note ? h->note : "");
     json_end(json);
@@ -102,25 +103,25 @@ void hardware_print(Json *json, const Hardware *h)
 
 /* ---- reading ---- */
 
-static Status read_kind(const char *path, const Node *n, PartKind *kind)
+static Status read_kind(const char *path, const YamlNode *n, PartKind *kind)
 {
     for (int i = 0; i < PART_KIND_COUNT; ++i)
-        if (n->kind == NODE_SCALAR && strcmp(n->text, kind_names[i]) == 0)
+        if (n->kind == YAML_SCALAR && strcmp(n->text, kind_names[i]) == 0)
             return *kind = (PartKind)i, OK;
     return value_fail(path, n, "expected package, numa, l3, l2 or core");
 }
 
-static Status read_part(Hardware *h, const char *path, const Node *n)
+static Status read_part(Hardware *h, const char *path, const YamlNode *n)
 {
     Part part = {0};
-    const Node *value[PART_KEY_COUNT];
+    const YamlNode *value[PART_KEY_COUNT];
     double bytes = 0;
     TRY(value_keys(path, n, part_keys, PART_KEY_COUNT, PART_KEYS_REQUIRED, value));
     TRY(read_kind(path, value[PART_KEY_KIND], &part.kind));
     TRY(value_whole(path, value[PART_KEY_NUMBER], 0, INT_MAX, &part.number));
-    TRY(value_whole(path, value[PART_KEY_PARENT], -1, h->parts - 1, &part.parent));
-    const Node *cpus = value[PART_KEY_CPUS];
-    if (cpus->kind != NODE_SCALAR || !cpus_read(cpus->text, &part.cpus) || !CPU_COUNT(&part.cpus))
+    TRY(value_whole(path, value[PART_KEY_PARENT], -1, h->part_count - 1, &part.parent));
+    const YamlNode *cpus = value[PART_KEY_CPUS];
+    if (cpus->kind != YAML_SCALAR || !cpus_read(cpus->text, &part.cpus) || !CPU_COUNT(&part.cpus))
         return value_fail(path, cpus, "expected CPUs below 1024, as \"0-3,8\"");
     if (part.parent >= 0 && !cpus_inside(&part.cpus, &h->part[part.parent].cpus))
         return value_fail(path, cpus, "the parent does not contain these CPUs");
@@ -134,12 +135,12 @@ static Status read_part(Hardware *h, const char *path, const Node *n)
     return OK;
 }
 
-static Status read_card(const char *path, const Node *n, Card *card)
+static Status read_card(const char *path, const YamlNode *n, Card *card)
 {
-    const Node *value[CARD_KEY_COUNT];
+    const YamlNode *value[CARD_KEY_COUNT];
     TRY(value_keys(path, n, card_keys, CARD_KEY_COUNT, CARD_KEY_COUNT, value));
-    const Node *name = value[CARD_KEY_NAME];
-    if (name->kind != NODE_SCALAR || strlen(name->text) >= sizeof card->name)
+    const YamlNode *name = value[CARD_KEY_NAME];
+    if (name->kind != YAML_SCALAR || strlen(name->text) >= sizeof card->name)
         return value_fail(path, name, "expected a name of at most 47 bytes");
     text_escape_to(card->name, sizeof card->name, name->text);
     card->physical = true;
@@ -157,9 +158,9 @@ static bool is_link_word(const char *word)
     return strncmp(word, "NV", 2) == 0 && digits >= 1 && digits <= 3 && !word[2 + digits];
 }
 
-static Status read_gpu(Hardware *h, const char *path, const Node *n)
+static Status read_gpu(Hardware *h, const char *path, const YamlNode *n)
 {
-    const Node *value[GPU_KEY_COUNT];
+    const YamlNode *value[GPU_KEY_COUNT];
     char *name = NULL, *bus = NULL;
     int numa = -1;
     TRY(value_keys(path, n, gpu_keys, GPU_KEY_COUNT, GPU_KEY_COUNT, value));
@@ -176,45 +177,46 @@ static Status read_gpu(Hardware *h, const char *path, const Node *n)
 }
 
 /* Reads the links of GPU i; call it when all GPUs have been added. */
-static Status read_links(Hardware *h, const char *path, const Node *gpu, int i)
+static Status read_links(Hardware *h, const char *path, const YamlNode *gpu, int i)
 {
-    const Node *value[GPU_KEY_COUNT];
+    const YamlNode *value[GPU_KEY_COUNT];
     TRY(value_keys(path, gpu, gpu_keys, GPU_KEY_COUNT, GPU_KEY_COUNT, value));
-    const Node *links = value[GPU_KEY_LINKS], *cards = value[GPU_KEY_CARDS];
-    TRY(value_texts(path, links, "GPU", h->gpus, h->gpu[i].link));
-    for (int k = 0; k < h->gpus; ++k)
-        if (!is_link_word(h->gpu[i].link[k]) || (k == i) != (strcmp(h->gpu[i].link[k], "X") == 0))
+    const YamlNode *links = value[GPU_KEY_LINKS], *cards = value[GPU_KEY_CARDS];
+    TRY(value_texts(path, links, "GPU", h->gpu_count, h->gpu[i].gpu_link));
+    for (int k = 0; k < h->gpu_count; ++k)
+        if (!is_link_word(h->gpu[i].gpu_link[k]) ||
+            (k == i) != (strcmp(h->gpu[i].gpu_link[k], "X") == 0))
             return value_fail(path, links->item[k],
                               "expected X for the GPU itself, else NV and a number, PIX, PXB, PHB, "
                               "NODE or SYS");
-    h->gpu[i].card = mem_new(((size_t)h->cards + 1) * sizeof *h->gpu[i].card);
-    TRY(value_texts(path, cards, "network card", h->cards, h->gpu[i].card));
-    for (int k = 0; k < h->cards; ++k)
-        if (*h->gpu[i].card[k] && !is_link_word(h->gpu[i].card[k]))
+    h->gpu[i].card_link = mem_new(((size_t)h->card_count + 1) * sizeof *h->gpu[i].card_link);
+    TRY(value_texts(path, cards, "network card", h->card_count, h->gpu[i].card_link));
+    for (int k = 0; k < h->card_count; ++k)
+        if (*h->gpu[i].card_link[k] && !is_link_word(h->gpu[i].card_link[k]))
             return value_fail(path, cards->item[k], "expected PIX, PXB, PHB, NODE, SYS or nothing");
     return OK;
 }
 
-static Status read_lists(Hardware *h, const char *path, const Node *const *value)
+static Status read_lists(Hardware *h, const char *path, const YamlNode *const *value)
 {
     enum { GPUS_MAX = 1024 };
-    const Node *parts = value[KEY_PARTS], *cards = value[KEY_CARDS], *gpus = value[KEY_GPUS];
+    const YamlNode *parts = value[KEY_PARTS], *cards = value[KEY_CARDS], *gpus = value[KEY_GPUS];
     for (int key = KEY_PARTS; key <= KEY_GPUS; ++key)
-        if (value[key]->kind != NODE_LIST) return value_fail(path, value[key], "expected a list");
+        if (value[key]->kind != YAML_LIST) return value_fail(path, value[key], "expected a list");
     if (parts->count > PARTS_MAX) return value_fail(path, parts, "expected at most 16384 parts");
     for (int i = 0; i < parts->count; ++i) TRY(read_part(h, path, parts->item[i]));
     h->card = mem_new(((size_t)cards->count + 1) * sizeof *h->card);
-    for (; h->cards < cards->count; ++h->cards)
-        TRY(read_card(path, cards->item[h->cards], &h->card[h->cards]));
+    for (; h->card_count < cards->count; ++h->card_count)
+        TRY(read_card(path, cards->item[h->card_count], &h->card[h->card_count]));
     if (gpus->count > GPUS_MAX) return value_fail(path, gpus, "expected at most 1024 GPUs");
     for (int i = 0; i < gpus->count; ++i) TRY(read_gpu(h, path, gpus->item[i]));
     for (int i = 0; i < gpus->count; ++i) TRY(read_links(h, path, gpus->item[i], i));
     return OK;
 }
 
-Status hardware_from_node(Hardware *h, const char *path, const Node *n)
+Status hardware_from_node(Hardware *h, const char *path, const YamlNode *n)
 {
-    const Node *value[KEY_COUNT];
+    const YamlNode *value[KEY_COUNT];
     *h = (Hardware){0};
     Status st = value_keys(path, n, key_names, KEY_COUNT, KEY_COUNT, value);
     if (st == OK) st = value_text(path, value[KEY_CPU], &h->cpu);

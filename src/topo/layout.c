@@ -8,7 +8,8 @@
 
 const Hardware *topo_hardware(const Topology *t, int node)
 {
-    return t->kind && t->kind[node] >= 0 ? &t->hardware[t->kind[node]] : NULL;
+    return t->hardware_index && t->hardware_index[node] >= 0 ? &t->hardware[t->hardware_index[node]]
+                                                             : NULL;
 }
 
 /* Returns the first rank of a node, not below `from`; t->ranks: there is none. */
@@ -49,7 +50,7 @@ static cpu_set_t all_cpus(const Hardware *h)
 {
     cpu_set_t all;
     CPU_ZERO(&all);
-    for (int i = 0; i < h->parts; ++i) CPU_OR(&all, &all, &h->part[i].cpus);
+    for (int i = 0; i < h->part_count; ++i) CPU_OR(&all, &all, &h->part[i].cpus);
     return all;
 }
 

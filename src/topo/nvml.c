@@ -135,12 +135,12 @@ static int add_gpus(Hardware *h, const Nvml *nvml, const char *root)
         if (code == NVML_SUCCESS) code = add_gpu(h, nvml, device[i], root, &pci[i]);
         if (code == NVML_SUCCESS) links[i] = read_links(nvml, device[i]);
     }
-    for (int a = 0; code == NVML_SUCCESS && a < h->gpus; ++a)
-        for (int b = 0; b < h->gpus; ++b) {
+    for (int a = 0; code == NVML_SUCCESS && a < h->gpu_count; ++a)
+        for (int b = 0; b < h->gpu_count; ++b) {
             if (a == b) continue;
             NvmlDevice *const pair[] = {device[a], device[b]};
-            mem_free(&h->gpu[a].link[b]);
-            h->gpu[a].link[b] = pair_word(nvml, pair, &links[a], &links[b], pci[b].bus_id);
+            mem_free(&h->gpu[a].gpu_link[b]);
+            h->gpu[a].gpu_link[b] = pair_word(nvml, pair, &links[a], &links[b], pci[b].bus_id);
         }
     mem_free(&links);
     mem_free(&pci);

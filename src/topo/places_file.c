@@ -7,11 +7,11 @@
 
 static const size_t FILE_BYTES = (size_t)1 << 30;
 
-static Status read_places(int *map, int ranks, const char *path, const Node *root)
+static Status read_places(int *map, int ranks, const char *path, const YamlNode *root)
 {
-    if (root->kind != NODE_LIST)
+    if (root->kind != YAML_LIST)
         return value_fail(path, root, "expected a list with a process for each of %d ranks, not %s",
-                          ranks, node_kind_name(root));
+                          ranks, yaml_node_kind_name(root));
     if (root->count != ranks)
         return value_fail(path, root, "expected a list with a process for each of %d ranks, not %d",
                           ranks, root->count);
@@ -28,7 +28,7 @@ static Status read_places(int *map, int ranks, const char *path, const Node *roo
 
 Status places_read(int **map, int ranks, const char *path)
 {
-    Node *root = NULL;
+    YamlNode *root = NULL;
     char *text;
     size_t bytes;
     *map = NULL;
@@ -38,7 +38,7 @@ Status places_read(int **map, int ranks, const char *path)
     if (st != OK) return st;
     int *read = mem_new((size_t)ranks * sizeof *read);
     st = read_places(read, ranks, path, root);
-    node_free(&root);
+    yaml_node_free(&root);
     if (st == OK)
         *map = read;
     else

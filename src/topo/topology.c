@@ -12,10 +12,10 @@ static const double SLOW_BELOW = 0.8;
 
 void topo_fini_hardware(Topology *t)
 {
-    for (int i = 0; i < t->kinds; ++i) hardware_fini(&t->hardware[i]);
-    mem_free(&t->kind);
+    for (int i = 0; i < t->hardware_count; ++i) hardware_fini(&t->hardware[i]);
+    mem_free(&t->hardware_index);
     mem_free(&t->hardware);
-    t->kinds = 0;
+    t->hardware_count = 0;
 }
 
 void topo_fini(Topology *t)

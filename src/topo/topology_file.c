@@ -30,23 +30,24 @@ enum { FILE_KEYS(LIST_CONSTANT) KEY_COUNT, KEYS_REQUIRED = KEY_LATENCY };
 static const char *const key_names[KEY_COUNT] = {FILE_KEYS(LIST_NAME)};
 
 /* Fails unless the matrix of `key`, or a row of it, is a list with an item for each rank. */
-static Status check_length(const char *path, const Node *n, int key, const char *item, int ranks)
+static Status check_length(const char *path, const YamlNode *n, int key, const char *item,
+                           int ranks)
 {
-    if (n->kind != NODE_LIST)
+    if (n->kind != YAML_LIST)
         return value_fail(path, n, "%s: expected a list with a %s for each rank, not %s",
-                          key_names[key], item, node_kind_name(n));
+                          key_names[key], item, yaml_node_kind_name(n));
     if (n->count == ranks) return OK;
     return value_fail(path, n, "%s: expected a %s for each of %d ranks, not %d", key_names[key],
                       item, ranks, n->count);
 }
 
 /* Reads the symmetric matrix of `key`. least: smallest allowed value off the diagonal. */
-static Status read_matrix(const char *path, const Node *n, int key, int ranks, double least,
+static Status read_matrix(const char *path, const YamlNode *n, int key, int ranks, double least,
                           double *matrix)
 {
     TRY(check_length(path, n, key, "row", ranks));
     for (int a = 0; a < ranks; ++a) {
-        const Node *row = n->item[a];
+        const YamlNode *row = n->item[a];
         TRY(check_length(path, row, key, "number", ranks));
         for (int b = 0; b < ranks; ++b) {
             double *to = &matrix[(int64_t)a * ranks + b];
@@ -61,7 +62,7 @@ static Status read_matrix(const char *path, const Node *n, int key, int ranks, d
     return OK;
 }
 
-static Status read_nodes(Topology *t, const char *path, const Node *n)
+static Status read_nodes(Topology *t, const char *path, const YamlNode *n)
 {
     for (int r = 0; r < t->ranks; ++r)
         TRY(value_whole(path, n->item[r], 0, t->nodes - 1, &t->node[r]));
@@ -76,8 +77,8 @@ static Status read_nodes(Topology *t, const char *path, const Node *n)
 }
 
 /* Reads the three matrices; a file has all or none of them. */
-static Status read_matrices(Topology *t, const char *path, const Node *root,
-                            const Node *const *value)
+static Status read_matrices(Topology *t, const char *path, const YamlNode *root,
+                            const YamlNode *const *value)
 {
     size_t bytes = (size_t)t->ranks * (size_t)t->ranks * sizeof(double);
     if (!value[KEY_LATENCY] && !value[KEY_RATE] && !value[KEY_TOGETHER]) return OK;
@@ -97,41 +98,42 @@ static Status read_matrices(Topology *t, const char *path, const Node *root,
 }
 
 /* Reads the kinds of hardware, and the kind of each node. */
-static Status read_hardware(Topology *t, const char *path, const Node *root,
-                            const Node *const *value)
+static Status read_hardware(Topology *t, const char *path, const YamlNode *root,
+                            const YamlNode *const *value)
 {
-    const Node *kinds = value[KEY_HARDWARE], *kind_of = value[KEY_KIND];
+    const YamlNode *kinds = value[KEY_HARDWARE], *kind_of = value[KEY_KIND];
     if (!kinds && !kind_of) return OK;
     if (!kinds || !kind_of)
         return value_fail(path, root, "key `%s` is missing: hardware and hardware_of go together",
                           key_names[kinds ? KEY_KIND : KEY_HARDWARE]);
-    if (kinds->kind != NODE_LIST || kinds->count > t->nodes)
+    if (kinds->kind != YAML_LIST || kinds->count > t->nodes)
         return value_fail(path, kinds, "expected a list of at most one kind for each node");
-    if (kind_of->kind != NODE_LIST || kind_of->count != t->nodes)
+    if (kind_of->kind != YAML_LIST || kind_of->count != t->nodes)
         return value_fail(path, kind_of, "expected a number for each node");
     t->hardware = mem_new(((size_t)kinds->count + 1) * sizeof *t->hardware);
-    for (; t->kinds < kinds->count; ++t->kinds)
-        TRY(hardware_from_node(&t->hardware[t->kinds], path, kinds->item[t->kinds]));
-    t->kind = mem_new((size_t)t->nodes * sizeof *t->kind);
+    for (; t->hardware_count < kinds->count; ++t->hardware_count)
+        TRY(hardware_from_node(&t->hardware[t->hardware_count], path,
+                               kinds->item[t->hardware_count]));
+    t->hardware_index = mem_new((size_t)t->nodes * sizeof *t->hardware_index);
     for (int n = 0; n < t->nodes; ++n)
-        TRY(value_whole(path, kind_of->item[n], -1, t->kinds - 1, &t->kind[n]));
+        TRY(value_whole(path, kind_of->item[n], -1, t->hardware_count - 1, &t->hardware_index[n]));
     return OK;
 }
 
-static Status read_root(Topology *t, const char *path, const Node *root)
+static Status read_root(Topology *t, const char *path, const YamlNode *root)
 {
-    const Node *value[KEY_COUNT];
+    const YamlNode *value[KEY_COUNT];
     int version;
     TRY(value_keys(path, root, key_names, KEY_COUNT, KEYS_REQUIRED, value));
     TRY(value_whole(path, value[KEY_VERSION], 0, INT_MAX, &version));
     if (version != VERSION)
         return value_fail(path, value[KEY_VERSION], "this weft reads version %d, not %d", VERSION,
                           version);
-    const Node *hosts = value[KEY_HOSTS], *node = value[KEY_NODE];
-    if (node->kind != NODE_LIST || node->count > TOPO_RANKS_MAX)
+    const YamlNode *hosts = value[KEY_HOSTS], *node = value[KEY_NODE];
+    if (node->kind != YAML_LIST || node->count > TOPO_RANKS_MAX)
         return value_fail(path, node,
                           "expected a list with the node of each of at most 4096 ranks");
-    if (hosts->kind != NODE_LIST || hosts->count < 1)
+    if (hosts->kind != YAML_LIST || hosts->count < 1)
         return value_fail(path, hosts, "expected a list of names");
     t->ranks = node->count;
     t->nodes = hosts->count;
@@ -160,11 +162,11 @@ static Status read_xml(Topology *t, const char *path, const char *text, size_t b
         mem_free(&hardware);
         return st;
     }
-    t->nodes = t->kinds = 1;
+    t->nodes = t->hardware_count = 1;
     t->hardware = hardware;
     t->host = mem_new(sizeof *t->host);
     t->switches = mem_new(sizeof *t->switches);
-    t->kind = mem_new(sizeof *t->kind);
+    t->hardware_index = mem_new(sizeof *t->hardware_index);
     t->node = mem_new(sizeof *t->node);
     t->cpus = mem_new(sizeof *t->cpus);
     t->host[0] = mem_text(path);
@@ -174,11 +176,11 @@ static Status read_xml(Topology *t, const char *path, const char *text, size_t b
 
 static Status read_content(Topology *t, const char *path, const char *text, size_t bytes)
 {
-    Node *root = NULL;
+    YamlNode *root = NULL;
     if (text[strspn(text, " \t\r\n")] == '<') return read_xml(t, path, text, bytes);
     Status st = yaml_parse(&root, path, text, bytes);
     if (st == OK) st = read_root(t, path, root);
-    node_free(&root);
+    yaml_node_free(&root);
     return st;
 }
 
@@ -217,10 +219,10 @@ static void put_texts(Json *json, int key, int count, char *const *text)
 static void put_hardware(Json *json, const Topology *t)
 {
     json_array(json, key_names[KEY_KIND]);
-    for (int n = 0; n < t->nodes; ++n) json_int(json, NULL, t->kind[n]);
+    for (int n = 0; n < t->nodes; ++n) json_int(json, NULL, t->hardware_index[n]);
     json_end(json);
     json_lines(json, key_names[KEY_HARDWARE]);
-    for (int i = 0; i < t->kinds; ++i) hardware_print(json, &t->hardware[i]);
+    for (int i = 0; i < t->hardware_count; ++i) hardware_print(json, &t->hardware[i]);
     json_end(json);
 }
 
@@ -240,7 +242,7 @@ void topo_print(const Topology *t, FILE *out)
         put_matrix(&json, KEY_TOGETHER, t->ranks, t->together_bytes_per_s);
     }
     if (t->switches) put_texts(&json, KEY_SWITCHES, t->nodes, t->switches);
-    if (t->kind) put_hardware(&json, t);
+    if (t->hardware_index) put_hardware(&json, t);
     json_end(&json);
 }
 

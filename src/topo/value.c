@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status value_fail(const char *path, const Node *at, const char *format, ...)
+Status value_fail(const char *path, const YamlNode *at, const char *format, ...)
 {
     char what[400];
     va_list args;
@@ -20,24 +20,24 @@ Status value_fail(const char *path, const Node *at, const char *format, ...)
 }
 
 /* Returns the text of a scalar ("an empty text" if it is empty), else "a list" or "a mapping". */
-static const char *shown(const Node *n)
+static const char *shown(const YamlNode *n)
 {
-    return n->kind != NODE_SCALAR ? node_kind_name(n) : *n->text ? n->text : "an empty text";
+    return n->kind != YAML_SCALAR ? yaml_node_kind_name(n) : *n->text ? n->text : "an empty text";
 }
 
-Status value_number(const char *path, const Node *n, double least, double most, double *value)
+Status value_number(const char *path, const YamlNode *n, double least, double most, double *value)
 {
     char *end = NULL;
-    if (n->kind == NODE_SCALAR && !n->quoted) *value = strtod(n->text, &end);
+    if (n->kind == YAML_SCALAR && !n->quoted) *value = strtod(n->text, &end);
     if (end && end != n->text && !*end && *value >= least && *value <= most) return OK;
-    const char *quote = n->kind == NODE_SCALAR && n->quoted ? "\"" : "";
+    const char *quote = n->kind == YAML_SCALAR && n->quoted ? "\"" : "";
     if (least == most)
         return value_fail(path, n, "expected %g, not %s%.40s%s", least, quote, shown(n), quote);
     return value_fail(path, n, "expected a number from %g to %g, not %s%.40s%s", least, most, quote,
                       shown(n), quote);
 }
 
-Status value_whole(const char *path, const Node *n, int least, int most, int *value)
+Status value_whole(const char *path, const YamlNode *n, int least, int most, int *value)
 {
     double real;
     TRY(value_number(path, n, least, most, &real));
@@ -47,29 +47,30 @@ Status value_whole(const char *path, const Node *n, int least, int most, int *va
     return OK;
 }
 
-Status value_flag(const char *path, const Node *n, bool *value)
+Status value_flag(const char *path, const YamlNode *n, bool *value)
 {
-    bool is_true = n->kind == NODE_SCALAR && strcmp(n->text, "true") == 0;
-    if (!is_true && (n->kind != NODE_SCALAR || strcmp(n->text, "false") != 0))
+    bool is_true = n->kind == YAML_SCALAR && strcmp(n->text, "true") == 0;
+    if (!is_true && (n->kind != YAML_SCALAR || strcmp(n->text, "false") != 0))
         return value_fail(path, n, "expected true or false, not %.40s", shown(n));
     *value = is_true;
     return OK;
 }
 
-Status value_text(const char *path, const Node *n, char **text)
+Status value_text(const char *path, const YamlNode *n, char **text)
 {
-    if (n->kind != NODE_SCALAR)
-        return value_fail(path, n, "expected a text, not %s", node_kind_name(n));
+    if (n->kind != YAML_SCALAR)
+        return value_fail(path, n, "expected a text, not %s", yaml_node_kind_name(n));
     mem_free(text);
     *text = text_escape(n->text, false);
     return OK;
 }
 
-Status value_texts(const char *path, const Node *n, const char *belongs_to, int count, char **text)
+Status value_texts(const char *path, const YamlNode *n, const char *belongs_to, int count,
+                   char **text)
 {
-    if (n->kind != NODE_LIST)
+    if (n->kind != YAML_LIST)
         return value_fail(path, n, "expected a list with a text for each %s, not %s", belongs_to,
-                          node_kind_name(n));
+                          yaml_node_kind_name(n));
     if (n->count != count)
         return value_fail(path, n, "expected %d texts, one for each %s, not %d", count, belongs_to,
                           n->count);
@@ -78,7 +79,7 @@ Status value_texts(const char *path, const Node *n, const char *belongs_to, int 
 }
 
 /* Fails for a key that is not in `name`. */
-static Status refuse_key(const char *path, const Node *key, const char *const *name, int count)
+static Status refuse_key(const char *path, const YamlNode *key, const char *const *name, int count)
 {
     TextList list;
     const char *near = text_nearest(key->text, name, count);
@@ -92,12 +93,13 @@ static Status refuse_key(const char *path, const Node *key, const char *const *n
     return ERR_CONFIG;
 }
 
-Status value_keys(const char *path, const Node *map, const char *const *name, int count,
-                  int required, const Node **value)
+Status value_keys(const char *path, const YamlNode *map, const char *const *name, int count,
+                  int required, const YamlNode **value)
 {
     for (int key = 0; key < count; ++key) value[key] = NULL;
-    if (map->kind != NODE_MAP)
-        return value_fail(path, map, "expected a mapping of keys, not %s", node_kind_name(map));
+    if (map->kind != YAML_MAP)
+        return value_fail(path, map, "expected a mapping of keys, not %s",
+                          yaml_node_kind_name(map));
     for (int i = 0; i < map->count; ++i) {
         int key = 0;
         while (key < count && strcmp(map->key[i]->text, name[key]) != 0) ++key;

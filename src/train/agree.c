@@ -77,7 +77,7 @@ static void describe_schedule(const Trainer *t, char *out)
 static bool reads_data(const Trainer *t)
 {
     int stage = t->world->rank / t->shape.tp / t->shape.dp;
-    int last = t->shape.pp * t->schedule->shape.chunks - 1;
+    int last = t->shape.pp * t->schedule->shape.chunks_per_stage - 1;
     return t->world->rank == 0 || t->schedule->stage_of[0] == stage ||
            t->schedule->stage_of[last] == stage;
 }

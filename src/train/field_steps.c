@@ -67,8 +67,8 @@ Status field_steps_build(Graph **graph, const Config *config, const DataSet *set
     const GraphRollout rollout = {.steps = f->steps,
                                   .inputs = f->step_inputs,
                                   .targets = f->step_targets,
-                                  .state = state,
-                                  .output = output};
+                                  .input_terms = state,
+                                  .z_terms = output};
     const Status st = graph_build_rollout(graph, config, input, &rollout, targets);
     mem_free(&state);
     mem_free(&output);

@@ -24,7 +24,7 @@ static const size_t NCCL_RESERVE_BYTES = (size_t)3 << 29;
 int train_data_slots(const Trainer *t, const Plan *plan)
 {
     int ahead = t->backend->table->host_memory ? 0 : DATA_AHEAD;
-    return (int)t->config->data.prefetch + plan->batches_out + ahead;
+    return (int)t->config->data.prefetch + plan->batches_in_use + ahead;
 }
 
 /* Returns the bytes of one micro-batch in the loader: samples with their ids; labels, twice if
@@ -68,8 +68,8 @@ static size_t chunk_bytes(const Trainer *t, const Plan *plan)
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
-    if (!plan->reads_data || !data_needs_picture_work(set, t->config)) return 0;
-    return (size_t)train_workers(t, set) * picture_work_bytes(set);
+    if (!plan->reads_data || !data_needs_picture_converter(set, t->config)) return 0;
+    return (size_t)train_workers(t, set) * picture_converter_bytes(set);
 }
 
 int train_workers(const Trainer *t, const DataSet *set)
@@ -102,7 +102,7 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
 {
     size_t bytes = t->program_bytes;
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i)
+        for (int i = plan->chunk[c].first; i < plan->chunk[c].end; ++i)
             bytes += plan->graph->node[i].op->packing_bytes;
     return bytes;
 }
@@ -125,7 +125,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t batch = batch_bytes(t, plan);
     size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan) +
                     label_bytes(t, plan) + chunk_bytes(t, plan);
-    size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
+    size_t data = device ? (size_t)(plan->batches_in_use + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
     /* In shared memory only the receiver has a channel's slots; with MPI and NCCL the sender has
      * slots, too. On several nodes any channel may go through MPI. */

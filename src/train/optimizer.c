@@ -35,7 +35,7 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->tied >= 0) continue;
         param[count] = i;
         tensor[count++] = (OptimTensor){
             .name = p->name, .shape = p->shape, .role = role_of(g, i), .frozen = p->frozen};
@@ -60,8 +60,8 @@ static void list_tables(const Graph *g, OptimTensor *tensor)
  * this rank's slice and those of all ranks. 0: the tensor is not sliced. */
 static size_t slices_bytes(const Graph *g, int param)
 {
-    if (g->param[param].cut.parts == 0) return 0;
-    return (size_t)(g->ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
+    if (g->param[param].split.parts == 0) return 0;
+    return (size_t)(g->tp_ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
 }
 
 /* Fills t->rule, t->updates and t->lr_scale for each parameter. tensor, param: the lists that
@@ -77,10 +77,10 @@ static void fill_per_parameter(Trainer *t, const OptimTensor *tensor, const int 
         if (tensor[k].frozen) continue;
         t->updates[param[k]] = (ParamUpdate){
             .slots = need.slots,
-            .scratch = need.scratch,
-            .whole = need.whole,
+            .needs_scratch = need.needs_scratch,
+            .is_uncut = need.is_uncut,
             .whole_bytes = need.whole_bytes,
-            .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
+            .slice_bytes = need.is_uncut ? slices_bytes(g, param[k]) : 0,
         };
     }
     for (int i = 0; i < g->param_count; ++i) {
@@ -128,8 +128,8 @@ static Status check_same_gradient(const Trainer *t, const char *word)
                            word, (long long)t->train_set.samples);
 }
 
-/* Refuses options that exclude a rule which updates all parameters together (OptimTable.together):
- * such a rule needs all parameters on each rank. */
+/* Refuses options that exclude a rule which updates all parameters together
+ * (OptimTable.update_all): such a rule needs all parameters on each rank. */
 static Status check_together(const Trainer *t)
 {
     const Config *c = t->config;
@@ -142,7 +142,7 @@ static Status check_together(const Trainer *t)
                {t->shape.tp > 1, "grid.tp"},
                {c->grid.zero > 0, "grid.zero"},
                {t->mode != &mode_sync, "grid.mode"}};
-    if (!table->together || !t->trains) return OK;
+    if (!table->update_all || !t->trains) return OK;
     for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i)
         if (cut[i].set)
             return config_fail_key(c, cut[i].key,
@@ -155,7 +155,7 @@ static Status check_together(const Trainer *t)
 Status train_assign_rules(Trainer *t)
 {
     TRY(check_together(t));
-    const Graph *g = graph_whole(t->graph);
+    const Graph *g = graph_undivided(t->graph);
     size_t tables = (size_t)g->table_count, room = (size_t)g->param_count + tables + 1;
     OptimTensor *tensor = mem_new(room * sizeof *tensor);
     int *param = mem_new(room * sizeof *param), *rule = mem_new(room * sizeof *rule);
@@ -186,7 +186,7 @@ static void gather_whole_tensor(void *user, int range, const float *stored, floa
     int param = t->range_param[range];
     const Param *p = &g->param[param];
     Op *op = g->node[p->node].op;
-    if (p->cut.parts == 0) {
+    if (p->split.parts == 0) {
         op_unpack(op, p->slot, stored, plain);
         return;
     }
@@ -194,7 +194,8 @@ static void gather_whole_tensor(void *user, int range, const float *stored, floa
     float *mine = t->slices, *all = mine + count;
     op_unpack(op, p->slot, stored, mine);
     world_gather(&t->grid.tp_world, mine, count * sizeof *mine, all);
-    for (int r = 0; r < g->ranks; ++r) param_slice_put(g, param, r, all + (size_t)r * count, plain);
+    for (int r = 0; r < g->tp_ranks; ++r)
+        param_slice_put(g, param, r, all + (size_t)r * count, plain);
 }
 
 /* Stores the whole tensor `plain`, which is in plain order, in this rank's range; if the tensor is
@@ -205,8 +206,8 @@ static void scatter_whole_tensor(void *user, int range, const float *plain, floa
     const Graph *g = t->graph;
     int param = t->range_param[range];
     const Param *p = &g->param[param];
-    if (p->cut.parts > 0) {
-        param_slice_get(g, param, g->rank, plain, t->slices);
+    if (p->split.parts > 0) {
+        param_slice_get(g, param, g->tp_rank, plain, t->slices);
         plain = t->slices;
     }
     op_pack(g->node[p->node].op, p->slot, plain, stored);
@@ -235,11 +236,11 @@ static bool cuts_sums(const Graph *g)
  * Returns the new number of entries. */
 static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
-    const Graph *g = t->graph, *whole = graph_whole(t->graph);
+    const Graph *g = t->graph, *whole = graph_undivided(t->graph);
     const bool exact = cuts_sums(g);
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer != statistics || p->frozen || !train_owns(t, i)) continue;
+        if (p->info.is_statistic != statistics || p->frozen || !train_owns(t, i)) continue;
         t->range_param[count] = i;
         range[count++] = (OptimRange){
             .offset = t->plan->param_offset[i],
@@ -270,7 +271,7 @@ static Status make_for_ranges(Trainer *t, const OptimRange *range, int count)
 /* Allocates the buffer for the largest sliced tensor that this rank updates as a whole. */
 static void make_slices(Trainer *t)
 {
-    for (int i = 0; t->optim->any_whole && i < t->optim->range_count; ++i) {
+    for (int i = 0; t->optim->needs_whole_tensors && i < t->optim->range_count; ++i) {
         size_t bytes = t->updates[t->range_param[i]].slice_bytes;
         if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
     }
@@ -283,7 +284,7 @@ static void make_slices(Trainer *t)
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;
-    const bool scales_loss = t->scale.dynamic;
+    const bool scales_loss = t->loss_scale.dynamic;
     return all_gradients && !scales_loss && optim_can_clip(t->optim);
 }
 

@@ -102,7 +102,7 @@ static void join(void *user, double *squares, int sets)
     double *all = mem_new((size_t)(count * world->size + 1) * sizeof *all);
     world_gather(world, squares, (size_t)count * sizeof *squares, all);
     for (int i = 0; i < count; ++i) {
-        if (t->graph->param[t->range_param[i % s->count]].cut.parts == 0) continue;
+        if (t->graph->param[t->range_param[i % s->count]].split.parts == 0) continue;
         squares[i] = 0;
         for (int r = 0; r < world->size; ++r) squares[i] += all[r * count + i];
     }
@@ -129,7 +129,7 @@ static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int 
     SquareSum *all = mem_new((size_t)count * (size_t)world->size * sizeof *all + 1);
     world_gather(world, sum, (size_t)count * sizeof *sum, all);
     for (int i = 0; i < count; ++i) {
-        if (sliced && t->graph->param[t->range_param[first + i]].cut.parts == 0) continue;
+        if (sliced && t->graph->param[t->range_param[first + i]].split.parts == 0) continue;
         sum[i] = (SquareSum){0};
         for (int r = 0; r < world->size; ++r) square_sum_add(&sum[i], &all[r * count + i]);
     }

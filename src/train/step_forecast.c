@@ -8,7 +8,7 @@ char *train_setup(const Config *c)
 {
     static const char *const precision[] = {PRECISION_WORDS(LIST_NAME)};
     char *text = mem_format("%s, cpu %s, update", precision[c->train.precision],
-                            cpu_name((CpuSet)c->train.cpu));
+                            cpu_name((InstructionSet)c->train.cpu));
     for (int i = 0; i < optim_rule_count(c); ++i) {
         char *longer = mem_format("%s %s", text, optim_rule(c, i).table->word.word);
         mem_free(&text);
@@ -27,7 +27,7 @@ static Status check(const Trainer *t, const char *path)
     const Config *c = t->config;
     if (!t->backend->table->host_memory)
         return fail(ERR_CONFIG, "%s: has times of CPUs, and this run is on GPUs", path);
-    if (c->grid.servers > 0 || c->grid.mode != TABLE_SYNC)
+    if (c->grid.servers > 0 || c->grid.mode != UPDATE_SYNC)
         return config_fail_key(c, c->grid.servers > 0 ? "grid.servers" : "grid.mode",
                                "there are no forecasts with servers, or of other modes than sync");
     if (c->grid.transport == TRANSPORT_MPI)
@@ -52,26 +52,26 @@ void train_plans_free(const Trainer *t, Plan ***plan)
 }
 
 /* Describes the run for machine_forecast. setup: the result of train_setup. */
-static ForecastOf forecast_of(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
-                              const char *setup)
+static ForecastInput forecast_of(const Trainer *t, const Plan *const *plan,
+                                 const ForecastMachine *by, const char *setup)
 {
-    return (ForecastOf){.schedule = trainer_schedule(t),
-                        .plan = plan,
-                        .threads = t->backend->options.threads,
-                        .setup = setup,
-                        .sums = (CommWay)t->config->grid.sums,
-                        .micros = t->micros_local,
-                        .median_only = by->median_only,
-                        .from = by->path};
+    return (ForecastInput){.schedule = trainer_schedule(t),
+                           .plan = plan,
+                           .threads = t->backend->options.threads,
+                           .setup = setup,
+                           .sums = (SumAlgorithm)t->config->grid.sums,
+                           .micro_batches = t->micro_batches_local,
+                           .median_only = by->median_only,
+                           .path = by->path};
 }
 
-Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
+Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastMachine *by,
                       Forecast *forecast)
 {
     TRY(check(t, by->path));
     char *setup = train_setup(t->config);
-    const ForecastOf of = forecast_of(t, plan, by, setup);
-    Status st = machine_forecast(by->machine, &of, forecast);
+    const ForecastInput input = forecast_of(t, plan, by, setup);
+    Status st = machine_forecast(by->machine, &input, forecast);
     mem_free(&setup);
     return st;
 }
@@ -113,36 +113,36 @@ FileForecast train_file_forecast(const Trainer *t, const Machine *m)
 }
 
 /* Sets the seconds of those parts of an operation that an action runs. */
-static Status action_part_times(const ForecastOf *of, const Machine *machine,
+static Status action_part_times(const ForecastInput *input, const Machine *machine,
                                 const ChunkPlan *chunk, const Action *a, PartSeconds *seconds)
 {
     const ActionParts parts = action_parts(chunk, a);
     for (int p = 0; p < OPERATION_PART_COUNT; ++p) {
         if (!parts.part[p]) continue;
         int node = chunk->run[a->index].node;
-        const Op *op = of->plan[0]->graph->node[node].op;
-        TRY(machine_part_s(machine, of, op, (OperationPart)p, &seconds[node].s[p]));
+        const Op *op = input->plan[0]->graph->node[node].op;
+        TRY(machine_part_s(machine, input, op, (OperationPart)p, &seconds[node].s[p]));
     }
     return OK;
 }
 
-static Status chunk_part_times(const ForecastOf *of, const Machine *machine, const ChunkPlan *chunk,
-                               PartSeconds *seconds)
+static Status chunk_part_times(const ForecastInput *input, const Machine *machine,
+                               const ChunkPlan *chunk, PartSeconds *seconds)
 {
     for (int p = 0; p < PASSES; ++p)
         for (int i = 0; i < chunk->pass[p].count; ++i)
-            TRY(action_part_times(of, machine, chunk, &chunk->pass[p].action[i], seconds));
+            TRY(action_part_times(input, machine, chunk, &chunk->pass[p].action[i], seconds));
     return OK;
 }
 
-Status train_part_times(const Trainer *t, const ForecastBy *by, PartSeconds **seconds)
+Status train_part_times(const Trainer *t, const ForecastMachine *by, PartSeconds **seconds)
 {
     const Plan *plan = t->plan;
-    const ForecastOf of = forecast_of(t, &plan, by, "");
+    const ForecastInput input = forecast_of(t, &plan, by, "");
     Status st = OK;
     *seconds = mem_new((size_t)t->graph->node_count * sizeof **seconds);
     for (int c = 0; st == OK && c < plan->chunk_count; ++c)
-        st = chunk_part_times(&of, by->machine, &plan->chunk[c], *seconds);
+        st = chunk_part_times(&input, by->machine, &plan->chunk[c], *seconds);
     if (st != OK) mem_free(seconds);
     return st;
 }

@@ -21,12 +21,12 @@
 
 #include <math.h>
 
-/* Returns the largest divisor of the batch up to `limit` that gives at least `micros`
+/* Returns the largest divisor of the batch up to `limit` that gives at least `micro_batches`
  * micro-batches; 0: there is none. */
-static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micros)
+static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micro_batches)
 {
     for (int64_t d = limit < batch ? limit : batch; d > 0; --d)
-        if (batch % d == 0 && batch / d >= micros) return d;
+        if (batch % d == 0 && batch / d >= micro_batches) return d;
     return 0;
 }
 
@@ -51,8 +51,8 @@ static void set_batch_sizes(Trainer *t)
     const Config *c = t->config;
     t->batch = c->train.batch;
     t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t);
-    t->micros = (int)(t->batch / t->micro_batch);
-    t->micros_local = micros_a_replica(t->micros, t->shape.dp);
+    t->micro_batches = (int)(t->batch / t->micro_batch);
+    t->micro_batches_local = micro_batches_a_replica(t->micro_batches, t->shape.dp);
 }
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
@@ -61,8 +61,8 @@ static void set_batch_sizes(Trainer *t)
  * processors have the same features, no limit is set. */
 static Status agree_on_cpu_set(const Trainer *t)
 {
-    CpuSet set = CPU_AUTO;
-    TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
+    InstructionSet set = CPU_AUTO;
+    TRY(status_agree(t->world, cpu_choose((InstructionSet)t->config->train.cpu, &set)));
     if (world_least(t->world, set != CPU_PORTABLE) == 0) {
         TRY(status_agree(t->world, cpu_choose(CPU_PORTABLE, &set)));
         if (t->config->train.device == DEVICE_CUDA)
@@ -71,8 +71,8 @@ static Status agree_on_cpu_set(const Trainer *t)
         cpu_set_limit(CPU_PORTABLE);
         return OK;
     }
-    CpuSet best_here = set == CPU_AUTO ? cpu_best() : set;
-    CpuSet best_everywhere = (CpuSet)world_least(t->world, (int)best_here);
+    InstructionSet best_here = set == CPU_AUTO ? cpu_best() : set;
+    InstructionSet best_everywhere = (InstructionSet)world_least(t->world, (int)best_here);
     /* 31 bits of a hash of the processor's instructions; made negative on a rank with a limit, so
      * that it differs from the hash of every rank without one */
     int features = (int)(cpu_features() >> 1);
@@ -125,7 +125,7 @@ static Status build_graph(Trainer *t)
 {
     TRY(status_agree(t->world, make_graph(t)));
     TRY(algorithms_plan(t));
-    int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_COLUMNS;
+    int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_RESULTS;
     t->rows_per_sample = rows / t->micro_batch;
     t->counted_per_sample = data_has_label_fields(&t->train_set) ? 1 : t->rows_per_sample;
     return OK;
@@ -152,27 +152,28 @@ static Status make_schedule(Trainer *t)
     const Config *c = t->config;
     ScheduleReport report;
     ScheduleShape shape = {.stages = t->shape.pp,
-                           .chunks = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
-                           .micros = t->micros_local};
+                           .chunks_per_stage = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
+                           .micro_batches = t->micro_batches_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
     /* checked first, because the schedule's length grows with the square of the stages */
-    if (kind != SCHEDULE_FILE) TRY(graph_check_cut(t->graph, c, shape.stages * shape.chunks));
+    if (kind != SCHEDULE_FILE)
+        TRY(graph_check_cut(t->graph, c, shape.stages * shape.chunks_per_stage));
     Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
     /* the message about a schedule file already names the file and line */
     if (st != OK && kind == SCHEDULE_FILE) return st;
     if (st == OK) st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return fail_schedule(t, st);
-    t->channel_depth = report.depth;
+    t->channel_depth = report.channel_depth;
     schedule_report_fini(&report);
     return OK;
 }
 
 static Status cut_graph(Trainer *t)
 {
-    int chunks = t->shape.pp * t->schedule->shape.chunks;
-    t->first = mem_new((size_t)(chunks + 1) * sizeof *t->first);
-    TRY(graph_partition(t->graph, t->config, chunks, t->first));
-    t->block = graph_blocks(t->graph, t->first, chunks);
+    int chunks = t->shape.pp * t->schedule->shape.chunks_per_stage;
+    t->chunk_begin = mem_new((size_t)(chunks + 1) * sizeof *t->chunk_begin);
+    TRY(graph_partition(t->graph, t->config, chunks, t->chunk_begin));
+    t->block = graph_blocks(t->graph, t->chunk_begin, chunks);
     return OK;
 }
 
@@ -194,15 +195,15 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .stage = stage,
                            .schedule = t->schedule,
                            .channel_depth = t->channel_depth,
-                           .first = t->first,
+                           .chunk_begin = t->chunk_begin,
                            .bucket_bytes = (size_t)(t->config->grid.bucket_mb * 1e6),
-                           .state_slots = optim_slots(t->config),
-                           .state_scratch = optim_scratch(t->config),
-                           .updates = optim_packs(t->config) ? t->updates : NULL,
+                           .state_slots = optim_slot_count(t->config),
+                           .state_scratch = optim_needs_scratch(t->config),
+                           .updates = optim_state_is_packed(t->config) ? t->updates : NULL,
                            .averages = t->config->train.ema > 0,
                            .zero = t->config->grid.zero,
                            .deal = choose_deal(t),
-                           .joined = train_gpus_joined(t),
+                           .gpus_joined = train_gpus_joined(t),
                            .param_sharers = transport_param_sharers(t),
                            .block = t->recompute ? t->block : NULL};
     return plan_new(plan, t->graph, &options);
@@ -263,7 +264,7 @@ void train_forget_end(Trainer *t)
 void train_restart(Trainer *t)
 {
     const BackendTable *table = t->backend->table;
-    executor_settle(t->executor);
+    executor_release_batches(t->executor);
     step_loader_close(t);
     world_barrier(t->world);
     for (int s = 0; s < t->optim->slots; ++s)
@@ -271,13 +272,13 @@ void train_restart(Trainer *t)
             table->flat->fill(table->stream(t->backend), t->optim->state[s], 0.0f,
                               t->optim->slot_elements[s]);
     if (t->tables) tables_clear(t->tables);
-    t->step = t->known = t->skipped = t->optim->step = 0;
+    t->step = t->stats_step = t->skipped = t->optim->step = 0;
     position_init(t);
     t->best_metric = NAN;
     t->evaluations = 0;
     t->lr = lr_state();
     train_forget_end(t);
-    loss_scale_init(&t->scale, t->config);
+    loss_scale_init(&t->loss_scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
 }
 
@@ -292,7 +293,8 @@ static Status check_batch_norms(const Trainer *t)
     for (int i = 0; i < g->node_count; ++i) {
         const OpSpec *s = &g->node[i].spec;
         const Shape x = s->x[0].shape;
-        if (op_info(s->kind)->talks != TALKS_IF_SYNCED || s->fixed_stats || rows > 1) continue;
+        if (op_info(s->kind)->communication != COMMUNICATES_IF_SYNCED || s->fixed_stats || rows > 1)
+            continue;
         if (shape_count(x) > x.dim[0] * x.dim[1] || (s->synced && t->shape.dp > 1)) continue;
         const char *why = "it normalises each channel over one number, so its output does not "
                           "depend on its input, and nothing in front of it is trained";
@@ -314,7 +316,7 @@ static Status check_batch_norms(const Trainer *t)
 }
 
 /* Makes the decisions of set-up that need no arenas, for `ranks` ranks; memory_fit decides on
- * recomputation later. only: the dry run; NULL: this is no dry run. */
+ * recomputation later. dry_run: the dry run; NULL: this is no dry run. */
 static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
     t->bytes_before = memory_use().own_bytes;
@@ -349,8 +351,8 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 static Status agree_on_plan(Trainer *t)
 {
     const World *world = t->world;
-    int chunks = t->shape.pp * t->schedule->shape.chunks;
-    world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
+    int chunks = t->shape.pp * t->schedule->shape.chunks_per_stage;
+    world_bcast(world, t->chunk_begin, (size_t)(chunks + 1) * sizeof *t->chunk_begin, 0);
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, memory_fit(t)));
     int64_t ranks[] = {t->recompute, t->saves_in_background};
@@ -373,7 +375,7 @@ static Status setup_ranks(Trainer *t)
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     t->alone = world_alone();
-    comm_set_way((CommWay)c->grid.sums);
+    comm_set_sum_algorithm((SumAlgorithm)c->grid.sums);
     Status st = comm_new(&t->comm, t->mode->local ? &t->alone : &t->grid.dp_world, t->backend,
                          c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
@@ -397,7 +399,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->early = early_stop();
     t->waits_for_loss = config->train.on_bad != ON_BAD_STOP;
     t->checks_gradients = config->train.on_bad == ON_BAD_SKIP;
-    loss_scale_init(&t->scale, config);
+    loss_scale_init(&t->loss_scale, config);
     return t;
 }
 
@@ -443,13 +445,14 @@ Status trainer_new_with(Trainer **out, const Config *config, const World *world,
     return trainer_make(out, t);
 }
 
-Status trainer_dry_run(Trainer **out, const Config *config, const World *world, const DryRun *only)
+Status trainer_dry_run(Trainer **out, const Config *config, const World *world,
+                       const DryRun *dry_run)
 {
     Trainer *t = trainer_begin(config, world, true);
     t->servers = (int)config->grid.servers;
-    t->node_ranks = only->node_ranks;
-    Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
-    if (st == OK) st = setup_without_memory(t, only->ranks - t->servers, only);
+    t->node_ranks = dry_run->node_ranks;
+    Status st = dry_run->ranks > t->servers ? OK : sparse_no_workers(config, dry_run->ranks);
+    if (st == OK) st = setup_without_memory(t, dry_run->ranks - t->servers, dry_run);
     if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
@@ -461,7 +464,7 @@ void trainer_free(Trainer **trainer)
 {
     Trainer *t = *trainer;
     if (!t) return;
-    if (t->executor) executor_settle(t->executor);
+    if (t->executor) executor_release_batches(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
     step_loader_close(t);
     sparse_free(t);
@@ -484,7 +487,7 @@ void trainer_free(Trainer **trainer)
     data_set_fini(&t->train_set);
     data_set_fini(&t->test_set);
     mem_free(&t->data_files);
-    mem_free(&t->first);
+    mem_free(&t->chunk_begin);
     mem_free(&t->block);
     mem_free(&t->micro_number);
     mem_free(trainer);

@@ -15,7 +15,7 @@ typedef struct StepStats {
     double top1;
     /* fraction of rows whose label is among the five likeliest classes */
     double top5;
-    /* columns 1 and 2 of the loss's results (LossColumns) */
+    /* columns 1 and 2 of the loss's results (LossResults) */
     double column[2];
 } StepStats;
 
@@ -27,11 +27,11 @@ typedef struct LossScale {
      * scaling) */
     bool dynamic;
     /* factor of the next step */
-    double now;
+    double next;
     /* factor of the last step */
-    double used;
+    double last;
     /* steps without overflow since the factor changed */
-    int64_t good;
+    int64_t good_steps;
 } LossScale;
 
 /* Position in the data. */
@@ -92,7 +92,7 @@ struct Trainer {
     int channel_depth;
     /* first node of each chunk of the model, and the node count as a last entry; [chunks + 1];
      * owned */
-    int *first;
+    int *chunk_begin;
     /* blocks of nodes for recomputation, from graph_blocks; [node_count]; owned */
     int *block;
     /* plan of this rank's stage; in a dry run, of stage 0 */
@@ -177,11 +177,11 @@ struct Trainer {
     /* samples of a micro-batch */
     int64_t micro_batch;
     /* micro-batches of a global batch */
-    int micros;
-    /* micro-batches of one replica in a step: ceil(micros / dp) */
-    int micros_local;
-    /* numbers of the micro-batches that this replica reads in a step; [micros_local]; NULL before
-     * the loader of the steps is opened; owned */
+    int micro_batches;
+    /* micro-batches of one replica in a step: ceil(micro_batches / dp) */
+    int micro_batches_local;
+    /* numbers of the micro-batches that this replica reads in a step; [micro_batches_local]; NULL
+     * before the loader of the steps is opened; owned */
     int *micro_number;
     /* number of rows of the loss that a sample has: 1, or the number of its tokens or pixels */
     int64_t rows_per_sample;
@@ -211,7 +211,7 @@ struct Trainer {
     /* batch size with which the run began; the learning rate's curve and warm-up are measured in
      * steps of this size, or with train.steps only the curve's milestones (position.c) */
     int64_t schedule_batch;
-    LossScale scale;
+    LossScale loss_scale;
     /* number of steps so far that made no update because they were skipped */
     int64_t skipped;
     /* true: the host waits for each step's loss before the update */
@@ -264,8 +264,8 @@ struct Trainer {
     /* number of steps in these sums */
     int64_t noise_steps;
     /* last step whose statistics have been read; the device may already be one step further */
-    int64_t known;
-    /* statistics of step `known` */
+    int64_t stats_step;
+    /* statistics of step stats_step */
     StepStats step_stats;
 };
 

@@ -31,7 +31,7 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
 
 /* Checks that `set` is compatible with the training set, and gives it the training set's mean and
  * deviation, because every set is normalised with the training set's values. */
-Status train_take_set(DataSet *set, const DataSet *train)
+Status train_prepare_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
     Shape a = data_set_shape(train, 1), b = data_set_shape(set, 1);
@@ -44,18 +44,18 @@ Status train_take_set(DataSet *set, const DataSet *train)
     if (set->fields != train->fields)
         return fail(ERR_DATA, "%s: samples have %lld fields of ids, but those of %s have %lld",
                     set->path, (long long)set->fields, train->path, (long long)train->fields);
-    bool words_only_here = set->vocabulary_hash && !train->vocabulary_hash && !train->id_rows;
+    bool words_only_here = set->vocabulary_hash && !train->vocabulary_hash && !train->id_limit;
     if (words_only_here || !data_ids_match(data_set_ids(set), data_set_ids(train)))
         return fail(ERR_DATA,
                     "%s: its ids (below %llu; 0: any) are from another vocabulary than those of %s "
                     "(below %llu); import both in one call (--test-files), so that they share it",
-                    set->path, (unsigned long long)set->id_rows, train->path,
-                    (unsigned long long)train->id_rows);
-    if (set->id_rows == 0 && train->id_rows > 0)
+                    set->path, (unsigned long long)set->id_limit, train->path,
+                    (unsigned long long)train->id_limit);
+    if (set->id_limit == 0 && train->id_limit > 0)
         return fail(ERR_DATA,
                     "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "
                     "import both in one call, or give both the same id_rows",
-                    set->path, train->path, (unsigned long long)train->id_rows);
+                    set->path, train->path, (unsigned long long)train->id_limit);
     if (set->scale != train->scale)
         return fail(ERR_DATA,
                     "%s: its samples are %s and multiplied by %.6g, but those of %s are %s and "
@@ -70,9 +70,9 @@ Status train_take_set(DataSet *set, const DataSet *train)
     return OK;
 }
 
-Status train_take_test_set(DataSet *test, DataSet *train)
+Status train_prepare_test_set(DataSet *test, DataSet *train)
 {
-    TRY(train_take_set(test, train));
+    TRY(train_prepare_set(test, train));
     if (test->id_most > train->id_most) train->id_most = test->id_most;
     if (test->target_width == train->target_width) return OK;
     return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
@@ -151,9 +151,9 @@ static char *recorded_files(const Trainer *t)
 Status trainer_extend_data(Trainer *t, DataSet *next)
 {
     const Position at = position_after(t, t->step);
-    Status st = t->world->rank == 0 ? train_take_set(next, &t->train_set) : OK;
+    Status st = t->world->rank == 0 ? train_prepare_set(next, &t->train_set) : OK;
     TRY(status_agree(t->world, st));
-    executor_settle(t->executor);
+    executor_release_batches(t->executor);
     step_loader_close(t);
     train_bcast_set(t->world, next);
     data_set_fini(&t->train_set);
@@ -180,7 +180,7 @@ static Status open_sets(Trainer *t)
     mem_free(&recorded);
     TRY(st);
     if (c->data.test) TRY(open_set(c, c->data.test, true, &t->test_set));
-    if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
+    if (c->data.test) TRY(train_prepare_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
     return OK;
 }
@@ -378,7 +378,7 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
                                train->path);
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
-    GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
+    GraphIds ids = {.fields = train->fields, .id_limit = train->id_limit};
     if (fields && train->field_set.steps > 1)
         TRY(field_steps_build(graph, config, train, input, outputs));
     else

@@ -37,7 +37,7 @@ const Plan *trainer_plan(const Trainer *t)
 
 const int *trainer_cuts(const Trainer *t)
 {
-    return t->first;
+    return t->chunk_begin;
 }
 
 const Optim *trainer_optim(const Trainer *t)
@@ -89,8 +89,8 @@ TrainSizes trainer_sizes(const Trainer *t)
 {
     return (TrainSizes){.batch = t->batch,
                         .micro_batch = t->micro_batch,
-                        .micros = t->micros,
-                        .micros_local = t->micros_local,
+                        .micro_batches = t->micro_batches,
+                        .micro_batches_local = t->micro_batches_local,
                         .rows_per_sample = t->counted_per_sample,
                         .steps_per_epoch = t->steps_per_epoch,
                         .steps = t->steps};
@@ -162,9 +162,9 @@ char *train_bits_limit(const Trainer *t)
                           "train.reproducible: any_grid and train.sum_slices: 8",
                           t->shape.tp);
     /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
-    const char *with = dp == 1 || t->micros_local == 1  ? ""
-                       : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
-                                                        : " with grid.zero 0 or 1";
+    const char *with = dp == 1 || t->micro_batches_local == 1 ? ""
+                       : plan_shards_gradients(t->plan)       ? " with grid.zero 2 or 3"
+                                                              : " with grid.zero 0 or 1";
     return mem_format("train.sync_batch_norm: statistics are over %d micro-batch%s at a time, so "
                       "these bits hold for dp=%d%s only",
                       dp, dp == 1 ? "" : "es", dp, with);
@@ -172,20 +172,22 @@ char *train_bits_limit(const Trainer *t)
 
 char *train_padding(const Trainer *t)
 {
-    int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
-    if (all == t->micros) return NULL;
+    int64_t all = (int64_t)t->micro_batches_local * t->shape.dp, fit = t->micro_batch;
+    if (all == t->micro_batches) return NULL;
     while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
     char idle[64] = "";
     bool turns = t->config->train.sync_batch_norm;
-    int first_micros = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
-    int without = t->shape.dp - (t->micros + first_micros - 1) / first_micros;
+    int first_micro_batches =
+        deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micro_batches_local).count;
+    int without = t->shape.dp - (t->micro_batches + first_micro_batches - 1) / first_micro_batches;
     if (without > 0)
         snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
                  without == 1 ? " has" : "s have");
     return mem_format(
         "%d micro-batch%s over %d replicas: each takes %d, so %lld of %lld are padding; %s=%lld "
         "would leave none%s",
-        t->micros, t->micros == 1 ? "" : "es", t->shape.dp, t->micros_local,
-        (long long)(all - t->micros), (long long)all, fit > 0 ? "train.micro_batch" : "train.batch",
+        t->micro_batches, t->micro_batches == 1 ? "" : "es", t->shape.dp, t->micro_batches_local,
+        (long long)(all - t->micro_batches), (long long)all,
+        fit > 0 ? "train.micro_batch" : "train.batch",
         (long long)(fit > 0 ? fit : all * t->micro_batch), idle);
 }

@@ -49,7 +49,7 @@ bool train_gpus_joined(const Trainer *t)
 {
     int transport = (int)t->config->grid.transport;
     if (t->backend->table->host_memory) return false;
-    if (t->grid_ready) return t->grid.gpus[0] != NULL;
+    if (t->grid_ready) return t->grid.nccl_comm[0] != NULL;
     return transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
 }
 

@@ -123,10 +123,10 @@ static void test_bytes(void)
 static void test_unsigned_nan(void)
 {
     char text[64];
-    snprintf(text, sizeof text, "%g %g %g", text_unsigned_nan(-(double)NAN),
-             text_unsigned_nan((double)NAN), text_unsigned_nan(-INFINITY));
+    snprintf(text, sizeof text, "%g %g %g", text_nan_without_sign(-(double)NAN),
+             text_nan_without_sign((double)NAN), text_nan_without_sign(-INFINITY));
     CU_ASSERT_STRING_EQUAL(text, "nan nan -inf");
-    CU_ASSERT_EQUAL(text_unsigned_nan(-1.5), -1.5);
+    CU_ASSERT_EQUAL(text_nan_without_sign(-1.5), -1.5);
 }
 
 static void say_as_rank_1(void)

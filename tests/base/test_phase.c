@@ -48,7 +48,7 @@ static void test_whole(void)
     double before[PHASE_COUNT];
     phase_enter(PHASE_OTHER);
     for (int i = 0; i < PHASE_COUNT; ++i) before[i] = phase_s((Phase)i);
-    CU_ASSERT_EQUAL(phase_whole_begin(PHASE_EVAL), PHASE_OTHER);
+    CU_ASSERT_EQUAL(phase_count_as_begin(PHASE_EVAL), PHASE_OTHER);
     spend(0.005);
     CU_ASSERT_EQUAL(phase_enter(PHASE_FORWARD), PHASE_EVAL);
     spend(0.02);
@@ -57,7 +57,7 @@ static void test_whole(void)
     /* still open */
     CU_ASSERT(phase_s(PHASE_EVAL) - before[PHASE_EVAL] >= 0.03);
     phase_enter(PHASE_EVAL);
-    phase_whole_end(PHASE_OTHER);
+    phase_count_as_end(PHASE_OTHER);
     double evaluated_s = phase_s(PHASE_EVAL) - before[PHASE_EVAL];
     CU_ASSERT(evaluated_s >= 0.03);
     CU_ASSERT_EQUAL(phase_s(PHASE_FORWARD), before[PHASE_FORWARD]);

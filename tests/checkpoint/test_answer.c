@@ -76,7 +76,8 @@ static void altered(void)
             answer[n] = (char)(answer[n] ^ 1 << bit);
             bool good = take(&file, answer, length) == OK;
             ++*(good ? &taken : &refused);
-            if (good) CU_ASSERT(file.meta.losses >= 0 && file.meta.losses <= CHECKPOINT_LOSSES);
+            if (good)
+                CU_ASSERT(file.meta.loss_count >= 0 && file.meta.loss_count <= CHECKPOINT_LOSSES);
             for (int i = 0; good && i < file.count; ++i) {
                 const StoredTensor *t = &file.tensor[i];
                 int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);

@@ -19,8 +19,8 @@ static Status compare(Desc input, const char *ours, const char *theirs)
     Config *config = parse(ours);
     Graph *graph = NULL;
     CheckpointMeta meta = {.config = mem_format("model: {layers: [%s]}\n", theirs)};
-    Status st =
-        graph_build_ids(&graph, config, input, (GraphIds){.fields = FIELDS, .rows = 20}, CLASSES);
+    Status st = graph_build_ids(&graph, config, input, (GraphIds){.fields = FIELDS, .id_limit = 20},
+                                CLASSES);
     if (st == OK) st = checkpoint_check_layers("c.h5", &meta, config, graph);
     graph_free(&graph);
     config_free(&config);

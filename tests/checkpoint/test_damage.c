@@ -96,7 +96,7 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
            a->seed == b->seed && a->best_metric == b->best_metric &&
            strcmp(a->best_of, b->best_of) == 0 && a->evaluations == b->evaluations &&
            memcmp(&a->lr, &b->lr, sizeof a->lr) == 0 && a->stop_best == b->stop_best &&
-           a->stop_bad == b->stop_bad && a->hook_stop == b->hook_stop &&
+           a->stop_bad_evaluations == b->stop_bad_evaluations && a->hook_stop == b->hook_stop &&
            memcmp(&a->input, &b->input, sizeof a->input) == 0 && a->classes &&
            strcmp(a->classes, b->classes) == 0 && strcmp(a->config, b->config) == 0 &&
            strcmp(a->grid, b->grid) == 0 && strcmp(a->data_train, b->data_train) == 0 &&

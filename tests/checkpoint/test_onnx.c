@@ -190,7 +190,7 @@ static void external(void)
     unsigned char *all = fixture_bytes(out, &bytes);
     char *path = mem_format("%s.data", out);
     CU_ASSERT(!made.external && access(path, F_OK) != 0);
-    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes - 1}, &made));
+    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .bytes_max = (int64_t)bytes - 1}, &made));
     unsigned char *rest = fixture_bytes(out, &inside), *values = fixture_bytes(path, &data);
     CU_ASSERT(made.external && inside < bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(values);
@@ -203,15 +203,15 @@ static void external(void)
     /* the embedding is the first tensor; the next tensor begins at a page after it */
     CU_ASSERT(data > 12288 && memmem(all, bytes, values, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, values + 12288, 256) != NULL);
-    const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};
+    const OnnxModel split = {.input = tokens(6), .bytes_max = (int64_t)bytes - 1};
     CHECK_FAILS(export(GPT2, split, &made), ERR_USAGE, "x.onnx.data: is already there");
     OnnxModel over = split;
     over.force = true;
     CHECK_OK(export(GPT2, over, &made));
     CU_ASSERT(made.external && access(path, F_OK) == 0);
-    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes}, &made));
+    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .bytes_max = (int64_t)bytes}, &made));
     CU_ASSERT(!made.external && access(path, F_OK) == 0);
-    over.most = (int64_t)bytes;
+    over.bytes_max = (int64_t)bytes;
     CHECK_OK(export(GPT2, over, &made));
     CU_ASSERT(!made.external && access(path, F_OK) != 0);
     mem_free(&all);

@@ -219,7 +219,7 @@ static void test_reads_once(void)
     for (int parts = 0; parts < 2; ++parts) {
         CheckpointIo io = parts ? part_io(p, tensor, 0) : fixture_io(&p->fixture, 0);
         int64_t all[3], mine, sum = 0;
-        io.at_once = true;
+        io.sets_early = true;
         read_bytes = 0;
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
         CU_ASSERT(parts ? part_loaded(p, 4) : fixture_holds(&p->fixture, 4));
@@ -248,7 +248,7 @@ static void test_rewritten(void)
     for (int once = 0; once < 2; ++once) {
         world_barrier(&world);
         CheckpointIo io = fixture_io(f, 0);
-        io.at_once = once;
+        io.sets_early = once;
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
         CU_ASSERT(fixture_holds(f, 4));
     }

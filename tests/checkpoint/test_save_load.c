@@ -94,7 +94,7 @@ static void test_hooks(void)
     CheckpointMeta meta = fixture_meta(1);
     World world = world_alone();
     io.hooks = (CheckpointHooks){&calls, count_before, count_after};
-    io.also = also;
+    io.second_path = also;
     dropped = 0;
     CHECK_OK(checkpoint_save(&world, path, &meta, &io));
     /* both files are read back from the disk */

@@ -164,7 +164,7 @@ static CheckpointIo io_of(Taken *t, Want want)
                           .set = set,
                           .place = place,
                           .wants = wants,
-                          .at_once = true};
+                          .sets_early = true};
 }
 
 /* Checks that this rank has set each tensor that it wants once, and no other tensor. missing: bit
@@ -264,9 +264,10 @@ static void load_each(const char *path)
         CU_ASSERT_EQUAL(sum_of(read_bytes), file);
         CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, 0));
         CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Want)want, true, 0));
-        /* if at_once is false, all tensors are verified before any is set, and then read again */
+        /* if sets_early is false, all tensors are verified before any is set, and then read
+         * again */
         io = io_of(&t, (Want)want);
-        io.at_once = false;
+        io.sets_early = false;
         read_bytes = 0;
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
         expect_set(&t, 0);
@@ -338,7 +339,7 @@ static void load_damaged(const char *path)
             expect_set(&t, missing);
             CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, missing));
             io = io_of(&t, (Want)want);
-            io.at_once = false;
+            io.sets_early = false;
             CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "does not match");
             for (int k = 0; k < COUNT; ++k) CU_ASSERT_EQUAL(t.sets[k], 0);
             mem_free(&name);

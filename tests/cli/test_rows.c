@@ -41,7 +41,7 @@ static void operations(void)
     UNSAID(norm, split);
     UNSAID(norm, fuse);
     UNSAID(norm, residual);
-    UNSAID(norm, talks);
+    UNSAID(norm, communication);
     UNSAID(norm, tokens);
     UNSAID(norm, params);
     UNSAID(norm, reads);
@@ -130,7 +130,7 @@ static void losses(void)
         LayerKind kind = *layer_kind("mse_loss");
         LossInfo loss = *kind.loss;
         if (i == 0) loss.word.word = NULL;
-        if (i == 1) loss.columns = LOSS_COLUMNS_UNSET;
+        if (i == 1) loss.results = LOSS_RESULTS_UNSET;
         if (i == 2) loss.outputs = OUTPUTS_UNSET;
         if (i == 3) loss.reads = LOSS_READS_UNSET;
         kind.loss = &loss;
@@ -289,7 +289,7 @@ static void refused_verb(Flag flag, const char *why)
 {
     const Verb verb = {.name = "new",
                        .help = "?",
-                       .traits = VERB_PLAIN,
+                       .traits = VERB_NO_TRAITS,
                        .flag = &flag,
                        .flag_count = 1,
                        .options_bytes = sizeof(Options),

@@ -221,7 +221,7 @@ static void test_flags(void)
 
 static void test_bad_flags(void)
 {
-    static const struct Bad {
+    static const struct BadKind {
         const char *line, *says;
     } bad[] = {
         {"--json", "-o OUT is missing: the file to write"},

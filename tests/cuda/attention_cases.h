@@ -107,14 +107,14 @@ static void test_attention_groups(void)
         3,           allowed.attention};
     const CudaState *state = gpu_bf16->impl;
     Pair p = pair_new();
-    FusedAttention f;
+    CudnnAttention f;
     CHECK_OK(pair_open(&p, &c, gpu_bf16));
-    CU_ASSERT_TRUE_FATAL(fused_init(&f, (AttentionShape){2, 26, 2, 16, true, false},
-                                    (DnnTarget){.handle = state->dnn}));
+    CU_ASSERT_TRUE_FATAL(cudnn_attention_init(&f, (AttentionShape){2, 26, 2, 16, true, false},
+                                              (DnnTarget){.handle = state->dnn}));
     p.rig[1].op->impl = &f;
     pair_run_twice(&p);
     for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
-    fused_fini(&f);
+    cudnn_attention_fini(&f);
     pair_free(&p);
 }
 

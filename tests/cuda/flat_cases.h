@@ -257,7 +257,7 @@ static void test_flat_updates(void)
                        .weight_decay = 0.01f,
                        .grad_scale = 0.5f,
                        .nesterov = rule & 1,
-                       .first = rule & 2};
+                       .m_is_empty = rule & 2};
         AdamArgs adam = {.lr = 0.01f,
                          .beta1 = 0.9f,
                          .beta2 = 0.99f,
@@ -295,23 +295,24 @@ static void test_flat_updates(void)
  * memory, and swaps of two arrays. Both are also tested with ranges of any alignment. */
 static void test_flat_average(void)
 {
-    const UpdateNumbers now = {.average_rate = 0.75f};
+    const UpdateNumbers numbers = {.average_rate = 0.75f};
     Rig rig = {.backend = gpu};
-    UpdateNumbers *device_now = rig_alloc(&rig, sizeof now);
+    UpdateNumbers *device_now = rig_alloc(&rig, sizeof numbers);
     Arrays a;
     arrays_new(&a);
-    rig_copy(&rig, device_now, &now, sizeof now);
+    rig_copy(&rig, device_now, &numbers, sizeof numbers);
     for (int d = 0; d < 2; ++d) {
         const FlatTable *f = d ? gpu->table->flat : cpu->table->flat;
         Stream *s = d ? gpu->table->stream(gpu) : cpu->table->stream(cpu);
         float **v = d ? a.device : a.host;
         f->average(s, (Average){v[0], 0.25f}, NULL, v[1], ELEMENTS);
-        f->average(s, (Average){v[2] + 3, 0.25f}, d ? device_now : &now, v[1] + 1, ELEMENTS - 5);
+        f->average(s, (Average){v[2] + 3, 0.25f}, d ? device_now : &numbers, v[1] + 1,
+                   ELEMENTS - 5);
         f->swap(s, v[0], v[3], ELEMENTS - 1);
         f->swap(s, v[4] + 1, v[2] + 2, 1003);
     }
     arrays_check(&a, "average", allowed.elementwise);
-    rig_release(&rig, device_now, sizeof now);
+    rig_release(&rig, device_now, sizeof numbers);
 }
 
 /* A second stream waits for an event of the first. */

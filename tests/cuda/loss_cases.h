@@ -26,7 +26,7 @@ static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
     TRY(rig_plan(rig));
     rig_memory(rig);
     CU_ASSERT_EQUAL(rig->run.dx[0] == rig->run.x[0], over);
-    rig->run.rows = c->rows;
+    rig->run.sample_count = c->rows;
     rig->run.loss_scale = 0.125f;
     return OK;
 }

@@ -94,7 +94,7 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
             rig->spec.slices_inputs = p->slices_inputs;
         }
         TRY(rig_open(rig, c->kind));
-        if (c->rows) rig->run.rows = c->rows;
+        if (c->rows) rig->run.sample_count = c->rows;
     }
     if (p->adds) CU_ASSERT_TRUE(p->rig[1].op->dx_adds);
     return c->act == ACT_GELU ? open_act(p) : OK;
@@ -134,9 +134,9 @@ static void pair_give_boxes(Pair *p)
         {0, 0.3f, 0.5f, 0.4f, 0.3f},   {0, 0.7f, 0.2f, 0.9f, 1},      {0, 0.7f, 0.2f, 0.9f, 1},
         {0, 1, 0, 0.7f, 0.7f},         {0, 0.5f, 0.25f, 0.3f, 0.4f},  {0, 0.1f, 0.9f, 0.5f, 0.8f},
         {0, 0.62f, 0.6f, 0.2f, 0.35f}, {0, 0.4f, 0.125f, 0.6f, 0.9f}, {0, 0.5f, 0.5f, 0, 0.4f}};
-    static const int32_t start[] = {0, 3, 6, 9}, normaliser[] = {31, 17, 23, 7};
+    static const int32_t start[] = {0, 3, 6, 9}, match_counts[] = {31, 17, 23, 7};
     for (int d = 0; d < 2; ++d) {
-        rig_set_boxes(&p->rig[d], start, row[0], normaliser + 3 - p->rig[d].spec.x_count);
+        rig_set_boxes(&p->rig[d], start, row[0], match_counts + 3 - p->rig[d].spec.x_count);
     }
 }
 
@@ -210,12 +210,12 @@ static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, in
  * and the index of the largest logit. */
 static void pair_compare_losses(Pair *p, int64_t lines)
 {
-    static const char *const column[LOSS_COLUMNS] = {"loss", "how many are larger", "the largest"};
+    static const char *const column[LOSS_RESULTS] = {"loss", "how many are larger", "the largest"};
     float *all[2] = {p->got[0], p->got[1]}, *one[2];
     for (int d = 0; d < 2; ++d) one[d] = mem_new((size_t)lines * sizeof *one[d]);
-    for (int c = 0; c < LOSS_COLUMNS; ++c) {
+    for (int c = 0; c < LOSS_RESULTS; ++c) {
         for (int d = 0; d < 2; ++d)
-            for (int64_t i = 0; i < lines; ++i) one[d][i] = all[d][i * LOSS_COLUMNS + c];
+            for (int64_t i = 0; i < lines; ++i) one[d][i] = all[d][i * LOSS_RESULTS + c];
         memcpy(p->got, one, sizeof p->got);
         pair_compare(p, PART_Y, c == 0 ? p->c->bound : allowed.equal, column[c], lines);
         memcpy(p->got, all, sizeof p->got);
@@ -262,7 +262,7 @@ static uint64_t pair_run(Pair *p)
         rig_get_y(&p->act, p->got[0]);
     }
     if (loss && !boxes)
-        pair_compare_losses(p, y_count / LOSS_COLUMNS);
+        pair_compare_losses(p, y_count / LOSS_RESULTS);
     else
         pair_compare(p, PART_Y, p->c->bound, "y", y_count);
     pair_give_before(p);

@@ -77,7 +77,7 @@ static void check_scaling(Trainer *t)
     enum { MOST = 12 };
     float before[8], after[8];
     StepResult result = {.skipped = true};
-    double scale = t->scale.now;
+    double scale = t->loss_scale.next;
     first_weights(t, before);
     for (int i = 0; i < MOST && result.skipped; ++i) {
         CHECK_OK(next_step(t, &result));
@@ -85,7 +85,7 @@ static void check_scaling(Trainer *t)
         if (i == 0) CU_ASSERT_TRUE(result.skipped);
         if (result.skipped) scale /= 2;
         CU_ASSERT_EQUAL(memcmp(before, after, sizeof before) == 0, result.skipped);
-        CU_ASSERT_EQUAL(t->scale.now, scale);
+        CU_ASSERT_EQUAL(t->loss_scale.next, scale);
         CU_ASSERT_TRUE(isfinite(result.loss));
     }
     CU_ASSERT_FALSE(result.skipped);
@@ -93,7 +93,7 @@ static void check_scaling(Trainer *t)
     CU_ASSERT_EQUAL(t->skipped, t->step - 1);
     CHECK_OK(next_step(t, &result));
     CU_ASSERT_FALSE(result.skipped);
-    CU_ASSERT_EQUAL(t->scale.now, 2 * scale);
+    CU_ASSERT_EQUAL(t->loss_scale.next, 2 * scale);
 }
 
 static void check_scale_resumed(Trainer *t, const char *dir)
@@ -108,8 +108,8 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     CHECK_OK(scaled_trainer(&again, &config, dir));
     if (again) {
         CHECK_OK(train_load(again, path, LOAD_RUN));
-        CU_ASSERT_EQUAL(again->scale.now, t->scale.now);
-        CU_ASSERT_EQUAL(again->scale.good, t->scale.good);
+        CU_ASSERT_EQUAL(again->loss_scale.next, t->loss_scale.next);
+        CU_ASSERT_EQUAL(again->loss_scale.good_steps, t->loss_scale.good_steps);
         CU_ASSERT_EQUAL(again->skipped, t->skipped);
         CU_ASSERT_EQUAL(again->optim->step, t->optim->step);
         for (int i = 0; i < 6; ++i) {
@@ -119,7 +119,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
             CU_ASSERT_EQUAL(a.loss, b.loss);
             CU_ASSERT_EQUAL(a.skipped, b.skipped);
         }
-        CU_ASSERT_EQUAL(again->scale.now, t->scale.now);
+        CU_ASSERT_EQUAL(again->loss_scale.next, t->loss_scale.next);
     }
     trainer_free(&again);
     config_free(&config);

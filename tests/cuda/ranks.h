@@ -23,10 +23,10 @@ typedef struct Ranks {
 /* Copies a rank's packed slice to the whole tensor if `into` is true, else from it, on the host. */
 static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
 {
-    size_t unit = (size_t)s.unit * dtype_bytes(s.type);
+    size_t unit = (size_t)s.item_elements * dtype_bytes(s.type);
     size_t first = (size_t)slice_first(s.items, SLICES, rank) * unit;
     size_t run = (size_t)slice_first(s.items, SLICES, rank + 1) * unit - first;
-    for (int64_t i = 0; i < s.runs; ++i) {
+    for (int64_t i = 0; i < s.ranges; ++i) {
         char *here = (char *)whole + (size_t)(i * s.items) * unit + first;
         char *there = (char *)mine + (size_t)i * run;
         memcpy(into ? here : there, into ? there : here, run);
@@ -36,12 +36,12 @@ static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
 static size_t slice_bytes(Slices s, int rank)
 {
     int64_t items = slice_first(s.items, SLICES, rank + 1) - slice_first(s.items, SLICES, rank);
-    return (size_t)(s.runs * items * s.unit) * dtype_bytes(s.type);
+    return (size_t)(s.ranges * items * s.item_elements) * dtype_bytes(s.type);
 }
 
 static size_t whole_bytes(Slices s)
 {
-    return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
+    return (size_t)(s.ranges * s.items * s.item_elements) * dtype_bytes(s.type);
 }
 
 /* Stores the data that this rank sends to its next exchange. Returns the data of all ranks,
@@ -89,7 +89,7 @@ static void slices_reduce(const Exchange *x, Slices s, const void *whole, void *
 {
     Ranks *all = x->user;
     char **sent = slices_exchange(x, whole, whole_bytes(s)), *host = mem_new(whole_bytes(s));
-    for (int64_t i = 0; i < s.runs * s.items * s.unit; ++i) {
+    for (int64_t i = 0; i < s.ranges * s.items * s.item_elements; ++i) {
         float sum = 0;
         for (int r = 0; r < SLICES; ++r)
             if (sent[r]) sum += number_in(s.type, sent[r], i);

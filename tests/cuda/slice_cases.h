@@ -63,7 +63,7 @@ static Status slice_open(Rig *rig, Backend *backend, const SliceCase *c, int ran
     if (is_loss(c)) rig->spec.x[0] = dense_output(backend, x);
     TRY(rig_plan(rig));
     rig_memory(rig);
-    if (c->rows) rig->run.rows = c->rows;
+    if (c->rows) rig->run.sample_count = c->rows;
     rig->run.loss_scale = 0.125f;
     return OK;
 }
@@ -71,10 +71,11 @@ static Status slice_open(Rig *rig, Backend *backend, const SliceCase *c, int ran
 static Status slices_open(SliceTest *t, Backend *device)
 {
     const Shape *x = &t->c->x;
-    t->cut_x = (Slices){.runs = 1, .items = x->dim[t->c->dim], .unit = 1, .type = DTYPE_F32};
+    t->cut_x =
+        (Slices){.ranges = 1, .items = x->dim[t->c->dim], .item_elements = 1, .type = DTYPE_F32};
     for (int i = 0; i < x->ndim; ++i) {
-        if (i < t->c->dim) t->cut_x.runs *= x->dim[i];
-        if (i > t->c->dim) t->cut_x.unit *= x->dim[i];
+        if (i < t->c->dim) t->cut_x.ranges *= x->dim[i];
+        if (i > t->c->dim) t->cut_x.item_elements *= x->dim[i];
     }
     TRY(slice_open(&t->whole, device, t->c, WHOLE));
     for (int r = 0; r < SLICES; ++r) {
@@ -85,9 +86,9 @@ static Status slices_open(SliceTest *t, Backend *device)
         t->gpu.rig[r].run.exchange = &t->gpu.exchange[r];
     }
     if (t->whole.spec.w_count)
-        t->cut_w = (Slices){.runs = 1,
+        t->cut_w = (Slices){.ranges = 1,
                             .items = t->whole.spec.w[0].dim[0],
-                            .unit = t->whole.spec.w[0].dim[1],
+                            .item_elements = t->whole.spec.w[0].dim[1],
                             .type = DTYPE_F32};
     return OK;
 }
@@ -110,7 +111,7 @@ static void slices_set_lines(SliceTest *t, const int64_t *sample, const int32_t 
 static void slices_give_w(SliceTest *t)
 {
     const SliceCase *c = t->c;
-    fill(t->given, t->cut_w.items * t->cut_w.unit, 1);
+    fill(t->given, t->cut_w.items * t->cut_w.item_elements, 1);
     rig_set_w(&t->whole, 0, t->given);
     for (int r = 0; r < SLICES; ++r) {
         if (c->dw == CUT) slice_move(t->cut_w, r, t->given, t->got, false);
@@ -148,7 +149,7 @@ static void slices_give(SliceTest *t)
 static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, const char *tensor)
 {
     const SliceCase *c = t->c;
-    int64_t n = cut.runs * cut.items * cut.unit;
+    int64_t n = cut.ranges * cut.items * cut.item_elements;
     for (int r = 0; r < SLICES; ++r) {
         int64_t count = how == CUT ? (int64_t)(slice_bytes(cut, r) / sizeof(float)) : n;
         compare(c->name, t->whole.backend, part, c->bound, c->name, tensor, t->gpu.out[r],
@@ -172,8 +173,8 @@ static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, co
 /* Compares the integer columns of a loss, and clears them. */
 static void slices_compare_counts(SliceTest *t, int64_t lines)
 {
-    for (int64_t i = 0; i < lines * LOSS_COLUMNS; ++i)
-        if (i % LOSS_COLUMNS > 0) {
+    for (int64_t i = 0; i < lines * LOSS_RESULTS; ++i)
+        if (i % LOSS_RESULTS > 0) {
             CU_ASSERT_EQUAL(t->gpu.out[0][i], t->got[i]);
             CU_ASSERT_EQUAL(t->cpu.out[0][i], t->got[i]);
             for (int r = 0; r < SLICES; ++r) t->cpu.out[r][i] = t->gpu.out[r][i] = t->got[i] = 0;
@@ -182,7 +183,7 @@ static void slices_compare_counts(SliceTest *t, int64_t lines)
 
 static void slices_run_forward(SliceTest *t)
 {
-    Slices y = {.runs = 1, .items = shape_count(t->whole.spec.y.shape), .unit = 1};
+    Slices y = {.ranges = 1, .items = shape_count(t->whole.spec.y.shape), .item_elements = 1};
     rig_poison(&t->whole);
     rig_forward(&t->whole);
     rig_get_y(&t->whole, t->got);
@@ -194,7 +195,7 @@ static void slices_run_forward(SliceTest *t)
     }
     for (int r = 1; r < SLICES && is_loss(t->c); ++r)
         CU_ASSERT_EQUAL(memcmp(t->gpu.out[0], t->gpu.out[r], (size_t)y.items * sizeof(float)), 0);
-    if (is_loss(t->c)) slices_compare_counts(t, y.items / LOSS_COLUMNS);
+    if (is_loss(t->c)) slices_compare_counts(t, y.items / LOSS_RESULTS);
     slices_compare(t, PART_Y, t->c->y, t->c->y == CUT ? t->cut_x : y, "y");
 }
 
@@ -280,7 +281,7 @@ static void check_bad_labels(Backend *device)
     for (int r = 0; r < SLICES; ++r) {
         rig_get_y(&t->gpu.rig[r], t->got);
         for (int i = 0; i < 4; ++i)
-            CU_ASSERT_EQUAL(!isnan(t->got[LOSS_COLUMNS * i]), labels[i] >= 0 && labels[i] < 50);
+            CU_ASSERT_EQUAL(!isnan(t->got[LOSS_RESULTS * i]), labels[i] >= 0 && labels[i] < 50);
     }
     slices_free(&t);
 }

@@ -10,13 +10,13 @@
 static bool ready(CudaState *state, const char *model)
 {
     *state = (CudaState){.device = -1};
-    CU_ASSERT_EQUAL_FATAL(gpu_model_find(&state->model, model), OK);
+    CU_ASSERT_EQUAL_FATAL(gpu_model_find(&state->gpu_model, model), OK);
     if (cudnn_open(state) != OK) {
         printf("  skipped: %s\n", fail_message());
         return false;
     }
-    if (cudnn.get_version() >= FUSED_OLDEST) return true;
-    printf("  skipped: cuDNN %zu is older than %d\n", cudnn.get_version(), FUSED_OLDEST);
+    if (cudnn.get_version() >= CUDNN_ATTENTION_OLDEST) return true;
+    printf("  skipped: cuDNN %zu is older than %d\n", cudnn.get_version(), CUDNN_ATTENTION_OLDEST);
     cudnn_close(state);
     return false;
 }
@@ -24,10 +24,10 @@ static bool ready(CudaState *state, const char *model)
 static void check_plans(const char *model, AttentionShape shape)
 {
     CudaState state;
-    FusedAttention f;
+    CudnnAttention f;
     if (!ready(&state, model)) return;
-    shape.samples = fused_group(shape);
-    bool served = fused_init(&f, shape, cudnn_target(&state));
+    shape.samples = cudnn_attention_group(shape);
+    bool served = cudnn_attention_init(&f, shape, cudnn_target(&state));
     CU_ASSERT_TRUE(served);
     printf("  %s: %s, %lld samples x %lld positions, %lld heads of %lld%s: ", model,
            shape.fp16 ? "fp16" : "bf16", (long long)shape.samples, (long long)shape.length,
@@ -35,11 +35,12 @@ static void check_plans(const char *model, AttentionShape shape)
     if (served) {
         printf("workspaces %zu and %zu bytes\n", f.forward.workspace_bytes,
                f.backward.workspace_bytes);
-        CU_ASSERT_TRUE(fused_workspace_bytes(&f) <= fused_expected_workspace_bytes(shape));
+        CU_ASSERT_TRUE(cudnn_attention_workspace_bytes(&f) <=
+                       cudnn_attention_expected_workspace_bytes(shape));
     } else {
         printf("%s\n", f.reason);
     }
-    fused_fini(&f);
+    cudnn_attention_fini(&f);
     cudnn_close(&state);
 }
 
@@ -71,12 +72,12 @@ static void test_models(void)
 static void test_widths(void)
 {
     CudaState state;
-    FusedAttention f;
+    CudnnAttention f;
     if (!ready(&state, "h200")) return;
-    CU_ASSERT_FALSE(
-        fused_init(&f, (AttentionShape){2, 64, 2, 12, false, false}, cudnn_target(&state)));
+    CU_ASSERT_FALSE(cudnn_attention_init(&f, (AttentionShape){2, 64, 2, 12, false, false},
+                                         cudnn_target(&state)));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.reason, "heads of 12 columns"));
-    fused_fini(&f);
+    cudnn_attention_fini(&f);
     cudnn_close(&state);
 }
 
@@ -225,18 +226,18 @@ static void test_engines(void)
  * bytes. Its workspace is within the limit if any such size allows that. */
 static void test_groups(void)
 {
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false, false}), 32);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){64, 1024, 12, 64, false, false}), 32);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){60, 1024, 12, 64, false, false}), 30);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false, false}), 1);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false, false}), 1);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false, false}),
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){32, 1024, 12, 64, false, false}), 32);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){64, 1024, 12, 64, false, false}), 32);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){60, 1024, 12, 64, false, false}), 30);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){37, 2048, 12, 64, false, false}), 1);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){2, 65536, 12, 64, false, false}), 1);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){6, 9999, 3, 64, false, false}),
                     /* Smaller groups would not begin at a multiple of 16 bytes. */
                     6);
     /* One sample needs a workspace of 610 MB, and groups of fewer than 4 samples would not begin at
      * a multiple of 16 bytes. */
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){8, 9999, 3, 64, false, false}), 4);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 9999, 3, 64, false, false}), 2);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){8, 9999, 3, 64, false, false}), 4);
+    CU_ASSERT_EQUAL(cudnn_attention_group((AttentionShape){2, 9999, 3, 64, false, false}), 2);
 }
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},

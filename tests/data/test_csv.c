@@ -94,7 +94,7 @@ static void values(void)
     DataSet set;
     ClassNames names;
     CHECK_OK(data_set_open(&set, NULL, out));
-    CU_ASSERT(set.samples == 4 && set.id_rows == 9 && set.fields == 2 && set.classes == 2);
+    CU_ASSERT(set.samples == 4 && set.id_limit == 9 && set.fields == 2 && set.classes == 2);
     CU_ASSERT_TRUE(class_is(out, 1, "yes"));
     CHECK_OK(class_names_read_list(&names, out, "fields"));
     CU_ASSERT(names.count == 2 && strcmp(names.name[1], "d") == 0);
@@ -156,9 +156,9 @@ static void two_sets(void)
     CHECK_OK(import(schema, put_text("two.csv", train), NULL, 3, out, out2));
     DataSet set;
     CHECK_OK(data_set_open(&set, NULL, out));
-    CU_ASSERT(set.samples == 6 && set.id_rows == 4);
+    CU_ASSERT(set.samples == 6 && set.id_limit == 4);
     CHECK_OK(data_set_open(&set, NULL, out2));
-    CU_ASSERT(set.samples == 2 && set.id_rows == 4);
+    CU_ASSERT(set.samples == 2 && set.id_limit == 4);
     double mean = 25.0 / 6, deviation = sqrt(165.0 / 6 - mean * mean);
     CU_ASSERT(row_is(out, 1, (float[]){(float)((3 - mean) / deviation)}, (uint64_t[]){3}, 0));
     CU_ASSERT(row_is(out, 3, (float[]){(float)((7 - mean) / deviation)}, (uint64_t[]){1}, 1));
@@ -168,7 +168,7 @@ static void two_sets(void)
     CHECK_OK(import(schema, one, other, 3, out, out2));
     CHECK_OK(data_set_open(&set, NULL, out2));
     /* `x` now occurs four times, `y` twice. */
-    CU_ASSERT(set.samples == 3 && set.id_rows == 4);
+    CU_ASSERT(set.samples == 3 && set.id_limit == 4);
     mean = 125.0 / 8, deviation = sqrt(10165.0 / 8 - mean * mean);
     CU_ASSERT(row_is(out2, 0, (float[]){(float)((4 - mean) / deviation)}, (uint64_t[]){1}, 1));
     CU_ASSERT(row_is(out2, 2, (float[]){(float)((4 - mean) / deviation)}, (uint64_t[]){3}, 0));
@@ -192,7 +192,7 @@ static void hashes(void)
     CHECK_OK(import(shared, file, NULL, 1, out, NULL));
     CU_ASSERT(row_is(out, 0, (float[]){1}, (uint64_t[]){944187, 726315}, 1));
     CHECK_OK(data_set_open(&set, NULL, out));
-    CU_ASSERT_EQUAL(set.id_rows, 1000001);
+    CU_ASSERT_EQUAL(set.id_limit, 1000001);
     CHECK_OK(import(hex, file, NULL, 1, out, NULL));
     uint64_t field = UINT64_C(1) << 33;
     CU_ASSERT(row_is(out, 0, (float[]){1}, (uint64_t[]){0xffffffff, field + 5}, 1));

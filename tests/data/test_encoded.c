@@ -11,7 +11,7 @@
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
 {
     ImageDecoder *decoder = image_decoder_new();
-    PictureWork *work = picture_work_new(set, c);
+    PictureConverter *converter = picture_converter_new(set, c);
     Image image = {0};
     char *bytes;
     size_t count;
@@ -20,10 +20,10 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
     uint8_t *back = mem_new((size_t)(3 * plane));
     CHECK_OK(file_text(file, 1 << 20, &bytes, &count));
     CHECK_OK(image_decode(decoder, &image, bytes, count, file));
-    CHECK_OK(picture_prepare(work, &image, "picture", out));
+    CHECK_OK(picture_prepare(converter, &image, "picture", out));
     for (int64_t i = 0; i < 3 * plane; ++i) back[i] = (uint8_t)out[i % 3 * plane + i / 3];
     uint64_t hash = fnv(back, 3 * plane);
-    picture_work_free(&work);
+    picture_converter_free(&converter);
     image_decoder_free(&decoder);
     image_fini(&image);
     mem_free(&out);
@@ -57,9 +57,9 @@ static void test_evaluate(void)
     fclose(f);
 }
 
-/* Hashes the content of `micros` micro-batches of 5, in batches of 10. */
+/* Hashes the content of `micro_batches` micro-batches of 5, in batches of 10. */
 static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, int workers,
-                            int micros)
+                            int micro_batches)
 {
     Loader *l = NULL;
     const Batch *b;
@@ -72,7 +72,7 @@ static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, 
                        .slots = 3,
                        .workers = workers};
     CHECK_OK(loader_new(&l, set, c, plan));
-    for (int i = 0; l && i < micros; ++i) {
+    for (int i = 0; l && i < micro_batches; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         if (!b) break;
         hash = hash_seeded(b->x, (size_t)(5 * each) * sizeof *b->x, hash);
@@ -113,7 +113,7 @@ static void test_orientation(void)
     CHECK_OK(data_set_open(&turned, &c, encoded_set("turned.h5", 8, 0, true, -1)));
     Reader *reader;
     CHECK_OK(reader_new(&reader, &turned));
-    PictureWork *work = picture_work_new(&turned, &c);
+    PictureConverter *converter = picture_converter_new(&turned, &c);
     ImageDecoder *decoder = image_decoder_new();
     Image image = {0}, spare = {0};
     float got[3 * 16 * 16], want[3 * 16 * 16];
@@ -124,15 +124,15 @@ static void test_orientation(void)
         CHECK_OK(reader_get_encoded(reader, i, &bytes, &room, &count, &orientation));
         CU_ASSERT_EQUAL(orientation, 1 + i);
         CHECK_OK(image_decode(decoder, &image, bytes, count, "it"));
-        image_turn(&image, &spare, orientation);
-        CHECK_OK(picture_prepare(work, &image, "picture", want));
-        CHECK_OK(picture_prepare_sample(work, reader, false, 0, i, got));
+        image_apply_orientation(&image, &spare, orientation);
+        CHECK_OK(picture_prepare(converter, &image, "picture", want));
+        CHECK_OK(picture_prepare_sample(converter, reader, false, 0, i, got));
         CU_ASSERT_EQUAL(memcmp(got, want, sizeof got), 0);
     }
     CU_ASSERT_NOT_EQUAL(stream_hash(&plain, &c, false, 1, 9),
                         stream_hash(&turned, &c, false, 1, 9));
     reader_free(&reader);
-    picture_work_free(&work);
+    picture_converter_free(&converter);
     image_decoder_free(&decoder);
     image_fini(&image);
     image_fini(&spare);

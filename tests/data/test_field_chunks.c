@@ -69,7 +69,7 @@ static void places(void)
 /* There are fewer slots than small chunks that would fit; static chunks stay. */
 static void slots(void)
 {
-    const ChunkSizes sizes = {.fixed = {PLACE, 1}, .other = {PLACES * PLACE, 2}};
+    const ChunkSizes sizes = {.statics = {PLACE, 1}, .other = {PLACES * PLACE, 2}};
     ChunkMemory *m = chunk_memory_init(mem_pages_new(chunk_memory_bytes(&sizes)), &sizes);
     ChunkHeld held;
     const ChunkKey fixed = {.variable = 1};
@@ -273,8 +273,8 @@ static void once(void)
     const size_t place = chunk_place_bytes(CHUNK * PIXELS * sizeof(float));
     const int held = 2 * VARIABLES * WINDOW / CHUNK;
     const ChunkSizes all = field_chunk_sizes(set, 1);
-    const ChunkSizes some = {.fixed = all.fixed, .other = {(size_t)held * place, CHUNKS}};
-    CU_ASSERT(all.fixed.chunks == 1 && all.other.chunks == CHUNKS);
+    const ChunkSizes some = {.statics = all.statics, .other = {(size_t)held * place, CHUNKS}};
+    CU_ASSERT(all.statics.chunks == 1 && all.other.chunks == CHUNKS);
     CU_ASSERT_EQUAL(all.other.bytes, CHUNKS * place);
     CU_ASSERT(data_fields_kept_bytes(set, 1) == chunk_memory_bytes(&all));
     for (int processes = 1; processes <= PROCESSES; processes *= 2) {

@@ -75,7 +75,7 @@ static const char *file_make(const char *name, Wrong wrong)
                              .var = var,
                              .vars = 9 - wrong.no_static - (wrong.no_time ? 1 : 0),
                              .deflate = wrong.deflate,
-                             .rows = times};
+                             .reserved_rows = times};
     double value[4096] = {0};
     float plane[4096] = {0};
     NetcdfWriter *w;

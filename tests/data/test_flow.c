@@ -107,8 +107,8 @@ static double largest_field_difference(const FlowStepper *a, const FlowStepper *
     double *field[2][FLOW_VARS], most = 0;
     for (int i = 0; i < 2 * FLOW_VARS; ++i)
         field[i / FLOW_VARS][i % FLOW_VARS] = mem_new((size_t)points * 8);
-    a->kind->view(a->solver, a->state, field[0]);
-    b->kind->view(b->solver, b->state, field[1]);
+    a->kind->compute_fields(a->solver, a->state, field[0]);
+    b->kind->compute_fields(b->solver, b->state, field[1]);
     for (int i = 0; i < FLOW_VARS; ++i) {
         most = fmax(most, largest_difference(field[0][i], field[1][i], points));
         mem_free(&field[0][i]);
@@ -154,14 +154,14 @@ static double burgers_error(int n)
     double *const field[FLOW_VARS] = {u, v, NULL};
     Fft *fft = fft_new(n, 2 * n);
     for (int64_t i = 0; i < points; ++i)
-        exact_burgers(flow_burgers.place(s.solver, i % (2 * n)),
-                      flow_burgers.place(s.solver, i / (2 * n)), 0, &u[i], &v[i]);
+        exact_burgers(flow_burgers.coordinate(s.solver, i % (2 * n)),
+                      flow_burgers.coordinate(s.solver, i / (2 * n)), 0, &u[i], &v[i]);
     fft_forward(fft, (Complex2d){u, v}, (Complex2d){s.state, s.state + points});
     CU_ASSERT(flow_advance(&s, 1, 0));
-    flow_burgers.view(s.solver, s.state, field);
+    flow_burgers.compute_fields(s.solver, s.state, field);
     for (int64_t i = 0; i < points; ++i) {
-        exact_burgers(flow_burgers.place(s.solver, i % (2 * n)),
-                      flow_burgers.place(s.solver, i / (2 * n)), 1, &eu, &ev);
+        exact_burgers(flow_burgers.coordinate(s.solver, i % (2 * n)),
+                      flow_burgers.coordinate(s.solver, i / (2 * n)), 1, &eu, &ev);
         error = fmax(error, fmax(fabs(u[i] - eu), fabs(v[i] - ev)));
     }
     fft_free(&fft);
@@ -203,7 +203,7 @@ static void kolmogorov_conserves_energy_and_enstrophy(void)
     /* no forcing, no friction */
     FlowMake make = make_of(&flow_kolmogorov, SIDE, SIDE, 0);
     FlowStepper before = advanced(&make, 0, 0), after = advanced(&make, 1, 120);
-    CU_ASSERT(largest_difference(before.state, after.state, after.values) > 0.1);
+    CU_ASSERT(largest_difference(before.state, after.state, after.value_count) > 0.1);
     for (int p = 0; p < 2; ++p) {
         double first = sum_squares(before.state, SIDE, p), last = sum_squares(after.state, SIDE, p);
         if (getenv("WEFT_TEST_VERBOSE")) printf("sum %d: %.3g of it lost\n", p, 1 - last / first);
@@ -222,14 +222,14 @@ static void kolmogorov_keeps_steady_flows(void)
     make.waves = 4;
     make.drag = 0.1;
     FlowStepper s = advanced(&make, 0, 0);
-    for (int64_t i = 0; i < s.values; ++i) s.state[i] = 0;
+    for (int64_t i = 0; i < s.value_count; ++i) s.state[i] = 0;
     s.state[4] = s.state[SIDE - 4] = -2 / (16 * 0.05 + 0.1);
     flow_kolmogorov.rate(s.solver, s.state, s.rate);
-    for (int64_t i = 0; i < s.values; ++i) CU_ASSERT_DOUBLE_EQUAL(s.rate[i], 0, 1e-13);
+    for (int64_t i = 0; i < s.value_count; ++i) CU_ASSERT_DOUBLE_EQUAL(s.rate[i], 0, 1e-13);
     free_stepper(&s);
     make.waves = 0;
     s = advanced(&make, 0, 0);
-    for (int64_t i = 0; i < s.values; ++i) s.state[i] = 0;
+    for (int64_t i = 0; i < s.value_count; ++i) s.state[i] = 0;
     s.state[2 * SIDE + 1] = s.state[(2 * SIDE - 2) * SIDE + SIDE - 1] = 1;
     CU_ASSERT(flow_advance(&s, 1, 20));
     CU_ASSERT_DOUBLE_EQUAL(s.state[2 * SIDE + 1], exp(-0.05 * (1 + 1) - 0.1), 1e-8);
@@ -249,13 +249,13 @@ static double kelvin_error(int n)
     double c = sqrt(w->gravity * w->depth), length = n * w->side, time = 0.25 * length / c;
     double error = 0;
     water_set_coriolis(w, f, 0);
-    for (int64_t i = 0; i < s.values; ++i) s.state[i] = 0;
+    for (int64_t i = 0; i < s.value_count; ++i) s.state[i] = 0;
     for (int y = 0; y < n; ++y)
         for (int x = 0; x < n; ++x) {
             double far = exp(-f * w->side * (y + 0.5) / c), k = 2 * PI / length;
             double *h = s.state + water_at(w, y, x);
             h[0] = w->depth + height * far * cos(k * w->side * (x + 0.5));
-            h[w->field] = w->gravity / c * height * far * cos(k * w->side * x);
+            h[w->field_size] = w->gravity / c * height * far * cos(k * w->side * x);
         }
     CU_ASSERT(flow_advance(&s, time, 0));
     for (int y = 0; y < n; ++y)
@@ -288,7 +288,8 @@ static void sum_water(const FlowStepper *s, double *mass, double *energy)
     *mass = *energy = 0;
     for (int y = 0; y < w->height; ++y)
         for (int x = 0; x < w->width; ++x) {
-            const double *h = s->state + water_at(w, y, x), *u = h + w->field, *v = u + w->field;
+            const double *h = s->state + water_at(w, y, x), *u = h + w->field_size,
+                         *v = u + w->field_size;
             double east = x + 1 < w->width ? u[1] : u[1 - w->width];
             double b = w->ground[water_at(w, y, x)];
             double speed =
@@ -308,7 +309,7 @@ static void shallow_water_conserves_mass_and_energy(void)
     sum_water(&after, &mass[1], &energy[1]);
     if (getenv("WEFT_TEST_VERBOSE"))
         printf("mass %.3g, energy %.3g\n", mass[1] / mass[0] - 1, energy[1] / energy[0] - 1);
-    CU_ASSERT(largest_difference(before.state, after.state, after.values) > 10);
+    CU_ASSERT(largest_difference(before.state, after.state, after.value_count) > 10);
     CU_ASSERT_DOUBLE_EQUAL(mass[1] / mass[0], 1, 1e-13);
     CU_ASSERT_DOUBLE_EQUAL(energy[1] / energy[0], 1, 1e-3);
     free_stepper(&before);
@@ -322,14 +323,15 @@ static void water_at_rest_stays_at_rest(void)
     FlowStepper s = advanced(&make, 0, 0);
     FlowSolver *w = s.solver;
     double highest = 0;
-    for (int64_t i = 0; i < s.values; ++i) s.state[i] = 0;
-    for (int64_t i = 0; i < w->field; ++i) {
+    for (int64_t i = 0; i < s.value_count; ++i) s.state[i] = 0;
+    for (int64_t i = 0; i < w->field_size; ++i) {
         s.state[i] = w->depth - w->ground[i];
         highest = fmax(highest, w->ground[i]);
     }
     CU_ASSERT(highest > 100 && highest <= 800);
     CU_ASSERT(flow_advance(&s, 86400, 0));
-    for (int64_t i = w->field; i < s.values; ++i) CU_ASSERT_DOUBLE_EQUAL(s.state[i], 0, 1e-9);
+    for (int64_t i = w->field_size; i < s.value_count; ++i)
+        CU_ASSERT_DOUBLE_EQUAL(s.state[i], 0, 1e-9);
     free_stepper(&s);
 }
 

@@ -165,7 +165,7 @@ static void broken_files_that_change_end_the_import(void)
     }
 }
 
-/* FolderExtra of a folder's files: refuses the first picture that it checks, but only once. */
+/* FolderLabels of a folder's files: refuses the first picture that it checks, but only once. */
 static Status find_tree(void *user, FolderFiles *files)
 {
     return folder_scan(files, ((const FolderImport *)user)->dir);
@@ -183,9 +183,9 @@ static Status refuse_once(void *user, int64_t i, const FolderSample *sample)
 static void unfit_ones_that_fit_later_end_the_import(void)
 {
     FolderImport import = import_of(small_tree("unfit"), in_scratch("unfit.h5"));
-    FolderExtra extra = {
+    FolderLabels labels = {
         .user = &import, .kind = DATA_BOXES, .find = find_tree, .check = refuse_once};
-    import.extra = &extra, import.encoded = true, import.allow_empty = true;
+    import.labels = &labels, import.encoded = true, import.allow_empty = true;
     CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO,
                 "B/x: did not fit its labels before, but does now: import again");
 }

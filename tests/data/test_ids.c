@@ -89,7 +89,7 @@ static void loads(const char *path, int64_t samples, bool bags)
     DataSet set;
     Config c = config_plain();
     CHECK_OK(data_set_open(&set, &c, path));
-    CU_ASSERT(set.samples == samples && set.fields == F && set.id_rows == 0);
+    CU_ASSERT(set.samples == samples && set.fields == F && set.id_limit == 0);
     CHECK_OK(data_set_check(&set, 0));
     for (int training = 0; training < 2; ++training) {
         Loader *l = NULL;

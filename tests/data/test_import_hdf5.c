@@ -66,7 +66,7 @@ static void hdf5(void)
     CHECK_OK(data_set_open(&from, NULL, weft_file));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT_EQUAL(to.kind, DATA_IMAGE);
-    CU_ASSERT(to.turned && to.bicubic);
+    CU_ASSERT(to.orient_requested && to.bicubic);
     CU_ASSERT_TRUE(class_is(out, 3, "3"));
     same_values(&from, &to);
     int16_t big[N * 2];

@@ -26,14 +26,14 @@ static void pass_over(Loader *l, int count)
     }
 }
 
-/* Reads two epochs of one grid and counts how often each sample occurs. Replicas share `micros`
- * micro-batches, in blocks or interleaved; the last ones may be padding. */
-static void once_each(const DataSet *set, int replicas, int micros, int micro, bool turns)
+/* Reads two epochs of one grid and counts how often each sample occurs. Replicas share
+ * `micro_batches` micro-batches, in blocks or interleaved; the last ones may be padding. */
+static void once_each(const DataSet *set, int replicas, int micro_batches, int micro, bool turns)
 {
-    int per_replica = (micros + replicas - 1) / replicas;
+    int per_replica = (micro_batches + replicas - 1) / replicas;
     int *number = mem_new((size_t)per_replica * sizeof *number);
     Config c = config_plain();
-    int64_t n = set->samples, batch = (int64_t)micros * micro;
+    int64_t n = set->samples, batch = (int64_t)micro_batches * micro;
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
@@ -46,7 +46,7 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
                            .micro = turns ? number : NULL,
                            .training = true,
                            .slots = 3,
-                           .workers = 1 + (micros + micro) % 3};
+                           .workers = 1 + (micro_batches + micro) % 3};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
@@ -68,8 +68,8 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
     }
     for (int64_t i = 0; i < 2 * n; ++i) bad += seen[i] != 1;
     if (bad)
-        printf("  n %lld, %d replicas, %d micro-batches of %d\n", (long long)n, replicas, micros,
-               micro);
+        printf("  n %lld, %d replicas, %d micro-batches of %d\n", (long long)n, replicas,
+               micro_batches, micro);
     CU_ASSERT_EQUAL(bad, 0);
     mem_free(&number);
     mem_free(&seen);
@@ -83,9 +83,11 @@ static void every_sample_once(void)
         CHECK_OK(data_set_open(&set, NULL, images_small("once.h5", n[i], 3, i % 2)));
         set.classes = 3;
         for (int replicas = 1; replicas <= 5; ++replicas)
-            for (int micros = 1; micros <= 3 * replicas; micros += micros < replicas ? 1 : 2)
+            for (int micro_batches = 1; micro_batches <= 3 * replicas;
+                 micro_batches += micro_batches < replicas ? 1 : 2)
                 for (int micro = 1; micro <= 5; micro += 2)
-                    once_each(&set, replicas, micros, micro, (replicas + micros + micro) % 4 < 2);
+                    once_each(&set, replicas, micro_batches, micro,
+                              (replicas + micro_batches + micro) % 4 < 2);
     }
 }
 
@@ -206,27 +208,27 @@ static void several_out(void)
 static void parts(void)
 {
     for (int part = 0; part < 8; ++part) {
-        bool training = part & 4, no_x = part & 1, no_y = part & 2;
+        bool training = part & 4, skips_inputs = part & 1, skips_labels = part & 2;
         DataSet set;
         Config c = config_plain();
         CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
-        if (no_x) set.x.offset += 1 << 20;
-        if (no_y) set.y.offset += 1 << 20;
+        if (skips_inputs) set.x.offset += 1 << 20;
+        if (skips_labels) set.y.offset += 1 << 20;
         Loader *l = loader_of(&set, &c,
                               (LoaderPlan){.batch = 8,
                                            .micro_batch = 4,
                                            .micro_first = 1,
                                            .micro_count = 1,
                                            .training = training,
-                                           .no_x = no_x,
-                                           .no_y = no_y,
+                                           .skips_inputs = skips_inputs,
+                                           .skips_labels = skips_labels,
                                            .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT(b->step == step && b->micro == 1 && b->rows == (step < 2 ? 4 : 3));
-            CU_ASSERT_EQUAL(b->x == NULL, no_x);
-            CU_ASSERT_EQUAL(b->labels == NULL, no_y);
+            CU_ASSERT_EQUAL(b->x == NULL, skips_inputs);
+            CU_ASSERT_EQUAL(b->labels == NULL, skips_labels);
             for (int r = 0; r < b->rows; ++r) {
                 int64_t at = step * 8 + 4 + r, want = training ? sampler_at(23, 7, 0, at) : at;
                 CU_ASSERT_EQUAL(b->sample[r], want);

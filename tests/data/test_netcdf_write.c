@@ -39,7 +39,7 @@ static Status write_file(const char *out, int64_t times, int deflate, const char
                              .attr = root_attr,
                              .attrs = 2,
                              .deflate = deflate,
-                             .rows = ROWS};
+                             .reserved_rows = ROWS};
     NetcdfWriter *writer;
     double x[WIDE];
     int32_t crs = 7;

@@ -160,14 +160,14 @@ static void check_scenes(const Config *c, bool several)
     const int side = (int)set->height;
     CHECK_OK(data_boxes_read(&boxes, set));
     CHECK_OK(reader_new(&reader, set));
-    PictureWork *work = picture_work_new(set, c);
+    PictureConverter *converter = picture_converter_new(set, c);
     const SceneSource source = {set, c, &boxes};
     float *x = mem_new((size_t)(3 * side * side) * sizeof *x), row[MOST][5];
     int64_t rows = 0, flips = 0;
     for (int t = 0; t < TRIES; ++t) {
         const Scene s = scene_choose(&source, true, t, t % PICTURES);
         const int64_t n = scene_rows(&source, &s, row[0]);
-        CHECK_OK(picture_prepare_scene(work, reader, &boxes, true, t, t % PICTURES, x));
+        CHECK_OK(picture_prepare_scene(converter, reader, &boxes, true, t, t % PICTURES, x));
         CU_ASSERT_EQUAL(s.count, several ? 4 : 1);
         CU_ASSERT(n <= data_box_most(set, c, true));
         for (int64_t k = 0; k < n; ++k) check_pixels(x, side, row[k]);
@@ -177,7 +177,7 @@ static void check_scenes(const Config *c, bool several)
     CU_ASSERT(rows > TRIES);
     CU_ASSERT((flips > TRIES / 4 && flips < 3 * TRIES / 4) == (c->data.augment != 0));
     mem_free(&x);
-    picture_work_free(&work);
+    picture_converter_free(&converter);
     reader_free(&reader);
     data_boxes_free(&boxes);
     mem_free(&set);

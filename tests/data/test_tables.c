@@ -82,7 +82,7 @@ static void criteo(void)
     CHECK_OK(verb_run("data import criteo", path, "-o", out, NULL));
     Rows r = rows_of(out);
     CU_ASSERT(r.set.samples == N && r.set.channels == NUMBERS && r.set.fields == FIELDS);
-    CU_ASSERT_EQUAL(r.set.id_rows, 0);
+    CU_ASSERT_EQUAL(r.set.id_limit, 0);
     int bad = 0;
     for (int i = 0; i < N; ++i) {
         bad += r.y[i] != (i % 3 == 0);
@@ -99,7 +99,7 @@ static void criteo(void)
     CHECK_OK(
         verb_run("data import criteo", path, "-o", hashed, "--rows", "5000", "--test", test, NULL));
     r = rows_of(test);
-    CU_ASSERT(r.set.samples == 7 && r.set.id_rows == 5000);
+    CU_ASSERT(r.set.samples == 7 && r.set.id_limit == 5000);
     /* Empty values of a field have the same id in every row, and another one in each field. */
     CU_ASSERT(r.ids[0] != r.ids[4] && empty(44, 0) && empty(44, 4) && empty(48, 0));
     CU_ASSERT_EQUAL(r.ids[1 * FIELDS], r.ids[5 * FIELDS]);
@@ -134,7 +134,7 @@ static void movielens(void)
     put(data, "1\t7\t4\t20\n2\t1\t5\t30\n1\t2\t3\t40\n3\t1\t1\t10\n");
     CHECK_OK(verb_run("data import movielens", data, "-o", out, NULL));
     Rows r = rows_of(out);
-    CU_ASSERT(r.set.samples == 4 && r.set.fields == 2 && r.set.id_rows == 4 + 8);
+    CU_ASSERT(r.set.samples == 4 && r.set.fields == 2 && r.set.id_limit == 4 + 8);
     CU_ASSERT(r.ids[0] == 3 && r.ids[1] == 4 + 1 && r.y[0] == 0 && r.x[0] == 1.0f);
     CU_ASSERT(r.ids[2] == 1 && r.ids[3] == 4 + 7 && r.y[1] == 1);
     rows_free(&r);
@@ -146,7 +146,7 @@ static void movielens(void)
     r = rows_of(out);
     /* Rows of the table: user 4, item 8, gender 3, occupation 3, genre 19. User 3 is not in u.user,
      * item 7 not in u.item. */
-    CU_ASSERT(r.set.samples == 3 && r.set.fields == 5 && r.set.id_rows == 37);
+    CU_ASSERT(r.set.samples == 3 && r.set.fields == 5 && r.set.id_limit == 37);
     CU_ASSERT(r.ids[2] == 12 && r.ids[3] == 15 && r.ids[4] == 18 + 1 && r.ids[5] == 18 + 18);
     CU_ASSERT(r.first[5] == 6 && r.first[6 + 5] == 4);
     const uint64_t *two = r.ids + 2 * r.set.id_most;
@@ -234,7 +234,7 @@ static void made(void)
     rows_free(&t);
     CHECK_OK(verb_run(verb, "-o", out, "--samples", "500", "--rows", "77", "--force", NULL));
     r = rows_of(out);
-    CU_ASSERT_EQUAL(r.set.id_rows, 77);
+    CU_ASSERT_EQUAL(r.set.id_limit, 77);
     rows_free(&r);
     CHECK_FAILS(verb_run(verb, "-o", out, NULL), ERR_USAGE, "already there");
     CHECK_FAILS(verb_run(verb, "x", "-o", out, NULL), ERR_USAGE, "takes flags only");

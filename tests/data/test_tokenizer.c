@@ -81,7 +81,7 @@ static void golden(void)
     static const char *const path[] = {GOLDEN, GOLDEN "/ranks.tiktoken"};
     for (int kind = 0; kind < 2; ++kind) {
         Tokenizer *t = opened(path[kind]);
-        CU_ASSERT(tokenizer_vocab(t) == 1001 && tokenizer_end_of_text(t) == 1000);
+        CU_ASSERT(tokenizer_vocab_size(t) == 1001 && tokenizer_end_of_text(t) == 1000);
         char *line = NULL;
         size_t room = 0;
         int cases = 0;
@@ -244,7 +244,7 @@ static void malformed(void)
     put_vocab(folder, "\"ab\": 300", true);
     put(folder, "merges.txt", "a b\r\n");
     t = opened(folder);
-    CU_ASSERT(tokenizer_end_of_text(t) == -1 && tokenizer_vocab(t) == 301);
+    CU_ASSERT(tokenizer_end_of_text(t) == -1 && tokenizer_vocab_size(t) == 301);
     size_t bytes;
     (void)tokenizer_bytes(t, 260, &bytes);
     CU_ASSERT_EQUAL(bytes, 0);

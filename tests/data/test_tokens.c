@@ -173,26 +173,26 @@ static void evaluation(void)
 static void parts(void)
 {
     for (int part = 0; part < 4; ++part) {
-        bool no_x = part & 1, no_y = part & 2;
+        bool skips_inputs = part & 1, skips_labels = part & 2;
         DataSet set;
         Config c = config_tokens(5);
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
         /* Any token that is read would be refused. */
-        if (no_x && no_y) set.vocab = 1;
+        if (skips_inputs && skips_labels) set.vocab = 1;
         Loader *l = loader_of(&set, &c,
                               (LoaderPlan){.batch = 8,
                                            .micro_batch = 4,
                                            .micro_first = 1,
                                            .micro_count = 1,
                                            .training = true,
-                                           .no_x = no_x,
-                                           .no_y = no_y,
+                                           .skips_inputs = skips_inputs,
+                                           .skips_labels = skips_labels,
                                            .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT(b->step == step && b->micro == 1 && b->rows == (step < 2 ? 4 : 0));
-            CU_ASSERT(!b->tokens == no_x && !b->labels == no_y);
+            CU_ASSERT(!b->tokens == skips_inputs && !b->labels == skips_labels);
             for (int r = 0; r < b->rows; ++r)
                 CU_ASSERT_EQUAL(b->sample[r], sampler_at(19, 7, 0, step * 8 + 4 + r));
             CU_ASSERT_EQUAL(batch_wrong(b, 4, 5), 0);

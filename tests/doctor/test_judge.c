@@ -97,8 +97,8 @@ static void cores(void)
     Cores *all = mem_new(RANKS * sizeof *all);
     begin();
     for (int r = 0; r < RANKS; ++r) {
-        all[r] =
-            (Cores){.threads = 2, .limits = {.cores = 2, .cpus = 2, .outer = 4}, .slurm_cpus = 2};
+        all[r] = (Cores){
+            .threads = 2, .limits = {.cores = 2, .cpus = 2, .launcher_cores = 4}, .slurm_cpus = 2};
         all[r].core[0] = r % 2 ? 0x0c : 0x03;
     }
     ALL_WELL("cores", all);
@@ -108,7 +108,7 @@ static void cores(void)
     all[3].core[0] = 0x03;
     WARNS("cores", all, "n2: 2 ranks with 4 threads share 2 cores");
     all[3].core[0] = 0x0c;
-    for (int r = 6; r < RANKS; ++r) all[r].limits.outer = 8;
+    for (int r = 6; r < RANKS; ++r) all[r].limits.launcher_cores = 8;
     WARNS("cores", all, "n4: the ranks are bound to 4 of the 8 cores", "--bind-to none");
     mem_free(&all);
 }
@@ -327,7 +327,7 @@ static void network_card(void)
     ALL_WELL("network card", all);
     all[2].fastest = (Card){"ib0", 1e4, 12.5e9, 2044, true, true, -1, false};
     WARNS("network card", all, "n2: messages go over eth0 (1250 MB/s), and ib0 (12500 MB/s)");
-    all[2].fastest.sent = 5e7;
+    all[2].fastest.sent_bytes = 5e7;
     ALL_WELL("network card", all);
     all[4].used.mtu = 1400;
     WARNS("network card", all, "n3: packets of 1400 bytes on eth0, on most nodes of 1500");

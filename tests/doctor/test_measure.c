@@ -16,7 +16,7 @@ static void begin(void)
 {
     snprintf(root, sizeof root, "/tmp/weft-doctor-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
-    options = (DoctorOptions){.folder = ".", .versions = "", .root = root, .first = true};
+    options = (DoctorOptions){.folder = ".", .versions = "", .root = root, .is_first_task = true};
     doctor = (Doctor){.options = &options, .is_leader = true};
     CHECK_OK(world_init(&doctor.world, NULL, NULL));
     doctor.leaders = doctor.world;
@@ -181,16 +181,16 @@ static void cards(void)
     int count_after = cards_read(root, after);
     cards_compare(before, count, after, count_after, 1e6, &network);
     CU_ASSERT_STRING_EQUAL(network.used.name, "eth0");
-    CU_ASSERT_EQUAL(network.used.sent, 9e6);
+    CU_ASSERT_EQUAL(network.used.sent_bytes, 9e6);
     CU_ASSERT_EQUAL(network.used.bytes_per_s, 125e6);
     CU_ASSERT_STRING_EQUAL(network.fastest.name, "mlx5_0");
     CU_ASSERT_EQUAL(network.fastest.bytes_per_s, 12.5e9);
-    CU_ASSERT_EQUAL(network.fastest.sent, 0);
+    CU_ASSERT_EQUAL(network.fastest.sent_bytes, 0);
     put("/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "5001000\n");
     count_after = cards_read(root, after);
     cards_compare(before, count, after, count_after, 1e6, &network);
     CU_ASSERT_STRING_EQUAL(network.used.name, "mlx5_0");
-    CU_ASSERT_EQUAL(network.used.sent, 2e7);
+    CU_ASSERT_EQUAL(network.used.sent_bytes, 2e7);
     cards_compare(after, count_after, after, count_after, 1e6, &network);
     CU_ASSERT_STRING_EQUAL(network.used.name, "");
     end();

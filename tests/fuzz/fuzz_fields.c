@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         c.data.variables = (ConfigVariables){.count = data[0] & 2 ? 5 : 4, .item = constant};
     if (data[0] & 16) {
         c.data.variables.item[1].classes = 3;
-        c.data.variables.item[1].ignores = data[0] & 2;
+        c.data.variables.item[1].has_ignore = data[0] & 2;
         c.data.variables.item[1].ignore = 7;
     }
     c.data.mask = (char *)"";

@@ -16,6 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (image_decode(decoder, &image, data, size, "fuzz") != OK) return 0;
     if (image.width != head.width || image.height != head.height) die("another size than the head");
     fuzz_took(OK);
-    image_turn(&image, &spare, head.orientation);
+    image_apply_orientation(&image, &spare, head.orientation);
     return 0;
 }

@@ -11,7 +11,7 @@ static void use(const Schedule *schedule, FILE *nowhere)
     schedule_print(schedule, &report, 80, nowhere);
     for (int stage = 0; stage < schedule->shape.stages; ++stage) {
         Moves moves;
-        if (schedule_moves(&moves, schedule, report.depth, stage) != OK)
+        if (schedule_moves(&moves, schedule, report.channel_depth, stage) != OK)
             die("a schedule that runs has no moves: %s", fail_message());
         mem_free(&moves.move);
     }

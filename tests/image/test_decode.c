@@ -20,7 +20,7 @@ static void decodes_to_the_golden_pixels(void)
         CHECK_OK(image_read_header(&head, b.at, b.count, path));
         CHECK_OK(image_decode(decoder, &image, b.at, b.count, path));
         if (turned)
-            image_turn(&image, &spare, head.orientation);
+            image_apply_orientation(&image, &spare, head.orientation);
         else
             CU_ASSERT_EQUAL(head.orientation, g->orientation);
         CU_ASSERT_EQUAL(image.width, g->width);

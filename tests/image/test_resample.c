@@ -32,7 +32,7 @@ static void compare(const Golden *g, const Image *to)
 }
 
 /* One resampler for all sizes: memory of one size must not affect the next. */
-static void check_all(CpuSet set)
+static void check_all(InstructionSet set)
 {
     Image from = {0}, to = {0};
     Golden g;

@@ -32,14 +32,14 @@ static void ids_make(Ids *ids, int rows, int fields, uint32_t seed)
     for (int i = 0; i < 2 * ROWS * WIDTH; ++i) ids->value[i] = rig_number(9, i, 1, 0);
 }
 
-static BagRun ids_run(Ids *ids)
+static BagInput ids_run(Ids *ids)
 {
-    return (BagRun){.first = ids->first,
-                    .row = ids->row,
-                    .rows = ids->rows,
-                    .value = ids->value,
-                    .at = ids->at,
-                    .grad = ids->grad};
+    return (BagInput){.first = ids->first,
+                      .row = ids->row,
+                      .rows = ids->rows,
+                      .value = ids->value,
+                      .at = ids->at,
+                      .grad = ids->grad};
 }
 
 /* The factor of one id's row, and its place in a sample's y; the same for its gradient. */
@@ -81,10 +81,10 @@ static void rig_bag(Rig *rig, Backend *backend, const char *attrs, int samples, 
 /* Runs forward and backward; the gradient is left in ids. */
 static void go(Rig *rig, Ids *ids, int rows, float *y, float *dy)
 {
-    BagRun bag = ids_run(ids);
+    BagInput bag = ids_run(ids);
     int64_t count = shape_count(rig->spec.y.shape), real = count / SAMPLES * rows;
     rig->run.bag = &bag;
-    rig->run.rows = rows;
+    rig->run.sample_count = rows;
     rig_forward(rig);
     rig_get_y(rig, y);
     for (int64_t i = 0; i < count; ++i) dy[i] = i < real ? rig_number(31, i, 1, 0) : 0;
@@ -160,7 +160,7 @@ static void test_threads(void)
     static int32_t first[MANY * 2 + 1], row[COUNT], at[DISTINCT], number[DISTINCT];
     static float value[DISTINCT * WIDE], grad[4][DISTINCT * WIDE], y[4][MANY * 2 * WIDE],
         dy[MANY * 2 * WIDE];
-    BagRun bag = {.first = first, .row = row, .value = value, .at = at};
+    BagInput bag = {.first = first, .row = row, .value = value, .at = at};
     for (int i = 0; i < DISTINCT; ++i) number[i] = -1;
     for (int i = 0; i < COUNT; ++i) {
         int id = (int)rig_number(3, i, 1000, 2000) % DISTINCT;
@@ -188,12 +188,12 @@ static void test_threads(void)
     }
 }
 
-static void refused(const char *attrs, int fields, uint64_t id_rows, const char *why)
+static void refused(const char *attrs, int fields, uint64_t id_limit, const char *why)
 {
     Rig rig = {0};
     CHECK_OK(rig_spec(&rig, NULL, "bag", attrs));
     rig.size.fields = fields;
-    rig.size.id_rows = id_rows;
+    rig.size.id_limit = id_limit;
     rig.spec.x_count = 1;
     rig.spec.x[0] = desc_plain(shape_of(2, 4, 4, 1, 1), DTYPE_F32);
     CHECK_FAILS(layer_infer(layer_kind("bag"), &rig.spec, &rig.size, rig.param), ERR_CONFIG, why);

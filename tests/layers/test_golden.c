@@ -212,7 +212,7 @@ static int32_t *integers(const CaseTensor *t)
 static Status check_act(const Case *c, const OpInfo *info)
 {
     /* graph_fuse moves a relu into the max_pool that reads it, without .acts */
-    const bool moved = info->fuse == FUSE_MAX && c->act == ACT_RELU;
+    const bool moved = info->fuse == FUSE_RELU_BEFORE_MAX && c->act == ACT_RELU;
     if (c->act == ACT_NONE || moved || info->acts >> c->act & 1) return OK;
     return fail(ERR_CONFIG,
                 "act %s: .acts of the operation %s lacks it: add it to the row and to the "
@@ -269,7 +269,7 @@ static void give(Rig *rig, const Case *c)
         mem_free(&start);
         mem_free(&numbers);
     }
-    if (c->rows) rig->run.rows = c->rows;
+    if (c->rows) rig->run.sample_count = c->rows;
     rig->run.training = !c->eval;
     rig->run.loss_scale = c->loss_scale;
 }

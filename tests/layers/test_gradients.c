@@ -42,10 +42,11 @@ static bool is_loss(const Rig *rig)
 /* For a loss the projection is the loss itself; padded samples contribute nothing. */
 static void make_projection(Numbers *n, const Rig *rig)
 {
-    int64_t samples = rig->spec.x[0].shape.dim[0], real = n->y_count / samples * rig->run.rows;
+    int64_t samples = rig->spec.x[0].shape.dim[0],
+            real = n->y_count / samples * rig->run.sample_count;
     n->projection = make(FILL_PLAIN, 77, n->y_count);
     for (int64_t i = 0; i < n->y_count; ++i) {
-        if (is_loss(rig)) n->projection[i] = i % LOSS_COLUMNS == 0 ? rig->run.loss_scale : 0;
+        if (is_loss(rig)) n->projection[i] = i % LOSS_RESULTS == 0 ? rig->run.loss_scale : 0;
         if (i >= real) n->projection[i] = 0;
     }
 }
@@ -58,7 +59,7 @@ static Numbers numbers_new(const Rig *rig, const GradientCase *c)
         n.x[i] = make(c->fill, 11 + (uint32_t)i, n.x_count[i]);
         if (rig->spec.x[i].dtype != DTYPE_I32) continue;
         for (int64_t k = 0; k < n.x_count[i]; ++k)
-            ((int32_t *)n.x[i])[k] = (int32_t)(k * 3 % rig->size.vocab);
+            ((int32_t *)n.x[i])[k] = (int32_t)(k * 3 % rig->size.rows);
     }
     for (int i = 0; i < rig->spec.w_count; ++i) {
         n.w_count[i] = shape_count(rig->spec.w[i]);
@@ -162,7 +163,7 @@ static void check_tensor(Rig *rig, Numbers *n, const GradientCase *c, const char
 
 static void check_case(Rig *rig, const GradientCase *c, const char *what)
 {
-    if (c->rows) rig->run.rows = c->rows;
+    if (c->rows) rig->run.sample_count = c->rows;
     give_rest(rig);
     Numbers n = numbers_new(rig, c);
     float *dx[3] = {NULL}, *dw[SPEC_PARAMS] = {NULL};
@@ -175,7 +176,7 @@ static void check_case(Rig *rig, const GradientCase *c, const char *what)
         rig_get_dx(rig, i, dx[i]);
     }
     for (int i = 0; i < rig->spec.w_count; ++i) {
-        if (rig->param[i].buffer) continue;
+        if (rig->param[i].is_statistic) continue;
         dw[i] = mem_new((size_t)n.w_count[i] * sizeof(float));
         rig_get_dw(rig, i, dw[i]);
     }

@@ -72,7 +72,7 @@ static void norms(void)
         l.size.width = flat.size.width = 8;
         Layer *one = infer(&l) == OK ? &l : infer(&flat) == OK ? &flat : NULL;
         for (int k = 0; one && k < one->spec.w_count; ++k)
-            scales = scales || (one->param[k].init == INIT_ONE && !one->param[k].buffer);
+            scales = scales || (one->param[k].init == INIT_ONE && !one->param[k].is_statistic);
         bool norm = op_info(kind->op)->params == PARAMS_NORM && one && one->spec.w_count > 0;
         CU_ASSERT(scales || !norm);
         if (norm && !scales) printf("  %s\n", kind->name);
@@ -177,13 +177,14 @@ static void shapes(void)
     l = layer_of("batch_norm", shape_of(4, 2, 3, 7, 9));
     CHECK_OK(infer(&l));
     CU_ASSERT_EQUAL(l.spec.w_count, 4);
-    CU_ASSERT(!l.param[1].buffer && l.param[2].buffer && l.param[3].buffer && !l.param[0].decay);
+    CU_ASSERT(!l.param[1].is_statistic && l.param[2].is_statistic && l.param[3].is_statistic &&
+              !l.param[0].decay);
     l = layer_of("layer_norm", shape_of(3, 2, 3, 7, 1));
     CHECK_OK(infer(&l));
     check_shape(l.spec.w[0], shape_of(1, 7, 1, 1, 1));
     l = layer_of("softmax_loss", shape_of(3, 2, 5, 7, 1));
     CHECK_OK(infer(&l));
-    check_shape(l.spec.y.shape, shape_of(2, 10, LOSS_COLUMNS, 1, 1));
+    check_shape(l.spec.y.shape, shape_of(2, 10, LOSS_RESULTS, 1, 1));
     l = layer_of("embedding", shape_of(2, 2, 5, 1, 1));
     l.spec.x[0].dtype = DTYPE_I32;
     CHECK_OK(set(&l, "vocab", "100"));

@@ -26,7 +26,7 @@ static Machine described(int nodes)
                      .read_bytes_per_s = nodes > 1 ? 8 : 0,
                      .save_bytes_per_s = nodes > 1 ? 16 : 0,
                      .has_network = nodes > 1,
-                     .network = {0.5, 0.25},
+                     .network_link = {0.5, 0.25},
                      .overlap_compute = 1.0625};
 }
 
@@ -35,8 +35,8 @@ static void test_nodes(void)
     Machine from = described(3), to;
     write_and_read(&from, &to);
     CU_ASSERT_EQUAL(to.nodes, 3);
-    CU_ASSERT_EQUAL(to.network.latency_s, 0.5);
-    CU_ASSERT_EQUAL(to.network.s_per_byte, 0.25);
+    CU_ASSERT_EQUAL(to.network_link.latency_s, 0.5);
+    CU_ASSERT_EQUAL(to.network_link.s_per_byte, 0.25);
     CU_ASSERT_DOUBLE_EQUAL(to.overlap_compute, 1.0625, 1e-3);
     CU_ASSERT_EQUAL(to.read_bytes_per_s, 8);
     CU_ASSERT_EQUAL(to.save_bytes_per_s, 16);

@@ -168,7 +168,7 @@ static void tied_gradient(void)
     CU_ASSERT_EQUAL(op->w_elements[0], OUT * IN);
     for (int i = 0; i < ROWS * IN; ++i) x[i] = (float)(i * 7 % 11 - 5);
     for (int i = 0; i < ROWS * OUT; ++i) dy[i] = (float)(i * 5 % 13 - 6);
-    OpRun run = {.x = {x}, .dy = dy, .w = {w}, .dw = {dw}, .rows = ROWS, .training = true};
+    OpRun run = {.x = {x}, .dy = dy, .w = {w}, .dw = {dw}, .sample_count = ROWS, .training = true};
     run.cache = mem_new(op->cache_bytes + 1);
     run.workspace = mem_new(op->workspace_bytes + 1);
     op_backward_weight(op, &run);

@@ -215,7 +215,7 @@ static void costs(void)
         const Node *node = &f.graph->node[i];
         double cost = node_cost(node);
         reorders += !node->kind;
-        CU_ASSERT(node->op->y_alias ? cost == 0 : cost > 0);
+        CU_ASSERT(node->op->y_is_x ? cost == 0 : cost > 0);
     }
     if (!reorders) printf("  there is no reorder here: their cost is not tested\n");
     fixture_fini(&f);

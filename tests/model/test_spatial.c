@@ -128,20 +128,20 @@ static void differences(void)
     AttrDifference d;
     const Node *p[2] = {node_named(a, "p"), node_named(b, "p")};
     const Node *u[2] = {node_named(a, "u"), node_named(b, "u")};
-    CU_ASSERT(layer_attr_differs(p[0]->kind, (const OpSpec *const[]){&p[0]->spec, &p[1]->spec},
-                                 (const LayerSize *const[]){&p[0]->size, &p[1]->size}, &d));
+    CU_ASSERT(layer_find_difference(p[0]->kind, (const OpSpec *const[]){&p[0]->spec, &p[1]->spec},
+                                    (const LayerSize *const[]){&p[0]->size, &p[1]->size}, &d));
     CU_ASSERT_STRING_EQUAL(d.name, "pad");
     CU_ASSERT_STRING_EQUAL(d.value[0], "[1, 2, -3, 5]");
     CU_ASSERT_STRING_EQUAL(d.value[1], "[1, 1, 2, 2]");
     Node same = *p[1];
     same.spec.padding = p[0]->spec.padding;
     same.spec.padding.mode[0] = PAD_REFLECT;
-    CU_ASSERT(layer_attr_differs(same.kind, (const OpSpec *const[]){&p[0]->spec, &same.spec},
-                                 (const LayerSize *const[]){&p[0]->size, &same.size}, &d));
+    CU_ASSERT(layer_find_difference(same.kind, (const OpSpec *const[]){&p[0]->spec, &same.spec},
+                                    (const LayerSize *const[]){&p[0]->size, &same.size}, &d));
     CU_ASSERT_STRING_EQUAL(d.value[0], "[zero, zero]");
     CU_ASSERT_STRING_EQUAL(d.value[1], "[reflect, zero]");
-    CU_ASSERT(layer_attr_differs(u[0]->kind, (const OpSpec *const[]){&u[0]->spec, &u[1]->spec},
-                                 (const LayerSize *const[]){&u[0]->size, &u[1]->size}, &d));
+    CU_ASSERT(layer_find_difference(u[0]->kind, (const OpSpec *const[]){&u[0]->spec, &u[1]->spec},
+                                    (const LayerSize *const[]){&u[0]->size, &u[1]->size}, &d));
     CU_ASSERT_STRING_EQUAL(d.name, "mode");
     CU_ASSERT_STRING_EQUAL(d.value[1], "bilinear");
     graph_free(&a);

@@ -67,7 +67,7 @@ static void test_gpt(void)
         CU_ASSERT_EQUAL(node_named(g, "loss")->spec.slice.count, vocab[r]);
         CU_ASSERT_EQUAL(node_named(g, "drop")->spec.slice.first, 4 * r);
         CU_ASSERT_EQUAL(node_named(g, "wpe")->spec.slice.whole, 12);
-        CU_ASSERT_EQUAL(graph_param_count(g), graph_param_count(g->whole));
+        CU_ASSERT_EQUAL(graph_param_count(g), graph_param_count(g->undivided));
         close_split(&s);
     }
 }
@@ -76,7 +76,7 @@ static void test_gpt(void)
  * of them. */
 static void check_param(Graph *const *graph, int ranks, int param)
 {
-    Shape shape = graph[0]->whole->param[param].shape;
+    Shape shape = graph[0]->undivided->param[param].shape;
     int64_t n = shape_count(shape), sum = 0;
     float *whole = mem_new((size_t)n * sizeof *whole), *back = mem_new((size_t)n * sizeof *back);
     float *mine = mem_new((size_t)n * sizeof *mine);
@@ -85,9 +85,9 @@ static void check_param(Graph *const *graph, int ranks, int param)
         const Param *p = &graph[r]->param[param];
         int64_t count = param_slice_count(graph[r], param, r);
         CU_ASSERT_EQUAL(count, shape_count(p->shape));
-        CU_ASSERT_STRING_EQUAL(p->name, graph[0]->whole->param[param].name);
+        CU_ASSERT_STRING_EQUAL(p->name, graph[0]->undivided->param[param].name);
         CU_ASSERT(shape_equal(p->shape, graph[r]->node[p->node].spec.w[p->slot]));
-        if (p->cut.parts > 0 || r == 0) sum += count;
+        if (p->split.parts > 0 || r == 0) sum += count;
         param_slice_get(graph[r], param, r, whole, mine);
         /* any rank can compute where a slice lies */
         param_slice_put(graph[0], param, r, mine, back);

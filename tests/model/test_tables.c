@@ -55,7 +55,7 @@ static void test_tables(void)
     check_two_bags(g);
     int64_t params = (3 * 4 + 4) + (13 * 2 + 2);
     CU_ASSERT_EQUAL(graph_param_count(g), params);
-    CU_ASSERT_EQUAL(graph_table_values(g, false), 100);
+    CU_ASSERT_EQUAL(graph_table_value_count(g, false), 100);
     int nodes = g->node_count;
     CHECK_OK(graph_fuse(g, &backend_cpu));
     CU_ASSERT(g->node_count < nodes);
@@ -148,7 +148,7 @@ static void test_models(void)
         Config *config = config_of(text);
         CHECK_OK(graph_build_ids(&g, config, x, (GraphIds){.fields = 26}, 1));
         CU_ASSERT_EQUAL(graph_param_count(g), row[i].dense);
-        CU_ASSERT_EQUAL(graph_param_count(g) + graph_table_values(g, false), row[i].all);
+        CU_ASSERT_EQUAL(graph_param_count(g) + graph_table_value_count(g, false), row[i].all);
         for (int t = 0; t < g->table_count; ++t) CU_ASSERT_EQUAL(g->table[t].hashed, i < 3);
         graph_free(&g);
         CHECK_FAILS(graph_build(&g, config, x, 1), ERR_CONFIG, "bag needs data with ids");
@@ -174,7 +174,7 @@ static void test_vocab(void)
         char text[128];
         Graph *g;
         snprintf(text, sizeof text, "model: {%s}\n", row[i].model);
-        CHECK_OK(build(&g, text, (GraphIds){.fields = FIELDS, .rows = row[i].ids}));
+        CHECK_OK(build(&g, text, (GraphIds){.fields = FIELDS, .id_limit = row[i].ids}));
         CU_ASSERT_EQUAL(g->table[0].rows, row[i].rows);
         CU_ASSERT_EQUAL(g->table[0].hashed, row[i].hashed);
         graph_free(&g);

@@ -52,7 +52,7 @@ static void shrink(Case *c, double sparsity, int64_t round)
 {
     static const PruneMethod method = {"rows", score_by_row};
     const PruneOptions options = {
-        .method = &method, .sparsity = sparsity, .round = round, .get = get_nothing};
+        .method = &method, .sparsity = sparsity, .round_to = round, .get = get_nothing};
     CHECK_OK(prune_choose(c->units, &options, c->removed));
     prune_set_widths(c->units, c->removed, c->config);
     CHECK_OK(graph_build(&c->after, c->config, c->graph->input, c->graph->classes));
@@ -122,7 +122,7 @@ static void count(const Case *c, int *groups, int *layers)
 {
     *groups = *layers = 0;
     for (int i = 0; i < c->units->group_count; ++i)
-        if (!c->units->group[i].kept) {
+        if (!c->units->group[i].is_kept) {
             ++*groups;
             *layers += c->units->group[i].layer_count;
         }
@@ -237,7 +237,7 @@ static void normed(void)
         if (want[i].why) {
             const PruneOptions options = {.method = &prune_methods[PRUNE_L1],
                                           .sparsity = want[i].sparsity,
-                                          .round = 1,
+                                          .round_to = 1,
                                           .get = get_nothing};
             CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG, want[i].why);
         } else {
@@ -254,7 +254,7 @@ static void normed(void)
                      "1, groups: 8}, flatten, dense: {width: 10}]}",
                      images(1, 3, 1), 10, "b");
     const PruneOptions options = {
-        .method = &prune_methods[PRUNE_L1], .sparsity = .5, .round = 1, .get = get_nothing};
+        .method = &prune_methods[PRUNE_L1], .sparsity = .5, .round_to = 1, .get = get_nothing};
     CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG,
                 "a has 4 in 4 groups (b), and each group must keep one");
     case_free(&c);
@@ -293,7 +293,7 @@ static void kept(void)
     Units *units = NULL;
     const char *none = "conv9*";
     Case c = case_of("model: {name: resnet18}", images(1, 3, 64), 10, "layer1.*");
-    CU_ASSERT(group_of(&c, "conv1")->kept && !group_of(&c, "layer2.0.conv1")->kept);
+    CU_ASSERT(group_of(&c, "conv1")->is_kept && !group_of(&c, "layer2.0.conv1")->is_kept);
     CU_ASSERT_EQUAL(group_of(&c, "conv1")->kept_by, -1);
     CHECK_FAILS(units_new(&units, c.graph, &none, 1), ERR_USAGE, "conv9*: matches no layer");
     CU_ASSERT_PTR_NULL(units);
@@ -333,7 +333,7 @@ static void slim(void)
                      images(1, 1, 2), 10, NULL);
     PruneOptions options = {.method = &prune_methods[PRUNE_SLIM],
                             .sparsity = .625,
-                            .round = 1,
+                            .round_to = 1,
                             .get = get_scales,
                             .user = c.graph};
     CHECK_OK(prune_choose(c.units, &options, c.removed));

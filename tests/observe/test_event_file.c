@@ -297,7 +297,7 @@ static void test_full_disk(void)
 static void test_boxes(void)
 {
     static Event event[300];
-    EvalLine line = {.step = 7, .loss = 2, .top1 = NAN, .top5 = NAN, .boxes = true};
+    EvalLine line = {.step = 7, .loss = 2, .top1 = NAN, .top5 = NAN, .has_boxes = true};
     begin();
     Observer *observer;
     CHECK_OK(observer_new(&observer, folder, NULL, 0, false));

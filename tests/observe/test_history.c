@@ -49,10 +49,10 @@ static void starts(void)
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT_EQUAL_FATAL(h.starts, 3);
     CU_ASSERT(h.torn && h.parts == 4 && h.rank_count == 2 && h.ranks == 2 && h.steps == 4);
-    CU_ASSERT_EQUAL(h.rank[1].value[1].measured_s, 9);
-    CU_ASSERT(!h.start[0].complete && h.start[0].to == 14 && h.start[0].repeated == 4);
-    CU_ASSERT(!h.start[1].complete && h.start[1].to == 16 && h.start[1].repeated == 0);
-    CU_ASSERT(h.start[2].complete && h.start[2].to == 20 && h.start[2].repeated == 0);
+    CU_ASSERT_EQUAL(h.rank[1].part[1].measured_s, 9);
+    CU_ASSERT(!h.start[0].complete && h.start[0].last_step == 14 && h.start[0].repeated == 4);
+    CU_ASSERT(!h.start[1].complete && h.start[1].last_step == 16 && h.start[1].repeated == 0);
+    CU_ASSERT(h.start[2].complete && h.start[2].last_step == 20 && h.start[2].repeated == 0);
     Goodput g = goodput_of(&h);
     CU_ASSERT(g.starts == 3 && g.killed == 2 && g.repeated == 4);
     /* 1002 to 1030 with 10 of 14 steps kept, 1054 to 1090, and 36 s */
@@ -82,8 +82,8 @@ static void running(void)
     CU_ASSERT(metrics.changed > 1.7e9);
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT_EQUAL_FATAL(h.starts, 2);
-    CU_ASSERT(h.start[0].complete && h.start[0].from == 0 && h.start[0].repeated == 2);
-    CU_ASSERT(!h.start[1].complete && h.start[1].from == 3 && h.start[1].to == 9);
+    CU_ASSERT(h.start[0].complete && h.start[0].step_before == 0 && h.start[0].repeated == 2);
+    CU_ASSERT(!h.start[1].complete && h.start[1].step_before == 3 && h.start[1].last_step == 9);
     CU_ASSERT_EQUAL(h.start[1].ended, metrics.changed);
     Goodput g = goodput_of(&h);
     CU_ASSERT_DOUBLE_EQUAL(g.part_s[GOODPUT_REPEATED], 4, 1e-9);
@@ -113,15 +113,15 @@ static void written(void)
         folder, &(LedgerBegin){.step = 3, .startup_s = 0.5, .versions = "weft 1\nMPI \"2\""}));
     CHECK_OK(ledger_write_end(folder, 5, &ledger, &memory));
     CHECK_OK(ledger_read(folder, &h));
-    CU_ASSERT(h.torn && h.starts == 1 && h.start[0].complete && h.start[0].from == 3);
+    CU_ASSERT(h.torn && h.starts == 1 && h.start[0].complete && h.start[0].step_before == 3);
     CU_ASSERT_EQUAL(h.part[LEDGER_COMPUTE].measured_s, 2);
     CU_ASSERT_EQUAL_FATAL(h.rank_count, 3);
-    CU_ASSERT_EQUAL(h.rank[0].value[2].measured_s, 0.5);
-    CU_ASSERT_EQUAL(h.rank[2].value[1].measured_s, 2);
+    CU_ASSERT_EQUAL(h.rank[0].part[2].measured_s, 0.5);
+    CU_ASSERT_EQUAL(h.rank[2].part[1].measured_s, 2);
     CU_ASSERT_STRING_EQUAL(h.versions, "weft 1\nMPI \"2\"");
     CU_ASSERT(h.memory.rank == 1 && h.memory.measured == 2e6 && h.memory.peak == 3e6);
     CU_ASSERT_STRING_EQUAL(h.schedule.name, "gpipe");
-    CU_ASSERT(h.schedule.shape.stages == 2 && h.schedule.shape.micros == 4);
+    CU_ASSERT(h.schedule.shape.stages == 2 && h.schedule.shape.micro_batches == 4);
     CU_ASSERT(h.schedule.costs == 6 && h.schedule.cost[2] == 3 && h.schedule.cost[3] == 4);
     CU_ASSERT_EQUAL_FATAL(h.path_parts, 3);
     CU_ASSERT_EQUAL(h.path[0].measured_s, 1.5);
@@ -148,8 +148,7 @@ static void many_ranks(void)
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT(h.rank_count > 60 && h.rank_count <= 64);
     bool found = false;
-    for (int i = 0; i < h.rank_count; ++i)
-        found = found || h.rank[i].value[0].measured_s == BUSIEST;
+    for (int i = 0; i < h.rank_count; ++i) found = found || h.rank[i].part[0].measured_s == BUSIEST;
     CU_ASSERT_TRUE(found);
     ledger_history_fini(&h);
     end();

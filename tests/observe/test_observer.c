@@ -139,7 +139,7 @@ static void test_boxes(void)
     CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
     TrainLine line = line_of(5);
     EvalLine eval = {.step = 5, .epoch = 1, .samples = 4, .loss = 2, .top1 = NAN, .top5 = NAN};
-    line.boxes = eval.boxes = true;
+    line.has_boxes = eval.has_boxes = true;
     for (int i = 0; i < LOSS_PARTS; ++i) {
         line.part[i] = 0.125 * (i + 1);
         eval.part[i] = 0.25 * (i + 1);
@@ -169,7 +169,7 @@ static void test_tokens(void)
     CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
     TrainLine line = line_of(5);
     EvalLine eval = {.step = 5, .epoch = 1, .samples = 640, .loss = 2, .top1 = NAN, .top5 = NAN};
-    line.tokens = eval.tokens = true;
+    line.counts_tokens = eval.counts_tokens = true;
     observer_train(observer, &line, true);
     observer_eval(observer, &eval);
     CU_ASSERT_STRING_EQUAL(
@@ -375,8 +375,8 @@ static char *summary_text(const RunSummary *summary)
 static void test_summary(void)
 {
     RunSummary summary = {.dir = "runs/x",
-                          .best = "runs/x/checkpoints/best.h5",
-                          .last = "runs/x/checkpoints/step-00000010.h5",
+                          .best_path = "runs/x/checkpoints/best.h5",
+                          .newest_path = "runs/x/checkpoints/step-00000010.h5",
                           .seconds = 78.25,
                           .samples_per_s = 3970.4,
                           .eval = {.samples = 10000, .loss = 0.25, .top1 = 0.915, .top5 = 0.997}};
@@ -401,7 +401,7 @@ static void test_summary(void)
     for (size_t i = 0; i < sizeof want / sizeof *want; ++i)
         CU_ASSERT_PTR_NOT_NULL(strstr(text, want[i]));
     CU_ASSERT_PTR_NULL(strstr(text, "nan"));
-    summary.tokens = summary.eval.tokens = true;
+    summary.counts_tokens = summary.eval.counts_tokens = true;
     text = summary_text(&summary);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "3,970 tokens/s"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "10,000 tokens"));

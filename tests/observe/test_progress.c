@@ -27,10 +27,10 @@ static void test_text(void)
     CU_ASSERT_STRING_EQUAL(text, "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  "
                                  "top-5 99.3 %  lr 0.0123  3,970 samples/s  1:23 left");
     TrainLine line = typical;
-    line.tokens = true;
+    line.counts_tokens = true;
     progress_text(&line, 200, false, text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  3,970 tokens/s  "));
-    line.tokens = false;
+    line.counts_tokens = false;
     line.time_s[LEDGER_COMPUTE] = 2;
     line.time_s[LEDGER_SUMS] = 0.75;
     line.time_s[LEDGER_DATA] = 0.1;
@@ -124,7 +124,7 @@ static void test_plain(void)
     eval.auc_kind = "buckets", eval.auc = 0.9071, eval.normalized_entropy = NAN;
     eval.calibration = 1.01;
     progress_eval(&progress, &eval);
-    eval.auc_kind = NULL, eval.top1 = NAN, eval.boxes = true;
+    eval.auc_kind = NULL, eval.top1 = NAN, eval.has_boxes = true;
     eval.coco[COCO_AP] = -1, eval.coco[COCO_AP50] = 0.5;
     progress_eval(&progress, &eval);
     stdout_back();

@@ -104,7 +104,7 @@ static bool rows_only(int rule)
 {
     Config config = {.optim.name = rule};
     const OptimTable *table = optim_rule(&config, 0).table;
-    return !table->update && !table->together;
+    return !table->update && !table->update_all;
 }
 
 static void every_case(void)
@@ -159,7 +159,7 @@ static void golden_plateaus(void)
         Config *config = config_of(line + begin);
         LrState state = lr_state();
         CHECK_OK(lr_check(config));
-        CU_ASSERT_TRUE(lr_by_evaluations(config));
+        CU_ASSERT_TRUE(lr_depends_on_evaluations(config));
         CU_ASSERT_TRUE_FATAL(count <= MOST);
         for (int i = 0; i < count; ++i) CU_ASSERT_EQUAL(fscanf(in, "%lf", &value[i]), 1);
         for (int i = 0; i < count; ++i) {
@@ -196,7 +196,7 @@ static void curve_states(void)
     config_free(&config);
     char b[] = "optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.1";
     config = config_of(b);
-    CU_ASSERT_FALSE(lr_by_evaluations(config));
+    CU_ASSERT_FALSE(lr_depends_on_evaluations(config));
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){0, 10, 2, 0}), 0.25, 1e-15);
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){10, 10, 2, 0}), 0.05, 1e-15);
     config_free(&config);
@@ -247,9 +247,9 @@ static void joined(void)
         snprintf(text, sizeof text, "%s", row[i].options);
         Config *config = config_of(text);
         Optim *optim = optim_of(config, backend);
-        CU_ASSERT_EQUAL(optim->run_count, row[i].runs);
+        CU_ASSERT_EQUAL(optim->joined_count, row[i].runs);
         CU_ASSERT_EQUAL(optim->range_count, TENSORS);
-        CU_ASSERT_EQUAL(optim_slots(config), row[i].slots);
+        CU_ASSERT_EQUAL(optim_slot_count(config), row[i].slots);
         CU_ASSERT_EQUAL(optim_state_bytes(optim), (size_t)row[i].slots * ARENA * sizeof(float));
         for (int s = 0; s < 2; ++s) CU_ASSERT_EQUAL(optim->state[s] != NULL, s < row[i].slots);
         optim_free(&optim);

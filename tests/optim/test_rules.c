@@ -268,12 +268,12 @@ static void constants(void)
                  "lion, beta1: 0.8}, {match: b, lr: 0.5, eps: 1e-6}, {match: c, name: muon, "
                  "lr_scale: 2, decay_all: true}]"));
     const OptimGroup *g = config->optim.group;
-    CU_ASSERT(g[0].resolved.beta1 == 0.8 && g[0].resolved.beta2 == 0.99 &&
-              g[0].resolved.weight_decay == 0.1);
-    CU_ASSERT(g[1].resolved.beta2 == 0.95 && g[1].resolved.eps == 1e-6 && g[1].resolved.lr == 0.5);
-    CU_ASSERT(g[2].resolved.momentum == 0.95 && g[2].resolved.nesterov && g[2].resolved.lr == 0.02);
-    CU_ASSERT(g[2].resolved.decay_all && !g[1].resolved.decay_all);
-    CU_ASSERT_EQUAL(optim_rule(config, 2).rate, 50);
+    CU_ASSERT(g[0].options.beta1 == 0.8 && g[0].options.beta2 == 0.99 &&
+              g[0].options.weight_decay == 0.1);
+    CU_ASSERT(g[1].options.beta2 == 0.95 && g[1].options.eps == 1e-6 && g[1].options.lr == 0.5);
+    CU_ASSERT(g[2].options.momentum == 0.95 && g[2].options.nesterov && g[2].options.lr == 0.02);
+    CU_ASSERT(g[2].options.decay_all && !g[1].options.decay_all);
+    CU_ASSERT_EQUAL(optim_rule(config, 2).lr_ratio, 50);
     CU_ASSERT_EQUAL(optim_rule(config, 1).slots, 1);
     CU_ASSERT_EQUAL(optim_rule(config, 0).slots, 2);
     char *text = config_text(config), *again = NULL;

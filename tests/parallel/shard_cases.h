@@ -176,14 +176,14 @@ typedef struct Growing {
     int64_t each;
     /* offset, in the arrays `level`, of this rank's shard of each range */
     int64_t at_level[3];
-    /* arrays of partial sums, [levels] (CommPush.level) */
+    /* arrays of partial sums, [levels] (CommPush.partial) */
     float *level[32];
     /* turns: number of turns */
     int turns, levels;
     PushTo to;
     /* A place is memory in the arena for the leaves of a range. at: offset of each place. pushed:
-     * number of the last push from each place. If `to` is PUSH_TO_LEVEL, the three ranges share two
-     * places; otherwise each range has its own. */
+     * number of the last push from each place. If `to` is PUSH_TO_PARTIAL, the three ranges share
+     * two places; otherwise each range has its own. */
     int64_t at[3], pushed[3];
 } Growing;
 
@@ -191,17 +191,17 @@ typedef struct Growing {
 static void grow_range(Growing *g, int turn, int i)
 {
     Comm *comm = g->comm;
-    int place = g->to == PUSH_TO_LEVEL ? (turn * 3 + i) % 2 : i,
+    int place = g->to == PUSH_TO_PARTIAL ? (turn * 3 + i) % 2 : i,
         leaf = turn * comm->size + comm->rank;
     int64_t begin = g->drawn[i].bound[0];
-    while (!comm_push_wait(comm, g->pushed[place])) {
+    while (!comm_push_poll(comm, g->pushed[place])) {
     }
     for (int64_t e = 0; e < g->each; ++e)
         comm->arena[g->at[place] + e] = tree_value(leaf, begin + e, g->turns);
     CommPush push = {.bounds = &g->drawn[i].bounds,
                      .shift = g->at[place] - begin,
-                     .level = g->level,
-                     .at = g->at_level[i],
+                     .partial = g->level,
+                     .partial_at = g->at_level[i],
                      .first = turn * comm->size,
                      .leaves = g->turns * comm->size,
                      .to = g->to};
@@ -220,8 +220,8 @@ static int64_t wrong_sums(const Growing *g)
             at = bound[0];
             end = bound[size];
         }
-        const float *got = g->to == PUSH_TO_LEVEL ? g->level[0] + g->at_level[i]
-                                                  : g->comm->arena + g->at[i] + at - bound[0];
+        const float *got = g->to == PUSH_TO_PARTIAL ? g->level[0] + g->at_level[i]
+                                                    : g->comm->arena + g->at[i] + at - bound[0];
         for (int64_t e = at; e < end; ++e) {
             float want = tree_reference(g->turns * size, e, g->turns);
             count += memcmp(&want, &got[e - at], sizeof want) != 0;
@@ -258,7 +258,8 @@ static void pushes(void)
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, 0);
         for (int turns = 0; turns <= 6; ++turns)
-            for (PushTo to = PUSH_TO_LEVEL; to <= (turns < 4 ? PUSH_TO_ALL : PUSH_TO_LEVEL); ++to) {
+            for (PushTo to = PUSH_TO_PARTIAL; to <= (turns < 4 ? PUSH_TO_ALL : PUSH_TO_PARTIAL);
+                 ++to) {
                 Growing g = {.comm = comm,
                              .draw = turns > 0 ? draw_bounds : draw_few,
                              .each = EACH,
@@ -292,7 +293,7 @@ static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int r
 static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
 {
     int64_t count = 0;
-    while (!comm_allgather_wait(comm, p->number)) {
+    while (!comm_allgather_poll(comm, p->number)) {
     }
     for (int r = 0; r < comm->size; ++r)
         for (int64_t e = p->drawn.bound[r]; e < p->drawn.bound[r + 1]; ++e)
@@ -388,12 +389,12 @@ static void one_at_a_time(void)
             rounds = comm->table == &comm_nodes ? 600 : 50;
         for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
         for (int round = 0; round < rounds; ++round) {
-            CommPush push = {.bounds = &drawn.bounds, .level = level, .leaves = comm->size};
+            CommPush push = {.bounds = &drawn.bounds, .partial = level, .leaves = comm->size};
             int64_t number = comm_push_begin(comm, &push);
-            while (!comm_push_wait(comm, number)) {
+            while (!comm_push_poll(comm, number)) {
             }
             number = comm_allgather_begin(comm, &drawn.bounds, 0);
-            while (!comm_allgather_wait(comm, number)) {
+            while (!comm_allgather_poll(comm, number)) {
             }
         }
         comm_wait(comm);
@@ -439,9 +440,9 @@ static void alone(void)
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->params[7] == 4);
     float sum[64] = {0}, *level[1] = {sum};
-    CommPush push = {.bounds = &bounds, .level = level, .leaves = 2};
+    CommPush push = {.bounds = &bounds, .partial = level, .leaves = 2};
     for (push.first = 0; push.first < 2; ++push.first)
-        CU_ASSERT_TRUE(comm_push_wait(comm, comm_push_begin(comm, &push)));
+        CU_ASSERT_TRUE(comm_push_poll(comm, comm_push_begin(comm, &push)));
     CU_ASSERT_EQUAL(sum[5], 6);
     comm_free(&comm);
     bounds_fini(&bounds);

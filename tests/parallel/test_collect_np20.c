@@ -73,7 +73,7 @@ static void all_collect_at_once(void)
             p[root] = parts_new(root + turn);
             collect[root] =
                 world_collect_begin(world, p[root].mine, p[root].bytes, root, p[root].out);
-            CU_ASSERT_EQUAL(world_collect_here(collect[root]), root == world->rank);
+            CU_ASSERT_EQUAL(world_collect_is_root(collect[root]), root == world->rank);
         }
         world_collect_wait(&collect[world->rank]);
         for (int root = 0; root < world->size; ++root) {

@@ -44,7 +44,7 @@ static int64_t unmatched(int r, int level)
         const HalvingMessage *sent = &round->sent[i];
         const HalvingRound *other = round_at(sent->peer, level);
         bad += !other || other->received.peer != r || other->received.begin != sent->begin ||
-               other->received.end != sent->end || other->first == round->first;
+               other->received.end != sent->end || other->is_lower == round->is_lower;
     }
     return bad;
 }
@@ -101,8 +101,8 @@ static int64_t collect(int ranks, int slice)
             }
             if (!round || !has(&round->received, position)) continue;
             int peer = round->received.peer;
-            bad += !holds[r] || !holds[peer] || round->first != (r < peer);
-            next[r] = round->first ? value[r] + value[peer] : value[peer] + value[r];
+            bad += !holds[r] || !holds[peer] || round->is_lower != (r < peer);
+            next[r] = round->is_lower ? value[r] + value[peer] : value[peer] + value[r];
         }
         memcpy(value, next, sizeof next);
         memcpy(holds, holds_next, sizeof holds);
@@ -188,11 +188,13 @@ static void test_rule(void)
                               .elements = elements,
                               .collect = true,
                               .spread = ranks % 3 > 0};
-            CommWay way = sum_way(&shape, COMM_BY_RULE),
-                    other = COMM_HALVING + COMM_ALL_TO_ALL - way;
-            halved += way == COMM_HALVING;
-            wrong += sum_cost(&shape, way, far).seconds > sum_cost(&shape, other, far).seconds;
-            wrong += sum_cost(&shape, way, near).seconds > sum_cost(&shape, other, near).seconds;
+            SumAlgorithm algorithm = sum_algorithm(&shape, COMM_BY_RULE),
+                         other = COMM_HALVING + COMM_ALL_TO_ALL - algorithm;
+            halved += algorithm == COMM_HALVING;
+            wrong +=
+                sum_cost(&shape, algorithm, far).seconds > sum_cost(&shape, other, far).seconds;
+            wrong +=
+                sum_cost(&shape, algorithm, near).seconds > sum_cost(&shape, other, near).seconds;
         }
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_TRUE(halved > 300);
@@ -212,7 +214,7 @@ static void test_cost(void)
     SumCost halving = sum_cost(&shape, COMM_HALVING, link),
             all = sum_cost(&shape, COMM_ALL_TO_ALL, link);
     double bytes = 2.0 * (44 << 18) * 4 * 63 / 64;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_BY_RULE), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_BY_RULE), COMM_HALVING);
     CU_ASSERT_EQUAL(halving.pieces, 22);
     CU_ASSERT_EQUAL(halving.messages, 2 * 6 * 22);
     CU_ASSERT_EQUAL(halving.partners, 6);
@@ -276,14 +278,14 @@ static void test_odd_one(void)
     SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};
     CU_ASSERT_EQUAL(halving_sends(16, 17), 16);
     CU_ASSERT_EQUAL(halving_sends(1, 17), 4);
-    shape.push = true;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
+    shape.is_push = true;
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
     shape.ranks = 16;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_ALL_TO_ALL), COMM_ALL_TO_ALL);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_HALVING), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_ALL_TO_ALL), COMM_ALL_TO_ALL);
     shape.ranks = 24;
     shape.collect = shape.spread = true;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_HALVING), COMM_HALVING);
     CU_ASSERT_EQUAL(halving_group(24), 8);
     SumCost cost = sum_cost(&shape, COMM_HALVING, (Link){0});
     CU_ASSERT_EQUAL(cost.messages, 2 * 5 * cost.pieces);
@@ -292,9 +294,9 @@ static void test_odd_one(void)
     CU_ASSERT_EQUAL(cost.bytes, sum_cost(&shape, COMM_ALL_TO_ALL, (Link){0}).bytes);
     shape.ranks = 32;
     shape.width = 2;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_HALVING), COMM_HALVING);
     shape = (SumShape){.ranks = 2, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
+    CU_ASSERT_EQUAL(sum_algorithm(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
 }
 
 TEST_MAIN("halving", {"all numbers to 160", test_all_to_160}, {"large numbers", test_large},

@@ -145,13 +145,13 @@ static void periods(void)
 {
     for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {
         double period_s = node_links_period_s(nodes);
-        CU_ASSERT(nodes / period_s <= 4096 && period_s >= LOOK_S && period_s <= 4);
+        CU_ASSERT(nodes / period_s <= 4096 && period_s >= CHECK_S && period_s <= 4);
         CU_ASSERT(node_links_phase_s(0, nodes) == 0);
         CU_ASSERT(node_links_phase_s(nodes - 1, nodes) < period_s);
-        CU_ASSERT(node_links_pause_s(nodes) <= LOOK_S);
+        CU_ASSERT(node_links_pause_s(nodes) <= CHECK_S);
         CU_ASSERT(node_links_pause_s(nodes) * nodes / period_s < 64.5);
-        CU_ASSERT(period_s / LOOK_S == floor(period_s / LOOK_S));
-        if (nodes <= 2048) CU_ASSERT(period_s == LOOK_S);
+        CU_ASSERT(period_s / CHECK_S == floor(period_s / CHECK_S));
+        if (nodes <= 2048) CU_ASSERT(period_s == CHECK_S);
     }
 }
 
@@ -164,7 +164,7 @@ static void once_a_period(void)
         if (!nodes_init(&n, sizes[s])) return;
         speak(&n, &n.other, 5, 1);
         n.mine[0].newest.step = 2;
-        for (double at_s = LOOK_S; at_s <= node_links_period_s(sizes[s]); at_s += LOOK_S) {
+        for (double at_s = CHECK_S; at_s <= node_links_period_s(sizes[s]); at_s += CHECK_S) {
             receive_all(&n);
             CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
             node_links_send(&n.other, BEGIN_S + at_s, n.mine, RANKS_EACH);

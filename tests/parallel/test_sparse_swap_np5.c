@@ -19,19 +19,19 @@ static unsigned char byte_of(int from, int to, int round, size_t at)
 }
 
 /* Fills `to`, [ranks], with this rank's messages. Returns their memory, which the caller owns. */
-static unsigned char *fill(WorldPart *to, int round)
+static unsigned char *fill(MemoryRange *to, int round)
 {
     size_t all = 1, at = 0;
     for (int r = 0; r < test_world.size; ++r) all += bytes_of(test_world.rank, r, round);
     unsigned char *out = mem_new(all);
     for (int r = 0; r < test_world.size; ++r) {
-        to[r] = (WorldPart){out + at, bytes_of(test_world.rank, r, round)};
+        to[r] = (MemoryRange){out + at, bytes_of(test_world.rank, r, round)};
         for (size_t i = 0; i < to[r].bytes; ++i) out[at++] = byte_of(test_world.rank, r, round, i);
     }
     return out;
 }
 
-static size_t count_wrong(const WorldPart *from, int round)
+static size_t count_wrong(const MemoryRange *from, int round)
 {
     size_t wrong = 0;
     for (int r = 0; r < test_world.size; ++r) {
@@ -56,7 +56,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out)
 static void all_arrive(bool sleeps)
 {
     WorldSparse *swap = world_sparse_new(&test_world, sleeps);
-    WorldPart *to = mem_new((size_t)test_world.size * sizeof *to);
+    MemoryRange *to = mem_new((size_t)test_world.size * sizeof *to);
     made = 0;
     for (int round = 0; round < 60; ++round) {
         unsigned char *out = fill(to, round);
@@ -64,7 +64,7 @@ static void all_arrive(bool sleeps)
         for (int r = 0; r < test_world.size && none; ++r) to[r].bytes = 0;
         if (round % 7 == test_world.rank) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         world_sparse_begin(swap, to);
-        const WorldPart *from = world_sparse_wait(swap);
+        const MemoryRange *from = world_sparse_wait(swap);
         for (int r = 0; r < test_world.size && none; ++r) CU_ASSERT_EQUAL(from[r].bytes, 0);
         if (!none) CU_ASSERT_EQUAL(count_wrong(from, round), 0);
         mem_free(&out);
@@ -86,7 +86,7 @@ static void two_at_a_time(void)
 {
     WorldSparse *first = world_sparse_new(&test_world, false),
                 *second = world_sparse_new(&test_world, true);
-    WorldPart *to = mem_new((size_t)test_world.size * sizeof *to);
+    MemoryRange *to = mem_new((size_t)test_world.size * sizeof *to);
     for (int round = 0; round < 20; ++round) {
         unsigned char *a = fill(to, round);
         world_sparse_begin(first, to);
@@ -108,7 +108,7 @@ static void alone(void)
     World one;
     CU_ASSERT_EQUAL(world_split(&one, &test_world, test_world.rank), OK);
     WorldSparse *swap = world_sparse_new(&one, false);
-    WorldPart to = {0};
+    MemoryRange to = {0};
     world_sparse_begin(swap, &to);
     CU_ASSERT_EQUAL(world_sparse_wait(swap)[0].bytes, 0);
     world_sparse_free(&swap);

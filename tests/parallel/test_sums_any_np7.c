@@ -13,7 +13,7 @@ typedef struct Counted {
  * number of bytes at that moment. */
 static Counted count_messages(const Comm *comm, const int64_t *before)
 {
-    int64_t mine[2] = {comm->messages - before[0], comm->message_bytes - before[1]};
+    int64_t mine[2] = {comm->message_count - before[0], comm->message_bytes - before[1]};
     int64_t all[2 * RANKS_MAX] = {0};
     Counted counted = {0};
     world_gather(&test_world, mine, sizeof mine, all);
@@ -32,8 +32,8 @@ static void messages_are_counted(void)
 {
     enum { ARENA = 3 << 18 };
     for (int w = COMM_ALL_TO_ALL; w <= COMM_HALVING; ++w) {
-        CommWay way = (CommWay)w;
-        Comm *comm = open_way((Way){TRANSPORT_MPI, way, 0}, ARENA, 1);
+        SumAlgorithm algorithm = (SumAlgorithm)w;
+        Comm *comm = open_way((Way){TRANSPORT_MPI, algorithm, 0}, ARENA, 1);
         int size = comm->size;
         SumShape shape = {.ranks = size, .width = 1, .arena_elements = ARENA, .collect = true};
         int64_t bound[RANKS_MAX + 1], each = 3 * sum_slice_elements(size, 1, ARENA);
@@ -42,24 +42,24 @@ static void messages_are_counted(void)
         bounds_init(&bounds, bound, size);
         shape.elements = size * each;
         shape.longest = each;
-        int64_t before[2] = {comm->messages, comm->message_bytes};
+        int64_t before[2] = {comm->message_count, comm->message_bytes};
         comm_reduce_scatter_begin(comm, &bounds);
         comm_wait(comm);
         bounds_fini(&bounds);
-        SumCost cost = sum_cost(&shape, way, (Link){0});
+        SumCost cost = sum_cost(&shape, algorithm, (Link){0});
         Counted counted = count_messages(comm, before);
         CU_ASSERT_EQUAL(cost.pieces, 3);
         CU_ASSERT_EQUAL(counted.most, (double)cost.messages);
         CU_ASSERT_DOUBLE_EQUAL(counted.mean, cost.mean_messages, 1e-6);
 
-        before[0] = comm->messages;
+        before[0] = comm->message_count;
         before[1] = comm->message_bytes;
         shape.elements = 3 * sum_piece_elements(size, 1, ARENA);
         shape.longest = 0;
         shape.spread = true;
         comm_allreduce_begin(comm, 0, shape.elements);
         comm_wait(comm);
-        cost = sum_cost(&shape, way, (Link){0});
+        cost = sum_cost(&shape, algorithm, (Link){0});
         counted = count_messages(comm, before);
         CU_ASSERT_DOUBLE_EQUAL(counted.mean, cost.mean_messages, 1e-6);
         CU_ASSERT_DOUBLE_EQUAL(counted.bytes, cost.bytes, 0.5);

@@ -33,22 +33,22 @@ static void neighbours(char (*level)[TEXT], int n)
         }
 }
 
-static void definition(char *out, int first, int micros)
+static void definition(char *out, int first, int micro_batches)
 {
     static char level[MICROS][TEXT];
-    for (int i = 0; i < micros; ++i) snprintf(level[i], TEXT, "%d", first + i);
-    neighbours(level, micros);
+    for (int i = 0; i < micro_batches; ++i) snprintf(level[i], TEXT, "%d", first + i);
+    neighbours(level, micro_batches);
     memcpy(out, level[0], TEXT);
 }
 
-/* Adds leaves `first` to `first` + `micros` - 1 to the stack; leaves from number `real` on are
- * padding. Returns false if the stack needs more levels than tree_levels says. */
-static bool run_stack(char *out, int first, int micros, int real)
+/* Adds leaves `first` to `first` + `micro_batches` - 1 to the stack; leaves from number `real` on
+ * are padding. Returns false if the stack needs more levels than tree_levels says. */
+static bool run_stack(char *out, int first, int micro_batches, int real)
 {
     static char arena[40][TEXT];
-    int levels = tree_levels(micros);
-    for (int micro = 0; micro < micros; ++micro) {
-        TreeStep step = tree_step(micro, micros);
+    int levels = tree_levels(micro_batches);
+    for (int micro = 0; micro < micro_batches; ++micro) {
+        TreeStep step = tree_step(micro, micro_batches);
         if (step.write >= levels || step.join_count > 32) return false;
         snprintf(arena[step.write], TEXT, first + micro < real ? "%d" : "", first + micro);
         for (int j = 0; j < step.join_count; ++j) {
@@ -63,10 +63,10 @@ static bool run_stack(char *out, int first, int micros, int real)
 static void stack_is_the_tree(void)
 {
     static char got[TEXT], want[TEXT];
-    for (int micros = 1; micros <= MICROS; ++micros) {
-        definition(want, 0, micros);
-        for (int all = micros; all <= micros + 9; ++all) {
-            CU_ASSERT_TRUE(run_stack(got, 0, all, micros));
+    for (int micro_batches = 1; micro_batches <= MICROS; ++micro_batches) {
+        definition(want, 0, micro_batches);
+        for (int all = micro_batches; all <= micro_batches + 9; ++all) {
+            CU_ASSERT_TRUE(run_stack(got, 0, all, micro_batches));
             CU_ASSERT_STRING_EQUAL(got, want);
         }
     }
@@ -88,7 +88,7 @@ enum { MOST = 48, WIDTH = 3, LEVELS = 40 };
  * `real` on are padding. */
 typedef struct Step {
     Deal deal;
-    int dp, micros, real;
+    int dp, micro_batches, real;
     /* local: stack of each replica, [replica][level][element]; partial: partial sums between
      * pushes, [level][element] */
     float local[MOST][LEVELS][WIDTH], partial[LEVELS][WIDTH];
@@ -100,9 +100,9 @@ typedef struct Step {
 static void add_run(Step *s, int rank, MicroRun run)
 {
     for (int i = 0; i < run.count; ++i) {
-        int number = deal_number(s->deal, run.first + i, s->micros, rank, s->dp);
+        int number = deal_number(s->deal, run.first + i, s->micro_batches, rank, s->dp);
         TreeStep step = tree_step(i, run.count);
-        CU_ASSERT_FATAL(number >= 0 && number < s->micros * s->dp);
+        CU_ASSERT_FATAL(number >= 0 && number < s->micro_batches * s->dp);
         ++s->seen[number];
         for (int e = 0; e < WIDTH; ++e)
             s->local[rank][step.write][e] = number < s->real ? tree_value(number, e, 0) : -0.0f;
@@ -123,7 +123,7 @@ static void push_run(Step *s, MicroRun run)
                      .in = (const float *const *)in,
                      .ins = s->dp,
                      .first = run.first / run.count * s->dp,
-                     .leaves = ((s->micros - 1) / run.count + 1) * s->dp,
+                     .leaves = ((s->micro_batches - 1) / run.count + 1) * s->dp,
                      .out = in,
                      .outs = s->dp};
     tree_push(&push, WIDTH, 1);
@@ -140,30 +140,30 @@ static int wrong_bits(const float *got, int real)
 }
 
 /* Returns the number of replicas' elements whose bits differ from those of one rank. */
-static int play_step(Deal deal, int micros_global, int dp)
+static int play_step(Deal deal, int micro_batches_global, int dp)
 {
     static Step s;
     int runs = 0, wrong = 0, levels;
     s = (Step){.deal = deal,
                .dp = dp,
-               .micros = micros_a_replica(micros_global, dp),
-               .real = micros_global};
-    levels = deal_levels(deal, s.micros, dp);
+               .micro_batches = micro_batches_a_replica(micro_batches_global, dp),
+               .real = micro_batches_global};
+    levels = deal_levels(deal, s.micro_batches, dp);
     for (int k = levels; k < LEVELS; ++k)
         for (int e = 0; e < WIDTH; ++e) s.partial[k][e] = 77;
-    for (int micro = 0; micro < s.micros; ++runs) {
-        MicroRun run = deal_run(deal, micro, s.micros);
+    for (int micro = 0; micro < s.micro_batches; ++runs) {
+        MicroRun run = deal_run(deal, micro, s.micro_batches);
         CU_ASSERT_EQUAL_FATAL(run.first, micro);
         for (int i = 0; i < run.count; ++i)
-            CU_ASSERT_EQUAL(deal_run(deal, micro + i, s.micros).first, micro);
+            CU_ASSERT_EQUAL(deal_run(deal, micro + i, s.micro_batches).first, micro);
         for (int r = 0; r < dp; ++r) add_run(&s, r, run);
         push_run(&s, run);
         micro += run.count;
     }
-    CU_ASSERT_EQUAL(runs, deal_runs(deal, s.micros));
-    for (int m = 0; m < s.micros * dp; ++m) CU_ASSERT_EQUAL(s.seen[m], 1);
+    CU_ASSERT_EQUAL(runs, deal_runs(deal, s.micro_batches));
+    for (int m = 0; m < s.micro_batches * dp; ++m) CU_ASSERT_EQUAL(s.seen[m], 1);
     for (int k = levels; k < LEVELS; ++k) CU_ASSERT_EQUAL(s.partial[k][0], 77);
-    for (int r = 0; r < dp; ++r) wrong += wrong_bits(s.local[r][0], micros_global);
+    for (int r = 0; r < dp; ++r) wrong += wrong_bits(s.local[r][0], micro_batches_global);
     return wrong;
 }
 
@@ -174,14 +174,14 @@ static void any_number_of_replicas(void)
 {
     int differing = 0;
     for (int dp = 1; dp <= MOST; ++dp)
-        for (int micros = 1; micros <= MOST; ++micros) {
-            int each = micros_a_replica(micros, dp);
+        for (int micro_batches = 1; micro_batches <= MOST; ++micro_batches) {
+            int each = micro_batches_a_replica(micro_batches, dp);
             bool power = (each & (each - 1)) == 0;
-            CU_ASSERT(each * dp >= micros && (each - 1) * dp < micros);
-            CU_ASSERT_EQUAL(play_step(DEAL_SUBTREES, micros, dp), 0);
-            CU_ASSERT_EQUAL(play_step(DEAL_TURNS, micros, dp), 0);
-            if (dp == 1 || power) CU_ASSERT_EQUAL(play_step(DEAL_BLOCKS, micros, dp), 0);
-            if (!power) differing += play_step(DEAL_BLOCKS, micros, dp) > 0;
+            CU_ASSERT(each * dp >= micro_batches && (each - 1) * dp < micro_batches);
+            CU_ASSERT_EQUAL(play_step(DEAL_SUBTREES, micro_batches, dp), 0);
+            CU_ASSERT_EQUAL(play_step(DEAL_TURNS, micro_batches, dp), 0);
+            if (dp == 1 || power) CU_ASSERT_EQUAL(play_step(DEAL_BLOCKS, micro_batches, dp), 0);
+            if (!power) differing += play_step(DEAL_BLOCKS, micro_batches, dp) > 0;
             for (int i = 0; i < each && power; ++i)
                 CU_ASSERT_EQUAL(deal_number(DEAL_SUBTREES, i, each, dp - 1, dp),
                                 deal_number(DEAL_BLOCKS, i, each, dp - 1, dp));

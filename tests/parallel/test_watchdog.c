@@ -116,7 +116,7 @@ static void served(Rank *r)
         behind(r);
         return;
     }
-    beat_serve();
+    beat_set_server();
     beat_mark_plain("what ranks ask", false);
     beat_mark_plain("messages of other ranks", true);
     for (int i = 0; i < 6; ++i) world_barrier(&r->world);

@@ -11,7 +11,7 @@ enum { RANKS_MAX = 64 };
 typedef struct Way {
     int transport;
     /* algorithm for messages */
-    CommWay messages;
+    SumAlgorithm messages;
     /* with TRANSPORT_AUTO: number of ranks per node; a world with more ranks is divided into nodes
      * of this size */
     int node;
@@ -35,9 +35,9 @@ static Comm *open_way(Way way, int64_t elements, int threads)
         if (world->size == 0) *world = world_of_nodes(test_world, way.node);
     }
     Comm *comm = NULL;
-    comm_set_way(way.messages);
+    comm_set_sum_algorithm(way.messages);
     CHECK_OK(comm_new(&comm, world, &backend, way.transport, elements));
-    comm_set_way(COMM_BY_RULE);
+    comm_set_sum_algorithm(COMM_BY_RULE);
     return comm;
 }
 

@@ -124,7 +124,7 @@ static inline void batch_fill(const Fixture *f, Batch *b, int micro)
 static inline Status source_next(void *user, const Batch **batch, double *wait_s)
 {
     Fixture *f = user;
-    int micro = f->taken++ % f->how.shape.micros;
+    int micro = f->taken++ % f->how.shape.micro_batches;
     const Batch *from = &f->batch[micro];
     Batch *to = &f->lent[micro];
     (void)wait_s;
@@ -144,7 +144,7 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
 static inline void source_release(void *user)
 {
     Fixture *f = user;
-    int micro = f->given++ % f->how.shape.micros;
+    int micro = f->given++ % f->how.shape.micro_batches;
     Batch *lent = &f->lent[micro];
     size_t bytes = desc_bytes(f->input);
     if (batch_data(lent)) {
@@ -168,8 +168,9 @@ static inline BatchSource source_of(Fixture *f, int most)
  * at a time. */
 static inline bool source_done(const Fixture *f)
 {
-    int micros = f->how.shape.micros;
-    return f->taken == micros && f->given == micros && !f->data_changed && !f->too_many;
+    int micro_batches = f->how.shape.micro_batches;
+    return f->taken == micro_batches && f->given == micro_batches && !f->data_changed &&
+           !f->too_many;
 }
 
 /* ---- cuts ---- */
@@ -177,7 +178,7 @@ static inline bool source_done(const Fixture *f)
 /* Returns whether a node's output is the data's memory. */
 static inline bool is_the_data(const Graph *g, int node)
 {
-    while (node != NODE_INPUT && g->node[node].op->y_alias) node = g->node[node].in[0];
+    while (node != NODE_INPUT && g->node[node].op->y_is_x) node = g->node[node].in[0];
     return node == NODE_INPUT;
 }
 
@@ -260,13 +261,13 @@ static inline char *schedule_text(const Schedule *s, int split)
  * micro-batch after the other, and then all backwards. */
 static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
 {
-    int chunks = shape.stages * shape.chunks,
+    int chunks = shape.stages * shape.chunks_per_stage,
         *stage_of = mem_new((size_t)chunks * sizeof *stage_of);
     char line[64];
-    for (int c = 0; c < chunks; ++c) stage_of[c] = c / shape.chunks;
+    for (int c = 0; c < chunks; ++c) stage_of[c] = c / shape.chunks_per_stage;
     char *text = head_text(stage_of, chunks);
     for (int pass = 0; pass < 2; ++pass)
-        for (int micro = 0; micro < shape.micros; ++micro)
+        for (int micro = 0; micro < shape.micro_batches; ++micro)
             for (int i = 0; i < chunks; ++i) {
                 int c = pass == 0 ? i : chunks - 1 - i;
                 snprintf(line, sizeof line, "%d,%s,%d,%d\n", stage_of[c],
@@ -336,7 +337,7 @@ static inline Status open_graph(Fixture *f)
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));
     TRY(graph_fuse(f->graph, &backend_cpu));
     TRY(graph_plan(f->graph, f->backend));
-    f->lines = shape_count(f->graph->node[f->graph->loss_node].spec.y.shape) / LOSS_COLUMNS / MICRO;
+    f->lines = shape_count(f->graph->node[f->graph->loss_node].spec.y.shape) / LOSS_RESULTS / MICRO;
     return OK;
 }
 
@@ -344,7 +345,8 @@ static inline Status open_graph(Fixture *f)
 static inline int *blocks_of(const Fixture *f)
 {
     const ScheduleShape *s = &f->how.shape;
-    return f->how.recompute ? graph_blocks(f->graph, f->first, s->stages * s->chunks) : NULL;
+    return f->how.recompute ? graph_blocks(f->graph, f->first, s->stages * s->chunks_per_stage)
+                            : NULL;
 }
 
 static inline Status open_executor(Fixture *f)
@@ -358,8 +360,8 @@ static inline Status open_executor(Fixture *f)
     PlanOptions options = {.shape = shape,
                            .stage = world->rank,
                            .schedule = f->schedule,
-                           .channel_depth = report.depth,
-                           .first = f->first,
+                           .channel_depth = report.channel_depth,
+                           .chunk_begin = f->first,
                            .bucket_bytes = 4096,
                            .block = block};
     schedule_report_fini(&report);
@@ -383,11 +385,12 @@ static inline bool fixture_open(Fixture *f, const Case *how)
     f->alone = (World){
         .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
     Status st = open_graph(f);
-    if (st == OK) f->first = random_cut(f->graph, how->shape.stages * how->shape.chunks, how->draw);
+    if (st == OK)
+        f->first = random_cut(f->graph, how->shape.stages * how->shape.chunks_per_stage, how->draw);
     if (st == OK && f->first) st = open_executor(f);
     CHECK_OK(st);
     if (st != OK || !f->first) return false;
-    for (int m = 0; m < how->shape.micros; ++m) {
+    for (int m = 0; m < how->shape.micro_batches; ++m) {
         f->batch[m] = batch_new(f, true, true);
         f->lent[m] = batch_new(f, f->plan->reads_data, f->plan->reads_labels);
         batch_fill(f, &f->batch[m], m);

@@ -52,7 +52,7 @@ static inline void plain_values(Plain *p)
     for (int i = 0; i < g->param_count; ++i) {
         const Param *param = &g->param[i];
         float *plain = mem_new((size_t)shape_count(param->shape) * sizeof *plain);
-        for (int m = 0; m < p->f->how.shape.micros; ++m)
+        for (int m = 0; m < p->f->how.shape.micro_batches; ++m)
             p->grad[m][i] = bytes_new(param_bytes(param));
         if (param->tied >= 0) {
             p->value[i] = p->value[param->tied];
@@ -75,17 +75,18 @@ static inline void plain_init(Plain *p, const Fixture *f)
                  .dy = mem_new(n * sizeof *p->dy),
                  .has_dy = mem_new(n),
                  .value = mem_new(params * sizeof *p->value)};
-    for (int m = 0; m < f->how.shape.micros; ++m) p->grad[m] = mem_new(params * sizeof *p->grad[m]);
+    for (int m = 0; m < f->how.shape.micro_batches; ++m)
+        p->grad[m] = mem_new(params * sizeof *p->grad[m]);
     for (int i = 0; i < g->node_count; ++i) {
         const Op *op = g->node[i].op;
         OpRun *r = &p->run[i];
-        if (!op->y_alias) r->y = bytes_new(desc_bytes(op->spec.y));
+        if (!op->y_is_x) r->y = bytes_new(desc_bytes(op->spec.y));
         r->saved = bytes_new(op->saved_bytes);
         r->cache = bytes_new(op->cache_bytes);
         r->workspace = bytes_new(op->workspace_bytes);
         p->dy[i] = bytes_new(desc_bytes(op->spec.y));
         for (int k = 0; k < op->spec.x_count; ++k)
-            if (g->node[i].in[k] >= 0 && op->spec.need_dx[k] && !op->dx_alias[k])
+            if (g->node[i].in[k] >= 0 && op->spec.need_dx[k] && !op->dx_is_dy[k])
                 r->dx[k] = bytes_new(desc_bytes(op->spec.x[k]));
     }
     plain_values(p);
@@ -97,7 +98,7 @@ static inline void plain_fini(Plain *p)
     for (int i = 0; i < g->node_count; ++i) {
         const Op *op = g->node[i].op;
         OpRun *r = &p->run[i];
-        if (!op->y_alias) bytes_free(r->y, desc_bytes(op->spec.y));
+        if (!op->y_is_x) bytes_free(r->y, desc_bytes(op->spec.y));
         bytes_free(r->saved, op->saved_bytes);
         bytes_free(r->cache, op->cache_bytes);
         bytes_free(r->workspace, op->workspace_bytes);
@@ -106,10 +107,10 @@ static inline void plain_fini(Plain *p)
     }
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) bytes_free(p->value[i], param_bytes(&g->param[i]));
-        for (int m = 0; m < p->f->how.shape.micros; ++m)
+        for (int m = 0; m < p->f->how.shape.micro_batches; ++m)
             bytes_free(p->grad[m][i], param_bytes(&g->param[i]));
     }
-    for (int m = 0; m < p->f->how.shape.micros; ++m) mem_free(&p->grad[m]);
+    for (int m = 0; m < p->f->how.shape.micro_batches; ++m) mem_free(&p->grad[m]);
     mem_free(&p->value);
     mem_free(&p->run);
     mem_free(&p->dy);
@@ -127,7 +128,7 @@ static inline void plain_forward(Plain *p, int micro, uint64_t step, bool traini
         OpRun *r = &p->run[i];
         for (int k = 0; k < node->spec.x_count; ++k)
             r->x[k] = node->in[k] < 0 ? batch_data(batch) : p->run[node->in[k]].y;
-        if (node->op->y_alias) r->y = (void *)(uintptr_t)r->x[0];
+        if (node->op->y_is_x) r->y = (void *)(uintptr_t)r->x[0];
         for (int k = 0; k < node->spec.w_count; ++k) {
             r->w[k] = p->value[node->param[k]];
             r->dw[k] = p->grad[micro][node->param[k]];
@@ -137,7 +138,7 @@ static inline void plain_forward(Plain *p, int micro, uint64_t step, bool traini
         r->sample = batch->sample;
         r->seed = SEED;
         r->step = step;
-        r->rows = batch->rows;
+        r->sample_count = batch->rows;
         r->loss_scale = SCALE;
         r->training = training;
         op_refresh(node->op, r);
@@ -160,7 +161,7 @@ static inline void plain_backward(Plain *p)
         for (int k = 0; k < node->spec.x_count; ++k) {
             int v = node->in[k];
             if (v < 0 || !node->op->spec.need_dx[k]) continue;
-            const float *from = node->op->dx_alias[k] ? p->dy[i] : r->dx[k];
+            const float *from = node->op->dx_is_dy[k] ? p->dy[i] : r->dx[k];
             int64_t n = desc_elements(node->op->spec.x[k]);
             for (int64_t e = 0; e < n; ++e)
                 p->dy[v][e] = p->has_dy[v] ? p->dy[v][e] + from[e] : from[e];
@@ -169,7 +170,7 @@ static inline void plain_backward(Plain *p)
     }
 }
 
-/* Returns the output of the loss: LOSS_COLUMNS numbers for each row. */
+/* Returns the output of the loss: LOSS_RESULTS numbers for each row. */
 static inline const float *plain_columns(const Plain *p)
 {
     return p->run[p->f->graph->loss_node].y;
@@ -182,7 +183,7 @@ static inline void plain_metrics(Plain *p, int micro)
     const float *column = plain_columns(p);
     double loss = 0, column1 = 0, column2 = 0;
     memset(m, 0, sizeof p->metrics[micro]);
-    for (int64_t i = 0; i < lines; ++i, column += LOSS_COLUMNS) {
+    for (int64_t i = 0; i < lines; ++i, column += LOSS_RESULTS) {
         loss += (double)column[0];
         column1 += (double)column[1];
         column2 += (double)column[2];
@@ -214,14 +215,14 @@ static inline void tree_sum(float **part, int parts, int64_t count)
 static inline void plain_sum(Plain *p)
 {
     const Graph *g = p->f->graph;
-    int micros = p->f->how.shape.micros;
+    int micro_batches = p->f->how.shape.micro_batches;
     float *part[MICROS_MOST];
     for (int i = 0; i < g->param_count; ++i) {
-        for (int m = 0; m < micros; ++m) part[m] = p->grad[m][i];
-        tree_sum(part, micros, g->param[i].elements);
+        for (int m = 0; m < micro_batches; ++m) part[m] = p->grad[m][i];
+        tree_sum(part, micro_batches, g->param[i].elements);
     }
-    for (int m = 0; m < micros; ++m) part[m] = p->metrics[m];
-    tree_sum(part, micros, METRIC_COUNT);
+    for (int m = 0; m < micro_batches; ++m) part[m] = p->metrics[m];
+    tree_sum(part, micro_batches, METRIC_COUNT);
     for (int i = 0; i < g->param_count; ++i)
         for (int64_t e = 0; g->param[i].tied >= 0 && e < g->param[i].elements; ++e)
             p->grad[0][g->param[i].tied][e] += p->grad[0][i][e];
@@ -234,7 +235,7 @@ static inline void plain_statistics(Plain *p)
     Backend *b = p->f->backend;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *param = &g->param[i];
-        if (!param->info.buffer) continue;
+        if (!param->info.is_statistic) continue;
         float momentum = g->node[param->node].spec.momentum;
         b->table->flat->scale_add(b->table->stream(b), p->value[i],
                                   momentum / p->metrics[0][METRIC_MICROS], p->grad[0][i],
@@ -245,7 +246,7 @@ static inline void plain_statistics(Plain *p)
 static inline void plain_step(Plain *p, uint64_t step)
 {
     const Graph *g = p->f->graph;
-    for (int m = 0; m < p->f->how.shape.micros; ++m) {
+    for (int m = 0; m < p->f->how.shape.micro_batches; ++m) {
         for (int i = 0; i < g->param_count; ++i)
             for (int64_t e = 0; e < g->param[i].elements; ++e) p->grad[m][i][e] = -0.0f;
         memset(p->metrics[m], 0, sizeof p->metrics[m]);
@@ -304,15 +305,15 @@ static inline bool anything_moved(const Plain *p)
 {
     const Graph *g = p->f->graph;
     for (int i = 0; i < g->param_count; ++i)
-        for (int64_t e = 0; !g->param[i].info.buffer && e < g->param[i].elements; ++e)
+        for (int64_t e = 0; !g->param[i].info.is_statistic && e < g->param[i].elements; ++e)
             if (p->grad[0][i][e] != 0) return true;
     return false;
 }
 
-static inline int micros_with_samples(const Fixture *f)
+static inline int micro_batches_with_samples(const Fixture *f)
 {
     int count = 0;
-    for (int m = 0; m < f->how.shape.micros; ++m) count += f->batch[m].rows > 0;
+    for (int m = 0; m < f->how.shape.micro_batches; ++m) count += f->batch[m].rows > 0;
     return count;
 }
 
@@ -322,12 +323,12 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 {
     double wait_s = 0;
     int stages = f->how.shape.stages;
-    BatchSource source = source_of(f, f->plan->batches_out);
+    BatchSource source = source_of(f, f->plan->batches_in_use);
     executor_request(f->executor, METRIC_STOP, f->plan->stage == 0);
     executor_request(f->executor, METRIC_SAVE, step % 2 == 0);
     executor_request(f->executor, METRIC_TIMED, 1);
     executor_request(f->executor, METRIC_PHASES + PHASE_EVAL, 0.25f * (float)f->plan->stage);
-    StepBatch of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
+    StepBatch of = {.step = step, .scale = SCALE, .micro_batches = micro_batches_with_samples(f)};
     Phase outer = phase_enter(PHASE_UPDATE);
     Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
     CU_ASSERT_EQUAL(phase_enter(outer), PHASE_UPDATE);
@@ -363,16 +364,16 @@ typedef struct Take {
 } Take;
 
 /* Called by the executor with the output of the loss for each micro-batch. */
-static inline void take_columns(void *user, const Batch *batch, const float *columns)
+static inline void take_columns(void *user, const Batch *batch, const float *results)
 {
     Take *t = user;
     const Fixture *f = t->p->f;
     int micro = t->next++;
-    t->good &= micro < f->how.shape.micros && batch == &f->lent[micro];
+    t->good &= micro < f->how.shape.micro_batches && batch == &f->lent[micro];
     if (!t->good || batch->rows == 0) return;
     plain_forward(t->p, micro, 0, false);
-    size_t bytes = (size_t)(batch->rows * f->lines * LOSS_COLUMNS) * sizeof *columns;
-    t->good &= memcmp(columns, plain_columns(t->p), bytes) == 0;
+    size_t bytes = (size_t)(batch->rows * f->lines * LOSS_RESULTS) * sizeof *results;
+    t->good &= memcmp(results, plain_columns(t->p), bytes) == 0;
 }
 
 static inline bool check_evaluation(Fixture *f, Plain *p)
@@ -383,7 +384,7 @@ static inline bool check_evaluation(Fixture *f, Plain *p)
     CHECK_OK(st);
     if (!take.good) printf("  evaluation is wrong\n");
     return st == OK && take.good && source_done(f) &&
-           take.next == (f->plan->reads_labels ? f->how.shape.micros : 0);
+           take.next == (f->plan->reads_labels ? f->how.shape.micro_batches : 0);
 }
 
 /* ---- a case ---- */
@@ -422,22 +423,22 @@ static inline bool check_case(const Case *how, bool *cut)
     CU_ASSERT(good || !*cut);
     if (*cut && !good)
         printf("  ^ schedule %d, %d stages of %d chunks, %d micro-batches, %s%s, draw %llu\n",
-               how->schedule, how->shape.stages, how->shape.chunks, how->shape.micros,
-               how->table->name, how->recompute ? ", recomputed" : "",
+               how->schedule, how->shape.stages, how->shape.chunks_per_stage,
+               how->shape.micro_batches, how->table->name, how->recompute ? ", recomputed" : "",
                (unsigned long long)how->draw);
     return good;
 }
 
 /* Checks a model on one stage, without and with recomputation. */
 static inline bool check_model(const char *model, const BackendTable *table, int side, int schedule,
-                               int micros)
+                               int micro_batches)
 {
     bool cut, good = true;
     for (int recompute = 0; recompute < 2; ++recompute) {
         Case how = {.model = model,
                     .table = table,
                     .side = side,
-                    .shape = {.stages = 1, .chunks = 1, .micros = micros},
+                    .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = micro_batches},
                     .schedule = schedule,
                     .recompute = recompute};
         good &= check_case(&how, &cut);

@@ -39,15 +39,16 @@ enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 6 * WAYS };
 /* Returns the case of a way to run a model. draw: determines everything that is random. */
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
 {
-    static const int micros[] = {4, 1, 6, 3, 8, 5};
+    static const int micro_batches[] = {4, 1, 6, 3, 8, 5};
     return (Case){
         .model = model,
         .table = table,
         .world = &test_world,
         .side = side,
         .shape = {.stages = test_world.size,
-                  .chunks = ways[way].least + draw / WAYS % (ways[way].most - ways[way].least + 1),
-                  .micros = micros[(draw + draw / WAYS) % 6]},
+                  .chunks_per_stage =
+                      ways[way].least + draw / WAYS % (ways[way].most - ways[way].least + 1),
+                  .micro_batches = micro_batches[(draw + draw / WAYS) % 6]},
         .schedule = ways[way].schedule,
         .list = ways[way].list,
         .split = ways[way].split,
@@ -62,9 +63,9 @@ static Case case_of(const char *model, const BackendTable *table, int side, int 
 static bool run_way(Case how, int least, int *ran)
 {
     bool cut = false, good = true;
-    for (; !cut && how.shape.chunks >= least; --how.shape.chunks) {
+    for (; !cut && how.shape.chunks_per_stage >= least; --how.shape.chunks_per_stage) {
         good = check_case(&how, &cut);
-        if (cut) ++ran[how.shape.chunks];
+        if (cut) ++ran[how.shape.chunks_per_stage];
     }
     return good || !cut;
 }

@@ -31,16 +31,17 @@ static const char *const tokens_model =
 enum { SIDE = 16 };
 
 static const struct {
-    int schedule, micros;
+    int schedule, micro_batches;
 } hows[] = {{SCHEDULE_GPIPE, 4}, {SCHEDULE_1F1B, 3}, {SCHEDULE_ZERO_BUBBLE, 4}};
 
 /* Runs all models, each in another way. shift: index in `hows` of the way for the first model. */
 static void run_models(const BackendTable *table, size_t shift)
 {
     for (size_t i = 0; i < sizeof models / sizeof *models; ++i, ++shift)
-        check_model(models[i], table, SIDE, hows[shift % 3].schedule, hows[shift % 3].micros);
+        check_model(models[i], table, SIDE, hows[shift % 3].schedule,
+                    hows[shift % 3].micro_batches);
     for (int h = 0; h < 3; ++h)
-        check_model(tokens_model, table, 0, hows[h].schedule, hows[h].micros);
+        check_model(tokens_model, table, 0, hows[h].schedule, hows[h].micro_batches);
 }
 
 static void test_cpu(void)
@@ -59,7 +60,7 @@ static void test_residual(void)
     Fixture f;
     Case how = {.model = "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 8}\n",
                 .table = &backend_cpu,
-                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = 2},
                 .schedule = SCHEDULE_1F1B};
     bool open = fixture_open(&f, &how);
     CU_ASSERT_TRUE(open);
@@ -68,13 +69,13 @@ static void test_residual(void)
     fixture_close(&f);
 }
 
-static size_t activations(int schedule, int micros, size_t *all)
+static size_t activations(int schedule, int micro_batches, size_t *all)
 {
     Fixture f;
     Case how = {.model = models[0],
                 .table = &backend_cpu,
                 .side = SIDE,
-                .shape = {.stages = 1, .chunks = 1, .micros = micros},
+                .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = micro_batches},
                 .schedule = schedule};
     size_t bytes = 0;
     *all = 0;
@@ -107,7 +108,7 @@ static size_t slot_bytes(bool late)
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [300, 20, 20]}\n",
                          .table = &backend_cpu,
                          .side = SIDE,
-                         .shape = {.stages = 2, .chunks = 1, .micros = 4},
+                         .shape = {.stages = 2, .chunks_per_stage = 1, .micro_batches = 4},
                          .schedule = SCHEDULE_GPIPE}};
     CHECK_OK(open_graph(&f));
     CHECK_OK(make_schedule(&f));
@@ -120,7 +121,7 @@ static size_t slot_bytes(bool late)
                            .stage = 1,
                            .schedule = f.schedule,
                            .channel_depth = 2,
-                           .first = f.first,
+                           .chunk_begin = f.first,
                            .bucket_bytes = 4096};
     CHECK_OK(plan_new(&f.plan, f.graph, &options));
     CU_ASSERT_EQUAL(messages_may_wait(f.schedule, 1), late);
@@ -142,8 +143,8 @@ static void test_messages(void)
 static int64_t count_not_minus_zero(Fixture *f)
 {
     int64_t seen = 0;
-    BatchSource source = source_of(f, f->plan->batches_out);
-    for (int m = 0; m < f->how.shape.micros; ++m) f->batch[m].rows = 0;
+    BatchSource source = source_of(f, f->plan->batches_in_use);
+    for (int m = 0; m < f->how.shape.micro_batches; ++m) f->batch[m].rows = 0;
     StepBatch of = {.scale = SCALE};
     CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
     executor_reduce(f->executor);
@@ -161,11 +162,12 @@ static void test_empty(void)
 {
     for (int h = 0; h < 3; ++h) {
         Fixture f;
-        Case how = {.model = models[0],
-                    .table = &backend_cpu,
-                    .side = SIDE,
-                    .shape = {.stages = 1, .chunks = 1, .micros = hows[h].micros},
-                    .schedule = hows[h].schedule};
+        Case how = {
+            .model = models[0],
+            .table = &backend_cpu,
+            .side = SIDE,
+            .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = hows[h].micro_batches},
+            .schedule = hows[h].schedule};
         if (fixture_open(&f, &how)) CU_ASSERT_EQUAL(count_not_minus_zero(&f), 0);
         fixture_close(&f);
     }
@@ -173,8 +175,8 @@ static void test_empty(void)
 
 static uint64_t hash_of_step(Fixture *f)
 {
-    BatchSource source = source_of(f, f->plan->batches_out);
-    StepBatch of = {.scale = SCALE, .micros = f->how.shape.micros};
+    BatchSource source = source_of(f, f->plan->batches_in_use);
+    StepBatch of = {.scale = SCALE, .micro_batches = f->how.shape.micro_batches};
     CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
     executor_reduce(f->executor);
     return executor_step_hash(f->executor);
@@ -187,7 +189,7 @@ static void test_hash(void)
     Case how = {.model = models[4],
                 .table = &backend_cpu,
                 .side = SIDE,
-                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = 2},
                 .schedule = SCHEDULE_1F1B};
     if (fixture_open(&f, &how)) {
         CU_ASSERT_EQUAL(hash_of_step(&f), 0);
@@ -215,11 +217,11 @@ static void test_unreadable(void)
     Case how = {.model = models[4],
                 .table = &backend_cpu,
                 .side = SIDE,
-                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .shape = {.stages = 1, .chunks_per_stage = 1, .micro_batches = 2},
                 .schedule = SCHEDULE_1F1B};
     if (fixture_open(&f, &how)) {
-        BatchSource source = source_of(&f, f.plan->batches_out);
-        StepBatch of = {.scale = SCALE, .micros = 2};
+        BatchSource source = source_of(&f, f.plan->batches_in_use);
+        StepBatch of = {.scale = SCALE, .micro_batches = 2};
         source.next = next_fails;
         CHECK_FAILS(executor_forward_backward(f.executor, &source, &of, NULL), ERR_DATA,
                     "the data are damaged");

@@ -28,12 +28,12 @@ static bool good_places(const Window *w)
     for (int i = 0; i < w->here_count; ++i) {
         const ParamBucket *a = &f->bucket[w->here[i]];
         good &= a->ring_offset + a->elements <= f->elements;
-        good &= a->cache + a->cache_bytes <= (int64_t)w->plan->cache_bytes;
+        good &= a->cache_offset + a->cache_bytes <= (int64_t)w->plan->cache_bytes;
         for (int j = 0; j < i; ++j) {
             const ParamBucket *b = &f->bucket[w->here[j]];
             good &= disjoint(a->ring_offset, a->elements, b->ring_offset, b->elements);
             good &= a->cache_bytes == 0 || b->cache_bytes == 0 ||
-                    disjoint(a->cache, a->cache_bytes, b->cache, b->cache_bytes);
+                    disjoint(a->cache_offset, a->cache_bytes, b->cache_offset, b->cache_bytes);
         }
     }
     return good;
@@ -44,11 +44,11 @@ static bool good_places(const Window *w)
 static bool good_cache(const Plan *plan, int node)
 {
     const Node *n = &plan->graph->node[node];
-    int64_t bytes = (int64_t)n->op->cache_bytes, at = (int64_t)plan->cache[node];
+    int64_t bytes = (int64_t)n->op->cache_bytes, at = (int64_t)plan->cache_offset[node];
     int bucket = gather_bucket_of(plan, n);
     if (bytes == 0 || bucket < 0) return true;
     const ParamBucket *b = &plan->gather.bucket[bucket];
-    return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
+    return at >= b->cache_offset && at + bytes <= b->cache_offset + b->cache_bytes;
 }
 
 /* Frozen parameters are not gathered. Returns whether they, and their nodes' weights in other
@@ -66,15 +66,16 @@ static bool frozen_after_buckets(const Plan *plan)
         end = plan->weight_offset[i] + g->param[i].elements;
     }
     for (int b = 0; b < f->count; ++b)
-        if (f->bucket[b].cache + f->bucket[b].cache_bytes > cache_end)
-            cache_end = f->bucket[b].cache + f->bucket[b].cache_bytes;
-    for (int i = plan->chunk[0].first; i < plan->chunk[0].last; ++i) {
+        if (f->bucket[b].cache_offset + f->bucket[b].cache_bytes > cache_end)
+            cache_end = f->bucket[b].cache_offset + f->bucket[b].cache_bytes;
+    for (int i = plan->chunk[0].first; i < plan->chunk[0].end; ++i) {
         const Node *n = &g->node[i];
         if (n->op->cache_bytes == 0 || gather_bucket_of(plan, n) >= 0) continue;
-        good &= (int64_t)plan->cache[i] >= cache_end;
-        cache_end = (int64_t)(plan->cache[i] + n->op->cache_bytes);
+        good &= (int64_t)plan->cache_offset[i] >= cache_end;
+        cache_end = (int64_t)(plan->cache_offset[i] + n->op->cache_bytes);
     }
-    return good && end <= f->elements + f->frozen && cache_end <= (int64_t)plan->cache_bytes;
+    return good && end <= f->elements + f->frozen_elements &&
+           cache_end <= (int64_t)plan->cache_bytes;
 }
 
 /* Returns whether each bucket of gradients is inside the ring buffer of gradients and does not
@@ -90,8 +91,10 @@ static bool good_gradient_ring(const Plan *plan)
         const ChunkPlan *c = &plan->chunk[k];
         const int64_t *elements = c->buckets.elements;
         for (int b = 0; b < c->buckets.count; ++b) {
-            good &= c->ring[b] >= 0 && c->ring[b] + elements[b] <= plan->micro_grad_elements;
-            good &= b == 0 || disjoint(c->ring[b - 1], elements[b - 1], c->ring[b], elements[b]);
+            good &= c->ring_offset[b] >= 0 &&
+                    c->ring_offset[b] + elements[b] <= plan->micro_grad_elements;
+            good &= b == 0 || disjoint(c->ring_offset[b - 1], elements[b - 1], c->ring_offset[b],
+                                       elements[b]);
         }
     }
     return good;
@@ -116,7 +119,7 @@ static bool good_chunks(const Plan *plan, const Schedule *s)
     bool good = true;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
-        good &= schedule_local(s, c->chunk) == k && s->stage_of[c->chunk] == plan->stage;
+        good &= schedule_index_on_stage(s, c->chunk) == k && s->stage_of[c->chunk] == plan->stage;
         good &= good_message(&c->activations_in) && good_message(&c->activations_out) &&
                 good_message(&c->gradients_in) && good_message(&c->gradients_out);
     }
@@ -172,7 +175,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
     window_start(&w, s);
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        const ChunkPlan *c = &plan->chunk[schedule_local(s, t->chunk)];
+        const ChunkPlan *c = &plan->chunk[schedule_index_on_stage(s, t->chunk)];
         if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), gathers);
     }
     good &= window_next(&w, gather, &count) == NULL && count == 0;
@@ -215,7 +218,7 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
                            .stage = stage,
                            .schedule = f->schedule,
                            .channel_depth = 2,
-                           .first = f->first,
+                           .chunk_begin = f->first,
                            .bucket_bytes = (size_t)(mb * 1e6),
                            .zero = ZERO_PARAMS,
                            .param_sharers = 1,
@@ -239,7 +242,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *gathers)
     Fixture f = {.how = *how};
     Schedule *evaluation = NULL;
     CHECK_OK(open_graph(&f));
-    int chunks = how->shape.stages * how->shape.chunks;
+    int chunks = how->shape.stages * how->shape.chunks_per_stage;
     f.first = random_cut(f.graph, chunks, how->draw);
     bool cut = f.first != NULL;
     if (cut) {
@@ -334,7 +337,7 @@ static void test_shm_segments_memory(void)
     f.first = random_cut(f.graph, 1, 0);
     PlanOptions options = {.shape = {2, 1, 1},
                            .schedule = f.schedule,
-                           .first = f.first,
+                           .chunk_begin = f.first,
                            .bucket_bytes = 1000,
                            .zero = ZERO_PARAMS,
                            .param_sharers = 2};

@@ -16,7 +16,7 @@ enum { GRAPHS = 200, DEEP_LAYERS = 2500 };
 #endif
 
 static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE};
-static const int micros[] = {1, 2, 3, 4, 6, 8};
+static const int micro_batches[] = {1, 2, 3, 4, 6, 8};
 
 static void run_graphs(const BackendTable *table)
 {
@@ -25,7 +25,7 @@ static void run_graphs(const BackendTable *table)
         Draft d;
         if (only && atoi(only) != number) continue;
         draft(&d, number);
-        if (!check_model(d.text, table, SIDE, schedules[number % 3], micros[number / 3 % 6]))
+        if (!check_model(d.text, table, SIDE, schedules[number % 3], micro_batches[number / 3 % 6]))
             printf("  graph %d: %s", number, d.text);
     }
 }
@@ -75,7 +75,9 @@ static void run_chunks(const BackendTable *table)
         Case how = {.model = d.text,
                     .table = table,
                     .side = SIDE,
-                    .shape = {.stages = 1, .chunks = 2 + number % 3, .micros = micros[number % 6]},
+                    .shape = {.stages = 1,
+                              .chunks_per_stage = 2 + number % 3,
+                              .micro_batches = micro_batches[number % 6]},
                     .schedule = number % 2 ? SCHEDULE_FILE : SCHEDULE_INTERLEAVED,
                     .list = SCHEDULE_INTERLEAVED,
                     .split = number / 2 % 3,
@@ -100,7 +102,7 @@ static void test_no_copy(void)
     Fixture f;
     Case how = {.model = "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 8}\n",
                 .table = &backend_cpu,
-                .shape = {.stages = 1, .chunks = 2, .micros = 3},
+                .shape = {.stages = 1, .chunks_per_stage = 2, .micro_batches = 3},
                 .schedule = SCHEDULE_ZB_V};
     bool open = fixture_open(&f, &how);
     CU_ASSERT_TRUE(open);
@@ -162,8 +164,8 @@ static void plan_deep(Fixture *f)
         PlanOptions options = {.shape = {2, 2, 1},
                                .stage = stage,
                                .schedule = f->schedule,
-                               .channel_depth = report.depth,
-                               .first = first,
+                               .channel_depth = report.channel_depth,
+                               .chunk_begin = first,
                                .bucket_bytes = 256,
                                .state_slots = 1,
                                .zero = ZERO_STATE,
@@ -185,7 +187,7 @@ static double planning_s(const char *kind, int n, bool recompute)
         Fixture f = {.how = {.model = text,
                              .table = &backend_cpu,
                              .side = SIDE,
-                             .shape = {.stages = 2, .chunks = 1, .micros = 4},
+                             .shape = {.stages = 2, .chunks_per_stage = 1, .micro_batches = 4},
                              .schedule = SCHEDULE_1F1B,
                              .recompute = recompute}};
         struct timespec from, to;
@@ -194,7 +196,7 @@ static double planning_s(const char *kind, int n, bool recompute)
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
         double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
         least = s < least ? s : least;
-        f.how.shape.micros = 0;
+        f.how.shape.micro_batches = 0;
         fixture_close(&f);
     }
     free(text);

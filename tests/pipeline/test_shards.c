@@ -35,7 +35,7 @@ static Plan *plan_of(const Fixture *f, int dp, int stage)
     PlanOptions options = {.shape = {dp, f->how.shape.stages, 1},
                            .stage = stage,
                            .schedule = f->schedule,
-                           .first = f->first,
+                           .chunk_begin = f->first,
                            .bucket_bytes = (size_t)4 << 20,
                            .zero = ZERO_STATE,
                            .param_sharers = 1};
@@ -126,7 +126,7 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     int first[] = {0, (*graph)->node_count};
     PlanOptions options = {.shape = {dp, 1, GROUP},
                            .schedule = f->schedule,
-                           .first = first,
+                           .chunk_begin = first,
                            .bucket_bytes = bucket_bytes,
                            .zero = ZERO_STATE,
                            .param_sharers = 1};
@@ -165,7 +165,7 @@ static void groups_cut_alike(void)
             Plan *plan[2];
             for (int r = 0; r < 2; ++r) plan[r] = plan_of_group(&f, &graph[r], r, dp, bytes);
             for (int i = 0; i < graph[0]->param_count; ++i)
-                for (int d = 0; d < dp && graph[0]->param[i].cut.parts == 0; ++d) {
+                for (int d = 0; d < dp && graph[0]->param[i].split.parts == 0; ++d) {
                     int64_t first[2], count[2];
                     for (int r = 0; r < 2; ++r) plan_shard(plan[r], i, d, &first[r], &count[r]);
                     bad += first[0] != first[1] || count[0] != count[1];

@@ -2,10 +2,10 @@
  * with one change, and small ones written by hand. */
 #include "fixture.h"
 
-static Schedule *good(int kind, int stages, int chunks, int micros)
+static Schedule *good(int kind, int stages, int chunks, int micro_batches)
 {
     Schedule *s;
-    CHECK_OK(schedule_new(&s, kind, NULL, (ScheduleShape){stages, chunks, micros}));
+    CHECK_OK(schedule_new(&s, kind, NULL, (ScheduleShape){stages, chunks, micro_batches}));
     return s;
 }
 
@@ -220,28 +220,30 @@ static void test_crossed(void)
     refused(s, "stage 1", "(receive_forward, chunk 1, micro 1)", "which is of micro 2");
 }
 
-static void add_rows(FILE *out, const char *task, int chunk, int micros)
+static void add_rows(FILE *out, const char *task, int chunk, int micro_batches)
 {
-    for (int i = 0; i < micros; ++i) fprintf(out, "%d,%s,%d,%d\n", chunk % 2, task, chunk, i);
+    for (int i = 0; i < micro_batches; ++i)
+        fprintf(out, "%d,%s,%d,%d\n", chunk % 2, task, chunk, i);
 }
 
 /* All micro-batches chunk by chunk: stage 1 sends its first outputs back while stage 0 still sends.
- * The d + 1 messages it has received and the d in the channel must be all, so micros <= 2 d + 1. */
+ * The d + 1 messages it has received and the d in the channel must be all, so micro_batches <= 2 d
+ * + 1. */
 static void test_depth(void)
 {
-    for (int micros = 1; micros <= 24; ++micros) {
+    for (int micro_batches = 1; micro_batches <= 24; ++micro_batches) {
         char *text;
         size_t bytes;
         FILE *out = open_memstream(&text, &bytes);
         fputs("stage,task,chunk,micro\n", out);
-        for (int c = 0; c < 4; ++c) add_rows(out, "forward", c, micros);
-        for (int c = 3; c >= 0; --c) add_rows(out, "backward", c, micros);
+        for (int c = 0; c < 4; ++c) add_rows(out, "forward", c, micro_batches);
+        for (int c = 3; c >= 0; --c) add_rows(out, "backward", c, micro_batches);
         fclose(out);
         Schedule *s;
         ScheduleReport r;
-        CHECK_OK(from_text(&s, (ScheduleShape){2, 2, micros}, text));
+        CHECK_OK(from_text(&s, (ScheduleShape){2, 2, micro_batches}, text));
         CHECK_OK(schedule_simulate(s, NULL, &r));
-        CU_ASSERT_EQUAL(r.depth, micros / 2 > 2 ? micros / 2 : 2);
+        CU_ASSERT_EQUAL(r.channel_depth, micro_batches / 2 > 2 ? micro_batches / 2 : 2);
         schedule_report_fini(&r);
         schedule_free(&s);
         /* allocated by open_memstream */

@@ -53,7 +53,8 @@ static void round_trip(int kind, ScheduleShape shape, const char *head)
     CHECK_OK(from_text(&again, shape, text));
     CU_ASSERT(again->split);
     for (int c = 0; c < schedule_chunks(s); ++c)
-        CU_ASSERT(again->stage_of[c] == s->stage_of[c] && again->local_of[c] == s->local_of[c]);
+        CU_ASSERT(again->stage_of[c] == s->stage_of[c] &&
+                  again->index_on_stage[c] == s->index_on_stage[c]);
     for (int i = 0; i < shape.stages; ++i) {
         CU_ASSERT_EQUAL_FATAL(again->count[i], s->count[i]);
         CU_ASSERT_EQUAL(memcmp(again->task[i], s->task[i], (size_t)s->count[i] * sizeof(Task)), 0);

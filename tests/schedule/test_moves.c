@@ -89,14 +89,14 @@ static bool play(const Schedule *s, int depth)
 
 static void check(Schedule *s)
 {
-    ScheduleReport report = {.depth = 2};
+    ScheduleReport report = {.channel_depth = 2};
     bool forward = strcmp(s->name, "forward") == 0;
     if (!forward) CHECK_OK(schedule_simulate(s, NULL, &report));
-    for (int depth = report.depth; depth < report.depth + 2; ++depth) {
+    for (int depth = report.channel_depth; depth < report.channel_depth + 2; ++depth) {
         bool good = play(s, depth);
         if (!good)
             printf("  %s, %d stages of %d chunks, %d micro-batches, depth %d\n", s->name,
-                   s->shape.stages, s->shape.chunks, s->shape.micros, depth);
+                   s->shape.stages, s->shape.chunks_per_stage, s->shape.micro_batches, depth);
         CU_ASSERT(good);
     }
     if (!forward) schedule_report_fini(&report);
@@ -109,8 +109,9 @@ static void moves_of_every_schedule(void)
                                 SCHEDULE_ZERO_BUBBLE, SCHEDULE_ZB_V,  SCHEDULE_DUALPIPE_V};
     for (int stages = 2; stages <= STAGES; ++stages)
         for (int chunks = 1; chunks <= 3; ++chunks)
-            for (int micros = 1; micros <= 18; micros += micros < 6 ? 1 : 4) {
-                ScheduleShape shape = {stages, chunks, micros};
+            for (int micro_batches = 1; micro_batches <= 18;
+                 micro_batches += micro_batches < 6 ? 1 : 4) {
+                ScheduleShape shape = {stages, chunks, micro_batches};
                 for (int k = 0; k < 6; ++k) {
                     Schedule *s = NULL, *forward = NULL;
                     bool v = kinds[k] == SCHEDULE_ZB_V || kinds[k] == SCHEDULE_DUALPIPE_V;

@@ -25,7 +25,7 @@ static void expect(bool holds, const Schedule *s, const char *what)
 {
     if (!holds)
         printf("  %s, %d stages of %d chunks, %d micro-batches: %s\n", s->name, s->shape.stages,
-               s->shape.chunks, s->shape.micros, what);
+               s->shape.chunks_per_stage, s->shape.micro_batches, what);
     CU_ASSERT(holds);
 }
 
@@ -40,11 +40,11 @@ static int count_kind(const Schedule *s, int stage, TaskKind kind)
 static void check_complete(const Schedule *s)
 {
     bool good = true;
-    int passes = s->shape.chunks * s->shape.micros, last = s->shape.stages - 1;
+    int passes = s->shape.chunks_per_stage * s->shape.micro_batches, last = s->shape.stages - 1;
     for (int i = 0; i <= last; ++i) {
         int halves = s->split ? passes : 0, whole = passes - halves;
-        int in = last == 0 ? 0 : passes - (i == 0 ? s->shape.micros : 0);
-        int out = last == 0 ? 0 : passes - (i == last ? s->shape.micros : 0);
+        int in = last == 0 ? 0 : passes - (i == 0 ? s->shape.micro_batches : 0);
+        int out = last == 0 ? 0 : passes - (i == last ? s->shape.micro_batches : 0);
         good = good && count_kind(s, i, TASK_FORWARD) == passes &&
                count_kind(s, i, TASK_BACKWARD) == whole &&
                count_kind(s, i, TASK_BACKWARD_DATA) == halves &&
@@ -73,7 +73,7 @@ static int waiting_most(const Schedule *s, int stage)
 
 static void check_live(const Schedule *s, const ScheduleReport *r, int kind)
 {
-    int p = s->shape.stages, m = s->shape.micros;
+    int p = s->shape.stages, m = s->shape.micro_batches;
     for (int i = 0; i < p; ++i) {
         if (kind == SCHEDULE_GPIPE) expect(r->live[i] == m, s, "live, gpipe");
         if (kind == SCHEDULE_1F1B) expect(r->live[i] == at_most(m, p - i), s, "live, 1f1b");
@@ -81,14 +81,14 @@ static void check_live(const Schedule *s, const ScheduleReport *r, int kind)
         expect(waiting_most(s, i) == at_most(m, p - i), s, "waits for backward as in 1f1b");
         expect(r->live[i] <= at_most(m, p), s, "live at most as on 1f1b's first stage");
     }
-    for (int c = 0; c < p * s->shape.chunks; ++c)
+    for (int c = 0; c < p * s->shape.chunks_per_stage; ++c)
         expect(r->live[c] >= 1 && r->live[c] <= m, s, "live is 1 to m");
 }
 
 /* Unit costs: a chunk's forward takes 1, its backward 2. */
 static void check_bubble(const Schedule *s, const ScheduleReport *r, int kind)
 {
-    int p = s->shape.stages, v = s->shape.chunks, m = s->shape.micros;
+    int p = s->shape.stages, v = s->shape.chunks_per_stage, m = s->shape.micro_batches;
     double span = 3.0 * (v * m + p - 1), plain = 3.0 * v * (m + p - 1);
     double theory = (p - 1) / ((double)v * m + p - 1);
     if (kind == SCHEDULE_GPIPE || kind == SCHEDULE_1F1B || m % p == 0) {
@@ -106,9 +106,9 @@ static void check_bubble(const Schedule *s, const ScheduleReport *r, int kind)
 /* Returns 2, or more if groups are larger than `stages`. */
 static int depth_wanted(ScheduleShape shape)
 {
-    int groups = shape.micros / shape.stages, most;
-    if (groups == 0 || shape.chunks == 1 || shape.stages == 1) return 2;
-    most = (shape.micros + groups - 1) / groups - shape.stages + 1;
+    int groups = shape.micro_batches / shape.stages, most;
+    if (groups == 0 || shape.chunks_per_stage == 1 || shape.stages == 1) return 2;
+    most = (shape.micro_batches + groups - 1) / groups - shape.stages + 1;
     return most > 2 ? most : 2;
 }
 
@@ -124,7 +124,8 @@ static void check_shape(int kind, ScheduleShape shape)
         check_complete(s);
         check_live(s, &r, kind);
         check_bubble(s, &r, kind);
-        expect(r.depth >= 2 && r.depth <= depth_wanted(shape), s, "channels too deep");
+        expect(r.channel_depth >= 2 && r.channel_depth <= depth_wanted(shape), s,
+               "channels too deep");
         expect(s->split == (kind == SCHEDULE_ZERO_BUBBLE), s, "split");
         schedule_report_fini(&r);
     }
@@ -156,7 +157,7 @@ static const char *list_text(const Schedule *s, int stage, bool messages)
         if (t.kind >= TASK_SEND_FORWARD && !messages) continue;
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%d", at ? " " : "", name[t.kind],
                                t.micro);
-        if (s->shape.chunks > 1)
+        if (s->shape.chunks_per_stage > 1)
             at += (size_t)snprintf(text + at, sizeof text - at, ".%d", t.chunk);
     }
     return text;
@@ -319,7 +320,7 @@ static void test_full_channel(void)
     ScheduleReport r;
     CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
     CHECK_OK(schedule_simulate(s, cost, &r));
-    CU_ASSERT_EQUAL(r.depth, 2);
+    CU_ASSERT_EQUAL(r.channel_depth, 2);
     CU_ASSERT_EQUAL(s->task[0][7].kind, TASK_SEND_FORWARD);
     /* micro 2: entries are free from 1 on */
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][5].end, 3, NEAR);
@@ -343,7 +344,7 @@ static void test_forward(void)
                     expect(count_kind(s, i, TASK_FORWARD) == v * m, s, "forwards");
                     expect(count_kind(s, i, TASK_BACKWARD) == 0, s, "backwards");
                 }
-                expect(r.depth == 2, s, "depth");
+                expect(r.channel_depth == 2, s, "depth");
                 if (m % p == 0) expect(fabs(r.makespan - (v * m + p - 1)) < NEAR, s, "makespan");
                 for (int c = 0; c < p * v; ++c) expect(r.live[c] == 1, s, "live");
                 schedule_report_fini(&r);
@@ -352,13 +353,14 @@ static void test_forward(void)
 }
 
 /* CPU time, the better of two runs. */
-static double simulate_s(int micros)
+static double simulate_s(int micro_batches)
 {
     double best_s = 1e9;
     for (int turn = 0; turn < 2; ++turn) {
         Schedule *s;
         clock_t start = clock();
-        CHECK_OK(schedule_new(&s, SCHEDULE_INTERLEAVED, NULL, (ScheduleShape){64, 8, micros}));
+        CHECK_OK(
+            schedule_new(&s, SCHEDULE_INTERLEAVED, NULL, (ScheduleShape){64, 8, micro_batches}));
         CHECK_OK(schedule_simulate(s, NULL, NULL));
         double took_s = (double)(clock() - start) / CLOCKS_PER_SEC;
         if (took_s < best_s) best_s = took_s;

@@ -13,8 +13,8 @@ static const double NEAR = 1e-9;
 static void expect(bool holds, const Schedule *s, const char *what)
 {
     if (!holds)
-        printf("  %s, %d stages, %d micro-batches: %s\n", s->name, s->shape.stages, s->shape.micros,
-               what);
+        printf("  %s, %d stages, %d micro-batches: %s\n", s->name, s->shape.stages,
+               s->shape.micro_batches, what);
     CU_ASSERT(holds);
 }
 
@@ -32,7 +32,7 @@ static void test_mapping(void)
     static const int stage[] = {0, 1, 2, 2, 1, 0};
     for (int c = 0; c < 6; ++c) {
         CU_ASSERT_EQUAL(schedule_stage(s, c), stage[c]);
-        CU_ASSERT_EQUAL(schedule_local(s, c), c / 3);
+        CU_ASSERT_EQUAL(schedule_index_on_stage(s, c), c / 3);
         CU_ASSERT_EQUAL(schedule_chunk(s, stage[c], c / 3), c);
         CU_ASSERT_EQUAL(schedule_shares_stage(s, c), c == 2);
         CU_ASSERT_EQUAL(schedule_crosses(s, c), c != 2 && c != 5);
@@ -49,7 +49,7 @@ static void test_mapping(void)
  * the ends of the V there are no messages. */
 static void check_complete(const Schedule *s)
 {
-    int m = s->shape.micros, last = s->shape.stages - 1;
+    int m = s->shape.micro_batches, last = s->shape.stages - 1;
     bool good = s->split;
     for (int i = 0; i <= last; ++i) {
         int messages = last == 0 ? 0 : i == 0 || i == last ? m : 2 * m;
@@ -96,7 +96,7 @@ static double idle_inside(const Schedule *s, const ScheduleReport *r, int stage)
         first = fmin(first, r->span[stage][i].start);
         last = fmax(last, r->span[stage][i].end);
     }
-    return last - first - 6.0 * s->shape.micros;
+    return last - first - 6.0 * s->shape.micro_batches;
 }
 
 static void check_shape(int kind, int p, int m)
@@ -111,7 +111,7 @@ static void check_shape(int kind, int p, int m)
         bool zb = kind == SCHEDULE_ZB_V, enough = m >= (zb ? 2 * p - 1 : 2 * p);
         check_complete(s);
         check_live(s, &r, zb ? 2 * p : 2 * p + 1, enough && p > 1);
-        expect(r.depth == 2, s, "channels too deep");
+        expect(r.channel_depth == 2, s, "channels too deep");
         if (enough) {
             expect(fabs(r.makespan - (6 * m + p - 1)) < NEAR, s, "makespan");
             expect(fabs(r.bubble - (p - 1) / (6.0 * m + p - 1)) < NEAR, s, "bubble");
@@ -228,7 +228,7 @@ static void test_forward(void)
             CHECK_OK(schedule_new(&of, SCHEDULE_ZB_V, NULL, shape));
             CHECK_OK(schedule_forward(&s, shape, of->stage_of));
             CHECK_OK(schedule_simulate(s, NULL, &r));
-            expect(r.depth == 2, s, "depth");
+            expect(r.channel_depth == 2, s, "depth");
             expect(fabs(r.makespan - (2 * m + 2 * p - 2)) < NEAR, s, "makespan");
             for (int c = 0; c < 2 * p; ++c) expect(r.live[c] == 1, s, "live");
             schedule_report_fini(&r);

@@ -21,7 +21,7 @@ typedef struct Case {
     bool each;
     uint64_t rows;
     bool hashed;
-    int micros;
+    int micro_batches;
     /* 0: random ids; 1: one id, many times; 2: none; 3: Batch.ids is NULL */
     int what;
 } Case;
@@ -46,7 +46,7 @@ static void make_ids(Ids *ids, const Case *c)
 {
     uint64_t n = 0;
     memset(ids->batch, 0, sizeof ids->batch);
-    for (int i = 0; i < c->micros; ++i) {
+    for (int i = 0; i < c->micro_batches; ++i) {
         Batch *b = &ids->batch[i];
         int32_t count = 0;
         *b = (Batch){
@@ -93,7 +93,7 @@ static void slice_of(const Lookup *look, int32_t place, int *owner, int *table)
 static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i)
 {
     const Batch *b = &ids->batch[i];
-    BagRun run = lookup_bag_input(look, i);
+    BagInput run = lookup_bag_input(look, i);
     int32_t seen = 0, k = 0;
     int wrong = 0;
     for (int s = 0; s < b->rows; ++s)
@@ -142,16 +142,16 @@ static void check_places(const Lookup *look)
 static void check_sums(Lookup *look, const Case *c)
 {
     int wrong = 0, width = look->bag->width;
-    for (int i = 0; i < c->micros; ++i)
+    for (int i = 0; i < c->micro_batches; ++i)
         for (int64_t n = 0; n < (int64_t)look->micro[i].rows * width; ++n)
             look->micro[i].grad[n] = some_value((uint64_t)(i * 1000 + n));
     float *wanted = calloc((size_t)(look->numbers.count * width + 1), sizeof *wanted);
     for (int p = 0; p < look->numbers.count; ++p) {
         const float *leaf[MICROS] = {0};
-        for (int i = 0; i < c->micros; ++i)
+        for (int i = 0; i < c->micro_batches; ++i)
             for (int r = 0; r < look->micro[i].rows; ++r)
                 if (look->micro[i].at[r] == p) leaf[i] = look->micro[i].grad + r * width;
-        tree_of(leaf, c->micros, width, wanted + p * width);
+        tree_of(leaf, c->micro_batches, width, wanted + p * width);
     }
     lookup_sum_gradients(look);
     for (int n = 0; n < look->numbers.count * width; ++n)
@@ -181,14 +181,14 @@ static void run_case(const Case *c)
         hash[t] = hash_text(name[t]);
     }
     for (int s = 0; s < ROW_SHARDS; ++s) owner[s] = (int16_t)table_owner(s, OWNERS);
-    lookup_init(&look, &bag, OWNERS, c->micros, SAMPLES, MOST, true);
+    lookup_init(&look, &bag, OWNERS, c->micro_batches, SAMPLES, MOST, true);
     /* the second step finds nothing of the first */
     for (int round = 0; round < 2; ++round) {
         Case now = *c;
         if (round == 0) now.what = 0;
         make_ids(&ids, &now);
         lookup_find_ids(&look, ids.batch, FIELDS, owner);
-        for (int i = 0; i < c->micros; ++i) check_micro(&look, c, &ids, i);
+        for (int i = 0; i < c->micro_batches; ++i) check_micro(&look, c, &ids, i);
         check_places(&look);
         check_sums(&look, c);
     }
@@ -207,7 +207,7 @@ static void test_cases(void)
                 Case c = {each, kind ? 17 : 0, kind == 2, what == 1 ? MICROS - 1 : MICROS, what};
                 run_case(&c);
             }
-    run_case(&(Case){.each = true, .micros = 1});
+    run_case(&(Case){.each = true, .micro_batches = 1});
 }
 
 TEST_MAIN("lookup", {"tables each and shared, hashed, empty, one id", test_cases})

@@ -81,7 +81,7 @@ static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *tabl
         run->x[i] = rig_memory(r, desc_bytes(op->spec.x[i]));
         run->dx[i] = rig_memory(r, desc_bytes(op->spec.x[i]));
     }
-    bool same = op->y_alias || (in_place && op->y_inplace);
+    bool same = op->y_is_x || (in_place && op->y_inplace);
     run->y = same ? (void *)run->x[0] : rig_memory(r, desc_bytes(op->spec.y));
     run->dy = rig_memory(r, desc_bytes(op->spec.y));
     if (in_place && op->dx_inplace) run->dx[0] = run->dy;
@@ -92,7 +92,7 @@ static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *tabl
     }
     run->saved = rig_memory(r, op->saved_bytes);
     run->workspace = rig_memory(r, op->workspace_bytes);
-    run->rows = (int)spec->x[0].shape.dim[0];
+    run->sample_count = (int)spec->x[0].shape.dim[0];
     run->loss_scale = 1.0f;
     run->training = true;
     run->seed = 11;
@@ -112,7 +112,7 @@ static inline void rig_backward(Rig *r)
     op_backward_weight(r->op, &r->run);
     op_backward_data(r->op, &r->run);
     for (int i = 0; i < r->op->spec.x_count; ++i)
-        if (r->op->dx_alias[i]) r->run.dx[i] = r->run.dy;
+        if (r->op->dx_is_dy[i]) r->run.dx[i] = r->run.dy;
 }
 
 /* x in layout `block` (0: channels-last); only images have a choice. */

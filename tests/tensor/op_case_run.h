@@ -35,7 +35,7 @@ static inline void fill(Desc d, const void *to, uint64_t what, double scale)
 static inline void alone_gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     (void)x;
-    memcpy(whole, mine, (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type));
+    memcpy(whole, mine, (size_t)(s.ranges * s.items * s.item_elements) * dtype_bytes(s.type));
 }
 
 static inline void alone_reduce(const Exchange *x, Slices s, const void *whole, void *mine)
@@ -47,7 +47,7 @@ static inline void alone_reduce(const Exchange *x, Slices s, const void *whole, 
 static inline BoxTargets some_boxes(int64_t samples)
 {
     enum { BOXED = 8, SAMPLES = 1 << 10 };
-    static const int64_t normaliser[BOX_LEVELS + 1] = {9, 4, 2, 1, 1, 3};
+    static const int64_t match_counts[BOX_LEVELS + 1] = {9, 4, 2, 1, 1, 3};
     static float row[2 * BOXED][BOX_NUMBERS];
     static int32_t start[SAMPLES + 1];
     CU_ASSERT_FATAL(samples <= SAMPLES);
@@ -57,7 +57,7 @@ static inline BoxTargets some_boxes(int64_t samples)
         for (int k = BOX_X; k < BOX_NUMBERS; ++k)
             row[i][k] = (float)((7 * i + 5 * k) % 16 + 1) / 16;
     }
-    return (BoxTargets){.start = start, .row = row[0], .normaliser = normaliser};
+    return (BoxTargets){.start = start, .box = row[0], .match_counts = match_counts};
 }
 
 static inline bool prefers_layout(OpKind kind)
@@ -99,8 +99,8 @@ static inline void run(Rig *r, OpSpec s, DType precision, int threads)
     r->run.targets = targets;
     if (op_info(s.kind)->reads == READS_BOXES) r->run.boxes = some_boxes(s.x[0].shape.dim[0]);
     r->run.exchange = &alone;
-    r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D &&
-                   s.kind != OP_CONV_TRANSPOSE2D;
+    r->run.sample_count -= r->run.sample_count > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D &&
+                           s.kind != OP_CONV_TRANSPOSE2D;
     op_refresh(r->op, &r->run);
     op_forward(r->op, &r->run);
     fill(op->spec.y, r->run.dy, 30, 1);

@@ -215,7 +215,7 @@ static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
     r->run.saved = ref_memory(r->op->saved_bytes);
     r->run.cache = ref_memory(r->op->cache_bytes);
     r->run.workspace = ref_memory(r->op->workspace_bytes);
-    r->run.rows = (int)spec->y.shape.dim[0];
+    r->run.sample_count = (int)spec->y.shape.dim[0];
     r->run.training = true;
     return OK;
 }

@@ -40,8 +40,11 @@ static OpSpec spec_of(const Shapes *s)
                    .window = s->window,
                    .x_count = 1,
                    .need_dx = {true}};
-    spec.slices = (SumSlices){
-        .total = s->slices, .count = s->slices, .units = s->heads, .lead = 1, .parts = 1};
+    spec.slices = (SumSlices){.total = s->slices,
+                              .count = s->slices,
+                              .units = s->heads,
+                              .first_unit_ratio = 1,
+                              .parts = 1};
     spec.x[0] = desc_plain(shape_of(3, s->n, s->t, row_of(s), 1), DTYPE_F32);
     spec.y = desc_plain(shape_of(3, s->n, s->t, c, 1), DTYPE_F32);
     return spec;
@@ -196,7 +199,7 @@ static void run(Rig *r, const Shapes *s, const Truth *truth, int threads)
 {
     OpSpec spec = spec_of(s);
     rig_open(r, &spec, &backend_poison, threads);
-    r->run.rows = s->rows;
+    r->run.sample_count = s->rows;
     rig_put(spec.x[0], truth->x, (float *)(uintptr_t)r->run.x[0]);
     rig_put(spec.y, truth->dy, r->run.dy);
     op_forward(r->op, &r->run);
@@ -288,7 +291,7 @@ static float *rank_run(const Shapes *s, const Rig *whole, int r, int ranks)
                               .first = s->slices / ranks * r,
                               .count = s->slices / ranks,
                               .units = s->heads,
-                              .lead = 1,
+                              .first_unit_ratio = 1,
                               .parts = 1};
     rig_open(&rig, &spec, &backend_poison, 1);
     float *x = (float *)(uintptr_t)rig.run.x[0];

@@ -202,7 +202,7 @@ static void large(void)
     }
 }
 
-static void chosen_by(CpuSet set, int64_t lanes)
+static void chosen_by(InstructionSet set, int64_t lanes)
 {
     const struct {
         RefConv v;

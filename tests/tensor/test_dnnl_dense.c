@@ -108,7 +108,7 @@ static void vectors(void)
 /* Each number of rows has its own code, and each width of vectors leaves other columns over. */
 static void few_rows(void)
 {
-    const CpuSet used = cpu_used();
+    const InstructionSet used = cpu_used();
     const char *const set[] = {"base", "avx2", "avx512"};
     const int64_t some[] = {1, 8, 15, 47, 50, 100};
     int sets = 0;

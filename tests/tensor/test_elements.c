@@ -61,7 +61,7 @@ static void run_floats(Elements *e, int kernel, int64_t i, int64_t n)
                    .weight_decay = 0.01f,
                    .grad_scale = 0.7f,
                    .nesterov = kernel == SGD,
-                   .first = kernel == SGD_FIRST};
+                   .m_is_empty = kernel == SGD_FIRST};
     decoupled.decoupled = true;
     if (kernel == SCALE_ADD) s->scale_add(a, 0.3f, b, 0.7f, n);
     if (kernel == SGD || kernel == SGD_FIRST) s->sgd(&sgd, a, b, c, n);

@@ -62,7 +62,7 @@ static void scale_work(const Flat *f, int64_t from, int64_t n)
 static void sgd_with(const Flat *f, int64_t from, int64_t n, bool first, bool nesterov)
 {
     SgdArgs a = SGD;
-    a.first = first;
+    a.m_is_empty = first;
     a.nesterov = nesterov;
     f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, n);
 }

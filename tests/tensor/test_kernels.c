@@ -66,7 +66,7 @@ static void test_bn_few(void)
         Rig r = rig_of(batch_norm_spec(x), 1);
         memset((void *)r.run.x[0], 0, desc_bytes(x));
         for (int64_t i = 0; i < 21 * rows; ++i) ((float *)r.run.x[0])[i] = 2.5f;
-        r.run.rows = rows;
+        r.run.sample_count = rows;
         op_forward(r.op, &r.run);
         for (int64_t i = 0; i < 63; ++i)
             CU_ASSERT_EQUAL(((float *)r.run.y)[i], i < 21 * rows ? 1.0f : 0.0f);
@@ -244,7 +244,7 @@ static void test_embedding(void)
         float *w = (float *)r.run.w[0];
         for (int i = 0; i < V * C; ++i) w[i] = (float)i;
         set(r.op->spec.y, r.run.dy, 2, 1, 0);
-        r.run.rows = 2;
+        r.run.sample_count = 2;
         op_forward(r.op, &r.run);
         rig_backward(&r);
         double want[V * C] = {0};
@@ -277,12 +277,12 @@ static void test_preferred_layouts(void)
     rig_close(&r);
     s = (OpSpec){.kind = OP_FLATTEN, .x_count = 1, .x = {blocked}, .y = plain(2, 2, 171, 1, 1)};
     r = rig_of(s, 1);
-    CU_ASSERT(r.op->y_alias && r.op->dx_alias[0] && r.op->spec.y.flat);
+    CU_ASSERT(r.op->y_is_x && r.op->dx_is_dy[0] && r.op->spec.y.flat);
     CU_ASSERT(shape_equal(r.op->spec.y.image, blocked.shape));
     Desc view = r.op->spec.y;
     rig_close(&r);
     s = (OpSpec){
-        .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_COLUMNS, 1, 1)};
+        .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_RESULTS, 1, 1)};
     r = rig_of(s, 1);
     CU_ASSERT(!r.preferred[0].flat && r.preferred[0].block == 1);
     rig_close(&r);
@@ -318,7 +318,7 @@ static void same_bits(OpSpec s)
         r[t] = rig_of(s, 1 + t);
         for (int k = 0; k < s.x_count; ++k) set(s.x[k], r[t].run.x[k], 10 + (uint64_t)k, 3, 0.5);
         r[t].run.labels = label;
-        r[t].run.rows -= 1;
+        r[t].run.sample_count -= 1;
         op_forward(r[t].op, &r[t].run);
         set(r[t].op->spec.y, r[t].run.dy, 30, 1, 0);
         rig_backward(&r[t]);
@@ -382,7 +382,7 @@ static void test_threads(void)
     same_bits((OpSpec){.kind = OP_SOFTMAX_LOSS,
                        .x_count = 1,
                        .x = {plain(2, 33, 1000, 1, 1)},
-                       .y = plain(2, 33, LOSS_COLUMNS, 1, 1)});
+                       .y = plain(2, 33, LOSS_RESULTS, 1, 1)});
 }
 
 TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},

@@ -102,7 +102,7 @@ static void shared_is_kept(void)
 {
     Larger l;
     larger_init(&l);
-    l.r.op->dx_alias[0] = true;
+    l.r.op->dx_is_dy[0] = true;
     op_backward_data(l.r.op, &l.r.run);
     CU_ASSERT(all_zero(l.dx, l.dx_bytes, l.dx_bytes + 1024));
     larger_fini(&l);
@@ -140,7 +140,7 @@ static void check_later(Backend *backend, OpSpec spec)
     RefOp r;
     CHECK_OK(ref_op_new(&r, backend, &spec));
     CU_ASSERT_PTR_NOT_NULL_FATAL(r.op);
-    CU_ASSERT(r.op->weight_later);
+    CU_ASSERT(r.op->weight_may_wait);
     size_t bytes = (size_t)r.op->w_elements[0] * sizeof(float);
     float *at_once = ref_memory(bytes);
     if (spec.x[0].dtype == DTYPE_F32)
@@ -161,7 +161,7 @@ static void check_later(Backend *backend, OpSpec spec)
     ref_op_free(&r);
 }
 
-/* If an operation sets weight_later, its dw needs x, dy (after backward_begin) and w only. */
+/* If an operation sets weight_may_wait, its dw needs x, dy (after backward_begin) and w only. */
 static void weight_later(void)
 {
     Backend *backend;

@@ -15,13 +15,13 @@ typedef struct Group {
 static void group_gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     Group *g = x->user;
-    const size_t run = (size_t)(s.items * s.unit) * dtype_bytes(s.type);
+    const size_t run = (size_t)(s.items * s.item_elements) * dtype_bytes(s.type);
     g->mine[x->rank] = mine;
     pthread_barrier_wait(&g->barrier);
-    for (int64_t i = 0; i < s.runs; ++i) {
+    for (int64_t i = 0; i < s.ranges; ++i) {
         char *to = (char *)whole + (size_t)i * run;
         for (int r = 0; r < x->size; ++r) {
-            const size_t bytes = slices_run(&s, x->size, r);
+            const size_t bytes = slices_range_bytes(&s, x->size, r);
             memcpy(to, (const char *)g->mine[r] + (size_t)i * bytes, bytes);
             to += bytes;
         }
@@ -101,7 +101,8 @@ static void check_group(const char *what, const GroupCase *c, int most)
 
 static SumSlices cut_of(int total, int64_t units)
 {
-    return (SumSlices){.total = total, .count = total, .units = units, .lead = 1, .parts = 1};
+    return (SumSlices){
+        .total = total, .count = total, .units = units, .first_unit_ratio = 1, .parts = 1};
 }
 
 static void divide_slices(SumSlices *s, int rank, int ranks)
@@ -155,7 +156,7 @@ static void norm_run(Rig *rig, const Member *m, char *result)
     for (int k = 0; k < rig->op->spec.w_count; ++k)
         for (int c = 0; c < shape_count(rig->op->spec.w[k]); ++c)
             ((float *)rig->run.w[k])[c] = (float)rig_random(3, k * WIDTH + c);
-    rig->run.rows = m->c->precision == DTYPE_BF16 ? SAMPLES : SAMPLES - 1;
+    rig->run.sample_count = m->c->precision == DTYPE_BF16 ? SAMPLES : SAMPLES - 1;
     op_forward(rig->op, &rig->run);
     rig_backward(rig);
     for (int k = 0; k < rig->op->spec.w_count; ++k)
@@ -212,7 +213,7 @@ static void loss_run(Rig *rig, const Member *m, char *result)
     static const int32_t others[ROWS] = {51, 3, 18, 40, 33, 0, 45};
     const int64_t width = rig->op->spec.x[0].shape.dim[1];
     const int64_t first = slice_first(CLASSES, m->exchange.size, m->exchange.rank);
-    float *out = (float *)(void *)result, *dx = out + ROWS * (LOSS_COLUMNS + 1);
+    float *out = (float *)(void *)result, *dx = out + ROWS * (LOSS_RESULTS + 1);
     const bool mixed = rig->op->spec.smoothing > 0;
     for (int64_t r = 0; r < ROWS; ++r)
         for (int64_t k = 0; k < width; ++k)
@@ -220,12 +221,12 @@ static void loss_run(Rig *rig, const Member *m, char *result)
     rig->run.labels = labels;
     rig->run.labels_other = mixed ? others : NULL;
     rig->run.label_share = 0.3f;
-    rig->run.rows = ROWS - 1;
+    rig->run.sample_count = ROWS - 1;
     op_forward(rig->op, &rig->run);
     rig_backward(rig);
     if (m->exchange.rank == m->exchange.size - 1) {
-        memcpy(out, rig->run.y, ROWS * LOSS_COLUMNS * sizeof *out);
-        memcpy(out + ROWS * LOSS_COLUMNS, rig->run.saved, ROWS * sizeof *out);
+        memcpy(out, rig->run.y, ROWS * LOSS_RESULTS * sizeof *out);
+        memcpy(out + ROWS * LOSS_RESULTS, rig->run.saved, ROWS * sizeof *out);
     }
     for (int64_t r = 0; r < ROWS; ++r)
         for (int64_t k = 0; k < width; ++k)
@@ -243,12 +244,12 @@ static void check_loss(DType precision)
                                      .smoothing = k % 2 ? 0.1f : 0.0f,
                                      .need_dx = {true},
                                      .x = {plain(2, ROWS, CLASSES, 1, 1)},
-                                     .y = plain(2, ROWS, LOSS_COLUMNS, 1, 1),
+                                     .y = plain(2, ROWS, LOSS_RESULTS, 1, 1),
                                      .slices = cut_of(slices, CLASSES)},
                            .divide = divide_classes,
                            .run = loss_run,
                            .precision = precision,
-                           .bytes = ROWS * (LOSS_COLUMNS + 1 + CLASSES) * sizeof(float)};
+                           .bytes = ROWS * (LOSS_RESULTS + 1 + CLASSES) * sizeof(float)};
             c.whole.x[0].dtype = c.precision;
             check_group("softmax_loss", &c, slices);
         }
@@ -257,15 +258,15 @@ static void check_loss(DType precision)
 /* With slices the loss is right, too: against whole rows, up to rounding. */
 static void test_loss_values(void)
 {
-    static float whole[ROWS * (LOSS_COLUMNS + 1 + CLASSES)],
-        cut[ROWS * (LOSS_COLUMNS + 1 + CLASSES)];
+    static float whole[ROWS * (LOSS_RESULTS + 1 + CLASSES)],
+        cut[ROWS * (LOSS_RESULTS + 1 + CLASSES)];
     for (int smoothed = 0; smoothed < 2; ++smoothed) {
         GroupCase c = {.whole = {.kind = OP_SOFTMAX_LOSS,
                                  .x_count = 1,
                                  .smoothing = smoothed ? 0.1f : 0.0f,
                                  .need_dx = {true},
                                  .x = {plain(2, ROWS, CLASSES, 1, 1)},
-                                 .y = plain(2, ROWS, LOSS_COLUMNS, 1, 1)},
+                                 .y = plain(2, ROWS, LOSS_RESULTS, 1, 1)},
                        .run = loss_run};
         group_run(&c, 1, (char *)whole);
         c.whole.slices = cut_of(8, CLASSES);
@@ -304,11 +305,12 @@ static void embedding_run(Rig *rig, const Member *m, char *result)
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < WIDTH; ++c)
             ((float *)rig->run.w[0])[r * WIDTH + c] = table_value(first + r, c);
-    rig->run.rows = SAMPLES - 1;
+    rig->run.sample_count = SAMPLES - 1;
     op_forward(rig->op, &rig->run);
     memcpy(all, rig->run.y, COUNT * sizeof *all);
     if (m->exchange.size > 1)
-        group_gather(&m->exchange, (Slices){.runs = 1, .items = m->exchange.size, .unit = COUNT},
+        group_gather(&m->exchange,
+                     (Slices){.ranges = 1, .items = m->exchange.size, .item_elements = COUNT},
                      rig->run.y, all);
     for (int r = 1; r < m->exchange.size; ++r)
         for (int64_t i = 0; i < COUNT; ++i) all[i] += all[r * COUNT + i];

@@ -80,8 +80,8 @@ static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int rank
                            .first = d->slices / ranks * rank,
                            .count = d->slices / ranks,
                            .units = d->units,
-                           .others = d->others,
-                           .lead = d->lead,
+                           .other_units = d->others,
+                           .first_unit_ratio = d->lead,
                            .parts = d->parts}};
     s.x[0] = desc_plain(shape_of(2, t->rows, t->in, 1, 1), DTYPE_F32);
     s.w[0] = shape_of(2, t->out, t->in, 1, 1);

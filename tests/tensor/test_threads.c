@@ -124,8 +124,11 @@ static void test_shared_keys(void)
     for (int i = 0; i < 2; ++i)
         for (int slices = 2; slices <= 4; slices *= 2) {
             OpSpec s = shared_keys(150, 16, kv_heads[i], true);
-            s.slices = (SumSlices){
-                .total = slices, .count = slices, .units = s.heads, .lead = 1, .parts = 1};
+            s.slices = (SumSlices){.total = slices,
+                                   .count = slices,
+                                   .units = s.heads,
+                                   .first_unit_ratio = 1,
+                                   .parts = 1};
             check("attention, slices of query heads", s, DTYPE_F32, up_to_8);
         }
 }
@@ -245,7 +248,7 @@ static void test_same_threads(void)
     char any[256], same[256];
     kernels_text(false, any);
     kernels_text(true, same);
-    CU_ASSERT_EQUAL(strcmp(any, same) != 0, own_lanes() > 0 && !cpu_portable());
+    CU_ASSERT_EQUAL(strcmp(any, same) != 0, own_block_channels() > 0 && !cpu_portable());
 }
 
 TEST_MAIN("threads", {"same threads", test_same_threads}, {"shared keys", test_shared_keys},

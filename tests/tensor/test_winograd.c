@@ -247,7 +247,7 @@ static bool chooses(Backend *backend, RefConv v, bool winograd)
 }
 
 /* Number of wrong choices if weft and oneDNN are limited to that set; bf16 never uses Winograd. */
-static int wrong_choices(CpuSet set)
+static int wrong_choices(InstructionSet set)
 {
     int wrong = 0;
     cpu_set_limit(set);
@@ -268,7 +268,7 @@ static int wrong_choices(CpuSet set)
 }
 
 /* oneDNN can be limited once per process, so each set has its own process. */
-static void check_choices(CpuSet set)
+static void check_choices(InstructionSet set)
 {
     int status = -1;
     if (cpu_best() < set) TEST_SKIP("this processor has not this instruction set");

@@ -37,10 +37,10 @@ static void test_kinds(void)
 {
     Topology t;
     topo_describe(&t, &test_world);
-    CU_ASSERT(t.ranks == 3 && t.nodes == 1 && !t.kind && !t.bytes_per_s);
+    CU_ASSERT(t.ranks == 3 && t.nodes == 1 && !t.hardware_index && !t.bytes_per_s);
     CU_ASSERT_STRING_EQUAL(t.switches[0], "s0.s4");
     CHECK_OK(topo_describe_hardware(&t, &test_world, false));
-    CU_ASSERT(t.kinds == 1 && t.kind[0] == 0);
+    CU_ASSERT(t.hardware_count == 1 && t.hardware_index[0] == 0);
     topo_fini(&t);
 
     topo_describe(&t, &test_world);
@@ -51,8 +51,9 @@ static void test_kinds(void)
     }
     t.nodes = 3;
     CHECK_OK(topo_describe_hardware(&t, &test_world, false));
-    CU_ASSERT(t.kinds == 1 && t.kind[0] == 0 && t.kind[1] == 0 && t.kind[2] == 0);
-    CU_ASSERT(t.hardware[0].parts > 0 && hardware_count(&t.hardware[0], PART_CORE) > 0);
+    CU_ASSERT(t.hardware_count == 1 && t.hardware_index[0] == 0 && t.hardware_index[1] == 0 &&
+              t.hardware_index[2] == 0);
+    CU_ASSERT(t.hardware[0].part_count > 0 && hardware_count(&t.hardware[0], PART_CORE) > 0);
     topo_fini(&t);
 }
 

@@ -63,7 +63,7 @@ static void test_cards(void)
         {"eth0", 0, 3.125e9, 0, true, true, 1, false},
         {"eth1", 0, 0, 0, false, true, -1, false},
     };
-    CU_ASSERT_EQUAL_FATAL(h.cards, 5);
+    CU_ASSERT_EQUAL_FATAL(h.card_count, 5);
     for (int i = 0; i < 5; ++i) {
         CU_ASSERT_STRING_EQUAL(h.card[i].name, expected[i].name);
         CU_ASSERT_EQUAL(h.card[i].bytes_per_s, expected[i].bytes_per_s);
@@ -95,19 +95,19 @@ static void test_gpus(void)
     root_begin();
     put("/sys/bus/pci/devices/0000:ba:00.0/numa_node", "1\n");
     hardware_add_gpus(&h, root);
-    CU_ASSERT_EQUAL_FATAL(h.gpus, 4);
+    CU_ASSERT_EQUAL_FATAL(h.gpu_count, 4);
     CU_ASSERT_STRING_EQUAL(h.gpu[1].name, "Test GPU B");
     CU_ASSERT_STRING_EQUAL(h.gpu[1].bus, "0000:ba:00.0");
     CU_ASSERT_EQUAL(h.gpu[1].numa, 1);
     CU_ASSERT_EQUAL(h.gpu[0].numa, -1);
     CU_ASSERT_PTR_NULL(h.note);
     for (int a = 0; a < 4; ++a)
-        for (int b = 0; b < 4; ++b) CU_ASSERT_STRING_EQUAL(h.gpu[a].link[b], words[a][b]);
+        for (int b = 0; b < 4; ++b) CU_ASSERT_STRING_EQUAL(h.gpu[a].gpu_link[b], words[a][b]);
     hardware_fini(&h);
     setenv("WEFT_TEST_NVML", "broken", 1);
     hardware_add_gpus(&h, root);
     unsetenv("WEFT_TEST_NVML");
-    CU_ASSERT_EQUAL(h.gpus, 0);
+    CU_ASSERT_EQUAL(h.gpu_count, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(h.note);
     CU_ASSERT_PTR_NOT_NULL(strstr(h.note, "Driver/library version mismatch"));
     hardware_fini(&h);
@@ -153,11 +153,11 @@ static void test_ways(void)
     hardware_add_gpu(&h, mem_text("GPU"), mem_text("0000:03:00.0"), 0);
     hardware_add_gpu(&h, mem_text("GPU"), mem_text("0000:81:00.0"), 1);
     hardware_join_cards(&h, root);
-    CU_ASSERT_EQUAL_FATAL(h.cards, 6);
+    CU_ASSERT_EQUAL_FATAL(h.card_count, 6);
     CU_ASSERT_STRING_EQUAL(h.card[2].name, "b/2");
     for (int i = 0; i < 2; ++i)
         for (int k = 0; k < 6; ++k)
-            CU_ASSERT_STRING_EQUAL(h.gpu[i].card[k], words[i][k < 2 ? k : k - 1]);
+            CU_ASSERT_STRING_EQUAL(h.gpu[i].card_link[k], words[i][k < 2 ? k : k - 1]);
     hardware_fini(&h);
     root_end();
 }

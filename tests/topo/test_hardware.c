@@ -32,7 +32,7 @@ static void test_parts(void)
     static const PartKind kinds[] = {PART_PACKAGE, PART_NUMA, PART_L3, PART_L2, PART_CORE};
     static const int counts[] = {2, 4, 4, 8, 8};
     for (int i = 0; i < 5; ++i) CU_ASSERT_EQUAL(hardware_count(&h, kinds[i]), counts[i]);
-    CU_ASSERT_EQUAL_FATAL(h.parts, 26);
+    CU_ASSERT_EQUAL_FATAL(h.part_count, 26);
     for (int i = 0; i < 5; ++i) {
         CU_ASSERT_EQUAL(h.part[i].kind, kinds[i]);
         CU_ASSERT_EQUAL(h.part[i].parent, i - 1);
@@ -58,7 +58,7 @@ static void test_parts(void)
     h = synthetic("pack:1 [numa] [numa] core:2 pu:1");
     CU_ASSERT_EQUAL(hardware_count(&h, PART_NUMA), 2);
     CU_ASSERT_EQUAL(hardware_count(&h, PART_CORE), 2);
-    for (int i = 0; i < h.parts; ++i)
+    for (int i = 0; i < h.part_count; ++i)
         if (h.part[i].kind == PART_CORE) CU_ASSERT_EQUAL(h.part[h.part[i].parent].number, 0);
     hardware_fini(&h);
 
@@ -100,7 +100,7 @@ static void test_here(void)
     CHECK_OK(hardware_read(&h, false));
     CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof mine, &mine), 0);
     CPU_ZERO(&cores);
-    for (int i = 0; i < h.parts; ++i)
+    for (int i = 0; i < h.part_count; ++i)
         if (h.part[i].kind == PART_CORE) CPU_OR(&cores, &cores, &h.part[i].cpus);
     CU_ASSERT(cpus_inside(&mine, &cores));
     hardware_fini(&h);

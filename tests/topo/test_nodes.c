@@ -5,10 +5,10 @@
 /* Makes a topology of two nodes of one kind with two ranks each. cpus: of the four ranks. */
 static Topology make(const char *const cpus[4])
 {
-    Topology t = {.ranks = 4, .nodes = 2, .kinds = 1};
+    Topology t = {.ranks = 4, .nodes = 2, .hardware_count = 1};
     t.host = mem_new(2 * sizeof *t.host);
     t.switches = mem_new(2 * sizeof *t.switches);
-    t.kind = mem_new(2 * sizeof *t.kind);
+    t.hardware_index = mem_new(2 * sizeof *t.hardware_index);
     t.node = mem_new(4 * sizeof *t.node);
     t.cpus = mem_new(4 * sizeof *t.cpus);
     t.hardware = mem_new(sizeof *t.hardware);
@@ -48,7 +48,8 @@ static void test_layouts(void)
     topo_fini(&t);
 
     t = make(other);
-    t.kind[0] = t.kind[1] = -1; /* not described: one layout, whatever the ranks' CPUs are */
+    t.hardware_index[0] = t.hardware_index[1] =
+        -1; /* not described: one layout, whatever the ranks' CPUs are */
     layout = topo_layouts(&t, &count);
     CU_ASSERT_EQUAL(count, 1);
     mem_free(&layout);
@@ -132,21 +133,22 @@ static void test_round_trip(void)
     mem_free(&h->card);
     h->note = mem_text("a \"note\"");
     h->card = mem_new(sizeof *h->card);
-    h->card[h->cards++] = (Card){"ib<0>", 0, 1.25e9, 0, true, true, 1, true};
+    h->card[h->card_count++] = (Card){"ib<0>", 0, 1.25e9, 0, true, true, 1, true};
     hardware_add_gpu(h, mem_text("GPU"), mem_text("0000:01:00.0"), -1);
     hardware_add_gpu(h, mem_text("GPU"), mem_text("0000:02:00.0"), 1);
     hardware_join_cards(h, "/nowhere");
-    mem_free(&h->gpu[1].card[0]);
-    h->gpu[1].card[0] = mem_text("PHB");
-    t.kind[1] = -1;
+    mem_free(&h->gpu[1].card_link[0]);
+    h->gpu[1].card_link[0] = mem_text("PHB");
+    t.hardware_index[1] = -1;
     CHECK_OK(topo_write(&t, path));
     CHECK_OK(file_text(path, 1 << 20, &first, &bytes));
     CHECK_OK(topo_read(&back, path));
-    CU_ASSERT(back.ranks == 4 && back.kinds == 1 && back.kind[1] == -1 && !back.bytes_per_s);
+    CU_ASSERT(back.ranks == 4 && back.hardware_count == 1 && back.hardware_index[1] == -1 &&
+              !back.bytes_per_s);
     CU_ASSERT_STRING_EQUAL(back.switches[1], "s0.s1");
-    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].link[0], "SYS");
-    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[0].card[0], "");
-    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].card[0], "PHB");
+    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].gpu_link[0], "SYS");
+    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[0].card_link[0], "");
+    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].card_link[0], "PHB");
     CHECK_OK(topo_write(&back, path));
     CHECK_OK(file_text(path, 1 << 20, &second, &bytes));
     CU_ASSERT_STRING_EQUAL(first, second);
@@ -162,7 +164,7 @@ static void test_round_trip(void)
     fclose(out);
     mem_free(&xml);
     CHECK_OK(topo_read(&t, path));
-    CU_ASSERT(t.ranks == 0 && t.nodes == 1 && t.kinds == 1);
+    CU_ASSERT(t.ranks == 0 && t.nodes == 1 && t.hardware_count == 1);
     CU_ASSERT_EQUAL(hardware_count(&t.hardware[0], PART_CORE), 8);
     CHECK_OK(topo_write(&t, path));
     CHECK_OK(topo_read(&back, path));

@@ -233,7 +233,7 @@ static void test_slow_node(void)
             if (t.node[a] != t.node[b] && (t.node[a] == 1 || t.node[b] == 1))
                 t.bytes_per_s[a * 6 + b] = 1e8;
     CU_ASSERT_EQUAL_FATAL(topo_slow_nodes(&t, &node), 1);
-    CU_ASSERT(node[0].node == 1 && node[0].bytes_per_s == 1e8 && node[0].median == 1e9);
+    CU_ASSERT(node[0].node == 1 && node[0].bytes_per_s == 1e8 && node[0].nodes_median == 1e9);
     mem_free(&node);
     CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
     mem_free(&pair);

@@ -135,8 +135,8 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
     known_files_free(&r.verified);
-    mem_free(&r.last);
-    mem_free(&r.saving);
+    mem_free(&r.newest_path);
+    mem_free(&r.saving_path);
     config_free(&config);
 }
 

@@ -120,7 +120,7 @@ static inline void golden_params(const Graph *graph, const Plan *plan, float *ar
         uint32_t name = golden_hash(p->name);
         for (int64_t k = 0; k < n; ++k) {
             float v = golden_noise(name, (uint32_t)k) * scale;
-            plain[k] = p->info.buffer ? (float)(p->info.init == INIT_ONE) : v + shift;
+            plain[k] = p->info.is_statistic ? (float)(p->info.init == INIT_ONE) : v + shift;
         }
         op_pack(graph->node[p->node].op, p->slot, plain, arena + plan->param_offset[i]);
         mem_free(&plain);

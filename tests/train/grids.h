@@ -122,7 +122,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
         TRY(next_step(t, &r));
         out->loss[out->steps] = r.loss;
         out->top1[out->steps] = r.top1;
-        memcpy(out->column[out->steps], r.column, sizeof r.column);
+        memcpy(out->column[out->steps], r.loss_result, sizeof r.loss_result);
         out->norm[out->steps++] = r.grad_norm;
     }
     if (part->save) TRY(train_save(t, part->save));
@@ -131,8 +131,8 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     out->eval_loss = line.loss;
     out->eval_top1 = line.top1;
     out->eval_top5 = line.top5;
-    if (line.boxes) memcpy(out->coco, line.coco, sizeof out->coco);
-    if (line.boxes) memcpy(out->part, line.part, sizeof out->part);
+    if (line.has_boxes) memcpy(out->coco, line.coco, sizeof out->coco);
+    if (line.has_boxes) memcpy(out->part, line.part, sizeof out->part);
     out->hash = tiny_hash(t);
     return OK;
 }

@@ -26,7 +26,7 @@ static inline Status one_rank_plan(OneRank *r, int schedule)
 {
     PlanOptions options = {.shape = {1, 1, 1},
                            .channel_depth = 2,
-                           .first = (const int[]){0, r->graph->node_count},
+                           .chunk_begin = (const int[]){0, r->graph->node_count},
                            .bucket_bytes = 1 << 20};
     TRY(schedule_new(&r->schedule, schedule, NULL, (ScheduleShape){1, 1, 1}));
     options.schedule = r->schedule;

@@ -23,7 +23,8 @@ static void step(const char *text, int schedule, int rows, float before, float *
     for (int i = 0; i < BATCH * DENSE; ++i) x[i] = (float)(i % 5) - 2;
     for (int i = 0; i < ROWS * WIDTH; ++i) value[i] = (float)(i % 3) - 1;
     for (int i = 0; i < ROWS * WIDTH; ++i) grad[i] = before;
-    BagRun bag = {.first = first, .row = row, .rows = ROWS, .value = value, .at = at, .grad = grad};
+    BagInput bag = {
+        .first = first, .row = row, .rows = ROWS, .value = value, .at = at, .grad = grad};
     Batch batch = {.x = x, .labels = labels, .sample = sample, .rows = rows, .bag = &bag};
     config_use_words(layers_words, LAYERS_WORDS);
     config_use_words(model_words, MODEL_WORDS);

@@ -43,12 +43,12 @@ typedef struct Running {
  * replica together. Statistics of a single sample are left out. */
 static void want_step(const Case *c, int64_t epoch, int first, int count, Running *is)
 {
-    int turn = c->synced ? c->ranks * c->micro : c->micro, micros = 0;
+    int turn = c->synced ? c->ranks * c->micro : c->micro, micro_batches = 0;
     double mean[CHANNELS] = {0}, variance[CHANNELS] = {0};
     for (int at = 0; at < count; at += turn) {
         int n = count - at < turn ? count - at : turn, parts = (n + c->micro - 1) / c->micro;
         if (n == 1) continue;
-        micros += parts;
+        micro_batches += parts;
         for (int k = 0; k < CHANNELS; ++k) {
             double sum = 0, square = 0;
             for (int i = 0; i < n; ++i)
@@ -61,9 +61,9 @@ static void want_step(const Case *c, int64_t epoch, int first, int count, Runnin
             variance[k] += parts * square / (n - 1);
         }
     }
-    for (int k = 0; micros > 0 && k < CHANNELS; ++k) {
-        is->mean[k] += 0.1 * (mean[k] / micros - is->mean[k]);
-        is->variance[k] += 0.1 * (variance[k] / micros - is->variance[k]);
+    for (int k = 0; micro_batches > 0 && k < CHANNELS; ++k) {
+        is->mean[k] += 0.1 * (mean[k] / micro_batches - is->mean[k]);
+        is->variance[k] += 0.1 * (variance[k] / micro_batches - is->variance[k]);
     }
 }
 

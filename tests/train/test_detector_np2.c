@@ -130,7 +130,7 @@ static void by_heart(void)
     if (tiny_world(&sub, 1)) {
         EvalLine line = {0};
         CHECK_OK(learn(&sub, &line));
-        CU_ASSERT(line.boxes && line.samples == 16);
+        CU_ASSERT(line.has_boxes && line.samples == 16);
         CU_ASSERT(line.coco[COCO_AP50] > 0.9);
         if (getenv("WEFT_TEST_VERBOSE") || !(line.coco[COCO_AP50] > 0.9))
             printf("  after 300 steps AP50 is %.4f\n", line.coco[COCO_AP50]);

@@ -64,7 +64,7 @@ static DataSet set_here(const Trainer *t, const char *path, int bad)
 /* Returns whether a rank that has the bad file reads its bad place. */
 static bool is_met(Trainer *t, int place, int bad, bool labels)
 {
-    int replica = (int)(place % t->batch / t->micro_batch / t->micros_local);
+    int replica = (int)(place % t->batch / t->micro_batch / t->micro_batches_local);
     bool reads = t->plan->reads_labels || (!labels && t->plan->reads_data);
     bool mine =
         (bad == t->world->rank || bad == t->world->size) && reads && t->grid.dp_rank == replica;

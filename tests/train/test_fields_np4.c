@@ -330,7 +330,7 @@ static void files(void)
     CHECK_OK(data_set_open(set, config, set_path));
     const FieldOutputPlan plan = {.set = set,
                                   .path = path,
-                                  .truth = true,
+                                  .writes_truth = true,
                                   .samples = 3,
                                   .leads = 1,
                                   .channels = 2,

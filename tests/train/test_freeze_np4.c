@@ -177,7 +177,7 @@ static void test_memory(void)
     CU_ASSERT_EQUAL(some->plan->gradient_elements, METRIC_PAD);
     for (int i = 0; i < some->plan->chunk[0].pass[PASS_BACKWARD].count; ++i) {
         ActionKind kind = some->plan->chunk[0].pass[PASS_BACKWARD].action[i].kind;
-        CU_ASSERT(kind == ACTION_OPEN || kind == ACTION_BUCKET);
+        CU_ASSERT(kind == ACTION_WAIT_FOR_BUCKET || kind == ACTION_BUCKET);
     }
     trainer_free(&some);
     config_free(&config[0]);

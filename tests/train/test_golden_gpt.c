@@ -54,7 +54,7 @@ static void check_model(const char *name)
     if (config) {
         write_tokens(set, number[0] * config->model.context + 1, number[1]);
         CHECK_OK(trainer_new(&trainer, config, &world));
-        CU_ASSERT_EQUAL(trainer ? trainer->micros : 0, 2);
+        CU_ASSERT_EQUAL(trainer ? trainer->micro_batches : 0, 2);
         if (trainer) check_steps(&golden, trainer);
     }
     trainer_free(&trainer);

@@ -6,7 +6,7 @@
 
 enum { IDS = 5, SAMPLES_MOST = 8, FIELDS_MOST = 8, BAGS_MOST = 2, WIDTH_MOST = 8 };
 
-/* The arrays of one bag's BagRun. The bag has a row for each pair of table and id that occurs. */
+/* The arrays of one bag's BagInput. The bag has a row for each pair of table and id that occurs. */
 typedef struct Rows {
     int32_t first[SAMPLES_MOST * FIELDS_MOST + 1], row[SAMPLES_MOST * FIELDS_MOST];
     int32_t at[FIELDS_MOST * IDS];
@@ -19,7 +19,7 @@ typedef struct Case {
     OneRank one;
     Optim *optim;
     Rows rows[BAGS_MOST];
-    BagRun bag[BAGS_MOST];
+    BagInput bag[BAGS_MOST];
     Batch batch;
 } Case;
 
@@ -30,7 +30,7 @@ static void add_rows(Case *c, int t)
     const SparseTable *table = &c->one.graph->table[t];
     const OpSpec *spec = &c->one.graph->node[table->node].spec;
     Rows *rows = &c->rows[spec->bag];
-    BagRun *bag = &c->bag[spec->bag];
+    BagInput *bag = &c->bag[spec->bag];
     const uint32_t name = golden_hash(table->name);
     int number[IDS];
     for (int i = 0; i < IDS; ++i) number[i] = -1;
@@ -49,8 +49,8 @@ static void add_rows(Case *c, int t)
     rows->first[c->samples * c->fields] = c->samples * c->fields;
 }
 
-/* Renumbers the rows of bag b in order of first occurrence in the bag, as BagRun requires; add_rows
- * has numbered them table by table. */
+/* Renumbers the rows of bag b in order of first occurrence in the bag, as BagInput requires;
+ * add_rows has numbered them table by table. */
 static void order_rows(Case *c, int b)
 {
     Rows *rows = &c->rows[b];
@@ -115,7 +115,8 @@ static double step(Case *c, int number)
 {
     Executor *e = c->one.executor;
     const float lr = (float)c->one.config->optim.lr;
-    StepBatch of = {.step = (uint64_t)number, .scale = 1.0f / (float)c->samples, .micros = 1};
+    StepBatch of = {
+        .step = (uint64_t)number, .scale = 1.0f / (float)c->samples, .micro_batches = 1};
     const float *metrics = one_rank_step(&c->one, &c->batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(c->optim, executor_params(e), executor_grads(e), c->one.config->optim.lr, 1);

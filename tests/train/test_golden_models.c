@@ -30,7 +30,7 @@ static void set_statistics(Run *r)
         const Param *p = &g->param[i];
         float *at = executor_params(r->one.executor) + r->one.plan->param_offset[i];
         uint32_t name = golden_hash(p->name);
-        for (int64_t k = 0; p->info.buffer && k < shape_count(p->shape); ++k)
+        for (int64_t k = 0; p->info.is_statistic && k < shape_count(p->shape); ++k)
             at[k] = golden_noise(name, (uint32_t)k) * 0.1f + (float)(p->info.init == INIT_ONE);
     }
     executor_params_changed(r->one.executor);
@@ -49,7 +49,7 @@ static void check_statistics(Run *r, const char *path, const char *name)
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         const float *at = executor_params(r->one.executor) + r->one.plan->param_offset[i];
-        for (int64_t k = 0; p->info.buffer && k < shape_count(p->shape); ++k)
+        for (int64_t k = 0; p->info.is_statistic && k < shape_count(p->shape); ++k)
             sum += (double)at[k] * (double)at[k];
     }
     CU_ASSERT(want > 0 && fabs(sum - want) < 1e-4 * want);

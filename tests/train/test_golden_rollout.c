@@ -31,7 +31,7 @@ static DataSet *set_new(void)
                     .steps = STEPS,
                     .step_inputs = 7,
                     .step_targets = TARGETS,
-                    .later = 2,
+                    .later_offsets = 2,
                     .target_mean = {0.1F, -0.9F},
                     .target_std = {0.7F, 0.6F}};
     for (int i = 0; i < VARIABLES; ++i) {

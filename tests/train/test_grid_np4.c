@@ -58,8 +58,9 @@ static int axis_values(int axis)
  * path, owned by the caller. Collective on MPI_COMM_WORLD. */
 static char *schedule_file(const Layout *layout)
 {
-    int micros = micros_a_replica((layout->batch[0] ? 14 : 16) / 2, layout->dp);
-    ScheduleShape shape = {.stages = layout->pp, .chunks = 1, .micros = micros};
+    int micro_batches = micro_batches_a_replica((layout->batch[0] ? 14 : 16) / 2, layout->dp);
+    ScheduleShape shape = {
+        .stages = layout->pp, .chunks_per_stage = 1, .micro_batches = micro_batches};
     Schedule *s = NULL;
     char *path = mem_format("%s/schedule-%dx%d.csv", tiny_folder, layout->dp, layout->pp);
     tiny_barrier();

@@ -159,15 +159,15 @@ static void stopping(void)
     } row[] = {{NAN, 1}, {0.5, 0}, {0.75, 1}, {0.8125, 0}, {NAN, 1}, {0.5, 2}, {2, 0}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
         early_stop_count(config, &stop, row[i].value, true);
-        CU_ASSERT_EQUAL(stop.bad, row[i].bad);
+        CU_ASSERT_EQUAL(stop.bad_evaluations, row[i].bad);
         CU_ASSERT_EQUAL(early_stop_over(config, &stop), row[i].bad == 2);
     }
     stop = early_stop();
     early_stop_count(config, &stop, 1, false);
     early_stop_count(config, &stop, 0.5, false);
-    CU_ASSERT(stop.bad == 0 && stop.best == 0.5);
+    CU_ASSERT(stop.bad_evaluations == 0 && stop.best == 0.5);
     early_stop_count(config, &stop, 0.5, false);
-    CU_ASSERT_EQUAL(stop.bad, 1);
+    CU_ASSERT_EQUAL(stop.bad_evaluations, 1);
     config_free(&config);
 }
 
@@ -182,7 +182,7 @@ static void metrics(void)
                            .top5 = 0.875,
                            .auc_kind = "exact",
                            .auc = 0.625,
-                           .boxes = true,
+                           .has_boxes = true,
                            .coco = {[COCO_AP] = 0.25, [COCO_AP50] = 0.375}};
     /* the value of each metric in `line` */
     static const struct {

@@ -61,7 +61,7 @@ static float *first_values(const OneRank *r, int param)
     RngKey key = rng_key(SEED, RNG_TEST, (uint64_t)param, 1);
     float matrices = r->graph->input.dtype == DTYPE_I32 ? 6 : 1;
     float scale = p->shape.ndim == 2 ? matrices : strstr(p->name, ".bn3.weight") ? 0.25f : 1.0f;
-    float noise = p->shape.ndim == 1 && !p->info.buffer ? 0.1f : 0.0f;
+    float noise = p->shape.ndim == 1 && !p->info.is_statistic ? 0.1f : 0.0f;
     param_init(r->graph, param, SEED, plain);
     for (int64_t i = 0; i < shape_count(p->shape); ++i)
         plain[i] = scale * (plain[i] + noise * rng_normal(key, (uint64_t)i));
@@ -85,7 +85,7 @@ static Values values_new(OneRank *r)
         float *plain = first_values(r, i);
         op_pack(r->graph->node[p->node].op, p->slot, plain,
                 executor_params(r->executor) + r->plan->param_offset[i]);
-        if (!p->info.buffer) {
+        if (!p->info.is_statistic) {
             double *value = mem_new((size_t)n * sizeof *value);
             for (int64_t k = 0; k < n; ++k) value[k] = (double)plain[k];
             v.value[v.count] = value;
@@ -104,7 +104,7 @@ static void values_slope(Values *v, OneRank *r)
     int at = 0;
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
-        if (p->tied >= 0 || p->info.buffer) continue;
+        if (p->tied >= 0 || p->info.is_statistic) continue;
         float *plain = mem_new((size_t)v->elements[at] * sizeof *plain);
         op_unpack(r->graph->node[p->node].op, p->slot,
                   executor_grads(r->executor) +
@@ -135,7 +135,7 @@ static void values_free(Values *v)
  * of rows in the loss. */
 static double program_loss(OneRank *r, Batch *batch, int64_t rows)
 {
-    StepBatch of = {.scale = 1.0f / (float)rows, .micros = 1};
+    StepBatch of = {.scale = 1.0f / (float)rows, .micro_batches = 1};
     const float *metrics = one_rank_step(r, batch, of);
     CU_ASSERT_EQUAL((int64_t)metrics[METRIC_ROWS], rows);
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_BESIDE = 3, STEPS_BETWEEN = 2 };
+enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_DURING_SAVE = 3, STEPS_BETWEEN = 2 };
 
 static Status step(Trainer *t, const TrainSave *save, StepResult *result)
 {
@@ -37,16 +37,16 @@ static Status steps_between(Trainer *t, TrainSave *save)
 }
 
 /* Makes steps during a save that cannot end on rank 0, as this thread holds the lock of HDF5. */
-static Status steps_beside(Trainer *t, TrainSave *save)
+static Status steps_during_save(Trainer *t, TrainSave *save)
 {
     bool done;
     StepResult result;
     TRY(steps_between(t, save));
     hdf5_lock();
     TRY(train_save_next(save, &done));
-    for (int i = 0; i < STEPS_BESIDE; ++i) {
+    for (int i = 0; i < STEPS_DURING_SAVE; ++i) {
         TRY(step(t, save, &result));
-        CU_ASSERT(result.saving && t->known == t->step);
+        CU_ASSERT(result.was_saving && t->stats_step == t->step);
     }
     CU_ASSERT(t->world->rank > 0 || train_save_busy(save));
     hdf5_unlock();
@@ -57,15 +57,15 @@ static Status save_both(Trainer *t, const char *waiting, const char *in_backgrou
 {
     StepResult result;
     for (int i = 0; i < STEPS_BEFORE; ++i) TRY(step(t, NULL, &result));
-    CU_ASSERT(t->saves_in_background && !result.saving);
+    CU_ASSERT(t->saves_in_background && !result.was_saving);
     TRY(train_save(t, waiting));
     TrainSave *save = train_save_begin(t, &(TrainSaveTo){.path = in_background});
-    Status st = steps_beside(t, save);
+    Status st = steps_during_save(t, save);
     for (bool done = false; !done && st == OK;) st = train_save_next(save, &done);
     train_save_free(&save);
     TRY(st);
     TRY(step(t, NULL, &result));
-    CU_ASSERT(!result.saving);
+    CU_ASSERT(!result.was_saving);
     return OK;
 }
 

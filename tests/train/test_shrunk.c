@@ -55,7 +55,7 @@ static void mask(const Units *u, int param, const bool *removed, float *plain)
     const Param *p = &u->graph->param[param];
     LayerChannels how = u->graph->node[p->node].kind->channels;
     int64_t rows = p->shape.dim[0], each = shape_count(p->shape) / rows;
-    if (p->info.buffer || (how != CHANNELS_NEW && how != CHANNELS_KEEP)) return;
+    if (p->info.is_statistic || (how != CHANNELS_NEW && how != CHANNELS_KEEP)) return;
     for (int64_t r = 0; r < rows; ++r)
         if (removed[units_of_channels(u, p->node)[r]])
             memset(plain + r * each, 0, (size_t)each * sizeof *plain);
@@ -158,8 +158,11 @@ static void check(const char *model, Desc input, int64_t classes, int method)
     CHECK_OK(graph_build(&g, config, input, classes));
     CHECK_OK(units_new(&u, g, NULL, 0));
     bool *removed = mem_new((size_t)u->unit_count * sizeof *removed);
-    const PruneOptions options = {
-        .method = &prune_methods[method], .sparsity = .4, .round = 1, .get = get_values, .user = g};
+    const PruneOptions options = {.method = &prune_methods[method],
+                                  .sparsity = .4,
+                                  .round_to = 1,
+                                  .get = get_values,
+                                  .user = g};
     CHECK_OK(prune_choose(u, &options, removed));
     compare(model, g, u, removed);
     mem_free(&removed);

@@ -179,8 +179,8 @@ static inline uint64_t tiny_hash(Trainer *t)
         for (int slot = -1; slot < slots && train_owns(t, i); ++slot) {
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
-            int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
-            int used = p->info.buffer || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
+            int slice = p->split.parts > 0 ? t->grid.tp_rank : 0;
+            int used = p->info.is_statistic || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
             bool averaged = slot == OPTIM_SLOTS && t->optim->average && !p->frozen;
             if (slot < used || averaged)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);

@@ -174,7 +174,7 @@ Status checkpoint_export(CheckpointExport *export)
     if (st == OK) st = stored_meta(&e.file, &meta);
     checkpoint_meta_fini(&meta);
     if (st == OK) {
-        if (export->averages) export->averaged = stored_use_averages(&e.file);
+        if (export->exports_averages) export->averaged = stored_use_averages(&e.file);
         e.family = guess(&e.file);
         export->family = e.family->help;
         e.out.user = &e;

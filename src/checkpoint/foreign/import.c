@@ -257,8 +257,9 @@ static Status find_description(Import *m)
         m->description = mem_text(strncmp(path, "./", 2) ? path : path + 2);
     }
     mem_free(&path);
-    return m->description ? file_no_input(m->what->out, (const char *const *)&m->description, 1)
-                          : OK;
+    return m->description
+               ? file_check_not_input(m->what->out, (const char *const *)&m->description, 1)
+               : OK;
 }
 
 /* Reads the description. If neither the family nor the description's model type is one of
@@ -395,9 +396,9 @@ Status checkpoint_import(CheckpointImport *import)
     Import m = {.what = import};
     Status st = safe_open(&m.set, import->from, import->key);
     for (int i = 0; st == OK && i < m.set.files; ++i)
-        st = file_no_input(import->out, (const char *const *)&m.set.file[i].path, 1);
-    if (st == OK) st = safe_rename(&m.set, import->rename, import->renames);
-    if (st == OK) st = safe_drop(&m.set, import->drop, import->drops);
+        st = file_check_not_input(import->out, (const char *const *)&m.set.file[i].path, 1);
+    if (st == OK) st = safe_rename(&m.set, import->rename, import->rename_count);
+    if (st == OK) st = safe_drop(&m.set, import->drop, import->drop_count);
     if (st == OK) st = prefix_strip(&m.set);
     if (st == OK) {
         m.family = guess(&m.set);

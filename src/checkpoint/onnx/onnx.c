@@ -280,7 +280,7 @@ static Status get(void *user, int param, float *plain)
 
 static Status check_options(const OnnxModel *m)
 {
-    if (m->softmax && loss_info(m->config)->columns != LOSS_COLUMNS_BEST)
+    if (m->softmax && loss_info(m->config)->results != LOSS_RESULTS_RANK)
         return fail(
             ERR_CONFIG,
             "a model with train.loss %s gives no logits of classes: its export does not end "
@@ -297,7 +297,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
 {
     OnnxFile file = {
         .graph = &e->onnx, .text = e->text, .user = e, .get = get, .force = e->model->force};
-    file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
+    file.most = e->model->bytes_max > 0 ? e->model->bytes_max : ONNX_MOST_BYTES;
     TRY(check_options(e->model));
     TRY(find_classes(e));
     TRY(checkpoint_check_layers(e->file.path, &e->file.meta, e->model->config, e->graph));

@@ -285,7 +285,7 @@ Status onnx_write(const char *path, const OnnxFile *file, bool *external)
     }
     w.plain = mem_new(largest_bytes(w.graph));
     w.turned = mem_new(largest_bytes(w.graph));
-    Status st = *external || file->force ? file_free_place(data_path, file->force) : OK;
+    Status st = *external || file->force ? file_check_writable(data_path, file->force) : OK;
     if (st == OK) st = write_files(&w, &f, path, *external ? data_path : NULL);
     if (st == OK && replaces && !*external) drop_data(data_path, path);
     frame_fini(&f);

@@ -20,7 +20,7 @@ typedef struct CommArgs {
     double mb;
     /* index in `devices` */
     int device;
-    /* algorithm of the sums, a CommWay */
+    /* algorithm of the sums, a SumAlgorithm */
     int way;
 } CommArgs;
 
@@ -183,10 +183,10 @@ static Status measure_sums(Bench *bench, const World *world, int transport, int 
                  (int64_t)(bench->bytes / sizeof(float))));
     Timed timed = timed_sum(bench->comm->table, bits);
     for (int i = 0; i < sizes; ++i) {
-        int64_t messages = bench->comm->messages, sums = bench->comm->sums;
+        int64_t messages = bench->comm->message_count, sums = bench->comm->sums;
         times[i].s[timed] = measure(bench, run_sum, count_of(&times[i]));
         sums = bench->comm->sums - sums;
-        double sum_messages = (double)(bench->comm->messages - messages) / (double)sums;
+        double sum_messages = (double)(bench->comm->message_count - messages) / (double)sums;
         if (timed == SUM_MPI) times[i].messages = bench_max_ranks(world, sum_messages);
     }
     comm_free(&bench->comm);
@@ -359,7 +359,7 @@ static Status run(int argc, char **argv, const void *options)
     World world;
     if (argc > 0)
         return fail(ERR_USAGE, "bench comm: unknown argument %s; it takes only flags", argv[0]);
-    comm_set_way((CommWay)((const CommArgs *)options)->way);
+    comm_set_sum_algorithm((SumAlgorithm)((const CommArgs *)options)->way);
     TRY(world_init(&world, NULL, NULL));
     Status status = bench_world(&world, options);
     world_fini(&world);

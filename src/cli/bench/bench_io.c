@@ -289,6 +289,6 @@ const Verb verb_bench_io = {
     .words = "[FILE]",
     .help = "measures how many samples per second are read in random order from a cached file",
     VERB_FLAGS(IoOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

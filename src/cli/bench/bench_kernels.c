@@ -132,7 +132,8 @@ static Status make_spec(const Case *c, int block, OpSpec *spec)
     return OK;
 }
 
-static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *backend, bool json)
+static Status measure(const Case *c, const Layout *layout, InstructionSet set, Backend *backend,
+                      bool json)
 {
     OpSpec spec;
     Op *op = NULL;
@@ -158,7 +159,7 @@ static bool is_selected(const char *name, int argc, char **argv)
     return argc == 0;
 }
 
-static void measure_flat(int kernel, CpuSet set, Backend *backend, bool json)
+static void measure_flat(int kernel, InstructionSet set, Backend *backend, bool json)
 {
     for (size_t i = 0; i < sizeof flat_sizes / sizeof *flat_sizes; ++i) {
         BenchLine line;
@@ -170,7 +171,7 @@ static void measure_flat(int kernel, CpuSet set, Backend *backend, bool json)
     }
 }
 
-static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, bool json)
+static Status measure_set(InstructionSet set, Backend *backend, int argc, char **argv, bool json)
 {
     if (!cpu_kernels_use(set))
         return fail(ERR_CONFIG, "this processor has no %s, or weft was built without it",
@@ -215,7 +216,7 @@ static Status run(int argc, char **argv, const void *options)
     if (!o->json) bench_line_head(true);
     Status status = OK;
     for (int set = first; status == OK && set <= last; ++set)
-        status = measure_set((CpuSet)set, backend, argc, argv, o->json);
+        status = measure_set((InstructionSet)set, backend, argc, argv, o->json);
     backend_close(&backend);
     return status;
 }

@@ -114,11 +114,11 @@ static Status measure_sum(const World *world, Backend *backend, SumTime *sum)
 static Status measure_node(const World *node, Backend *backend, Machine *machine)
 {
     if (node->size == 1) return OK;
-    machine->sum = mem_new(sizeof *machine->sum);
+    machine->sum_time = mem_new(sizeof *machine->sum_time);
     machine->sum_count = 1;
     machine->has_message = true;
-    TRY(measure_messages(node, &machine->message));
-    return measure_sum(node, backend, machine->sum);
+    TRY(measure_messages(node, &machine->message_link));
+    return measure_sum(node, backend, machine->sum_time);
 }
 
 /* Measures messages between rank 0 and the lowest rank that is on another node. node: the ranks of
@@ -130,7 +130,7 @@ static Status measure_network(const World *world, const World *node, Machine *ma
     int other = world_least(world, is_on_first_node ? INT_MAX : world->rank);
     bool is_in_pair = world->rank == 0 || world->rank == other;
     TRY(world_split(&pair, world, is_in_pair ? 0 : 1 + world->rank));
-    Status st = is_in_pair ? measure_messages(&pair, &machine->network) : OK;
+    Status st = is_in_pair ? measure_messages(&pair, &machine->network_link) : OK;
     machine->has_network = st == OK;
     world_part_fini(&pair);
     return status_agree(world, st);

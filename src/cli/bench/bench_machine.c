@@ -94,12 +94,13 @@ static double processor_s(void)
 
 static Status time_steps(Trainer *t, StepTimes *times)
 {
-    int micros = trainer_sizes(t).micros_local;
+    int micro_batches = trainer_sizes(t).micro_batches_local;
     StepResult result;
     Status st = train_begin_steps(t);
     for (int i = 0; st == OK && i < WARMUP_STEPS; ++i) st = train_step(t, &result);
     times->operations = operation_times_new(
-        trainer_graph(t)->node_count, times->steps * (micros < MICROS_MAX ? micros : MICROS_MAX));
+        trainer_graph(t)->node_count,
+        times->steps * (micro_batches < MICROS_MAX ? micro_batches : MICROS_MAX));
     trainer_time_operations(t, times->operations);
     times->processor_s = -processor_s();
     for (int i = 0; st == OK && i < times->steps; ++i) st = time_step(t, times, i);
@@ -259,15 +260,16 @@ static void print(const Machine *m, double step_s, const char *path)
                1e-9 * m->save_bytes_per_s);
     putchar('\n');
     if (m->has_message)
-        printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
-               1e-9 / m->message.s_per_byte);
+        printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message_link.latency_s,
+               1e-9 / m->message_link.s_per_byte);
     if (m->has_network)
         printf("  messages between nodes %.2f us and %.3f GB/s; computing takes %.3f times as long "
                "during sums\n",
-               1e6 * m->network.latency_s, 1e-9 / m->network.s_per_byte, m->overlap_compute);
+               1e6 * m->network_link.latency_s, 1e-9 / m->network_link.s_per_byte,
+               m->overlap_compute);
     for (int i = 0; i < m->sum_count; ++i)
-        printf("  sums over %d ranks %.2f us and %.2f GB/s\n", m->sum[i].ranks,
-               1e6 * m->sum[i].link.latency_s, 1e-9 / m->sum[i].link.s_per_byte);
+        printf("  sums over %d ranks %.2f us and %.2f GB/s\n", m->sum_time[i].ranks,
+               1e6 * m->sum_time[i].link.latency_s, 1e-9 / m->sum_time[i].link.s_per_byte);
     printf("wrote %s: weft plan CONFIG --machine %s\n", path, path);
 }
 

@@ -20,7 +20,7 @@ typedef struct Kernel {
 static bool is_memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);
-    return !info->macs && !op_waits_for_ranks(&op->spec) && !op->y_alias &&
+    return !info->macs && !op_waits_for_ranks(&op->spec) && !op->y_is_x &&
            op->spec.slice.ranks == 0;
 }
 
@@ -68,7 +68,7 @@ static int measure_optimizer(Trainer *t, BenchLine *line)
     const Optim *o = trainer_optim(t);
     int64_t elements = 0;
     double bytes = 0;
-    if (o->sets > 0 || o->any_whole) return 0;
+    if (o->norm_count > 0 || o->needs_whole_tensors) return 0;
     for (int i = 0; i < o->range_count; ++i) {
         const OptimPiece *piece = &o->piece[i];
         elements += piece->elements;

@@ -65,8 +65,8 @@ static double backward_bytes(const Op *op)
     bool alias = false;
     for (int i = 0; i < s->x_count; ++i) {
         if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
-        alias = alias || op->dx_alias[i];
-        if (s->need_dx[i] && !op->dx_alias[i]) written += (double)desc_bytes(s->x[i]);
+        alias = alias || op->dx_is_dy[i];
+        if (s->need_dx[i] && !op->dx_is_dy[i]) written += (double)desc_bytes(s->x[i]);
     }
     if (alias && s->act != ACT_NONE) written += (double)desc_bytes(s->y);
     for (int i = 0; i < s->w_count; ++i) written += (double)op->w_elements[i] * sizeof(float);
@@ -114,12 +114,12 @@ static void allocate_boxes(Bench *b)
 {
     const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;
     int32_t *start = allocate(b, (size_t)starts * sizeof *start);
-    int64_t *normaliser = allocate(b, (size_t)(levels + 1) * sizeof *normaliser);
+    int64_t *match_counts = allocate(b, (size_t)(levels + 1) * sizeof *match_counts);
     /* fills both arrays with zeros, because all integers below 1 are 0; an int64 is filled as two
      * int32 */
     bench_fill_integers(b->backend, start, starts, 1);
-    bench_fill_integers(b->backend, (int32_t *)normaliser, 2 * (levels + 1), 1);
-    b->run.boxes = (BoxTargets){.start = start, .normaliser = normaliser};
+    bench_fill_integers(b->backend, (int32_t *)match_counts, 2 * (levels + 1), 1);
+    b->run.boxes = (BoxTargets){.start = start, .match_counts = match_counts};
 }
 
 /* Allocates and fills all arguments of the operation. */
@@ -127,14 +127,14 @@ static void bench_open(Bench *b, Op *op)
 {
     const OpSpec *s = &op->spec;
     *b = (Bench){.backend = op->backend, .op = op};
-    b->run = (OpRun){.rows = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
+    b->run = (OpRun){.sample_count = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
     b->run.y = allocate(b, desc_bytes(s->y));
     b->run.dy = allocate_random(b, s->y);
     for (int i = 0; i < s->x_count; ++i) {
         void *x = allocate_random(b, s->x[i]);
         b->run.x[i] = x;
         if (s->need_dx[i])
-            b->run.dx[i] = op->dx_alias[i] ? b->run.dy
+            b->run.dx[i] = op->dx_is_dy[i] ? b->run.dy
                            : op->dx_over_x ? x
                                            : allocate(b, desc_bytes(s->x[i]));
     }
@@ -149,7 +149,7 @@ static void bench_open(Bench *b, Op *op)
         allocate_boxes(b);
     else if (op_is_loss(op_info(op->spec.kind)))
         allocate_targets(b);
-    b->run.sample = allocate(b, (size_t)b->run.rows * sizeof *b->run.sample);
+    b->run.sample = allocate(b, (size_t)b->run.sample_count * sizeof *b->run.sample);
     b->run.saved = allocate(b, op->saved_bytes);
     b->run.cache = allocate(b, op->cache_bytes);
     b->run.workspace = allocate(b, op->workspace_bytes);

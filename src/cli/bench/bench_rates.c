@@ -183,7 +183,7 @@ static Status product_new(Product *p, Backend *backend, int64_t n)
                      .y = table->alloc(backend, p->activation_bytes),
                      .workspace = table->alloc(backend, p->op->workspace_bytes),
                      .cache = table->alloc(backend, p->op->cache_bytes),
-                     .rows = (int)n};
+                     .sample_count = (int)n};
     op_refresh(p->op, &p->run);
     return OK;
 }

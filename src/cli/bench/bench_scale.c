@@ -27,7 +27,7 @@ static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
 {
     Forecast result;
     Plan **plan = NULL;
-    const ForecastBy by = {&s->machine, s->machine_path, .median_only = true};
+    const ForecastMachine by = {&s->machine, s->machine_path, .median_only = true};
     Status st = train_plans(t, &plan);
     if (st == OK) st = train_forecast(t, (const Plan *const *)plan, &by, &result);
     train_plans_free(t, &plan);
@@ -79,11 +79,12 @@ static Status measure(Scale *s, const World *part, ScaleRow *row)
  * Collective on `part`. */
 static void measure_further(Scale *s, const World *part, ScaleRow *row)
 {
-    int64_t micros = row->batch / s->micro_batch;
-    if (micros < row->replicas)
-        row->note = mem_format("%lld micro-batch%s cannot be divided among %d replicas: lower "
-                               "train.micro_batch, or raise train.batch",
-                               (long long)micros, micros == 1 ? "" : "es", row->replicas);
+    int64_t micro_batches = row->batch / s->micro_batch;
+    if (micro_batches < row->replicas)
+        row->note =
+            mem_format("%lld micro-batch%s cannot be divided among %d replicas: lower "
+                       "train.micro_batch, or raise train.batch",
+                       (long long)micro_batches, micro_batches == 1 ? "" : "es", row->replicas);
     else if (measure(s, part, row) != OK)
         row->note = mem_text(fail_message());
 }

@@ -145,7 +145,7 @@ static Status read_pretended(const Trainer *t, const char *path, PartSeconds **s
     if (!trainer_backend(t)->table->host_memory)
         return fail(ERR_USAGE, "--pretend %s: operations sleep on CPUs only", path);
     TRY(machine_read(&machine, path));
-    const ForecastBy by = {&machine, path, .median_only = true};
+    const ForecastMachine by = {&machine, path, .median_only = true};
     Status st = train_part_times(t, &by, seconds);
     machine_fini(&machine);
     return st;
@@ -183,7 +183,7 @@ static Status measure(const Config *config, const World *world, void *step_bench
     bench->memory_mb = bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / 1e6);
     measure_device_memory(t, bench);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->times.median_s;
-    bench->flops = micro_flops(t) * sizes.micros / bench->times.median_s;
+    bench->flops = micro_flops(t) * sizes.micro_batches / bench->times.median_s;
     if (st == OK && !bench->pretend) st = bench_product(&bench->product, trainer_backend(t), world);
     if (st == OK && world->rank == 0)
         (bench->pretend ? print_pretended : bench->json ? print_json : print_text)(t, bench);

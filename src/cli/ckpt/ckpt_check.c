@@ -31,6 +31,6 @@ const Verb verb_ckpt_check = {
             "newest first. A bad checkpoint does not end the list. The last line names the "
             "checkpoint that a run resumes from. Exit code: 0 all are good, 65 one is bad, 66 "
             "there are none.",
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -19,6 +19,6 @@ const Verb verb_ckpt_diff = {
     .words_max = 2,
     .expects = "two checkpoint files",
     .help = "names the first difference of two checkpoints; exit 65 if there is one",
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

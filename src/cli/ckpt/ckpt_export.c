@@ -89,8 +89,8 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 static Status run(int argc, char **argv, const void *options)
 {
     const ExportOptions *o = options;
-    CheckpointExport export = {.from = argv[0], .out = o->out, .averages = !o->no_ema};
-    TRY(file_free_place(o->out, o->force));
+    CheckpointExport export = {.from = argv[0], .out = o->out, .exports_averages = !o->no_ema};
+    TRY(file_check_writable(o->out, o->force));
     TRY(checkpoint_export_check(argv[0], o->onnx ? "ONNX" : "safetensors"));
     if (o->onnx) return export_onnx(argc, argv, o);
     if (argc > 1)
@@ -109,6 +109,6 @@ const Verb verb_ckpt_export = {
     .expects = "a checkpoint",
     .help = "writes parameters and running statistics as safetensors, or the model as ONNX",
     VERB_FLAGS(ExportOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -32,11 +32,11 @@ static Status run(int argc, char **argv, const void *options)
                                .key = o->key,
                                .description = o->description,
                                .rename = o->rename.word,
-                               .renames = o->rename.count,
+                               .rename_count = o->rename.count,
                                .drop = o->drop.word,
-                               .drops = o->drop.count};
+                               .drop_count = o->drop.count};
     (void)argc;
-    TRY(file_free_place(o->out, o->force));
+    TRY(file_check_writable(o->out, o->force));
     TRY(checkpoint_import(&import));
     log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)import.values,
              import.family);
@@ -59,6 +59,6 @@ const Verb verb_ckpt_import = {
     .help = "makes a checkpoint from another program's parameters, for model.init_from, eval and "
             "generate",
     VERB_FLAGS(ImportOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -25,6 +25,6 @@ const Verb verb_ckpt_info = {
     .expects = "a checkpoint file",
     .help = "prints step, epoch, grid, and a hash of each tensor",
     VERB_FLAGS(InfoOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -102,11 +102,11 @@ static void print_layers(const Shrink *s, const UnitGroup *group)
     for (int k = 0; k < group->layer_count && k < NAMED_MAX; ++k)
         printf("%s%s", k ? ", " : "", layer_name(s, group->layer[k]));
     if (group->layer_count > NAMED_MAX) printf(" and %d more", group->layer_count - NAMED_MAX);
-    if (group->kept && group->kept_by >= 0)
+    if (group->is_kept && group->kept_by >= 0)
         printf(" (whole: read by %s)", layer_name(s, group->kept_by));
-    else if (group->kept)
+    else if (group->is_kept)
         printf(" (whole: --keep)");
-    if (group->parts > 1 && !group->kept)
+    if (group->parts > 1 && !group->is_kept)
         printf(" (equally in %d parts%s)", group->parts,
                s->flags->sparsity > 0 && group_left(s, group) == group->count
                    ? ", of which each would lose less than one"
@@ -141,7 +141,7 @@ static void json_group(const Shrink *s, const UnitGroup *group, Json *json)
     json_end(json);
     json_int(json, "channels", group->count);
     json_int(json, "units_channels_left", group_left(s, group));
-    json_bool(json, "whole", group->kept);
+    json_bool(json, "whole", group->is_kept);
     json_end(json);
 }
 
@@ -194,7 +194,7 @@ static Status run(int argc, char **argv, const void *options)
     if (s.flags->sparsity >= 1)
         return fail(ERR_USAGE, "--sparsity 1: nothing would be left; give a number from 0 to "
                                "below 1");
-    TRY(file_free_place(s.flags->out, s.flags->force));
+    TRY(file_check_writable(s.flags->out, s.flags->force));
     Status st = shrink(&s, argc - 1, argv + 1);
     units_free(&s.units);
     graph_free(&s.before);
@@ -215,6 +215,6 @@ const Verb verb_ckpt_shrink = {
             "the new file has the remaining widths as model.widths; train, eval and generate "
             "read them there.",
     VERB_FLAGS(ShrinkFlags, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

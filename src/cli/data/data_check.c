@@ -75,7 +75,7 @@ static Status check_both(Checked *first, Checked *second)
 {
     const char *train = first->set->path, *test = second->set->path;
     char *line = NULL, *differ = NULL;
-    TRY(train_take_test_set(second->set, first->set));
+    TRY(train_prepare_test_set(second->set, first->set));
     TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
     print_line(line);
     if (!data_kind(first->set)->has_boxes) TRY(data_set_check_labels(second->set));
@@ -148,6 +148,6 @@ const Verb verb_data_check = {
             "data, as data.x=/name, give the names and layout of the arrays in the files; fields "
             "need data.variables. A "
             "configuration names the sets by data.train and data.test.",
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

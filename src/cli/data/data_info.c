@@ -48,6 +48,6 @@ const Verb verb_data_info = {
             "the file; fields need data.variables. A configuration names the sets by data.train "
             "and data.test.",
     VERB_FLAGS(InfoOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -114,7 +114,7 @@ static Status run(const FlowKind *kind, int argc, char **argv, const FlowOptions
         .height = size[0],
         .width = size[1],
         .members = o->members,
-        .first = o->first,
+        .first_member = o->first,
         .frames = o->steps,
         .interval = o->interval,
         .spin_up = o->spin_up,
@@ -156,7 +156,7 @@ const Verb verb_data_make_shallow_water = {
             "north, on a beta plane at 45 degrees. Jets disturbed by vortices become unstable." //
     SAME_BYTES,
     VERB_FLAGS(FlowOptions, shallow_water_flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run_shallow_water,
 };
 
@@ -167,7 +167,7 @@ const Verb verb_data_make_burgers = {
             "waves with a root mean square of 1; the flow decays." //
     SAME_BYTES,
     VERB_FLAGS(FlowOptions, burgers_flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run_burgers,
 };
 
@@ -178,6 +178,6 @@ const Verb verb_data_make_kolmogorov = {
             "vorticity, which --spin-up lets them forget." //
     SAME_BYTES,
     VERB_FLAGS(FlowOptions, kolmogorov_flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run_kolmogorov,
 };

@@ -25,7 +25,7 @@ static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet 
     Config *config;
     DataWords words;
     TRY(data_words_read(argc, argv, 1, &words, &config));
-    Status st = file_free_place(o->out, o->force);
+    Status st = file_check_writable(o->out, o->force);
     if (st == OK && config->data.variables.count == 0)
         st = config_fail_key(config, "data.variables",
                              "names no variables: statistics are of fields");

@@ -99,7 +99,7 @@ char **mpirun_words(int ranks, char *const *command)
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
-    return code != COMMAND_SILENT && !killed && !is_weft_status(code);
+    return code != COMMAND_TIMED_OUT && !killed && !is_weft_status(code);
 }
 
 /* Returns a line of advice if /dev/shm has too little space for the ranks, else "". The caller owns

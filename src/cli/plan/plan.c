@@ -141,7 +141,7 @@ static Status view_fill(PlanView *v)
     const Trainer *t = v->trainer;
     const Schedule *schedule = trainer_schedule(t);
     v->stages = trainer_shape(t).pp;
-    v->chunks = v->stages * schedule->shape.chunks;
+    v->chunks = v->stages * schedule->shape.chunks_per_stage;
     v->stage_view = mem_new((size_t)v->stages * sizeof *v->stage_view);
     for (int s = 0; s < v->stages; ++s) {
         TRY(train_plan_stage(t, s, &v->stage_view[s].plan));
@@ -276,7 +276,7 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
                               .memory = memory,
                               .ranks = dry_run->ranks,
                               .batch = config->train.batch,
-                              .micros = config->train.batch / config->train.micro_batch,
+                              .micro_batches = config->train.batch / config->train.micro_batch,
                               .top = (int)o->top,
                               .any_bits = o->any_bits,
                               .json = o->json};
@@ -286,7 +286,7 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
 static Status view_forecast(PlanView *v, const MachineFile *machine)
 {
     const Plan **plan = mem_new((size_t)v->stages * sizeof *plan);
-    const ForecastBy by = {&machine->times, machine->path, .median_only = false};
+    const ForecastMachine by = {&machine->times, machine->path, .median_only = false};
     for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
     Status st = train_forecast(v->trainer, plan, &by, &v->forecast);
     if (st == OK) v->files = train_file_forecast(v->trainer, &machine->times);
@@ -330,7 +330,7 @@ static Status run_job(const Job *job, const PlanFlags *o)
     TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
     if (!o->choose) TRY(fit_replicas(job->config, o->ranks, ranks));
     TRY(take_input(job->config, o, &set));
-    train_take_widths(job->config, &job->world, NULL);
+    train_use_widths(job->config, &job->world, NULL);
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);

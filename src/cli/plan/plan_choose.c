@@ -117,7 +117,7 @@ static void note(char why[WHY_TEXT])
 static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
 {
     const ChooseInput *input = c->input;
-    const ForecastBy by = {input->machine, input->path, median_only};
+    const ForecastMachine by = {input->machine, input->path, median_only};
     Plan **plan = NULL;
     found->same_bits = train_same_bits(t);
     if (!found->same_bits && !input->any_bits) return CHOICE_OTHER_BITS;
@@ -260,7 +260,7 @@ static void list_depths(Choosing *c, int tp, GridList *list)
     double before_s = INFINITY;
     for (int pp = 1; pp <= replicas && slower < DEPTHS_SLOWER; ++pp) {
         GridBound bound;
-        if (replicas % pp != 0 || replicas / pp > c->input->micros) continue;
+        if (replicas % pp != 0 || replicas / pp > c->input->micro_batches) continue;
         if (!bound_grid(c, (GridShape){.dp = replicas / pp, .pp = pp, .tp = tp}, &bound)) continue;
         bool far = bound.least_s > c->best_s * (1 + NEAR) && bound.least_s >= before_s;
         slower = far ? slower + 1 : 0;

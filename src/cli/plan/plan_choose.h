@@ -19,7 +19,7 @@ typedef struct ChooseInput {
     /* number of samples in a step */
     int64_t batch;
     /* number of micro-batches in a step, which is also the largest number of replicas */
-    int64_t micros;
+    int64_t micro_batches;
     /* largest number of plans that are printed */
     int top;
     /* true: plans whose results have the same bits only on some grids are listed, too */

@@ -34,7 +34,7 @@ static void put_grid(const PlanView *v, Json *json)
     json_int(json, "tp", g.tp);
     json_int(json, "zero", trainer_plan(t)->zero);
     json_text(json, "schedule", schedule->name);
-    json_int(json, "chunks", schedule->shape.chunks);
+    json_int(json, "chunks", schedule->shape.chunks_per_stage);
     json_real(json, "bubble", v->real.bubble);
     json_real(json, "bubble_equal", v->equal.bubble);
     json_real(json, "imbalance", view_imbalance(v));
@@ -50,7 +50,7 @@ static void put_chunk(const PlanView *v, int chunk, Json *json)
     json_object(json, NULL);
     json_int(json, "chunk", chunk);
     json_text(json, "first", graph->node[p->first].name);
-    json_text(json, "last", graph->node[p->last - 1].name);
+    json_text(json, "last", graph->node[p->end - 1].name);
     json_real(json, "cost_share", task_cost_passes(&v->cost[chunk]) / v->cost_s);
     json_int(json, "micro_batches_in_flight", p->slots);
     json_int(json, "activations_out_bytes", (int64_t)p->activations_out.bytes);
@@ -94,13 +94,15 @@ static void put_message(int from, int to, int count, size_t bytes, const char *w
 static void put_messages(const PlanView *v, Json *json)
 {
     const Graph *g = trainer_graph(v->trainer);
-    int micros = trainer_sizes(v->trainer).micros_local, from, to;
+    int micro_batches = trainer_sizes(v->trainer).micro_batches_local, from, to;
     json_array(json, "messages");
     for (int c = 0; c + 1 < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(v->trainer), c)) continue;
         int a = view_stage(v, c), b = view_stage(v, c + 1);
-        put_message(a, b, micros, view_chunk(v, c)->activations_out.bytes, "activations", json);
-        put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
+        put_message(a, b, micro_batches, view_chunk(v, c)->activations_out.bytes, "activations",
+                    json);
+        put_message(b, a, micro_batches, view_chunk(v, c + 1)->gradients_out.bytes, "gradients",
+                    json);
     }
     for (int i = 0; i < g->param_count; ++i) {
         size_t bytes = view_tied_bytes(v, i, &from, &to);
@@ -117,7 +119,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
     int64_t params = 0;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
-        if (!p->info.buffer && p->tied < 0) params += shape_count(p->shape);
+        if (!p->info.is_statistic && p->tied < 0) params += shape_count(p->shape);
     }
     json_object(json, NULL);
     json_text(json, "name", node->name);
@@ -211,10 +213,10 @@ void plan_view_json(const PlanView *v, FILE *out)
     json_int(&json, "classes", graph->classes);
     json_int(&json, "batch", sizes.batch);
     json_int(&json, "micro_batch", sizes.micro_batch);
-    json_int(&json, "micro_batches", sizes.micros);
-    json_int(&json, "micro_batches_a_replica", sizes.micros_local);
+    json_int(&json, "micro_batches", sizes.micro_batches);
+    json_int(&json, "micro_batches_a_replica", sizes.micro_batches_local);
     json_int(&json, "micro_batches_of_padding",
-             (int64_t)sizes.micros_local * trainer_shape(t).dp - sizes.micros);
+             (int64_t)sizes.micro_batches_local * trainer_shape(t).dp - sizes.micro_batches);
     json_int(&json, "steps_per_epoch", sizes.steps_per_epoch);
     json_int(&json, "steps", sizes.steps);
     json_int(&json, "threads", backend->options.threads);

@@ -47,10 +47,11 @@ typedef struct StepSums {
     SumCost cost;
 } StepSums;
 
-/* Adds `times` equal sums. way: COMM_BY_RULE, or an algorithm. */
-static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link link, int64_t times)
+/* Adds `times` equal sums. algorithm: COMM_BY_RULE, or an algorithm. */
+static void add_sum(StepSums *sums, const SumShape *shape, SumAlgorithm algorithm, Link link,
+                    int64_t times)
 {
-    CommWay taken = sum_way(shape, way);
+    SumAlgorithm taken = sum_algorithm(shape, algorithm);
     SumCost one = sum_cost(shape, taken, link);
     sums->count += times;
     sums->halved += taken == COMM_HALVING ? times : 0;
@@ -66,64 +67,64 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
  * new parameters. If plan->gathers is set, parameters are not sent back, but gathered in
  * forward. */
 static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, int bucket,
-                       CommWay way, StepSums *sums)
+                       SumAlgorithm algorithm, StepSums *sums)
 {
-    int runs = deal_runs(plan->deal, trainer_sizes(v->trainer).micros_local);
+    int runs = deal_runs(plan->deal, trainer_sizes(v->trainer).micro_batches_local);
     bool sharded = plan_shards_gradients(plan), back = !plan->zero;
-    const Bounds *shard = plan->zero ? &c->shard[bucket] : runs > 1 ? &c->even[bucket] : NULL;
+    const Bounds *shard = plan->zero ? &c->shard[bucket] : runs > 1 ? &c->push_shard[bucket] : NULL;
     SumShape shape = {.ranks = plan->shape.dp,
                       .width = 1,
                       .arena_elements = plan->micro_grad_elements,
                       .elements = c->buckets.elements[bucket],
                       .collect = true,
-                      .push = sharded || runs > 1,
+                      .is_push = sharded || runs > 1,
                       .longest = shard ? bounds_longest(shard) : 0};
-    add_sum(sums, &shape, way, v->link, runs - back);
+    add_sum(sums, &shape, algorithm, v->link, runs - back);
     shape.spread = back;
-    if (back) add_sum(sums, &shape, way, v->link, 1);
+    if (back) add_sum(sums, &shape, algorithm, v->link, 1);
     SumShape gather = shape;
-    gather.push = gather.collect = false;
+    gather.is_push = gather.collect = false;
     gather.spread = true;
-    if (!back && !plan->gathers) add_sum(sums, &gather, way, v->link, 1);
+    if (!back && !plan->gathers) add_sum(sums, &gather, algorithm, v->link, 1);
 }
 
-/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all sums. In mode geo there
- * is a single sum, of the changes of all parameters at a sync point. */
-static StepSums step_sums(const PlanView *v, int stage, CommWay way)
+/* Counts the sums of a stage. algorithm: COMM_BY_RULE, or one algorithm for all sums. In mode geo
+ * there is a single sum, of the changes of all parameters at a sync point. */
+static StepSums step_sums(const PlanView *v, int stage, SumAlgorithm algorithm)
 {
     const Plan *plan = v->stage_view[stage].plan;
     StepSums sums = {0};
-    if (view_mode(v) == TABLE_GEO) {
+    if (view_mode(v) == UPDATE_GEO) {
         SumShape shape = {.ranks = plan->shape.dp,
                           .width = 1,
                           .arena_elements = plan->param_elements,
                           .elements = plan->param_elements,
                           .collect = true,
                           .spread = true};
-        add_sum(&sums, &shape, way, v->link, 1);
+        add_sum(&sums, &shape, algorithm, v->link, 1);
         return sums;
     }
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int b = 0; b < plan->chunk[c].buckets.count; ++b)
-            add_bucket(v, plan, &plan->chunk[c], b, way, &sums);
+            add_bucket(v, plan, &plan->chunk[c], b, algorithm, &sums);
     return sums;
 }
 
 static bool has_sums(const PlanView *v)
 {
-    return trainer_shape(v->trainer).dp > 1 && view_mode(v) != TABLE_ASYNC;
+    return trainer_shape(v->trainer).dp > 1 && view_mode(v) != UPDATE_ASYNC;
 }
 
 double view_summed_bytes(const PlanView *v, int stage)
 {
     const Plan *plan = v->stage_view[stage].plan;
     if (!has_sums(v)) return 0;
-    return (double)(view_mode(v) == TABLE_GEO ? plan->param_bytes : plan->gradient_bytes);
+    return (double)(view_mode(v) == UPDATE_GEO ? plan->param_bytes : plan->gradient_bytes);
 }
 
-static CommWay configured_way(const PlanView *v)
+static SumAlgorithm configured_way(const PlanView *v)
 {
-    return (CommWay)trainer_config(v->trainer)->grid.sums;
+    return (SumAlgorithm)trainer_config(v->trainer)->grid.sums;
 }
 
 /* Returns the stage with most bytes of gradients. */
@@ -154,7 +155,7 @@ static void print_rule(const PlanView *v, int stage, FILE *out)
     const Plan *plan = v->stage_view[stage].plan;
     int64_t from = sum_halving_from(dp);
     int64_t piece = sum_piece_elements(
-        dp, 1, view_mode(v) == TABLE_GEO ? plan->param_elements : plan->micro_grad_elements);
+        dp, 1, view_mode(v) == UPDATE_GEO ? plan->param_elements : plan->micro_grad_elements);
     char bytes[CELL];
     if (configured_way(v) != COMM_BY_RULE)
         fprintf(out, "  by grid.sums: ");
@@ -170,7 +171,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
     const Trainer *t = v->trainer;
     int dp = trainer_shape(t).dp, most = largest_stage(v);
     char bytes[CELL];
-    bool geo = view_mode(v) == TABLE_GEO;
+    bool geo = view_mode(v) == UPDATE_GEO;
     if (!has_sums(v)) return;
     StepSums taken = step_sums(v, most, configured_way(v)),
              all = step_sums(v, most, COMM_ALL_TO_ALL), halving = step_sums(v, most, COMM_HALVING);
@@ -212,7 +213,7 @@ void plan_sums_json(const PlanView *v, int stage, Json *json)
              all = step_sums(v, stage, COMM_ALL_TO_ALL),
              halving = step_sums(v, stage, COMM_HALVING);
     json_object(json, "sums");
-    json_text(json, "at", view_mode(v) == TABLE_GEO ? "sync point" : "step");
+    json_text(json, "at", view_mode(v) == UPDATE_GEO ? "sync point" : "step");
     json_int(json, "count", taken.count);
     json_real(json, "latency_s", v->link.latency_s);
     json_real(json, "byte_s", v->link.s_per_byte);

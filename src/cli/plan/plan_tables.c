@@ -24,7 +24,7 @@ static int64_t step_ids(const PlanView *v, const SparseTable *table)
     TrainSizes sizes = trainer_sizes(t);
     bool one_id_per_field = set->id_most == set->fields;
     int64_t ids = one_id_per_field ? spec->bag_fields : set->id_most;
-    return sizes.micros_local * sizes.micro_batch * ids;
+    return sizes.micro_batches_local * sizes.micro_batch * ids;
 }
 
 static void print_table(const PlanView *v, int i, FILE *out)
@@ -79,13 +79,13 @@ static Traffic traffic_of(const PlanView *v)
                   .servers = (int)config->grid.servers,
                   .workers = train_table_workers(t),
                   .clips = config->optim.clip > 0,
-                  .runs = deal_runs(trainer_plan(t)->deal, trainer_sizes(t).micros_local)}};
+                  .runs = deal_runs(trainer_plan(t)->deal, trainer_sizes(t).micro_batches_local)}};
     traffic.input.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
     for (int i = 0, end; i < g->table_count; i = end) {
         for (end = i + 1; end < g->table_count && g->table[end].node == g->table[i].node;) ++end;
         traffic.bag[traffic.input.bags++] = bag_size(v, i, end);
     }
-    train_table_dense(t, &traffic.input.values, &traffic.input.states);
+    train_table_dense(t, &traffic.input.dense_values, &traffic.input.dense_states);
     traffic.kinds = tables_messages(&traffic.input, traffic.kind);
     return traffic;
 }
@@ -106,19 +106,19 @@ static void print_mode(const PlanView *v, FILE *out)
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
     const int delay = table_staleness(config);
-    fprintf(out, "mode %s", table_mode_names[view_mode(v)]);
-    if (view_mode(v) == TABLE_SYNC) fprintf(out, ": owners update at each step");
-    if (view_mode(v) == TABLE_STALE)
+    fprintf(out, "mode %s", update_mode_names[view_mode(v)]);
+    if (view_mode(v) == UPDATE_SYNC) fprintf(out, ": owners update at each step");
+    if (view_mode(v) == UPDATE_STALE)
         fprintf(
             out,
             ": a step's update is made %d step%s later: ids, rows and gradients of %d steps are in "
             "memory",
-            delay, delay == 1 ? "" : "s", table_flights(delay));
-    if (view_mode(v) == TABLE_GEO)
+            delay, delay == 1 ? "" : "s", table_steps_in_memory(delay));
+    if (view_mode(v) == UPDATE_GEO)
         fprintf(out, ": each rank makes its own steps, and changes are added at sync points");
-    if (view_mode(v) == TABLE_ASYNC)
+    if (view_mode(v) == UPDATE_ASYNC)
         fprintf(out, ": servers hold all parameters, and apply gradients of ranks as they arrive");
-    if (view_mode(v) != TABLE_SYNC)
+    if (view_mode(v) != UPDATE_SYNC)
         fprintf(out, "; sync points every %lld step%s (grid.geo_steps) and at the end of an epoch",
                 (long long)config->grid.geo_steps, config->grid.geo_steps == 1 ? "" : "s");
     fputc('\n', out);
@@ -182,9 +182,9 @@ void plan_tables_json(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
     const Graph *g = trainer_graph(t);
-    json_text(json, "mode", table_mode_names[view_mode(v)]);
+    json_text(json, "mode", update_mode_names[view_mode(v)]);
     json_int(json, "sync_point_steps",
-             view_mode(v) == TABLE_SYNC ? 0 : trainer_config(t)->grid.geo_steps);
+             view_mode(v) == UPDATE_SYNC ? 0 : trainer_config(t)->grid.geo_steps);
     json_int(json, "table_owners", train_table_owners(t));
     json_real(json, "table_room_bytes", train_table_limit(t));
     json_int(json, "servers", trainer_config(t)->grid.servers);

@@ -185,10 +185,10 @@ static void print_boundary(const PlanView *v, int chunk, FILE *out)
 {
     char forward[CELL], backward[CELL];
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
-    int micros = trainer_sizes(v->trainer).micros_local;
+    int micro_batches = trainer_sizes(v->trainer).micro_batches_local;
     fprintf(out, "  stage %d to %d", view_stage(v, chunk), view_stage(v, chunk + 1));
-    fprintf(out, "  %d x %s, back %d x %s", micros,
-            text_bytes((double)from->activations_out.bytes, forward), micros,
+    fprintf(out, "  %d x %s, back %d x %s", micro_batches,
+            text_bytes((double)from->activations_out.bytes, forward), micro_batches,
             text_bytes((double)to->gradients_out.bytes, backward));
     for (int i = 0; i < from->activations_out.count; ++i)
         fprintf(out, "%s%s", i ? ", " : "  (",
@@ -228,13 +228,13 @@ static void print_messages(const PlanView *v, FILE *out)
     int *before = mem_new((size_t)v->chunks * sizeof *before);
     for (int c = 0; c < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(t), c)) continue;
-        sum += (double)boundary_bytes(v, c) * sizes.micros_local;
+        sum += (double)boundary_bytes(v, c) * sizes.micro_batches_local;
         before[boundaries] = c;
         if (boundary_bytes(v, c) > boundary_bytes(v, before[largest])) largest = boundaries;
         ++boundaries;
     }
     fprintf(out, "\nmessages of a step in each replica: %lld, %s\n",
-            2LL * boundaries * sizes.micros_local, text_bytes(sum, bytes));
+            2LL * boundaries * sizes.micro_batches_local, text_bytes(sum, bytes));
     for (int i = 0; i < boundaries; ++i)
         if (row_begin(i, boundaries, largest, out)) print_boundary(v, before[i], out);
     print_ties(v, out);
@@ -270,7 +270,7 @@ static double exchange_node_bytes(const OpSpec *s)
 {
     const bool leaves = s->exchange == EXCHANGE_LEAVE;
     const Slices divided = exchange_slices(s);
-    const double elements = (double)(divided.runs * divided.items * divided.unit);
+    const double elements = (double)(divided.ranges * divided.items * divided.item_elements);
     return elements * (divided.ranks - 1) / divided.ranks *
            (double)(dtype_bytes(s->x[0].dtype) + dtype_bytes((leaves ? s->x[0] : s->y).dtype));
 }
@@ -286,7 +286,7 @@ static double token_sum_bytes(const Graph *g, int i)
     if (cut->total == cut->count || node->spec.slices_inputs || node->spec.frozen) return 0;
     for (int k = 0; k < node->spec.w_count; ++k)
         if (!g->param[node->param[k]].partial) floats += (double)shape_count(node->spec.w[k]);
-    return floats * sizeof(float) * g->ranks;
+    return floats * sizeof(float) * g->tp_ranks;
 }
 
 /* Returns the bytes that ranks gather for a loss whose classes are divided into slices: six floats
@@ -296,8 +296,8 @@ static double loss_bytes(const Graph *g, const OpSpec *s)
 {
     const Shape x = s->x[0].shape;
     const double rows = (double)(shape_count(x) / x.dim[x.ndim - 1]);
-    const int slices = s->slices.total > 0 ? s->slices.total : g->ranks;
-    return s->slice.ranks > 0 ? rows * (6 * slices + g->ranks) * sizeof(float) : 0;
+    const int slices = s->slices.total > 0 ? s->slices.total : g->tp_ranks;
+    return s->slice.ranks > 0 ? rows * (6 * slices + g->tp_ranks) * sizeof(float) : 0;
 }
 
 /* Returns the bytes that a rank of the stage sends to its tensor-parallel group for one
@@ -306,14 +306,14 @@ static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
     const Plan *plan = v->stage_view[stage].plan;
-    double bytes = 0, tp = g->ranks;
+    double bytes = 0, tp = g->tp_ranks;
     *count = 0;
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
+        for (int i = plan->chunk[c].first; i < plan->chunk[c].end; ++i) {
             const OpSpec *s = &g->node[i].spec;
             bytes += token_sum_bytes(g, i) * (tp - 1) / tp;
             if (i == g->loss_node) bytes += loss_bytes(g, s) * (tp - 1) / tp;
-            if (op_info(s->kind)->talks != TALKS_ALWAYS) continue;
+            if (op_info(s->kind)->communication != COMMUNICATES_ALWAYS) continue;
             bytes += exchange_node_bytes(s);
             ++*count;
         }
@@ -367,8 +367,8 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
         out,
         "\nschedule %s: %d stages, %d micro-batch%s a replica; idle %.1f %% of the time, %.1f %% "
         "if all tasks took the same time\n",
-        schedule->name, v->stages, sizes.micros_local, sizes.micros_local == 1 ? "" : "es",
-        100 * v->real.bubble, 100 * v->equal.bubble);
+        schedule->name, v->stages, sizes.micro_batches_local,
+        sizes.micro_batches_local == 1 ? "" : "es", 100 * v->real.bubble, 100 * v->equal.bubble);
     if (v->stages <= PICTURE_STAGES_MAX)
         schedule_print(schedule, &v->real, columns, out);
     else
@@ -384,7 +384,7 @@ static void print_checks(const PlanView *v, FILE *out)
     if (trainer_shape(t).dp == 1) return;
     if (!train_compares(t, &why_not))
         fprintf(out, "replicas are not compared: %s\n", why_not);
-    else if (every > 0 && view_mode(v) != TABLE_SYNC)
+    else if (every > 0 && view_mode(v) != UPDATE_SYNC)
         fprintf(
             out,
             "replicas compare hashes of %s at sync points whose step is a multiple of %lld, and "
@@ -409,10 +409,10 @@ static void print_step(const PlanView *v, FILE *out)
             "\na step: %lld samples in %d micro-batches of %lld, %d in each replica; %lld steps, "
             "%lld per epoch\n"
             "%lld rank%s as %dx%dx%d, zero %d, %d thread%s each on %s\n",
-            (long long)sizes.batch, sizes.micros, (long long)sizes.micro_batch, sizes.micros_local,
-            (long long)sizes.steps, (long long)sizes.steps_per_epoch, ranks, ranks == 1 ? "" : "s",
-            g.dp, g.pp, g.tp, trainer_plan(t)->zero, threads, threads == 1 ? "" : "s",
-            backend->table->name);
+            (long long)sizes.batch, sizes.micro_batches, (long long)sizes.micro_batch,
+            sizes.micro_batches_local, (long long)sizes.steps, (long long)sizes.steps_per_epoch,
+            ranks, ranks == 1 ? "" : "s", g.dp, g.pp, g.tp, trainer_plan(t)->zero, threads,
+            threads == 1 ? "" : "s", backend->table->name);
     if (backend->options.device < 0)
         fprintf(out, "planned for an %s, which was not used; --gpu plans for another\n",
                 backend->options.gpu);

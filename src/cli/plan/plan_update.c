@@ -49,7 +49,7 @@ static void names_add(Names *names, const char *name)
 
 static bool is_trained(const Param *p)
 {
-    return !p->info.buffer && !p->frozen && p->tied < 0;
+    return !p->info.is_statistic && !p->frozen && p->tied < 0;
 }
 
 /* Returns whether a rule updates a parameter. rule: number of a group of optim.groups, counted from
@@ -90,7 +90,7 @@ static void print_names(const Trainer *t, int rule, FILE *out)
 /* Returns the number of elements that a rule updates in the model, over all stages and slices. */
 static int64_t element_count(const Trainer *t, int rule)
 {
-    const Graph *g = graph_whole(trainer_graph(t));
+    const Graph *g = graph_undivided(trainer_graph(t));
     int64_t elements = 0;
     for (int i = 0; i < g->param_count; ++i)
         if (is_updated_by(t, i, rule)) elements += shape_count(g->param[i].shape);
@@ -144,8 +144,8 @@ static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
     for (int i = 0; i < graph->param_count; ++i) {
         int64_t first, count;
         const Param *p = &graph->param[i];
-        if (p->info.buffer || p->frozen || plan->param_offset[i] < 0 ||
-            !trainer_updates(t)[i].whole || !p->cut.parts)
+        if (p->info.is_statistic || p->frozen || plan->param_offset[i] < 0 ||
+            !trainer_updates(t)[i].is_uncut || !p->split.parts)
             continue;
         plan_shard(plan, i, dp_rank, &first, &count);
         if (count > 0)
@@ -176,7 +176,7 @@ static void print_whole(const PlanView *v, FILE *out)
     char bytes[CELL];
     int tensors = 0;
     for (int i = 0; i < graph->param_count; ++i)
-        tensors += graph->param[i].tied < 0 && trainer_updates(t)[i].whole;
+        tensors += graph->param[i].tied < 0 && trainer_updates(t)[i].is_uncut;
     if (tensors == 0) return;
     fprintf(out, "  %d whole tensors, ", tensors);
     if (shape.dp == 1)
@@ -195,7 +195,7 @@ void plan_update_text(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
-    if (!optim_packs(config) && config->optim.layer_decay == 1) return;
+    if (!optim_state_is_packed(config) && config->optim.layer_decay == 1) return;
     fprintf(out, "\noptimizer\n");
     for (int rule = 1; rule < optim_rule_count(config); ++rule) print_rule(t, rule, out);
     print_rule(t, 0, out);
@@ -224,9 +224,9 @@ static void put_rule(const Trainer *t, int rule, Json *json)
  * its highest learning rate, or 0 if it is frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
-    const Graph *whole = graph_whole(trainer_graph(t));
+    const Graph *whole = graph_undivided(trainer_graph(t));
     const Param *p = &whole->param[i];
-    if (p->info.buffer || p->tied >= 0) return;
+    if (p->info.is_statistic || p->tied >= 0) return;
     json_object(json, NULL);
     json_text(json, "name", p->name);
     json_int(json, "elements", shape_count(p->shape));

@@ -53,9 +53,9 @@ static inline int view_stage(const PlanView *v, int chunk)
     return schedule_stage(trainer_schedule(v->trainer), chunk);
 }
 
-static inline TableMode view_mode(const PlanView *v)
+static inline UpdateMode view_mode(const PlanView *v)
 {
-    return (TableMode)trainer_config(v->trainer)->grid.mode;
+    return (UpdateMode)trainer_config(v->trainer)->grid.mode;
 }
 
 /* Returns by how much the time of the slowest stage exceeds the mean of all stages, as a fraction
@@ -69,7 +69,7 @@ static inline double view_imbalance(const PlanView *v)
 static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 {
     const Schedule *s = trainer_schedule(v->trainer);
-    return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
+    return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_index_on_stage(s, chunk)];
 }
 
 /* If a parameter is tied to one of another stage, the two stages exchange its gradients once a

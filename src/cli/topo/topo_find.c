@@ -133,6 +133,6 @@ const Verb verb_topo_find = {
     .name = "topo find",
     .help = "finds the ring, path, tree and grid places of ranks with the fastest slowest link",
     VERB_FLAGS(FindOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

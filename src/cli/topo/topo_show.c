@@ -75,6 +75,6 @@ const Verb verb_topo_show = {
     .name = "topo show",
     .help = "shows nodes with their hardware and ranks, and measured links between all ranks",
     VERB_FLAGS(ShowOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

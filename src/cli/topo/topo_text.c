@@ -117,7 +117,7 @@ static void print_numa(int numa)
 
 static void print_cards(const Hardware *h)
 {
-    for (int i = 0; i < h->cards; ++i) {
+    for (int i = 0; i < h->card_count; ++i) {
         const Card *card = &h->card[i];
         printf("    network card %s: %s", card->name, card->up ? "up" : "down");
         if (card->bytes_per_s > 0)
@@ -138,24 +138,24 @@ static const char *word_or_dash(const char *word)
  * and network cards. */
 static void print_gpus(const Hardware *h)
 {
-    for (int i = 0; i < h->gpus; ++i) {
+    for (int i = 0; i < h->gpu_count; ++i) {
         printf("    GPU %d: %s, %s", i, h->gpu[i].name, h->gpu[i].bus);
         print_numa(h->gpu[i].numa);
         printf("\n");
     }
     if (h->note && *h->note) printf("    %s\n", h->note);
-    if (h->gpus == 0 || h->gpus + h->cards < 2) return;
+    if (h->gpu_count == 0 || h->gpu_count + h->card_count < 2) return;
     printf("    %-12s", "");
-    for (int k = 0; k < h->gpus; ++k) printf(" %*s%d", k < 10 ? 5 : 4, "GPU", k);
+    for (int k = 0; k < h->gpu_count; ++k) printf(" %*s%d", k < 10 ? 5 : 4, "GPU", k);
     printf("\n");
-    for (int i = 0; i < h->gpus; ++i) {
+    for (int i = 0; i < h->gpu_count; ++i) {
         printf("    GPU%-9d", i);
-        for (int k = 0; k < h->gpus; ++k) printf(" %6s", h->gpu[i].link[k]);
+        for (int k = 0; k < h->gpu_count; ++k) printf(" %6s", h->gpu[i].gpu_link[k]);
         printf("\n");
     }
-    for (int i = 0; i < h->cards; ++i) {
+    for (int i = 0; i < h->card_count; ++i) {
         printf("    %-12s", h->card[i].name);
-        for (int k = 0; k < h->gpus; ++k) printf(" %6s", word_or_dash(h->gpu[k].card[i]));
+        for (int k = 0; k < h->gpu_count; ++k) printf(" %6s", word_or_dash(h->gpu[k].card_link[i]));
         printf("\n");
     }
 }
@@ -238,7 +238,7 @@ static void print_slow_nodes(const Topology *t)
     for (int i = 0; i < count && i < PAIRS_LISTED; ++i)
         printf("%s%s: fastest link to another node %.3g GB/s, the median of nodes is %.3g\n",
                i == 0 ? "\nslow nodes\n  " : "  ", t->host[node[i].node],
-               1e-9 * node[i].bytes_per_s, 1e-9 * node[i].median);
+               1e-9 * node[i].bytes_per_s, 1e-9 * node[i].nodes_median);
     if (count > PAIRS_LISTED) printf("  and %d more\n", count - PAIRS_LISTED);
     mem_free(&node);
 }

@@ -84,7 +84,7 @@ bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out)
         const BoxArrayInfo *info = &box_array_info[i];
         hsize_t dim[2] = {(hsize_t)a.rows[i], (hsize_t)info->columns};
         int64_t offset;
-        if (info->letterbox && !set->import->side) continue;
+        if (info->decoded_only && !set->import->side) continue;
         good = good &&
                h5_put_array(file, info->name, stored_type(info->type), info->columns > 1 ? 2 : 1,
                             dim, &offset) >= 0 &&

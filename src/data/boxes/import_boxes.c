@@ -1,5 +1,5 @@
 /* Imports pictures with labelled boxes: reads the labels, then imports the pictures like those of a
- * folder (folder_import.c). The hooks here (FolderExtra) check each picture's size against its
+ * folder (folder_import.c). The hooks here (FolderLabels) check each picture's size against its
  * labels, and write the arrays of boxes instead of a class for each picture. */
 #include "box_set.h"
 
@@ -33,7 +33,7 @@ static Status list_files(const BoxSet *set, FolderFiles *files)
         files_path(files, first), (long long)set->picture[first].id, set->source, more);
 }
 
-/* Reads, orders and checks the labels, and lists the pictures (FolderExtra.find). */
+/* Reads, orders and checks the labels, and lists the pictures (FolderLabels.find). */
 static Status find(void *user, FolderFiles *files)
 {
     BoxSet *set = user;
@@ -46,7 +46,7 @@ static Status find(void *user, FolderFiles *files)
     return list_files(set, files);
 }
 
-/* Checks that a picture has the size that its labels name (FolderExtra.check); if they name none,
+/* Checks that a picture has the size that its labels name (FolderLabels.check); if they name none,
  * takes the picture's size. */
 static Status check(void *user, int64_t i, const FolderSample *sample)
 {
@@ -65,20 +65,21 @@ static Status check(void *user, int64_t i, const FolderSample *sample)
                 box_set_path(set, i), p->width, p->height, width, height, hint);
 }
 
-/* Checks the labels of pictures whose size was unknown, and closes the set (FolderExtra.close). */
+/* Checks the labels of pictures whose size was unknown, and closes the set
+ * (FolderLabels.complete). */
 static Status close_set(void *user, const uint8_t *left_out)
 {
     TRY(box_set_check_labels(user));
     return box_set_close(user, left_out);
 }
 
-/* Writes the arrays of boxes (FolderExtra.put). */
+/* Writes the arrays of boxes (FolderLabels.put). */
 static bool put(void *user, hid_t file, const uint8_t *left_out)
 {
     return box_set_put(user, file, left_out);
 }
 
-/* Writes the name of picture i for messages (FolderExtra.name). */
+/* Writes the name of picture i for messages (FolderLabels.name). */
 static void name(void *user, int64_t i, char *out, size_t room)
 {
     const BoxSet *set = user;
@@ -91,7 +92,7 @@ static void add_count(char *text, size_t room, int64_t count, const char *what)
     if (count) snprintf(text + used, room - used, "; %lld %s", (long long)count, what);
 }
 
-/* Logs what was written (FolderExtra.report). */
+/* Logs what was written (FolderLabels.report). */
 static void report(void *user, int64_t samples, int64_t left_out, const char *orientations)
 {
     const BoxSet *set = user;
@@ -110,10 +111,10 @@ static void report(void *user, int64_t samples, int64_t left_out, const char *or
 Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks)
 {
     BoxSet set = {.import = import, .source = import->labels ? import->labels : import->images};
-    FolderExtra extra = {&set, DATA_BOXES, find, check, close_set, put, name, report};
+    FolderLabels labels = {&set, DATA_BOXES, find, check, close_set, put, name, report};
     FolderImport folder = {.dir = import->images,
                            .out = import->out,
-                           .extra = &extra,
+                           .labels = &labels,
                            .encoded = import->side == 0,
                            .orient = import->orient,
                            .skip_broken = import->skip_broken,
@@ -122,8 +123,8 @@ Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks)
                            .side = import->side,
                            .filter = IMAGE_BILINEAR,
                            .threads = import->threads};
-    if (import->labels) TRY(file_no_input(import->out, &import->labels, 1));
-    if (import->classes) TRY(file_no_input(import->out, &import->classes, 1));
+    if (import->labels) TRY(file_check_not_input(import->out, &import->labels, 1));
+    if (import->classes) TRY(file_check_not_input(import->out, &import->classes, 1));
     Status st = data_import_folder(&folder, ranks);
     box_set_fini(&set);
     return st;

@@ -194,7 +194,7 @@ static Status make_from(const DataSet *set, const ScenesOptions *o)
     Maker m = {.composer = {.images = set, .side = (int)o->side, .seed = (uint64_t)o->seed},
                .samples = o->samples};
     TRY(check_images(set));
-    TRY(file_free_place(o->out, o->force));
+    TRY(file_check_writable(o->out, o->force));
     TRY(class_names_read(&m.names, set->path));
     Status st = reader_new(&m.composer.reader, set);
     if (st == OK)
@@ -226,6 +226,6 @@ const Verb import_make_scenes = {
             "the pixels of at least 32 of 255. Some scenes have no object, some a heap with one "
             "box. The file depends on IMAGES, --samples, --side and --seed only.",
     VERB_FLAGS(ScenesOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -106,11 +106,11 @@ typedef struct Layout {
 
 static Layout layout_of(const ChunkSizes *sizes)
 {
-    const uint32_t slots = sizes->fixed.chunks + sizes->other.chunks;
+    const uint32_t slots = sizes->statics.chunks + sizes->other.chunks;
     Layout l = {.buckets = buckets_for(slots), .bucket_at = whole_lines(sizeof(ChunkMemory))};
     l.slot_at = l.bucket_at + whole_lines(l.buckets * sizeof(uint32_t));
     l.fixed_at = l.slot_at + whole_lines((size_t)slots * sizeof(Slot));
-    l.other_at = l.fixed_at + whole_lines(sizes->fixed.bytes);
+    l.other_at = l.fixed_at + whole_lines(sizes->statics.bytes);
     l.end = l.other_at + whole_lines(sizes->other.bytes);
     return l;
 }
@@ -140,7 +140,7 @@ ChunkMemory *chunk_memory_init(void *at, const ChunkSizes *sizes)
     m->bucket_at = l.bucket_at;
     m->slot_at = l.slot_at;
     m->ring[STATIC_RING] = (Ring){
-        .begin = l.fixed_at, .head = l.fixed_at, .end = l.other_at, .left = sizes->fixed.chunks};
+        .begin = l.fixed_at, .head = l.fixed_at, .end = l.other_at, .left = sizes->statics.chunks};
     m->ring[OTHER_RING] =
         (Ring){.begin = l.other_at, .head = l.other_at, .end = l.end, .left = sizes->other.chunks};
     return m;

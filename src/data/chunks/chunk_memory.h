@@ -20,7 +20,7 @@ typedef struct ChunkPart {
 /* The sizes of the two parts of a memory. */
 typedef struct ChunkSizes {
     /* for chunks of static variables */
-    ChunkPart fixed;
+    ChunkPart statics;
     /* for all other chunks */
     ChunkPart other;
 } ChunkSizes;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* seconds between two looks for a chunk that another thread is unpacking */
-static const double LOOK_S = 1e-4;
+static const double CHECK_S = 1e-4;
 /* number of looks between two checks that the other processes have not ended */
 enum { LOOKS = 1000 };
 
@@ -264,7 +264,7 @@ static ChunkAnswer find_chunk(const FieldChunks *c, Unpacked *u, const ChunkKey 
     int looks = 0;
     while ((answer = chunk_memory_find(u->memory, *key, bytes, is_static, &u->held)) ==
            CHUNK_AWAITED) {
-        clock_rest(LOOK_S);
+        clock_rest(CHECK_S);
         if (++looks % LOOKS == 0 && c->shared.check) c->shared.check(c->shared.user);
     }
     return answer;

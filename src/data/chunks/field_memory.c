@@ -51,13 +51,13 @@ ChunkSizes field_chunk_sizes(const DataSet *set, int ranks)
     ChunkCount fixed, other;
     count_chunks(&set->field_set, &fixed, &other);
     if (fixed.bytes + other.bytes <= KEPT_BYTES)
-        return (ChunkSizes){.fixed = part_of(&fixed, KEPT_BYTES),
+        return (ChunkSizes){.statics = part_of(&fixed, KEPT_BYTES),
                             .other = part_of(&other, KEPT_BYTES)};
     /* every sample needs the static variables */
     const ChunkPart part = part_of(&fixed, KEPT_BYTES / 2);
     const double most = set->x.chunk_rows < 2 ? (double)KEPT_SINGLE_BYTES * ranks
                                               : (double)KEPT_BYTES - (double)part.bytes;
-    return (ChunkSizes){.fixed = part, .other = part_of(&other, most)};
+    return (ChunkSizes){.statics = part, .other = part_of(&other, most)};
 }
 
 size_t data_fields_kept_bytes(const DataSet *set, int ranks)

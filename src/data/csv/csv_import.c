@@ -278,7 +278,7 @@ static Status make_layout(Import *im, Split *p, int64_t samples)
     l->fields = s->categories;
     l->column_name = im->column_name;
     l->field_name = im->field_name;
-    l->id_rows = hex ? 0 : shared ? s->shared_ids : im->encoding.first_id[s->categories];
+    l->id_limit = hex ? 0 : shared ? s->shared_ids : im->encoding.first_id[s->categories];
     if (!hex && !shared && s->categories) l->field_first = im->encoding.first_id;
     if (standardised) l->mean = im->encoding.mean, l->deviation = im->encoding.deviation;
     return compute_encoding_bytes(im, &l->more_bytes);

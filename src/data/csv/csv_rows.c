@@ -45,7 +45,7 @@ typedef struct Rows {
     int64_t fields;
     /* capacity of the batch, in rows */
     int rows_max;
-    /* rows that have not been passed to `take` yet; owns its arrays */
+    /* rows that have not been passed to `visit` yet; owns its arrays */
     Batch batch;
     TableTextTake *take;
     void *user;
@@ -68,7 +68,8 @@ static void rows_fini(Rows *r)
     mem_free(&r->batch.id_first);
 }
 
-/* Passes the batch, unless it is empty, to `take`, and empties it. Its padding rows have no ids. */
+/* Passes the batch, unless it is empty, to `visit`, and empties it. Its padding rows have no
+ * ids. */
 static Status rows_flush(Rows *r)
 {
     int32_t *first = r->batch.id_first;
@@ -100,7 +101,7 @@ static Status convert_block(void *user, int worker, CsvBlock *block)
 }
 
 Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
-                       TableTextTake *take, void *user)
+                       TableTextTake *visit, void *user)
 {
     CsvInput input;
     Status st = csv_input_init(&input, &t->schema, &path, 1);
@@ -109,7 +110,7 @@ Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
               .columns = t->schema.numbers ? t->schema.numbers : 1,
               .fields = t->schema.categories,
               .rows_max = rows_max,
-              .take = take,
+              .take = visit,
               .user = user};
     rows_init(&r);
     if (st == OK) st = csv_for_each_block(&input, 1, convert_block, &r, NULL);

@@ -83,44 +83,45 @@ void csv_schema_fini(CsvSchema *s)
 /* ---- nodes of the YAML tree ---- */
 
 /* Fails with ERR_CONFIG and the position of a node. The message is `what` and then `word`. */
-static Status node_fail(const CsvSchema *s, const Node *n, const char *what, const char *word)
+static Status node_fail(const CsvSchema *s, const YamlNode *n, const char *what, const char *word)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s%s", s->path, n->line, n->column, what, word);
 }
 
-static Status read_texts(const CsvSchema *s, const Node *n, CsvTexts *texts)
+static Status read_texts(const CsvSchema *s, const YamlNode *n, CsvTexts *texts)
 {
     csv_texts_fini(texts);
-    if (n->kind == NODE_SCALAR) {
+    if (n->kind == YAML_SCALAR) {
         csv_texts_add(texts, n->text);
         return OK;
     }
-    if (n->kind != NODE_LIST) return node_fail(s, n, "expected a text, or a list of texts", "");
+    if (n->kind != YAML_LIST) return node_fail(s, n, "expected a text, or a list of texts", "");
     for (int i = 0; i < n->count; ++i) {
-        if (n->item[i]->kind != NODE_SCALAR) return node_fail(s, n->item[i], "expected a text", "");
+        if (n->item[i]->kind != YAML_SCALAR) return node_fail(s, n->item[i], "expected a text", "");
         csv_texts_add(texts, n->item[i]->text);
     }
     return OK;
 }
 
-static Status read_bool(const CsvSchema *s, const Node *n, bool *value)
+static Status read_bool(const CsvSchema *s, const YamlNode *n, bool *value)
 {
-    bool scalar = n->kind == NODE_SCALAR && !n->quoted;
+    bool scalar = n->kind == YAML_SCALAR && !n->quoted;
     *value = scalar && strcmp(n->text, "true") == 0;
     if (*value || (scalar && strcmp(n->text, "false") == 0)) return OK;
     return node_fail(s, n, "expected true or false", "");
 }
 
-static Status read_real(const CsvSchema *s, const Node *n, double *value)
+static Status read_real(const CsvSchema *s, const YamlNode *n, double *value)
 {
-    CsvValue v = {n->text, n->kind == NODE_SCALAR ? strlen(n->text) : 0};
+    CsvValue v = {n->text, n->kind == YAML_SCALAR ? strlen(n->text) : 0};
     if (!v.length || !csv_parse_number(&v, value)) return node_fail(s, n, "expected a number", "");
     return isfinite(*value) ? OK : node_fail(s, n, "the number is out of range: ", n->text);
 }
 
 /* largest n for which a double represents every whole number from 0 to n */
 #define WHOLE_MAX ((int64_t)1 << 53)
-static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t hi, int64_t *value)
+static Status read_whole(const CsvSchema *s, const YamlNode *n, int64_t lo, int64_t hi,
+                         int64_t *value)
 {
     double real;
     TRY(read_real(s, n, &real));
@@ -132,10 +133,10 @@ static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t 
 }
 
 /* Sets *which to the index of the node's text in `word`, a list that ends with NULL. */
-static Status read_word(const CsvSchema *s, const Node *n, const char *const *word, int *which)
+static Status read_word(const CsvSchema *s, const YamlNode *n, const char *const *word, int *which)
 {
     for (*which = 0; word[*which]; ++*which)
-        if (n->kind == NODE_SCALAR && strcmp(n->text, word[*which]) == 0) return OK;
+        if (n->kind == YAML_SCALAR && strcmp(n->text, word[*which]) == 0) return OK;
     char all[128] = "";
     for (int i = 0; word[i]; ++i)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", word[i]);
@@ -144,10 +145,10 @@ static Status read_word(const CsvSchema *s, const Node *n, const char *const *wo
 
 /* Sets *which to the index of key i of `map` in `key`, a list that ends with NULL. A key that is
  * not in the list is an error. */
-static Status read_key(const CsvSchema *s, const Node *map, int i, const char *const *key,
+static Status read_key(const CsvSchema *s, const YamlNode *map, int i, const char *const *key,
                        int *which)
 {
-    const Node *n = map->key[i];
+    const YamlNode *n = map->key[i];
     for (*which = 0; key[*which]; ++*which)
         if (strcmp(n->text, key[*which]) == 0) return OK;
     const char *near = text_nearest(n->text, key, *which);
@@ -156,11 +157,11 @@ static Status read_key(const CsvSchema *s, const Node *map, int i, const char *c
                 n->column, n->text, near);
 }
 
-static Status read_scale(const CsvSchema *s, const Node *n, CsvColumn *c)
+static Status read_scale(const CsvSchema *s, const YamlNode *n, CsvColumn *c)
 {
     static const char *const word[] = {"none", "standard", NULL};
     int which;
-    if (n->kind != NODE_LIST) {
+    if (n->kind != YAML_LIST) {
         TRY(read_word(s, n, word, &which));
         c->standardised = which == 1;
         return OK;
@@ -172,7 +173,7 @@ static Status read_scale(const CsvSchema *s, const Node *n, CsvColumn *c)
     return c->range != 0 ? OK : node_fail(s, n->item[1], "the range must not be 0", "");
 }
 
-static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
+static Status read_ids(const CsvSchema *s, const YamlNode *n, CsvColumn *c)
 {
     static const char *const word[] = {"first", "sorted", "hex", NULL};
     static const CsvIdRule ids[] = {CSV_IDS_FIRST, CSV_IDS_SORTED, CSV_IDS_HEX};
@@ -183,20 +184,20 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 }
 
 /* Reads the value of key `of`: the name of the column whose values column c reads, too. */
-static Status read_view_of(const ColumnParser *r, const Node *n, CsvColumn *c)
+static Status read_view_of(const ColumnParser *r, const YamlNode *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
     int64_t target = -1;
-    if (n->kind == NODE_SCALAR) target = name_index_find(&r->names, n->text, strlen(n->text));
+    if (n->kind == YAML_SCALAR) target = name_index_find(&r->names, n->text, strlen(n->text));
     if (target >= 0 && &s->column[target] != c && s->column[target].view_of < 0) {
         c->view_of = (int)target;
         return OK;
     }
-    if (n->kind != NODE_SCALAR) return node_fail(s, n, "expected the name of a column", "");
+    if (n->kind != YAML_SCALAR) return node_fail(s, n, "expected the name of a column", "");
     return node_fail(s, n, "`of` must name an earlier column without `of`, not ", n->text);
 }
 
-static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvColumn *c)
+static Status read_attribute(const ColumnParser *r, const YamlNode *map, int i, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
     enum { TYPE, AT, OF, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
@@ -207,7 +208,7 @@ static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvC
                                           CSV_LABEL,    CSV_NUMBER,   CSV_NUMBER,  CSV_NUMBER,
                                           CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
     static const char *const transform[] = {"none", "log", NULL};
-    const Node *n = map->item[i];
+    const YamlNode *n = map->item[i];
     int which, word;
     int64_t whole = 0;
     TRY(read_key(s, map, i, key, &which));
@@ -249,14 +250,14 @@ static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvC
 /* ---- columns ---- */
 
 /* Reads the type of a column: a word, or the key `type` of a mapping. */
-static Status read_type(const CsvSchema *s, const Node *n, CsvType *type)
+static Status read_type(const CsvSchema *s, const YamlNode *n, CsvType *type)
 {
     static const char *const word[] = {"ignore", "label", "number", "category", NULL};
     int which = 0;
-    const Node *at = n;
-    for (int i = 0; n->kind == NODE_MAP && i < n->count; ++i)
+    const YamlNode *at = n;
+    for (int i = 0; n->kind == YAML_MAP && i < n->count; ++i)
         if (strcmp(n->key[i]->text, "type") == 0) at = n->item[i];
-    if (at->kind != NODE_SCALAR)
+    if (at->kind != YAML_SCALAR)
         return node_fail(s, n, "expected {type: label|number|category|ignore, ...}", "");
     TRY(read_word(s, at, word, &which));
     *type = (CsvType)which;
@@ -271,20 +272,20 @@ static bool is_column_name(const char *name)
 }
 
 /* Returns the node of a key; NULL: the map does not have it. */
-static const Node *find_key(const Node *map, const char *key)
+static const YamlNode *find_key(const YamlNode *map, const char *key)
 {
-    for (int i = 0; map->kind == NODE_MAP && i < map->count; ++i)
+    for (int i = 0; map->kind == YAML_MAP && i < map->count; ++i)
         if (strcmp(map->key[i]->text, key) == 0) return map->key[i];
     return NULL;
 }
 
 /* Checks that a category has at most one rule for ids, and that it has a vocabulary if it has the
  * key `least`. Then applies the table's key `hash`. */
-static Status finish_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
+static Status finish_ids(const CsvSchema *s, const YamlNode *n, CsvColumn *c)
 {
     if (c->type != CSV_CATEGORY) return OK;
-    const Node *ids = find_key(n, "ids"), *hash = find_key(n, "hash");
-    const Node *least = find_key(n, "least");
+    const YamlNode *ids = find_key(n, "ids"), *hash = find_key(n, "hash");
+    const YamlNode *least = find_key(n, "least");
     if (s->shared_ids && (ids || hash))
         return node_fail(s, n,
                          "the table's `hash` sets the ids of all fields; remove it, or `ids` and "
@@ -302,7 +303,7 @@ static Status finish_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 }
 
 /* Checks a view and appends it to the views of its column. */
-static Status add_view(ColumnParser *r, const Node *n, CsvColumn *c)
+static Status add_view(ColumnParser *r, const YamlNode *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
     if (c->type != CSV_NUMBER && c->type != CSV_CATEGORY)
@@ -313,11 +314,11 @@ static Status add_view(ColumnParser *r, const Node *n, CsvColumn *c)
     return finish_ids(s, n, c);
 }
 
-static Status read_column(ColumnParser *r, const Node *map, int i)
+static Status read_column(ColumnParser *r, const YamlNode *map, int i)
 {
     CsvSchema *s = r->schema;
     CsvType type = CSV_IGNORE;
-    const Node *n = map->item[i];
+    const YamlNode *n = map->item[i];
     const char *name = map->key[i]->text;
     if (!is_column_name(name))
         return node_fail(
@@ -328,7 +329,7 @@ static Status read_column(ColumnParser *r, const Node *map, int i)
         return node_fail(s, map->key[i], "this column appears twice: ", name);
     TRY(read_type(s, n, &type));
     CsvColumn *c = column_add(s, name, type);
-    for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(r, n, a, c));
+    for (int a = 0; n->kind == YAML_MAP && a < n->count; ++a) TRY(read_attribute(r, n, a, c));
     r->last_view[i] = i;
     if (c->view_of >= 0) return add_view(r, n, c);
     if (c->position >= 0 && s->header)
@@ -352,9 +353,9 @@ static Status read_column(ColumnParser *r, const Node *map, int i)
     return finish_ids(s, n, c);
 }
 
-static Status read_columns(CsvSchema *s, const Node *n)
+static Status read_columns(CsvSchema *s, const YamlNode *n)
 {
-    if (n->kind != NODE_MAP || n->count == 0)
+    if (n->kind != YAML_MAP || n->count == 0)
         return node_fail(s, n, "expected columns, each as NAME: {type: ...}", "");
     if (n->count > CSV_COLUMNS_MAX) return node_fail(s, n, "too many columns", "");
     int labels = 0;
@@ -378,9 +379,9 @@ static Status read_columns(CsvSchema *s, const Node *n)
 
 /* ---- the table ---- */
 
-static Status read_separator(CsvSchema *s, const Node *n)
+static Status read_separator(CsvSchema *s, const YamlNode *n)
 {
-    const char *text = n->kind == NODE_SCALAR ? n->text : "";
+    const char *text = n->kind == YAML_SCALAR ? n->text : "";
     if (strcmp(text, "tab") == 0) text = "\t";
     if (strlen(text) != 1 || *text == '\n' || *text == '\r' || *text == '"')
         return node_fail(s, n, "expected one byte, such as \",\", or tab", "");
@@ -388,21 +389,21 @@ static Status read_separator(CsvSchema *s, const Node *n)
     return OK;
 }
 
-static Status read_comment(CsvSchema *s, const Node *n)
+static Status read_comment(CsvSchema *s, const YamlNode *n)
 {
-    if (n->kind != NODE_SCALAR || !n->text[0])
+    if (n->kind != YAML_SCALAR || !n->text[0])
         return node_fail(s, n, "expected the text at the beginning of comment lines", "");
     s->comment = mem_text(n->text);
     return OK;
 }
 
-static Status read_top_key(CsvSchema *s, const Node *map, int i, const Node **columns)
+static Status read_top_key(CsvSchema *s, const YamlNode *map, int i, const YamlNode **columns)
 {
     enum { SEPARATOR, HEADER, COMMENT, QUOTES, TRIM, MISSING, OTHERS, HASH, COLUMNS };
     static const char *const key[] = {"separator", "header", "comment", "quotes",  "trim",
                                       "missing",   "others", "hash",    "columns", NULL};
     static const char *const ignore[] = {"ignore", NULL};
-    const Node *n = map->item[i];
+    const YamlNode *n = map->item[i];
     int which, word;
     int64_t whole;
     TRY(read_key(s, map, i, key, &which));
@@ -432,10 +433,10 @@ static Status read_top_key(CsvSchema *s, const Node *map, int i, const Node **co
     }
 }
 
-static Status read_root(CsvSchema *s, const Node *root)
+static Status read_root(CsvSchema *s, const YamlNode *root)
 {
-    const Node *columns = NULL;
-    if (root->kind != NODE_MAP)
+    const YamlNode *columns = NULL;
+    if (root->kind != YAML_MAP)
         return node_fail(s, root, "expected a mapping of keys; `columns` is required", "");
     for (int i = 0; i < root->count; ++i) TRY(read_top_key(s, root, i, &columns));
     if (!columns) return node_fail(s, root, "key `columns` is missing", "");
@@ -444,13 +445,13 @@ static Status read_root(CsvSchema *s, const Node *root)
 
 Status csv_schema_parse(CsvSchema *s, const char *path, char *text, size_t bytes)
 {
-    Node *root = NULL;
+    YamlNode *root = NULL;
     *s = (CsvSchema){
         .path = mem_text(path), .text = text, .separator = ',', .header = true, .quotes = true};
     csv_texts_add(&s->missing, "");
     TRY(yaml_parse(&root, path, text, bytes));
     Status st = read_root(s, root);
-    node_free(&root);
+    yaml_node_free(&root);
     return st;
 }
 

@@ -214,7 +214,7 @@ static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set
         next += c->id_rule == CSV_IDS_HASH ? c->id_count : 2 + count;
     }
     rows = hex ? 0 : schema->shared_ids ? schema->shared_ids : next;
-    return rows == set->id_rows ? OK : fail_other_schema(schema, set->path, "its ids differ");
+    return rows == set->id_limit ? OK : fail_other_schema(schema, set->path, "its ids differ");
 }
 
 /* Checks that the columns of one type in the schema have the names of a list that the data set

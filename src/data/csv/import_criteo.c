@@ -64,6 +64,6 @@ const Verb import_criteo = {
     .more = "A number x becomes log(1 + max(x, 0)), and an empty one 0. An empty category has "
             "its own id in each field.",
     VERB_FLAGS(CriteoOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

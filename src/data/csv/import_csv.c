@@ -62,6 +62,6 @@ const Verb import_csv = {
             "written. Files may be larger than memory. The bytes of OUT do not depend on the "
             "number of threads.",
     VERB_FLAGS(SchemaOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -347,7 +347,7 @@ static Status write_set(Movies *m, const char *out, bool force, int64_t first, i
                           .fields = fields,
                           .column_name = &column,
                           .field_name = name,
-                          .id_rows = m->first_id[fields],
+                          .id_limit = m->first_id[fields],
                           .field_first = m->first_id,
                           .flat_ids = m->has_items ? (int64_t)at : 0,
                           .sample_ids_max = sample_ids_max,
@@ -427,6 +427,6 @@ const Verb import_movielens = {
     .more = "Rows are sorted by time. In a folder u.data is read, and u.user and u.item if they "
             "exist.",
     VERB_FLAGS(MovieOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

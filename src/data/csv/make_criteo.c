@@ -50,7 +50,7 @@ typedef struct Maker {
     int64_t samples;
     /* ids are hashes below this number; 0: bits 0 to 31 of an id are the value, bit 32 is set if
      * the value is missing, and bits from 33 on are the index of the field */
-    int64_t id_rows;
+    int64_t id_limit;
     /* replacements of a value over the training set */
     double drift;
     /* constant added to every logit */
@@ -172,8 +172,8 @@ static Status make_block(void *user, int worker, int64_t block)
         y[i] = uniform(hash(m->seed, (uint64_t)row, 3)) < p;
         m->p[first + i] = (float)p;
         m->clicked[first + i] = (uint8_t)y[i];
-        for (uint64_t f = 0; m->id_rows > 0 && f < FIELDS; ++f)
-            id[f] = hash(f, id[f], 4) % (uint64_t)m->id_rows;
+        for (uint64_t f = 0; m->id_limit > 0 && f < FIELDS; ++f)
+            id[f] = hash(f, id[f], 4) % (uint64_t)m->id_limit;
     }
     Status st = table_put(m->writer, first, count, dense, ids, y);
     mem_free(&dense);
@@ -231,7 +231,7 @@ static Status make_set(Maker *m, const char *out, bool force, int threads)
                           .fields = FIELDS,
                           .column_name = column,
                           .field_name = field,
-                          .id_rows = (uint64_t)m->id_rows,
+                          .id_limit = (uint64_t)m->id_limit,
                           .class_name = {"0", "1"}};
     TableWriter writer;
     TRY(table_new(&writer, out, force, &layout));
@@ -287,7 +287,7 @@ static Status run(int argc, char **argv, const void *options)
     TRY(part_check_outputs(o->out, o->test, o->force));
     Maker m = {.seed = (uint64_t)o->seed,
                .samples = o->samples,
-               .id_rows = o->rows > 1 ? o->rows : 0,
+               .id_limit = o->rows > 1 ? o->rows : 0,
                .drift = o->drift,
                .count = o->samples};
     for (int f = 0; f < FIELDS; ++f)
@@ -306,6 +306,6 @@ const Verb import_make_criteo = {
             "A teacher model gives the probability of a click for each row. The attribute "
             "best_auc is the AUC of these probabilities; no model can exceed it except by chance.",
     VERB_FLAGS(MakeOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

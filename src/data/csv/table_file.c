@@ -10,7 +10,7 @@ static herr_t put_ids(TableWriter *w, hid_t file)
     const TableLayout *l = w->layout;
     hsize_t dim[2] = {(hsize_t)l->samples, (hsize_t)l->fields}, count = (hsize_t)l->flat_ids;
     hsize_t offsets = dim[0] * dim[1] + 1, bounds = dim[1] + 1;
-    int64_t offset, rows = (int64_t)l->id_rows;
+    int64_t offset, rows = (int64_t)l->id_limit;
     herr_t rc = h5_put_names(file, "fields", l->field_name, l->fields);
     if (rc >= 0) rc = h5_put_numbers(file, "id_rows", H5T_STD_I64LE, H5T_NATIVE_INT64, &rows, 0);
     if (rc >= 0 && l->vocab_hash) {

@@ -14,8 +14,8 @@ typedef struct TableLayout {
     /* number of fields, which have the ids */
     int64_t fields;
     const char *const *column_name, *const *field_name;
-    /* ids are below id_rows; 0: they have 64 bits */
-    uint64_t id_rows;
+    /* ids are below id_limit; 0: they have 64 bits */
+    uint64_t id_limit;
     /* mean that was subtracted from each column, 0 if the column is not standardised; NULL: no
      * column is standardised */
     const double *mean;

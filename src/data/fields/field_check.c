@@ -128,7 +128,7 @@ static void warn_of_times(const FieldSet *f)
         const char *path = field_path(f, number);
         const bool gap = f->segment[i].start > last;
         /* A file whose times begin again is another member of an ensemble. */
-        if (!gap && file->first == f->segment[i].first) continue;
+        if (!gap && file->first_frame == f->segment[i].first) continue;
         if (++breaks > BREAKS_LISTED) continue;
         ++listed;
         field_time_text(f, last, a);
@@ -148,7 +148,7 @@ static const char *level_text(const FieldVariable *v, int level, char text[FIELD
     if (v->size[FIELD_LEVEL] == 1)
         snprintf(text, FIELD_NAME + 40, "%s", v->name);
     else if (isnan(v->level_value[level]))
-        snprintf(text, FIELD_NAME + 40, "%s, level number %d,", v->name, v->level[level]);
+        snprintf(text, FIELD_NAME + 40, "%s, level number %d,", v->name, v->level_index[level]);
     else
         snprintf(text, FIELD_NAME + 40, "%s at level %g", v->name, v->level_value[level]);
     return text;

@@ -120,13 +120,13 @@ Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVari
     if (entry->levels.count > 0)
         return config_fail(config, entry->line, entry->column,
                            "data.variables: %s is an extra channel, which has no levels", v->name);
-    v->made = (int8_t)(kind + 1);
+    v->extra_kind = (int8_t)(kind + 1);
     v->is_scalar = kinds[kind].along == FIELD_DIMS;
     v->is_static = !kinds[kind].needs_time;
     /* the sine and the cosine of an angle are two levels */
     v->levels = kinds[kind].is_angle ? 2 : 1;
     for (int i = 0; i < v->levels; ++i) {
-        v->level[i] = (int16_t)i;
+        v->level_index[i] = (int16_t)i;
         v->level_value[i] = NAN;
     }
     return OK;
@@ -155,7 +155,7 @@ Status field_extra_check(DataSet *set)
     FieldSet *f = &set->field_set;
     for (int i = f->stored; i < f->variables; ++i) {
         FieldVariable *v = &f->variable[i];
-        const Extra *kind = &kinds[v->made - 1];
+        const Extra *kind = &kinds[v->extra_kind - 1];
         const bool rows = kind->along == FIELD_ROW;
         v->size[FIELD_TIME] = 1;
         v->size[FIELD_LEVEL] = v->levels;
@@ -196,13 +196,13 @@ int field_constants(const Config *config)
 
 const char *field_extra_part(const FieldVariable *v, int level)
 {
-    if (!kinds[v->made - 1].is_angle) return "";
+    if (!kinds[v->extra_kind - 1].is_angle) return "";
     return level == 0 ? "sin " : "cos ";
 }
 
 void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane)
 {
-    const Extra *kind = &kinds[v->made - 1];
+    const Extra *kind = &kinds[v->extra_kind - 1];
     const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
     const int64_t n = kind->along == FIELD_ROW ? rows : kind->along == FIELD_COLUMN ? columns : 1;
     /* [levels][n]: the sines and then the cosines of an angle, or the values of a channel that is

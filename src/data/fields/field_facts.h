@@ -89,7 +89,7 @@ typedef struct FieldFacts {
     char meanings[FIELD_MEANINGS];
     /* the file's state when it was opened */
     struct stat stat;
-    /* hash of how the arrays are stored, as in field_hash_layout */
+    /* hash of how the arrays are stored, as in field_refresh_layout */
     uint64_t layout;
     /* facts of each variable of the request */
     FieldVariableFacts variable[FIELD_VARIABLES];

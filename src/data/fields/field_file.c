@@ -48,7 +48,7 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
                 ++at;
             if (at == facts->levels) return level_fail(path, v->name, levels->value[i], facts);
         }
-        v->level[i] = (int16_t)at;
+        v->level_index[i] = (int16_t)at;
         v->level_value[i] = at < facts->levels ? facts->level[at] : NAN;
     }
     return OK;
@@ -198,7 +198,7 @@ static Status add_file(Opening *o, const double *times)
         file->frames = frames;
         last_timed = i;
     }
-    file->first = o->frames;
+    file->first_frame = o->frames;
     TRY(copy_class_names(o));
     TRY(add_times(o, times, file->frames));
     o->frames += file->frames;

@@ -10,7 +10,7 @@
 
 double field_level(const FieldVariable *v, int selected)
 {
-    return isnan(v->level_value[selected]) ? v->level[selected] : v->level_value[selected];
+    return isnan(v->level_value[selected]) ? v->level_index[selected] : v->level_value[selected];
 }
 
 FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel)
@@ -19,9 +19,9 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
     FieldLabel label = {.level = NAN};
     char level[24] = "";
     snprintf(label.variable, sizeof label.variable, "%s%s",
-             v->made ? field_extra_part(v, channel->level) : "", v->name);
+             v->extra_kind ? field_extra_part(v, channel->level) : "", v->name);
     snprintf(label.units, sizeof label.units, "%s", v->units);
-    if (!v->made && v->size[FIELD_LEVEL] > 1) {
+    if (!v->extra_kind && v->size[FIELD_LEVEL] > 1) {
         label.level = field_level(v, channel->level);
         snprintf(level, sizeof level, "_%.9g", label.level);
     }
@@ -34,8 +34,9 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
 bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b)
 {
     const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
-    return !v->is_static && !w->is_static && v->is_scalar == w->is_scalar && v->made == w->made &&
-           !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level];
+    return !v->is_static && !w->is_static && v->is_scalar == w->is_scalar &&
+           v->extra_kind == w->extra_kind && !strcmp(v->name, w->name) &&
+           v->level_index[a->level] == w->level_index[b->level];
 }
 
 int field_last_input(const FieldSet *f, int target)

@@ -14,9 +14,9 @@ static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel
         const FieldVariable *v = &f->variable[list[i].variable];
         XXH3_64bits_update(state, v->name, strlen(v->name) + 1);
         XXH3_64bits_update(state, v->units, strlen(v->units) + 1);
-        if (v->made) XXH3_64bits_update(state, &v->made, sizeof v->made);
+        if (v->extra_kind) XXH3_64bits_update(state, &v->extra_kind, sizeof v->extra_kind);
         XXH3_64bits_update(state, &list[i], sizeof list[i]);
-        XXH3_64bits_update(state, &v->level[list[i].level], sizeof *v->level);
+        XXH3_64bits_update(state, &v->level_index[list[i].level], sizeof *v->level_index);
     }
 }
 
@@ -38,7 +38,8 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
     if (classes->count > 0) {
         XXH3_64bits_update(state, &classes->count, sizeof classes->count);
         XXH3_64bits_update(state, classes->name, (size_t)classes->count * sizeof *classes->name);
-        if (classes->ignores) XXH3_64bits_update(state, &classes->ignore, sizeof classes->ignore);
+        if (classes->has_ignore)
+            XXH3_64bits_update(state, &classes->ignore, sizeof classes->ignore);
     }
     if (f->target_std[0] == 0) return;
     XXH3_64bits_update(state, f->target_mean, (size_t)f->targets * sizeof *f->target_mean);
@@ -114,7 +115,7 @@ Status field_hash(XXH3_state_t *state, const DataSet *set)
     return st;
 }
 
-Status field_hash_layout(DataSet *set, int file, uint64_t *layout)
+Status field_refresh_layout(DataSet *set, int file, uint64_t *layout)
 {
     FieldSet *f = &set->field_set;
     const char *path = field_path(f, file);

@@ -71,7 +71,7 @@ Status field_labels_set(DataSet *set, const Config *config)
                                "it, levels: [...]",
                                labels->name, f->targets);
     f->classes.count = (int)labels->classes;
-    f->classes.ignores = labels->ignores;
+    f->classes.has_ignore = labels->has_ignore;
     f->classes.ignore = labels->ignore;
     return OK;
 }
@@ -130,7 +130,7 @@ static Status classify(const DataSet *set, int64_t frame, const FieldWindow *win
     const int64_t columns = f->variable[f->target[0].variable].size[FIELD_COLUMN];
     for (int64_t i = 0; i < window->rows * window->columns; ++i) {
         const double v = value[i];
-        const bool none = isnan(v) || (classes->ignores && v == classes->ignore);
+        const bool none = isnan(v) || (classes->has_ignore && v == classes->ignore);
         const bool good = v >= 0 && v < classes->count && v == floor(v);
         const int64_t row = window->row + i / window->columns;
         label[i] = none ? -1 : good ? (int32_t)label_class(set, (int64_t)v) : -2;

@@ -3,7 +3,7 @@
  *
  *     time (T)  [lead (L)]  [lev (Z)]  lat (H)  lon (W)     coordinates
  *     t2m (time[, lead][, lev], lat, lon)                    predicted
- *     t2m_truth (...)                                        if FieldOutputPlan.truth is set
+ *     t2m_truth (...)                                        if FieldOutputPlan.writes_truth is set
  *     clouds (time, lat, lon)                                a label field: classes (int16)
  *     valid_time (time, lead)                                if there are several leads
  *
@@ -336,7 +336,7 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
         v->var = add_var(l, &v->is, type, ndim, dim);
         /* Every pixel has a predicted class, so no fill value is needed. */
         if (classes > 0) l->var[v->var].fill = NULL;
-        if (o->plan.truth) v->truth_var = add_var(l, &v->truth, type, ndim, dim);
+        if (o->plan.writes_truth) v->truth_var = add_var(l, &v->truth, type, ndim, dim);
         for (int k = v->var; o->plan.meanings && k < l->vars; ++k) {
             l->var[k].classes = classes;
             l->var[k].flag_meanings = o->plan.meanings;

@@ -53,7 +53,7 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
                                    (long long)size[i], name, (long long)p->input_unit[i],
                                    (long long)p->input_unit[i], name);
         p->size[i] = size[i];
-        p->whole[i] = inputs[i];
+        p->field_size[i] = inputs[i];
         p->tiles[i] = tiles ? (inputs[i] + size[i] - 1) / size[i] : 0;
     }
     p->seed = (uint64_t)config->run.seed;
@@ -74,9 +74,10 @@ void data_set_drop_patch(DataSet *set)
     const FieldPatch p = set->field_set.patch;
     if (p.size[0] == 0) return;
     set->samples /= data_tiles(set);
-    set->field_set.patch = (FieldPatch){.whole = {p.whole[0], p.whole[1]}};
-    field_set_sizes(set, p.whole[0], p.whole[1], p.whole[0] / p.input_unit[0] * p.target_unit[0],
-                    p.whole[1] / p.input_unit[1] * p.target_unit[1]);
+    set->field_set.patch = (FieldPatch){.field_size = {p.field_size[0], p.field_size[1]}};
+    field_set_sizes(set, p.field_size[0], p.field_size[1],
+                    p.field_size[0] / p.input_unit[0] * p.target_unit[0],
+                    p.field_size[1] / p.input_unit[1] * p.target_unit[1]);
 }
 
 /* ---- places ---- */
@@ -86,7 +87,7 @@ void data_set_drop_patch(DataSet *set)
  * the patch's first rows of targets that belong to the tile before it. */
 static int64_t begin_of(const FieldPatch *p, int axis, int64_t tile, RngKey key, int64_t *before)
 {
-    const int64_t unit = p->input_unit[axis], room = p->whole[axis] - p->size[axis];
+    const int64_t unit = p->input_unit[axis], room = p->field_size[axis] - p->size[axis];
     *before = 0;
     if (p->tiles[axis] == 0)
         return (int64_t)draw_below(rng_u32(key, (uint64_t)axis), room / unit + 1) * unit;
@@ -102,7 +103,7 @@ FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample)
     FieldPlace place = {.frame = field_sample_frame(f, sample / tiles)};
     const FieldVariable *y = &f->variable[f->target[0].variable];
     if (p->size[0] == 0) {
-        place.input.rows = p->whole[0], place.input.columns = p->whole[1];
+        place.input.rows = p->field_size[0], place.input.columns = p->field_size[1];
         place.target.rows = y->size[FIELD_ROW], place.target.columns = y->size[FIELD_COLUMN];
         return place;
     }

@@ -37,10 +37,10 @@ int field_shown_input(const DataSet *set)
 {
     const FieldSet *f = &set->field_set;
     int i = 0;
-    while (i < f->inputs &&
-           (f->input[i].offset != f->offsets[FIELD_INPUT] - 1 ||
-            f->variable[f->input[i].variable].is_static ||
-            f->variable[f->input[i].variable].is_scalar || f->variable[f->input[i].variable].made))
+    while (i < f->inputs && (f->input[i].offset != f->offsets[FIELD_INPUT] - 1 ||
+                             f->variable[f->input[i].variable].is_static ||
+                             f->variable[f->input[i].variable].is_scalar ||
+                             f->variable[f->input[i].variable].extra_kind))
         ++i;
     return i < f->inputs && set->y.dim[2] == set->height && set->y.dim[3] == set->width ? i : -1;
 }

@@ -52,7 +52,7 @@ static const char *roles_text(const FieldSet *f, int variable)
     bool input = false, target = false;
     for (int i = 0; i < f->inputs; ++i) input |= f->input[i].variable == variable;
     for (int i = 0; i < f->targets; ++i) target |= f->target[i].variable == variable;
-    if (f->variable[variable].made) return "extra";
+    if (f->variable[variable].extra_kind) return "extra";
     if (f->variable[variable].is_scalar) return "scalar";
     if (variable == f->mask && !input && !target) return "mask";
     if (f->variable[variable].is_static) return "static";
@@ -78,7 +78,7 @@ static void print_classes(const FieldClasses *classes, FILE *out)
     fprintf(out, "    %-16s %-10s labels of %d classes", "", "", classes->count);
     for (int c = 0; classes->named && c < classes->count; ++c)
         fprintf(out, "%s%s", c ? ", " : ": ", classes->name[c]);
-    if (classes->ignores) fprintf(out, "; no label: %.9g", classes->ignore);
+    if (classes->has_ignore) fprintf(out, "; no label: %.9g", classes->ignore);
     fputc('\n', out);
 }
 
@@ -113,7 +113,7 @@ static void print_variable(const FieldSet *f, int variable, FILE *out)
         fputs("; levels", out);
         for (int i = 0; i < v->levels; ++i) {
             if (isnan(v->level_value[i]))
-                fprintf(out, " #%d", v->level[i]);
+                fprintf(out, " #%d", v->level_index[i]);
             else
                 fprintf(out, " %g", v->level_value[i]);
         }
@@ -130,9 +130,10 @@ static void print_files(const FieldSet *f, FILE *out)
     for (int i = 0; i < f->files && i < FILES_LISTED; ++i) {
         const FieldFile *file = &f->file[i];
         fprintf(out, "    %s: %lld frames", field_path(f, i), (long long)file->frames);
-        if (ends_are_known(f, file->first, file->frames))
-            fprintf(out, ", %s to %s", field_time_text(f, field_frame_time(f, file->first), from),
-                    field_time_text(f, field_frame_time(f, file->first + file->frames - 1), to));
+        if (ends_are_known(f, file->first_frame, file->frames))
+            fprintf(
+                out, ", %s to %s", field_time_text(f, field_frame_time(f, file->first_frame), from),
+                field_time_text(f, field_frame_time(f, file->first_frame + file->frames - 1), to));
         fputc('\n', out);
     }
     if (f->files > FILES_LISTED) fputs("    ...\n", out);
@@ -168,11 +169,11 @@ static void print_channels(const FieldSet *f, const char *what, FieldRole role,
     for (int i = 0; i < count && i < CHANNELS_LISTED; ++i) {
         const FieldVariable *v = &f->variable[list[i].variable];
         const double level = v->level_value[list[i].level];
-        fprintf(out, "%s %s%s", i ? "," : "", v->made ? field_extra_part(v, list[i].level) : "",
-                v->name);
-        const bool levels = !v->made && v->size[FIELD_LEVEL] > 1;
+        fprintf(out, "%s %s%s", i ? "," : "",
+                v->extra_kind ? field_extra_part(v, list[i].level) : "", v->name);
+        const bool levels = !v->extra_kind && v->size[FIELD_LEVEL] > 1;
         if (levels && !isnan(level)) fprintf(out, " %g", level);
-        if (levels && isnan(level)) fprintf(out, " #%d", v->level[list[i].level]);
+        if (levels && isnan(level)) fprintf(out, " #%d", v->level_index[list[i].level]);
         if (v->is_static) continue;
         fprintf(out, " (%s)", field_offset_text(f, f->offset[role][list[i].offset], offset));
         if (role == FIELD_TARGET && f->change_from[i] >= 0) fputs(" as change", out);
@@ -224,7 +225,7 @@ static void variable_json(const FieldSet *f, int variable, Json *json)
         json_array(json, "classes");
         for (int c = 0; c < classes->count; ++c) json_text(json, NULL, classes->name[c]);
         json_end(json);
-        if (classes->ignores) json_real(json, "ignore", classes->ignore);
+        if (classes->has_ignore) json_real(json, "ignore", classes->ignore);
     }
     json_end(json);
 }
@@ -238,8 +239,9 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
         const int frames = v->is_static ? 0 : f->offset[role][list[i].offset];
         json_object(json, NULL);
         json_text(json, "variable", v->name);
-        if (v->made && v->levels > 1) json_text(json, "part", list[i].level == 0 ? "sin" : "cos");
-        if (!v->made && v->size[FIELD_LEVEL] > 1)
+        if (v->extra_kind && v->levels > 1)
+            json_text(json, "part", list[i].level == 0 ? "sin" : "cos");
+        if (!v->extra_kind && v->size[FIELD_LEVEL] > 1)
             json_real(json, "level", field_level(v, list[i].level));
         if (!v->is_static) json_real(json, "offset", frames * (f->step_s > 0 ? f->step_s : 1));
         if (role == FIELD_TARGET) json_bool(json, "change", f->change_from[i] >= 0);
@@ -269,7 +271,7 @@ void field_print_json(const DataSet *set, Json *json)
     for (int i = 0; i < f->files; ++i) {
         json_object(json, NULL);
         json_text(json, "path", field_path(f, i));
-        span_json(f, f->file[i].first, f->file[i].frames, json);
+        span_json(f, f->file[i].first_frame, f->file[i].frames, json);
         json_end(json);
     }
     json_end(json);

@@ -169,7 +169,7 @@ Status field_read_planes(FieldReader *r, int variable, int64_t frame, int64_t ah
 {
     const FieldSet *f = &r->set.field_set;
     const FieldVariable *v = &f->variable[variable];
-    if (v->made) {
+    if (v->extra_kind) {
         field_extra_fill(f, v, field_frame_time(f, frame) + (double)ahead * f->step_s, plane);
         return OK;
     }
@@ -206,7 +206,7 @@ static Status read_group(FieldReader *r, const FieldPlace *place, FieldRole role
     const int offset = r->set.field_set.offset[role][channel->offset];
     const FieldWindow *window = role == FIELD_TARGET ? &place->target : &place->input;
     const FieldWindow one = {.rows = 1, .columns = 1};
-    if (v->made) {
+    if (v->extra_kind) {
         read_extra(r, place, channel, count, plane);
         return OK;
     }

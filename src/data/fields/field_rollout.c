@@ -59,12 +59,13 @@ static Status add_input(FieldSet *f, const Config *config, int step, int channel
         f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1] + frames_ahead(f, step, channel);
     FieldChannel added = f->input[channel];
     int at = 0;
-    while (at < f->offsets[FIELD_INPUT] + f->later && f->offset[FIELD_INPUT][at] != frames) ++at;
+    while (at < f->offsets[FIELD_INPUT] + f->later_offsets && f->offset[FIELD_INPUT][at] != frames)
+        ++at;
     if (at == FIELD_OFFSETS || f->inputs == FIELD_CHANNELS)
         return config_fail_key(config, "train.rollout",
                                "%d steps need more than %d channels, or times, of inputs", f->steps,
                                at == FIELD_OFFSETS ? FIELD_OFFSETS : FIELD_CHANNELS);
-    if (at == f->offsets[FIELD_INPUT] + f->later) ++f->later;
+    if (at == f->offsets[FIELD_INPUT] + f->later_offsets) ++f->later_offsets;
     f->offset[FIELD_INPUT][at] = frames;
     added.offset = (int16_t)at;
     f->input[f->inputs++] = added;

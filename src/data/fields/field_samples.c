@@ -39,7 +39,7 @@ static double usual_step(const double *times, int64_t frames)
 /* Returns whether a new segment begins with this frame, which is not the first. */
 static bool segment_ends(const FieldSet *f, const double *times, int64_t frame)
 {
-    if (!times) return f->file[field_find_file(f, frame)].first == frame;
+    if (!times) return f->file[field_find_file(f, frame)].first_frame == frame;
     const double distance = times[frame] - times[frame - 1];
     return fabs(distance - f->step_s) > STEP_TOLERANCE * f->step_s;
 }
@@ -124,7 +124,7 @@ static int number_samples(DataSet *set)
     for (int i = 0; i < f->segments; ++i) {
         FieldSegment *s = &f->segment[i];
         s->first_sample = set->samples;
-        s->sample_frame = s->first - low;
+        s->first_sample_frame = s->first - low;
         s->samples = s->frames > high - low ? s->frames - (high - low) : 0;
         set->samples += s->samples;
     }
@@ -235,5 +235,5 @@ int64_t field_sample_frame(const FieldSet *f, int64_t sample)
     /* several segments may have the same first_sample; only the last one has samples */
     const FieldSegment *s = &f->segment[index_at_most(&f->segment[0].first_sample,
                                                       sizeof *f->segment, f->segments, sample)];
-    return s->sample_frame + sample - s->first_sample;
+    return s->first_sample_frame + sample - s->first_sample;
 }

@@ -14,7 +14,7 @@ const char *field_dim_name(int dim)
 
 int field_find_file(const FieldSet *f, int64_t frame)
 {
-    return index_at_most(&f->file[0].first, sizeof *f->file, f->files, frame);
+    return index_at_most(&f->file[0].first_frame, sizeof *f->file, f->files, frame);
 }
 
 /* Reads the facts of the files of all paths and adds the files to the set. */
@@ -24,11 +24,11 @@ static Status open_files(Opening *o)
     f->file = mem_new((size_t)o->paths.count * sizeof *f->file);
     f->array = mem_new((size_t)o->paths.count * (size_t)f->stored * sizeof *f->array);
     for (int i = 0; i < o->paths.count; ++i) {
-        f->file[i].path = f->text_bytes;
+        f->file[i].path_at = f->text_bytes;
         f->text_bytes += (int64_t)strlen(o->paths.path[i]) + 1;
     }
     f->text = mem_new((size_t)f->text_bytes);
-    for (int i = 0; i < o->paths.count; ++i) strcpy(f->text + f->file[i].path, o->paths.path[i]);
+    for (int i = 0; i < o->paths.count; ++i) strcpy(f->text + f->file[i].path_at, o->paths.path[i]);
     return field_facts_each(&o->request, o->paths.path, o->paths.count, field_opening_add_file, o);
 }
 
@@ -43,7 +43,7 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     for (int i = 1; i < count; ++i) {
         const FieldVariable *v = &o->f->variable[channel[i].variable];
         const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
-        if (v->is_scalar || v->made || (rows == *height && columns == *width)) continue;
+        if (v->is_scalar || v->extra_kind || (rows == *height && columns == *width)) continue;
         return fail(ERR_DATA,
                     "%s: %s has fields of %lldx%lld, but %s of %lldx%lld: all inputs "
                     "must have one size, and all targets%s",
@@ -102,8 +102,8 @@ static Status open_set(Opening *o)
     field_units_list(set);
     set->channels = f->inputs;
     set->scale = 1;
-    f->patch.whole[0] = set->height;
-    f->patch.whole[1] = set->width;
+    f->patch.field_size[0] = set->height;
+    f->patch.field_size[1] = set->width;
     TRY(field_extra_check(set));
     if (f->target_rows.count == 0) f->target_rows = f->rows;
     if (f->target_rows.count != height) f->target_rows.count = 0;

@@ -13,10 +13,10 @@ enum { ROW_BYTES = 64 << 10 };
  * levels of the range. */
 static int levels_of(const FieldVariable *v, int *count)
 {
-    int low = v->level[0], high = v->level[0];
+    int low = v->level_index[0], high = v->level_index[0];
     for (int i = 1; i < v->levels; ++i) {
-        if (v->level[i] < low) low = v->level[i];
-        if (v->level[i] > high) high = v->level[i];
+        if (v->level_index[i] < low) low = v->level_index[i];
+        if (v->level_index[i] > high) high = v->level_index[i];
     }
     *count = high - low + 1;
     return low;
@@ -42,7 +42,7 @@ FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const Field
             s.count[i] = 1;
             if (v->is_static) break;
             s.length[i] = f->file[s.file].frames;
-            s.start[i] = frame - f->file[s.file].first;
+            s.start[i] = frame - f->file[s.file].first_frame;
             break;
         case FIELD_LEVEL:
             s.start[i] = s.first_level;
@@ -108,7 +108,7 @@ Status field_slab_unpack(const FieldSet *f, const FieldSlab *s, const void *raw,
     const int64_t rows = s->window.rows, columns = s->window.columns;
     bool infinite = false;
     for (int64_t i = 0; i < rows; ++i, to += columns) {
-        const int64_t at = (v->level[level] - s->first_level) * s->step[FIELD_LEVEL] +
+        const int64_t at = (v->level_index[level] - s->first_level) * s->step[FIELD_LEVEL] +
                            i * s->step[FIELD_ROW] + s->columns_before * s->step[FIELD_COLUMN];
         element_doubles(a->type, to, (const char *)raw + (size_t)at * element_bytes(a->type),
                         s->step[FIELD_COLUMN], columns);

@@ -43,7 +43,7 @@ int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *byt
 /* Returns the offset of piece i, in bytes from the beginning of the array. */
 int64_t field_slab_piece(const FieldSet *f, const FieldSlab *slab, int64_t i);
 /* Unpacks one level of a slab to `to`, (rows, columns) of the window; missing values become NaN.
- * raw: the slab's stored values. level: an index of FieldVariable.level. ERR_DATA: a value is
+ * raw: the slab's stored values. level: an index of FieldVariable.level_index. ERR_DATA: a value is
  * infinite. */
 Status field_slab_unpack(const FieldSet *f, const FieldSlab *slab, const void *raw, int level,
                          double *to);

@@ -78,7 +78,7 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
     const FieldSet *f = &set->field_set;
     stats->count = 0;
     for (int i = 0; i < f->step_inputs; ++i)
-        if (!f->variable[f->input[i].variable].made)
+        if (!f->variable[f->input[i].variable].extra_kind)
             add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
     for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)
         add_row(stats,
@@ -231,7 +231,7 @@ Status data_fields_use(DataSet *set, const FieldStats *stats)
     for (int i = 0; i < f->step_inputs; ++i) {
         set->mean[i] = 0;
         set->std[i] = 1;
-        if (f->variable[f->input[i].variable].made) continue;
+        if (f->variable[f->input[i].variable].extra_kind) continue;
         TRY(use_row(f, stats, &f->input[i], 0, &set->mean[i], &set->std[i]));
     }
     for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)

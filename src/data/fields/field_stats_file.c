@@ -29,7 +29,7 @@ typedef struct Entry {
 static bool same_name(const FieldSet *f, const FieldStat *a, const FieldStat *b)
 {
     const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
-    return !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level] &&
+    return !strcmp(v->name, w->name) && v->level_index[a->level] == w->level_index[b->level] &&
            a->change == b->change;
 }
 
@@ -40,7 +40,7 @@ static void print_row(const FieldSet *f, const FieldStat *row, FILE *out)
     fputs("  - {variable: ", out);
     text_quote(out, v->name);
     if (v->size[FIELD_LEVEL] > 1 && isnan(v->level_value[row->level]))
-        fprintf(out, ", number: %d", v->level[row->level]);
+        fprintf(out, ", number: %d", v->level_index[row->level]);
     if (v->size[FIELD_LEVEL] > 1 && !isnan(v->level_value[row->level])) {
         fputs(", level: ", out);
         text_real(out, v->level_value[row->level]);
@@ -86,20 +86,20 @@ Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const
 
 /* ---- reading ---- */
 
-static Status read_number(const char *path, const Node *node, double *value)
+static Status read_number(const char *path, const YamlNode *node, double *value)
 {
     char *end = NULL;
-    *value = node->kind == NODE_SCALAR && *node->text ? strtod(node->text, &end) : NAN;
+    *value = node->kind == YAML_SCALAR && *node->text ? strtod(node->text, &end) : NAN;
     if (end && !*end && isfinite(*value)) return OK;
     return fail(ERR_DATA, "%s:%d: expected a number", path, node->line);
 }
 
-static Status read_entry(const char *path, const Node *node, Entry *entry)
+static Status read_entry(const char *path, const YamlNode *node, Entry *entry)
 {
     *entry = (Entry){.level = NAN, .number = NAN, .mean = NAN, .deviation = NAN};
-    for (int i = 0; node->kind == NODE_MAP && i < node->count; ++i) {
+    for (int i = 0; node->kind == YAML_MAP && i < node->count; ++i) {
         const char *key = node->key[i]->text;
-        const Node *item = node->item[i];
+        const YamlNode *item = node->item[i];
         double *number = !strcmp(key, "level")       ? &entry->level
                          : !strcmp(key, "number")    ? &entry->number
                          : !strcmp(key, "mean")      ? &entry->mean
@@ -112,7 +112,7 @@ static Status read_entry(const char *path, const Node *node, Entry *entry)
         if (!number && !text)
             return fail(ERR_DATA, "%s:%d: unknown key '%s'", path, item->line, key);
         if (number) TRY(read_number(path, item, number));
-        if (text && item->kind != NODE_SCALAR)
+        if (text && item->kind != YAML_SCALAR)
             return fail(ERR_DATA, "%s:%d: %s: expected a text", path, item->line, key);
         if (text) *text = item->text;
     }
@@ -141,13 +141,14 @@ static bool entry_fits(const FieldSet *f, const Entry *e, const FieldStat *row)
     const double level = v->level_value[row->level];
     if (strcmp(e->variable, v->name) != 0 || !same_change(f, e->change, row->change)) return false;
     if (v->size[FIELD_LEVEL] == 1) return true;
-    if (isnan(level)) return e->number == (double)v->level[row->level];
+    if (isnan(level)) return e->number == (double)v->level_index[row->level];
     return fabs(e->level - level) <= 1e-6 * fmax(1, fabs(level));
 }
 
 /* Finds the entry of each row, and copies the entry's mean and deviation. ERR_DATA: a row has no
  * entry, or the entry has other units. */
-static Status find_rows(const DataSet *set, FieldStats *stats, const char *path, const Node *list)
+static Status find_rows(const DataSet *set, FieldStats *stats, const char *path,
+                        const YamlNode *list)
 {
     const FieldSet *f = &set->field_set;
     for (int i = 0; i < stats->count; ++i) stats->row[i].mean = NAN;
@@ -173,7 +174,7 @@ static Status find_rows(const DataSet *set, FieldStats *stats, const char *path,
         if (v->size[FIELD_LEVEL] > 1 && !isnan(v->level_value[row->level]))
             snprintf(level, sizeof level, " at level %g", v->level_value[row->level]);
         else if (v->size[FIELD_LEVEL] > 1)
-            snprintf(level, sizeof level, " at level number %d", v->level[row->level]);
+            snprintf(level, sizeof level, " at level number %d", v->level_index[row->level]);
         if (row->change) field_offset_text(f, row->change, over);
         return fail(ERR_DATA,
                     "%s: has no mean and deviation of %s%s%s%s%s: make it again with weft data "
@@ -188,16 +189,16 @@ Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char 
 {
     char *text;
     size_t bytes;
-    Node *root;
+    YamlNode *root;
     data_fields_rows(set, stats);
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     mem_free(&text);
     TRY(st);
-    const bool good = root->kind == NODE_MAP && root->count == 1 &&
-                      !strcmp(root->key[0]->text, "statistics") && root->item[0]->kind == NODE_LIST;
+    const bool good = root->kind == YAML_MAP && root->count == 1 &&
+                      !strcmp(root->key[0]->text, "statistics") && root->item[0]->kind == YAML_LIST;
     st = good ? find_rows(set, stats, path, root->item[0])
               : fail(ERR_DATA, "%s: expected a list, statistics: [...], of weft data stats", path);
-    node_free(&root);
+    yaml_node_free(&root);
     return st;
 }

@@ -62,8 +62,8 @@ Status field_labels_check(const Config *config);
  * channels are listed before; field_labels_name sets the names of the classes. ERR_CONFIG. */
 Status field_labels_set(DataSet *set, const Config *config);
 /* field_extra.c. An extra variable is one that weft computes from coordinates and times
- * (FieldVariable.made is above 0); its levels are extra channels. Returns the FieldExtra with this
- * name, or -1. */
+ * (FieldVariable.extra_kind is above 0); its levels are extra channels. Returns the FieldExtra with
+ * this name, or -1. */
 int field_extra_find(const char *name);
 /* Fills in an extra variable, except its size. ERR_CONFIG: there is no such kind, or the entry
  * selects levels. */
@@ -91,13 +91,13 @@ Status field_weights_check(FieldSet *f, const Config *config, int64_t height, in
 /* Is defined here. Returns the number of frames of all files together. */
 static inline int64_t field_frames(const FieldSet *f)
 {
-    return f->file[f->files - 1].first + f->file[f->files - 1].frames;
+    return f->file[f->files - 1].first_frame + f->file[f->files - 1].frames;
 }
 /* field_set.c. Returns the index of the file that has a frame. */
 int field_find_file(const FieldSet *f, int64_t frame);
 /* field_forecast.c. Returns the coordinate of a selected level or, if levels have no coordinate,
  * the level's index in the files. selected: index among the selected levels
- * (FieldVariable.level). */
+ * (FieldVariable.level_index). */
 double field_level(const FieldVariable *v, int selected);
 /* field_print.c. field_print_text prints a description of the set; field_print_json adds it, as
  * keys, to an open JSON object. */
@@ -115,6 +115,6 @@ Status field_hash(XXH3_state_t *state, const DataSet *set);
 /* Sets *layout to a hash of how a file's arrays are stored (h5_layout_hash). Also replaces the
  * offsets of the contiguous arrays of this file in the set by those that the file has now.
  * ERR_NOINPUT, ERR_DATA. */
-Status field_hash_layout(DataSet *set, int file, uint64_t *layout);
+Status field_refresh_layout(DataSet *set, int file, uint64_t *layout);
 
 #endif

@@ -350,7 +350,7 @@ static herr_t put_layout(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* Returns the number of bytes of all elements, with f->rows rows along unlimited dimensions. */
+/* Returns the bytes of all elements, with f->reserved_rows rows along unlimited dimensions. */
 static int64_t count_bytes(const NetcdfFile *f)
 {
     int64_t sum = 0;
@@ -358,7 +358,7 @@ static int64_t count_bytes(const NetcdfFile *f)
         int64_t bytes = (int64_t)element_bytes(f->var[v].type);
         for (int i = 0; i < f->var[v].ndim; ++i) {
             int64_t size = f->dim[f->var[v].dim[i]].size;
-            bytes *= size == NETCDF_UNLIMITED ? f->rows : size;
+            bytes *= size == NETCDF_UNLIMITED ? f->reserved_rows : size;
         }
         sum += bytes;
     }

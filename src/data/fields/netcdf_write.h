@@ -65,7 +65,7 @@ typedef struct NetcdfFile {
      * one of an unlimited dimension, and one index of each dimension before them. */
     int deflate;
     /* number of rows along an unlimited dimension for which space on the disk is reserved */
-    int64_t rows;
+    int64_t reserved_rows;
 } NetcdfFile;
 
 /* All functions of a writer take hdf5_lock, so several threads may write at the same time, each to

@@ -104,6 +104,6 @@ const FlowKind flow_burgers = {
     .start = start,
     .rate = rate,
     .longest_step = longest_step,
-    .view = view,
+    .compute_fields = view,
     .parameters = parameters,
 };

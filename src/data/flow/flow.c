@@ -10,8 +10,8 @@
 
 void flow_stepper_init(FlowStepper *s, const FlowKind *kind, FlowSolver *solver)
 {
-    *s = (FlowStepper){.kind = kind, .solver = solver, .values = kind->values(solver)};
-    size_t bytes = (size_t)s->values * sizeof(double);
+    *s = (FlowStepper){.kind = kind, .solver = solver, .value_count = kind->value_count(solver)};
+    size_t bytes = (size_t)s->value_count * sizeof(double);
     s->state = mem_new(bytes);
     s->rate = mem_new(bytes);
     s->stage = mem_new(bytes);
@@ -32,7 +32,7 @@ static void add_rate(const FlowStepper *s, const double *from, double a, double 
     const double *restrict state = s->state, *restrict rate = s->rate;
     double *restrict stage = s->stage, *sum = s->sum;
 #pragma omp simd
-    for (int64_t i = 0; i < s->values; ++i) {
+    for (int64_t i = 0; i < s->value_count; ++i) {
         stage[i] = state[i] + a * rate[i];
         sum[i] = from[i] + b * rate[i];
     }
@@ -53,7 +53,7 @@ static void step(FlowStepper *s, double h)
     double *restrict state = s->state;
     const double *restrict sum = s->sum, *restrict rate = s->rate;
 #pragma omp simd
-    for (int64_t i = 0; i < s->values; ++i) state[i] = sum[i] + h / 6 * rate[i];
+    for (int64_t i = 0; i < s->value_count; ++i) state[i] = sum[i] + h / 6 * rate[i];
 }
 
 bool flow_advance(FlowStepper *s, double time, int64_t steps)
@@ -66,7 +66,7 @@ bool flow_advance(FlowStepper *s, double time, int64_t steps)
     }
     for (int64_t i = 0; i < steps; ++i) step(s, time / (double)steps);
     double check = 0;
-    for (int64_t i = 0; i < s->values; ++i) check += s->state[i] * 0;
+    for (int64_t i = 0; i < s->value_count; ++i) check += s->state[i] * 0;
     return check == 0;
 }
 

@@ -49,7 +49,7 @@ struct FlowKind {
     FlowSolver *(*solver_new)(const FlowMake *make);
     void (*solver_free)(FlowSolver **solver);
     /* Returns the number of doubles in a state. */
-    int64_t (*values)(const FlowSolver *solver);
+    int64_t (*value_count)(const FlowSolver *solver);
     /* Sets the initial state of a member. */
     void (*start)(FlowSolver *solver, uint64_t member, double *state);
     /* Computes the rate of change of a state. May change the halo in the array `state`, which is no
@@ -59,10 +59,10 @@ struct FlowKind {
      * has broken down. */
     double (*longest_step)(FlowSolver *solver, const double *state);
     /* Computes the fields (H,W) of the file's variables from a state, at the points that
-     * `place` returns. */
-    void (*view)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
+     * `coordinate` returns. */
+    void (*compute_fields)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
     /* Returns x of column i, which is also y of row i: cells are squares. */
-    double (*place)(const FlowSolver *solver, int64_t i);
+    double (*coordinate)(const FlowSolver *solver, int64_t i);
     /* Writes the parameters of the equations as up to FLOW_PARAMETERS attributes of the file, and
      * returns their number. */
     int (*parameters)(const FlowSolver *solver, NetcdfAttr *attr);
@@ -79,7 +79,7 @@ typedef struct FlowStepper {
     /* borrowed */
     FlowSolver *solver;
     /* number of doubles in a state */
-    int64_t values;
+    int64_t value_count;
     /* owned: the state, [values] */
     double *state;
     /* owned: scratch memory, each [values] */

@@ -115,7 +115,7 @@ static Status begin_file(Member *m, const char *path)
                              .vars = m->first_var + kind->vars + make->labels,
                              .attr = root,
                              .attrs = attrs,
-                             .rows = make->frames};
+                             .reserved_rows = make->frames};
     return netcdf_writer_new(&m->file, path, make->force, &file);
 }
 
@@ -133,7 +133,7 @@ static Status write_coordinates(Member *m)
     const int64_t size[2] = {m->make->height, m->make->width};
     double *numbers = m->field[0];
     for (int axis = 0; axis < 2; ++axis) {
-        for (int64_t i = 0; i < size[axis]; ++i) numbers[i] = kind->place(m->solver, i);
+        for (int64_t i = 0; i < size[axis]; ++i) numbers[i] = kind->coordinate(m->solver, i);
         TRY(netcdf_write(m->file, 1 + axis, 0, size[axis], numbers));
     }
     if (!kind->orography) return OK;
@@ -146,7 +146,7 @@ static Status write_frame(Member *m, int64_t frame)
     const FlowKind *kind = m->make->kind;
     double time = m->make->interval * (double)frame;
     TRY(netcdf_write(m->file, 0, frame, 1, &time));
-    kind->view(m->solver, m->stepper.state, m->field);
+    kind->compute_fields(m->solver, m->stepper.state, m->field);
     for (int i = 0; i < kind->vars; ++i)
         TRY(write_field(m, m->first_var + i, frame, 1, m->field[i]));
     if (!m->make->labels) return OK;
@@ -208,7 +208,7 @@ static Status write_frames(Maker *maker, Member *m, const char *path)
 
 static char *member_path(const FlowMake *make, int64_t number)
 {
-    int digits = snprintf(NULL, 0, "%lld", (long long)(make->first + make->members - 1));
+    int digits = snprintf(NULL, 0, "%lld", (long long)(make->first_member + make->members - 1));
     return mem_format("%s/%s%0*lld%s", make->out, prefix, digits > DIGITS ? digits : DIGITS,
                       (long long)number, ending);
 }
@@ -218,7 +218,7 @@ static Status make_member(void *user, int worker, int64_t i)
 {
     Maker *maker = user;
     const FlowMake *make = maker->make;
-    int64_t number = make->first + maker->ranks->rank + i * maker->ranks->size;
+    int64_t number = make->first_member + maker->ranks->rank + i * maker->ranks->size;
     char *path = member_path(make, number);
     Member m;
     (void)worker;

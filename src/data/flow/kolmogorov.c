@@ -116,6 +116,6 @@ const FlowKind flow_kolmogorov = {
     .start = start,
     .rate = rate,
     .longest_step = longest_step,
-    .view = view,
+    .compute_fields = view,
     .parameters = parameters,
 };

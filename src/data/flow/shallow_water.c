@@ -103,7 +103,7 @@ static FlowSolver *solver_new(const FlowMake *make)
     FlowSolver *w = mem_new(sizeof *w);
     w->height = (int)make->height, w->width = (int)make->width;
     w->stride = w->width + 2 * WATER_COLUMNS;
-    w->field = w->stride * (w->height + 2 * WATER_ROWS + 1);
+    w->field_size = w->stride * (w->height + 2 * WATER_ROWS + 1);
     w->side = CHANNEL / w->height;
     w->gravity = GRAVITY;
     w->depth = make->depth;
@@ -114,7 +114,7 @@ static FlowSolver *solver_new(const FlowMake *make)
     double **field[] = {&w->ground,    &w->q,           &w->flux_u,     &w->flux_v,
                         &w->bernoulli, &w->laplacian_u, &w->laplacian_v};
     for (size_t i = 0; i < sizeof field / sizeof *field; ++i)
-        *field[i] = mem_new((size_t)w->field * sizeof(double));
+        *field[i] = mem_new((size_t)w->field_size * sizeof(double));
     w->coriolis = mem_new((size_t)(w->height + 1) * sizeof(double));
     water_set_coriolis(w, CORIOLIS, BETA);
     if (make->orography > 0) raise_mountains(w, make->orography);
@@ -133,7 +133,7 @@ static void solver_free(FlowSolver **solver)
 
 static int64_t values(const FlowSolver *w)
 {
-    return 3 * w->field;
+    return 3 * w->field_size;
 }
 
 /* ---- the rate of change ---- */
@@ -143,8 +143,8 @@ static int64_t values(const FlowSolver *w)
 static void derive_row(const FlowSolver *w, int y, const double *state)
 {
     const int64_t at = water_at(w, y, 0), south = w->stride;
-    const double *restrict h = state + at, *restrict u = state + w->field + at;
-    const double *restrict v = state + 2 * w->field + at, *restrict b = w->ground + at;
+    const double *restrict h = state + at, *restrict u = state + w->field_size + at;
+    const double *restrict v = state + 2 * w->field_size + at, *restrict b = w->ground + at;
     double *restrict q = w->q + at, *restrict flux_u = w->flux_u + at;
     double *restrict flux_v = w->flux_v + at, *restrict bernoulli = w->bernoulli + at;
     const double f = w->coriolis[y], per_m = 1 / w->side, g = w->gravity;
@@ -165,8 +165,8 @@ static void set_row_rates(const FlowSolver *w, int y, double *rate)
     const int64_t at = water_at(w, y, 0), south = w->stride;
     const double *restrict q = w->q + at, *restrict flux_u = w->flux_u + at;
     const double *restrict flux_v = w->flux_v + at, *restrict bernoulli = w->bernoulli + at;
-    double *restrict dh = rate + at, *restrict du = rate + w->field + at;
-    double *restrict dv = rate + 2 * w->field + at;
+    double *restrict dh = rate + at, *restrict du = rate + w->field_size + at;
+    double *restrict dv = rate + 2 * w->field_size + at;
     const double per_m = 1 / w->side;
 #pragma omp simd
     for (int x = 0; x < w->width; ++x) {
@@ -201,7 +201,7 @@ static void laplacian_row(const FlowSolver *w, const double *restrict from, doub
 /* Adds the hyperviscosity of u and v to their rates. */
 static void add_viscosity(const FlowSolver *w, const double *state, double *rate)
 {
-    const double *u = state + w->field, *v = state + 2 * w->field;
+    const double *u = state + w->field_size, *v = state + 2 * w->field_size;
     double per_area = 1 / (w->side * w->side), by = -w->viscosity * per_area;
     for (int y = 0; y < w->height; ++y) {
         int64_t at = water_at(w, y, 0);
@@ -212,16 +212,16 @@ static void add_viscosity(const FlowSolver *w, const double *state, double *rate
     fill_halo(w, w->laplacian_v, w->height + 1, -1);
     for (int y = 0; y < w->height; ++y) {
         int64_t at = water_at(w, y, 0);
-        laplacian_row(w, w->laplacian_u + at, by, true, rate + w->field + at);
-        if (y > 0) laplacian_row(w, w->laplacian_v + at, by, true, rate + 2 * w->field + at);
+        laplacian_row(w, w->laplacian_u + at, by, true, rate + w->field_size + at);
+        if (y > 0) laplacian_row(w, w->laplacian_v + at, by, true, rate + 2 * w->field_size + at);
     }
 }
 
 static void rate(FlowSolver *w, double *state, double *rate)
 {
     fill_halo(w, state, w->height, 1);
-    fill_halo(w, state + w->field, w->height, 1);
-    fill_halo(w, state + 2 * w->field, w->height + 1, -1);
+    fill_halo(w, state + w->field_size, w->height, 1);
+    fill_halo(w, state + 2 * w->field_size, w->height + 1, -1);
     for (int y = 0; y <= w->height; ++y) derive_row(w, y, state);
     for (int y = 0; y < w->height; ++y) set_row_rates(w, y, rate);
     if (w->viscosity > 0) add_viscosity(w, state, rate);
@@ -229,7 +229,7 @@ static void rate(FlowSolver *w, double *state, double *rate)
 
 static double longest_step(FlowSolver *w, const double *state)
 {
-    const double *h = state, *u = state + w->field, *v = state + 2 * w->field;
+    const double *h = state, *u = state + w->field_size, *v = state + 2 * w->field_size;
     double deep = 0, fast = 0, least = w->depth;
     for (int y = 0; y < w->height; ++y)
         for (int x = 0; x < w->width; ++x) {
@@ -316,10 +316,10 @@ static void settle(const FlowSolver *w, double *h)
  * jets. */
 static void start(FlowSolver *w, uint64_t member, double *state)
 {
-    double *h = state, *u = state + w->field, *v = state + 2 * w->field, *stream = w->q;
+    double *h = state, *u = state + w->field_size, *v = state + 2 * w->field_size, *stream = w->q;
     RngKey jets = flow_key(w->seed, member, DRAW_JETS);
     RngKey vortices = flow_key(w->seed, member, DRAW_VORTICES);
-    for (int64_t i = 0; i < w->field; ++i) h[i] = u[i] = v[i] = stream[i] = 0;
+    for (int64_t i = 0; i < w->field_size; ++i) h[i] = u[i] = v[i] = stream[i] = 0;
     for (int i = 0; i < JETS; ++i) {
         double middle = CHANNEL * flow_draw(jets, 4 * i, 0.3, 0.7);
         double half_width = CHANNEL * flow_draw(jets, 4 * i + 1, 0.05, 0.1);
@@ -340,7 +340,7 @@ static void start(FlowSolver *w, uint64_t member, double *state)
 
 static void view(FlowSolver *w, const double *state, double *const field[FLOW_VARS])
 {
-    const double *h = state, *u = state + w->field, *v = state + 2 * w->field;
+    const double *h = state, *u = state + w->field_size, *v = state + 2 * w->field_size;
     for (int y = 0; y < w->height; ++y) {
         double *row[FLOW_VARS];
         for (int i = 0; i < FLOW_VARS; ++i) row[i] = field[i] + (int64_t)y * w->width;
@@ -389,12 +389,12 @@ const FlowKind flow_shallow_water = {
     .walls = true,
     .solver_new = solver_new,
     .solver_free = solver_free,
-    .values = values,
+    .value_count = values,
     .start = start,
     .rate = rate,
     .longest_step = longest_step,
-    .view = view,
-    .place = place,
+    .compute_fields = view,
+    .coordinate = place,
     .parameters = parameters,
     .orography = orography,
 };

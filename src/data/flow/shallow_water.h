@@ -15,7 +15,7 @@ struct FlowSolver {
     /* numbers in a row of a field, with the halo */
     int64_t stride;
     /* numbers in a field, with the halo */
-    int64_t field;
+    int64_t field_size;
     /* side of a cell in m */
     double side;
     /* in m/s^2 */

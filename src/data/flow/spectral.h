@@ -37,7 +37,8 @@ struct FlowSolver {
 #define SPECTRAL_KIND                                                                              \
     .time_units = "seconds since 2000-01-01 00:00:00", .time_scale = 1, .length_units = "1",       \
     .advice = "choose a larger --viscosity, or a finer grid", .powers_of_two = true,               \
-    .solver_free = spectral_free, .values = spectral_values, .place = spectral_coordinate
+    .solver_free = spectral_free, .value_count = spectral_values,                                  \
+    .coordinate = spectral_coordinate
 
 /* Creates a solver without drag and forcing, and with the viscosity of `make`; if that is NaN, the
  * kind replaces it. Owner: the caller, who releases it with spectral_free. */

@@ -20,7 +20,7 @@ struct FolderSample;
 /* Labels that an import stores instead of a class for each picture, as functions of the caller.
  * They are called on rank 0 only. In all of them `user` is the field above, i is an index into
  * FolderFiles.file, and left_out[i] is not 0 if the import leaves picture i out. */
-typedef struct FolderExtra {
+typedef struct FolderLabels {
     /* first argument of each function */
     void *user;
     /* kind of the data set */
@@ -31,7 +31,7 @@ typedef struct FolderExtra {
      * Called once for each picture that was decoded, and again to log the reason of a refusal. */
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
     /* Completes the labels. Called once, after the last `check` and before `put`. */
-    Status (*close)(void *user, const uint8_t *left_out);
+    Status (*complete)(void *user, const uint8_t *left_out);
     /* Writes the arrays of the labels; called under hdf5_lock. Returns false on failure. */
     bool (*put)(void *user, hid_t file, const uint8_t *left_out);
     /* Writes the name of picture i for messages, for example "image 17: ", to out of `room`
@@ -41,7 +41,7 @@ typedef struct FolderExtra {
      * pictures left out; orientations: text about EXIF orientations that the message ends with, ""
      * or "; ...". */
     void (*report)(void *user, int64_t samples, int64_t left_out, const char *orientations);
-} FolderExtra;
+} FolderLabels;
 
 /* Result of decoding a sample, as the journal stores it. */
 typedef struct FolderSample {

@@ -234,8 +234,9 @@ static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
     TRY(image_decode(worker->decoder, &worker->image, worker->bytes, (size_t)file->bytes, path));
     *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
     if (!import->encoded) {
-        if (import->orient) image_turn(&worker->image, &worker->spare, head.orientation);
-        if (import->extra) {
+        if (import->orient)
+            image_apply_orientation(&worker->image, &worker->spare, head.orientation);
+        if (import->labels) {
             fit_square(worker);
         } else {
             TRY(resize(worker, path));

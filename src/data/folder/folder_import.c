@@ -17,7 +17,7 @@ enum { LISTED_MAX = 10 };
 enum {
     /* The file is not a usable picture. */
     LEFT_OUT_BROKEN = 1,
-    /* FolderExtra.check has refused the picture. */
+    /* FolderLabels.check has refused the picture. */
     LEFT_OUT_UNFIT
 };
 
@@ -71,7 +71,7 @@ static bool put_int(hid_t file, const char *name, int value)
 static bool put_settings(hid_t file, const FolderImport *import)
 {
     char versions[256];
-    const DataKindInfo *kind = data_kind_info(import->extra ? import->extra->kind : DATA_IMAGE);
+    const DataKindInfo *kind = data_kind_info(import->labels ? import->labels->kind : DATA_IMAGE);
     image_versions(versions, sizeof versions);
     bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
                 h5_put_text(file, "kind", kind->name) >= 0 && put_int(file, "version", 1) &&
@@ -115,13 +115,13 @@ static bool put_encoded(hid_t file, Contents *c)
            put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation);
 }
 
-/* Writes the class of each picture or, if there is a FolderExtra, the arrays of its labels; the
+/* Writes the class of each picture or, if there is a FolderLabels, the arrays of its labels; the
  * first layout has none of the latter. */
 static bool put_labels(hid_t file, const Contents *c)
 {
-    const FolderExtra *extra = c->work->import->extra;
+    const FolderLabels *labels = c->work->import->labels;
     hsize_t n = (hsize_t)c->samples;
-    if (extra) return c->first_layout || extra->put(extra->user, file, c->left_out);
+    if (labels) return c->first_layout || labels->put(labels->user, file, c->left_out);
     return put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
 }
 
@@ -134,7 +134,7 @@ static herr_t put_contents(void *user, hid_t file)
     hsize_t n = (hsize_t)c->samples, side = (hsize_t)import->side, dim[4] = {n, 3, side, side};
     /* Detectors read values that are not normalised, so a set of boxes has no mean and
      * deviation. */
-    if (!put_settings(file, import) || (!import->extra && !put_stats(file, c)) ||
+    if (!put_settings(file, import) || (!import->labels && !put_stats(file, c)) ||
         h5_put_classes(file, (const char *const *)work->files.class_name, work->files.classes) < 0)
         return -1;
     bool good = import->encoded
@@ -164,14 +164,14 @@ static Status find_files(FolderWork *work)
 {
     const FolderImport *import = work->import;
     FolderFiles *files = &work->files;
-    TRY(file_free_place(import->out, import->force));
-    TRY(import->extra  ? import->extra->find(import->extra->user, files)
+    TRY(file_check_writable(import->out, import->force));
+    TRY(import->labels ? import->labels->find(import->labels->user, files)
         : import->list ? folder_list(files, import->dir, import->list)
                        : folder_scan(files, import->dir));
     if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);
     for (int64_t i = 0; access(import->out, F_OK) == 0 && i < files->count; ++i) {
         const char *path = files_path(files, i);
-        TRY(file_no_input(import->out, &path, 1));
+        TRY(file_check_not_input(import->out, &path, 1));
     }
     if (import->classes) return folder_set_classes(files, import->classes);
     return import->allow_empty ? OK : files_check_classes(files, NULL);
@@ -252,9 +252,9 @@ static Status begin(FolderWork *work)
 /* Returns the reason to leave out file i, whose result is *sample; 0: it is not left out. */
 static uint8_t reason_to_leave_out(const FolderWork *work, int64_t i, const FolderSample *sample)
 {
-    const FolderExtra *extra = work->import->extra;
+    const FolderLabels *labels = work->import->labels;
     if (sample->state != FOLDER_GOOD) return LEFT_OUT_BROKEN;
-    return extra && extra->check(extra->user, i, sample) != OK ? LEFT_OUT_UNFIT : 0;
+    return labels && labels->check(labels->user, i, sample) != OK ? LEFT_OUT_UNFIT : 0;
 }
 
 /* Collects the results of all samples from the journal in *c, which contents_init has filled. */
@@ -310,12 +310,12 @@ static void contents_init(Contents *c, const FolderWork *work)
  * the journal is removed, so that the next import decodes everything again. */
 static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
-    const FolderExtra *extra = work->import->extra;
+    const FolderLabels *labels = work->import->labels;
     char name[32] = "";
     FolderSample sample;
     Status status = folder_check_picture(work, i, &sample);
     if (status == OK && c->left_out[i] == LEFT_OUT_UNFIT)
-        status = extra->check(extra->user, i, &sample);
+        status = labels->check(labels->user, i, &sample);
     if (status == OK) {
         unlink(work->journal);
         return fail(ERR_IO, "%s: %s: import again", files_path(&work->files, i),
@@ -324,7 +324,7 @@ static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_
                         : "did not fit its labels before, but does now");
     }
     if (status != ERR_DATA) return status;
-    if (extra) extra->name(extra->user, i, name, sizeof name);
+    if (labels) labels->name(labels->user, i, name, sizeof name);
     log_warn("%s%s", name, fail_message());
     return OK;
 }
@@ -405,8 +405,8 @@ static void report(const FolderWork *work, const Contents *c)
         snprintf(orientations, sizeof orientations, "; %lld with an EXIF orientation, %s",
                  (long long)c->with_orientation,
                  import->orient ? "applied" : "not applied (--orient does)");
-    if (import->extra) {
-        import->extra->report(import->extra->user, c->samples, c->left_out_count, orientations);
+    if (import->labels) {
+        import->labels->report(import->labels->user, c->samples, c->left_out_count, orientations);
         return;
     }
     log_info("wrote %s: %lld pictures of %lld classes%s%s", import->out, (long long)c->samples,
@@ -417,11 +417,11 @@ static void report(const FolderWork *work, const Contents *c)
 static Status finish(FolderWork *work)
 {
     Contents contents, *c = &contents;
-    const FolderExtra *extra = work->import->extra;
+    const FolderLabels *labels = work->import->labels;
     contents_init(c, work);
     Status status = read_records(work, c);
     if (status == OK) status = check_left_out(work, c);
-    if (status == OK && extra) status = extra->close(extra->user, c->left_out);
+    if (status == OK && labels) status = labels->complete(labels->user, c->left_out);
     if (status == OK) status = close_gaps(work, c);
     int64_t bytes =
         work->import->encoded ? (int64_t)c->offset[c->samples] : sample_offset(work, c->samples);

@@ -26,7 +26,7 @@ static uint64_t block_key(const FolderWork *work, int64_t block)
     image_versions(versions, sizeof versions);
     /* The "1" is the version of the record's format. */
     snprintf(settings, sizeof settings, "1 %s %s%d %d %d %d %lld %lld", versions,
-             import->extra ? "whole " : "", import->encoded, import->side, (int)import->filter,
+             import->labels ? "whole " : "", import->encoded, import->side, (int)import->filter,
              import->orient, (long long)work->data_offset,
              (long long)sample_offset(work, block * FOLDER_BLOCK));
     uint64_t key = XXH3_64bits(settings, strlen(settings));

@@ -12,22 +12,22 @@
 
 enum { YAML_BYTES_MAX = 16 << 20 };
 
-static Status node_refuse(const char *path, const Node *node, const char *why)
+static Status node_refuse(const char *path, const YamlNode *node, const char *why)
 {
     return fail(ERR_DATA, "%s:%d:%d: %s", path, node->line, node->column, why);
 }
 
 /* Returns the value of a scalar that is a whole number of at most 9 digits; -1: the node is not
  * such a scalar. */
-static int64_t whole_number(const Node *node)
+static int64_t whole_number(const YamlNode *node)
 {
-    if (node->kind != NODE_SCALAR || !*node->text || strlen(node->text) > 9 ||
+    if (node->kind != YAML_SCALAR || !*node->text || strlen(node->text) > 9 ||
         node->text[strspn(node->text, "0123456789")])
         return -1;
     return atoll(node->text);
 }
 
-static const Node *find_key(const Node *map, const char *key)
+static const YamlNode *find_key(const YamlNode *map, const char *key)
 {
     for (int i = 0; i < map->count; ++i)
         if (strcmp(map->key[i]->text, key) == 0) return map->item[i];
@@ -36,16 +36,16 @@ static const Node *find_key(const Node *map, const char *key)
 
 /* Sets name[i] to the node with the name of class i. name: [names->count], all NULL before the
  * call. ERR_DATA: a number or a name is not valid. */
-static Status order_names(const char *path, const Node *names, const Node **name)
+static Status order_names(const char *path, const YamlNode *names, const YamlNode **name)
 {
     for (int i = 0; i < names->count; ++i) {
-        const Node *item = names->item[i];
-        const int64_t class = names->kind == NODE_MAP ? whole_number(names->key[i]) : i;
+        const YamlNode *item = names->item[i];
+        const int64_t class = names->kind == YAML_MAP ? whole_number(names->key[i]) : i;
         if (class < 0 || class >= names->count)
             return node_refuse(path, names->key[i],
                                "the keys of `names` are not the numbers of its classes, from 0");
         if (name[class]) return node_refuse(path, names->key[i], "this class has a name already");
-        if (item->kind != NODE_SCALAR || node_is_null(item) || !*item->text ||
+        if (item->kind != YAML_SCALAR || yaml_node_is_null(item) || !*item->text ||
             strchr(item->text, '\n'))
             return node_refuse(path, item, "expected the name of a class");
         name[class] = item;
@@ -53,9 +53,9 @@ static Status order_names(const char *path, const Node *names, const Node **name
     return OK;
 }
 
-static Status copy_names(const char *path, const Node *names, ClassNames *out)
+static Status copy_names(const char *path, const YamlNode *names, ClassNames *out)
 {
-    const Node **name = mem_new((size_t)(names->count + 1) * sizeof *name);
+    const YamlNode **name = mem_new((size_t)(names->count + 1) * sizeof *name);
     Status st = order_names(path, names, name);
     size_t bytes = 0;
     for (int i = 0; st == OK && i < names->count; ++i) bytes += strlen(name[i]->text) + 1;
@@ -69,13 +69,13 @@ static Status copy_names(const char *path, const Node *names, ClassNames *out)
     return st;
 }
 
-static Status read_root(const char *path, const Node *root, ClassNames *out)
+static Status read_root(const char *path, const YamlNode *root, ClassNames *out)
 {
-    const Node *names = root->kind == NODE_MAP ? find_key(root, "names") : NULL;
-    const Node *count = names ? find_key(root, "nc") : NULL;
+    const YamlNode *names = root->kind == YAML_MAP ? find_key(root, "names") : NULL;
+    const YamlNode *count = names ? find_key(root, "nc") : NULL;
     if (!names)
         return node_refuse(path, root, "the key `names` is missing: the names of the classes");
-    if (names->kind == NODE_SCALAR)
+    if (names->kind == YAML_SCALAR)
         return node_refuse(path, names, "expected a list of names, or numbers with names");
     if (count && whole_number(count) != names->count)
         return node_refuse(path, count, "`nc` is not the number of `names`");
@@ -86,7 +86,7 @@ Status yaml_classes_read(ClassNames *names, const char *path)
 {
     char *text = NULL;
     size_t bytes;
-    Node *root = NULL;
+    YamlNode *root = NULL;
     TRY(file_text(path, YAML_BYTES_MAX, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     if (st == ERR_CONFIG) {
@@ -96,7 +96,7 @@ Status yaml_classes_read(ClassNames *names, const char *path)
         mem_free(&why);
     }
     if (st == OK) st = read_root(path, root, names);
-    node_free(&root);
+    yaml_node_free(&root);
     mem_free(&text);
     return st;
 }

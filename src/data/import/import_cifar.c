@@ -165,6 +165,6 @@ const Verb import_cifar = {
     .expects = "one or more batch files",
     .help = "imports the binary files of CIFAR-10 or CIFAR-100",
     VERB_FLAGS(CifarOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -77,7 +77,7 @@ static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, in
     Status st = OK;
     for (int64_t at = 0; st == OK && at < a->dim[0]; at += block) {
         int64_t n = a->dim[0] - at < block ? a->dim[0] - at : block;
-        st = reader_get_run(reader, at, n, rows);
+        st = reader_get_rows(reader, at, n, rows);
         int64_t kept = close_gaps(rows, a->sample_bytes, left_out ? left_out + at : NULL, n);
         if (st == OK) st = write_rows(copy, rows, kept * a->sample_bytes, offset);
         offset += kept * a->sample_bytes;
@@ -121,7 +121,7 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows_kept)
     *rows_kept = 0;
     for (int64_t at = 0; st == OK && at < y->dim[0]; at += PIECE_ROWS) {
         int64_t n = y->dim[0] - at < PIECE_ROWS ? y->dim[0] - at : PIECE_ROWS;
-        st = reader_get_run(reader, at, n, piece);
+        st = reader_get_rows(reader, at, n, piece);
         for (int64_t i = 0; st == OK && i < n; ++i) {
             int64_t label = element_integer(y->type, piece + (size_t)i * bytes);
             left_out[at + i] = label == copy->drop_label;
@@ -301,7 +301,7 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     copy->drops = drop != NULL;
     copy->drop_label = drop ? drop->label : 0;
     SetFacts *facts = mem_new(sizeof *facts);
-    Status st = file_free_place(out, force);
+    Status st = file_check_writable(out, force);
     if (st == OK) st = facts_request_init(&copy->request, file, x, y);
     if (st == OK) st = facts_request_run(&copy->request, facts);
     ClassNames names = {0};
@@ -363,6 +363,6 @@ const Verb import_hdf5 = {
             "a malicious file does no harm. OUT has uncompressed values at /x and /y, which "
             "ranks read without HDF5.",
     VERB_FLAGS(Hdf5Options, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

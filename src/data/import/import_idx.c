@@ -189,6 +189,6 @@ const Verb import_idx = {
     .expects = "an images file and a labels file",
     .help = "imports IDX files (MNIST's format, .gz too)",
     VERB_FLAGS(IdxOptions, flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run,
 };

@@ -169,9 +169,9 @@ static Status reserve_again(const PartFile *p)
 
 Status part_check_outputs(const char *out, const char *test, bool force)
 {
-    TRY(file_free_place(out, force));
+    TRY(file_check_writable(out, force));
     if (!test) return OK;
-    TRY(file_free_place(test, force));
+    TRY(file_check_writable(test, force));
     if (strcmp(out, test) != 0) return OK;
     return fail(ERR_USAGE, "%s: is the path of both data sets; give two paths", out);
 }
@@ -181,7 +181,7 @@ Status part_check_not_input(const char *out, const char *folder, const char *con
     Status status = OK;
     for (int i = 0; status == OK && i < count; ++i) {
         char *in = mem_format("%s/%s", folder, name[i]);
-        status = file_no_input(out, (const char *const *)&in, 1);
+        status = file_check_not_input(out, (const char *const *)&in, 1);
         mem_free(&in);
     }
     return status;
@@ -191,7 +191,7 @@ static Status new_file(PartFile *p, const char *out, bool force, int64_t bytes, 
                        PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};
-    TRY(file_free_place(out, force));
+    TRY(file_check_writable(out, force));
     p->out = mem_text(out);
     p->part = mem_format("%s.part", out);
     Status st = part_create(p, bytes);

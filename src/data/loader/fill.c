@@ -23,19 +23,19 @@ void fill_scratch_init(FillScratch *scratch, const Fill *f)
     int64_t samples = f->plan.training ? 1 : READ_BYTES / bytes;
     *scratch = (FillScratch){.raw_items = samples < 1 ? 1 : samples < rows ? samples : rows};
     if (tokens) scratch->raw_items = f->set.context + 1;
-    if (f->needs_picture_work && !f->plan.no_x)
-        scratch->work = picture_work_new(&f->set, f->config);
-    else if (tokens || (!f->plan.no_x && !data_kind(&f->set)->has_fields))
+    if (f->needs_picture_converter && !f->plan.skips_inputs)
+        scratch->converter = picture_converter_new(&f->set, f->config);
+    else if (tokens || (!f->plan.skips_inputs && !data_kind(&f->set)->has_fields))
         scratch->raw = mem_new((size_t)(scratch->raw_items * bytes));
     if (f->set.fields > 0)
         scratch->sample_id_first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
-    if (f->mixes_images && !f->plan.no_x)
+    if (f->mixes_images && !f->plan.skips_inputs)
         scratch->spare = mem_new((size_t)f->sample_floats * sizeof *scratch->spare);
 }
 
 void fill_scratch_fini(FillScratch *scratch)
 {
-    picture_work_free(&scratch->work);
+    picture_converter_free(&scratch->converter);
     mem_free(&scratch->raw);
     mem_free(&scratch->sample_id_first);
     mem_free(&scratch->spare);
@@ -47,7 +47,7 @@ Status fill_weights_init(Fill *fill)
     const DataSet *set = &f->set;
     FieldReader *reader = reader_fields(f->reader);
     const FieldSet *fields = &set->field_set;
-    if (!reader || f->plan.no_y || !field_loss_has_weights(fields)) return OK;
+    if (!reader || f->plan.skips_labels || !field_loss_has_weights(fields)) return OK;
     TRY(field_weights_init(&f->pixel_weights, set, reader, fields->latitude_weights));
     f->weights_vary = field_loss_weights_vary(fields);
     if (f->weights_vary) return OK;
@@ -131,7 +131,7 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     int64_t count = context + (b->tokens && b->labels ? 1 : 0);
     const uint8_t *labels = s->raw + (b->tokens ? x->sample_bytes : 0);
     if (!b->tokens && !b->labels) return OK;
-    TRY(reader_get_run(f->reader, first, count, s->raw));
+    TRY(reader_get_rows(f->reader, first, count, s->raw));
     int64_t bad = element_find_outside(x->type, s->raw, count, f->set.vocab);
     if (bad >= 0) return token_fail(&f->set, first + bad, s->raw + bad * x->sample_bytes);
     if (b->tokens) element_int32(x->type, b->tokens + r * context, s->raw, context);
@@ -158,12 +158,12 @@ static Status read_fields(const Fill *f, Batch *b, int64_t r)
 static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 {
     if (data_kind(&f->set)->has_fields) return read_fields(f, b, r);
-    if (b->x && s->work && data_kind(&f->set)->has_boxes) {
-        TRY(picture_prepare_scene(s->work, f->reader, &f->boxes, f->plan.training, b->epoch,
+    if (b->x && s->converter && data_kind(&f->set)->has_boxes) {
+        TRY(picture_prepare_scene(s->converter, f->reader, &f->boxes, f->plan.training, b->epoch,
                                   b->sample[r], b->x + r * f->sample_floats));
-    } else if (b->x && s->work) {
-        TRY(picture_prepare_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
-                                   b->x + r * f->sample_floats));
+    } else if (b->x && s->converter) {
+        TRY(picture_prepare_sample(s->converter, f->reader, f->plan.training, b->epoch,
+                                   b->sample[r], b->x + r * f->sample_floats));
     } else if (b->x) {
         TRY(reader_get(f->reader, b->sample[r], s->raw, NULL, NULL));
         TRY(convert_x(f, b, r, s->raw));
@@ -195,7 +195,7 @@ static Status fill_consecutive(const Fill *f, FillScratch *s, Batch *b, int firs
     *bad_row = first;
     for (int64_t at = first; b->x && at < end; at += s->raw_items) {
         int64_t n = end - at < s->raw_items ? end - at : s->raw_items;
-        TRY(reader_get_run(f->reader, b->sample[at], n, s->raw));
+        TRY(reader_get_rows(f->reader, b->sample[at], n, s->raw));
         for (int64_t i = 0; i < n; ++i) {
             *bad_row = (int)(at + i);
             TRY(convert_x(f, b, at + i, s->raw + i * f->set.x.sample_bytes));
@@ -213,7 +213,7 @@ Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first
 {
     const DataKindInfo *kind = data_kind(&fill->set);
     bool consecutive =
-        !fill->plan.training && !scratch->work && !kind->next_token && !kind->has_fields;
+        !fill->plan.training && !scratch->converter && !kind->next_token && !kind->has_fields;
     return consecutive ? fill_consecutive(fill, scratch, batch, first, count, bad_row)
                        : fill_one_by_one(fill, scratch, batch, first, count, bad_row);
 }

@@ -14,17 +14,17 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* true: pictures must be decoded, resampled or changed in another way that needs a PictureWork
-     * (data_needs_picture_work) */
-    bool needs_picture_work;
+    /* true: pictures must be decoded, resampled or changed in another way that needs a
+     * PictureConverter (data_needs_picture_converter) */
+    bool needs_picture_converter;
     /* true: images are mixed in pairs (data_mixes_images); only in training */
     bool mixes_images;
     /* sets of boxes: the boxes of all samples, with the class numbers that the model uses; owned */
     DataBoxes boxes;
     /* sets of boxes: largest number of boxes in a sample */
     int64_t box_most;
-    /* numbers of matches, int64[levels + 1] as BoxTargets.normaliser: of the step that was counted
-     * last, or in an evaluation of the whole set; owned. NULL: matches are not counted */
+    /* numbers of matches, int64[levels + 1] as BoxTargets.match_counts: of the step that was
+     * counted last, or in an evaluation of the whole set; owned. NULL: matches are not counted */
     int64_t *matches;
     /* training: epoch of the step that was counted last */
     int64_t matches_epoch;
@@ -52,8 +52,8 @@ typedef struct FillScratch {
     /* number of items for which `raw` has memory. Items are samples: several in evaluation, one in
      * training; in a set of tokens they are tokens: context + 1 */
     int64_t raw_items;
-    /* owned; NULL: pictures need no PictureWork, or this rank needs no x */
-    PictureWork *work;
+    /* owned; NULL: pictures need no PictureConverter, or this rank needs no x */
+    PictureConverter *converter;
     /* index of the first id of each field among the ids of one sample, [fields + 1], owned; NULL:
      * the set has no ids */
     int32_t *sample_id_first;

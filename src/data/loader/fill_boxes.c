@@ -1,5 +1,5 @@
 /* Fills the boxes of micro-batches from the scenes of their samples. Counts the matches
- * (BoxTargets.normaliser) of the global batch or, in an evaluation, of the whole set. Matches
+ * (BoxTargets.match_counts) of the global batch or, in an evaluation, of the whole set. Matches
  * depend only on labels, on the configuration and on (seed, epoch, sample), so each rank counts
  * them for the samples of all replicas, and no message is needed. */
 #include "fill.h"
@@ -30,11 +30,11 @@ static void count_matches(const Fill *f, int64_t epoch, int64_t first, int64_t e
 Status fill_boxes_init(Fill *fill)
 {
     Fill *f = fill;
-    if (f->plan.no_x && f->plan.no_y) return OK;
+    if (f->plan.skips_inputs && f->plan.skips_labels) return OK;
     TRY(data_boxes_read(&f->boxes, &f->set));
     f->box_most = data_box_most(&f->set, f->config, f->plan.training);
     data_boxes_map_classes(&f->boxes, &f->set);
-    if (f->plan.no_y || f->plan.levels == 0) return OK;
+    if (f->plan.skips_labels || f->plan.levels == 0) return OK;
     f->scratch_boxes = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->scratch_boxes);
     f->matches = mem_new((size_t)(f->plan.levels + 1) * sizeof *f->matches);
     f->matches_step = -1;

@@ -208,7 +208,7 @@ static Status check_image_keys(const Loader *l)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
     if (p->training && data_mixes_images(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
-    if (p->training && data_mixes_images(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
+    if (p->training && data_mixes_images(c) && loss_info(c)->results != LOSS_RESULTS_RANK)
         return config_fail_key(c, mixes, "train.loss %s does not mix labels; remove it",
                                loss_name(c));
     return OK;
@@ -267,19 +267,21 @@ static void *allot(char *base, size_t *used, size_t bytes)
 static size_t slot_allot(const Loader *l, Batch *b, char *base)
 {
     const Fill *f = &l->fill;
-    const bool no_x = f->plan.no_x, no_y = f->plan.no_y, tokens = data_kind(&f->set)->next_token;
+    const bool skips_inputs = f->plan.skips_inputs, skips_labels = f->plan.skips_labels,
+               tokens = data_kind(&f->set)->next_token;
     const size_t rows = (size_t)f->plan.micro_batch;
-    size_t x = no_x || tokens ? 0 : rows * (size_t)f->sample_floats;
-    size_t labels = no_y ? 0 : rows * (size_t)f->sample_labels;
-    size_t fields = no_x ? 0 : rows * (size_t)f->set.fields;
-    size_t ids = no_x ? 0 : rows * (size_t)f->set.id_most, used = 0;
+    size_t x = skips_inputs || tokens ? 0 : rows * (size_t)f->sample_floats;
+    size_t labels = skips_labels ? 0 : rows * (size_t)f->sample_labels;
+    size_t fields = skips_inputs ? 0 : rows * (size_t)f->set.fields;
+    size_t ids = skips_inputs ? 0 : rows * (size_t)f->set.id_most, used = 0;
     if (fields > 0 && ids == 0) ids = 1;
     b->x = allot(base, &used, x * sizeof *b->x);
     b->tokens =
-        allot(base, &used, no_x || !tokens ? 0 : rows * (size_t)f->set.context * sizeof *b->tokens);
+        allot(base, &used,
+              skips_inputs || !tokens ? 0 : rows * (size_t)f->set.context * sizeof *b->tokens);
     b->labels = allot(base, &used, labels * sizeof *b->labels);
-    b->targets =
-        allot(base, &used, no_y ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
+    b->targets = allot(base, &used,
+                       skips_labels ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
     b->weights_step = f->weights_vary ? f->set.target_width : 0;
     b->target_weights =
         allot(base, &used, rows * (size_t)b->weights_step * sizeof *b->target_weights);
@@ -310,14 +312,14 @@ static void slots_new(Loader *l)
 }
 
 /* Allocates the threads' memory and sets task_rows. A single thread takes whole micro-batches. With
- * several threads a task is one row if pictures need PictureWork, else about 1 / TASKS_PER_WORKER
- * of a thread's share of a micro-batch. */
+ * several threads a task is one row if pictures need PictureConverter, else about 1 /
+ * TASKS_PER_WORKER of a thread's share of a micro-batch. */
 static void workers_new(Loader *l)
 {
     enum { TASKS_PER_WORKER = 4 };
     const Fill *f = &l->fill;
     int64_t part = f->plan.micro_batch / (TASKS_PER_WORKER * (int64_t)l->worker_count);
-    l->task_rows = part < 1 || f->needs_picture_work ? 1 : (int)part;
+    l->task_rows = part < 1 || f->needs_picture_converter ? 1 : (int)part;
     if (l->worker_count == 1) l->task_rows = (int)f->plan.micro_batch;
     l->worker = mem_new((size_t)l->worker_count * sizeof *l->worker);
     for (int i = 0; i < l->worker_count; ++i) {
@@ -346,7 +348,8 @@ static Status loader_open(Loader *l)
     Fill *f = &l->fill;
     const LoaderPlan *p = &f->plan;
     TRY(check_plan(l));
-    TRY(reader_new_part(&f->reader, &f->set, !p->no_x || data_kind(&f->set)->next_token, !p->no_y));
+    TRY(reader_new_part(&f->reader, &f->set, !p->skips_inputs || data_kind(&f->set)->next_token,
+                        !p->skips_labels));
     if (p->chunks.at) field_reader_share(reader_fields(f->reader), &p->chunks);
     int64_t steps = data_steps_per_epoch(f->set.samples, p->batch);
     bool may_skip_epochs = p->training && p->shift == 0;
@@ -354,7 +357,7 @@ static Status loader_open(Loader *l)
     l->step = may_skip_epochs ? p->step % steps : p->step;
     l->all_planned = !p->training && l->step >= steps;
     f->shuffle = data_shuffle_plan(&f->set, f->config);
-    f->needs_picture_work = data_needs_picture_work(&f->set, f->config);
+    f->needs_picture_converter = data_needs_picture_converter(&f->set, f->config);
     if (data_kind(&f->set)->has_boxes) TRY(fill_boxes_init(f));
     TRY(fill_weights_init(f));
     f->mixes_images = p->training && data_mixes_images(f->config);
@@ -374,7 +377,7 @@ int data_workers(const DataSet *set, const Config *config, int cores)
     };
     if (config->data.workers > 0) return (int)config->data.workers;
     if (data_kind(set)->has_fields) return FIELDS;
-    if (!data_needs_picture_work(set, config) || cores < 4) return 1;
+    if (!data_needs_picture_converter(set, config) || cores < 4) return 1;
     return cores / 2 < DEFAULT_MAX ? cores / 2 : DEFAULT_MAX;
 }
 

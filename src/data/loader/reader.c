@@ -1,8 +1,8 @@
 /* Reads samples by number from the arrays of a set's files (source.h). In a set of tokens a sample
- * is `context` tokens of one long array, but reader_get_run takes its position and count in tokens.
- * A small y that only HDF5 can read is read whole at the start. Encoded pictures are read by pread
- * after their entry of the index; the index, 8 MB for a million pictures, is not kept in memory.
- * Reading does not change a reader, so several threads may read at the same time. */
+ * is `context` tokens of one long array, but reader_get_rows takes its position and count in
+ * tokens. A small y that only HDF5 can read is read whole at the start. Encoded pictures are read
+ * by pread after their entry of the index; the index, 8 MB for a million pictures, is not kept in
+ * memory. Reading does not change a reader, so several threads may read at the same time. */
 #include "../fields/fields_private.h"
 #include "source.h"
 
@@ -37,7 +37,7 @@ static Status encoded_open(const Reader *r)
 {
     TRY(source_check_extent(&r->x));
     TRY(source_check_extent(&r->index));
-    if (r->set.oriented) TRY(source_check_extent(&r->orient));
+    if (r->set.rotates_on_read) TRY(source_check_extent(&r->orient));
     posix_fadvise(r->file.fd, 0, 0, POSIX_FADV_RANDOM);
     return OK;
 }
@@ -82,7 +82,7 @@ static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;
     int file = files_find_sample(&r->set, *sample);
-    *sample -= r->set.file[file].first;
+    *sample -= r->set.file[file].first_sample;
     return r->file_reader[file];
 }
 
@@ -204,7 +204,7 @@ Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x
 }
 
 /* The samples may lie in more than one file of the set. */
-Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
+Status reader_get_rows(Reader *reader, int64_t first, int64_t count, void *x)
 {
     uint8_t *to = x;
     for (int64_t i = 0; reader->fields && i < count; ++i)
@@ -289,7 +289,7 @@ Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_
         return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)sample, (long long)r->set.samples);
     TRY(source_pread(&r->index, sample, sizeof offset, offset));
-    if (r->set.oriented) TRY(source_pread(&r->orient, sample, 1, &stored));
+    if (r->set.rotates_on_read) TRY(source_pread(&r->orient, sample, 1, &stored));
     if (offset[0] > offset[1] || offset[1] > (uint64_t)r->set.x.dim[0])
         return index_fail(&r->set, sample);
     *count = (size_t)(offset[1] - offset[0]);
@@ -319,7 +319,7 @@ Status index_check(const DataSet *set)
     Status st = reader_new_array(&reader, set, &set->index);
     for (int64_t at = 0; st == OK && bad < 0 && at < total; at += BUFFER_ROWS) {
         int64_t n = total - at < BUFFER_ROWS ? total - at : BUFFER_ROWS;
-        st = reader_get_run(reader, at, n, offset);
+        st = reader_get_rows(reader, at, n, offset);
         for (int64_t i = 0; st == OK && bad < 0 && i < n; last = offset[i++])
             if (offset[i] < last || offset[i] > (uint64_t)set->x.dim[0]) bad = at + i;
     }
@@ -334,7 +334,7 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room)
     if (set->file_count) {
         const DataFile *file = &set->file[files_find_sample(set, sample)];
         path = file->path;
-        sample -= file->first;
+        sample -= file->first_sample;
     }
     snprintf(out, room, "%s: sample %lld", path, (long long)sample);
     return out;

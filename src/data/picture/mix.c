@@ -70,7 +70,7 @@ static Mix choose_cut(const DataSet *set, Draws *d, double share)
     int64_t y = (int64_t)(draw_uniform(d) * (double)height);
     double half = 0.5 * sqrt(1 - share);
     double half_width = floor(half * (double)width), half_height = floor(half * (double)height);
-    Mix m = {.cut = true};
+    Mix m = {.is_cutmix = true};
     m.box.x = clip((double)x - half_width, width);
     m.box.y = clip((double)y - half_height, height);
     m.box.width = clip((double)x + half_width, width) - m.box.x;
@@ -113,7 +113,7 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
     for (int64_t r = batch->rows - 1; r >= 0; --r) {
         float *to = batch->x + r * values;
         const float *other = r > 0 ? to - values : spare;
-        if (mix->cut)
+        if (mix->is_cutmix)
             paste(to, other, mix, set);
         else
             blend(to, other, values, mix->share);

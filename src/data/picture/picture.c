@@ -3,14 +3,14 @@
  *     picture file --- decode the part --------+
  *     stored image --- convert the part to RGB +--> resample --> colours --> augment_picture
  *
- * view.c chooses the part of the picture that is used before decoding, so only this part of a JPEG
+ * crop.c chooses the part of the picture that is used before decoding, so only this part of a JPEG
  * is decoded. Decoded completely are pictures that must be rotated, and pictures of sets of boxes,
  * which are placed in a scene (scene.h). */
 #include "scene.h"
 
 #include <string.h>
 
-struct PictureWork {
+struct PictureConverter {
     /* borrowed */
     const DataSet *set;
     /* borrowed */
@@ -40,9 +40,9 @@ typedef struct PictureSource {
     const char *name;
 } PictureSource;
 
-PictureWork *picture_work_new(const DataSet *set, const Config *config)
+PictureConverter *picture_converter_new(const DataSet *set, const Config *config)
 {
-    PictureWork *w = mem_new(sizeof *w);
+    PictureConverter *w = mem_new(sizeof *w);
     w->set = set;
     w->config = config;
     w->decoder = image_decoder_new();
@@ -50,9 +50,9 @@ PictureWork *picture_work_new(const DataSet *set, const Config *config)
     return w;
 }
 
-void picture_work_free(PictureWork **work)
+void picture_converter_free(PictureConverter **converter)
 {
-    PictureWork *w = *work;
+    PictureConverter *w = *converter;
     if (!w) return;
     image_decoder_free(&w->decoder);
     image_resampler_free(&w->resampler);
@@ -61,20 +61,20 @@ void picture_work_free(PictureWork **work)
     image_fini(&w->view);
     image_fini(&w->padded);
     mem_free(&w->bytes);
-    mem_free(work);
+    mem_free(converter);
 }
 
 /* Estimates the memory. It is three buffers of a picture's size (decoded, rotated, between the two
  * passes of resampling), two of the model's input size (resampled, with padding), and the file. */
-size_t picture_work_bytes(const DataSet *set)
+size_t picture_converter_bytes(const DataSet *set)
 {
     enum { USUAL_PIXELS = 500 * 375, USUAL_FILE_BYTES = 128 << 10, RGB = 3 };
     int64_t stored = set->encoded ? USUAL_PIXELS : set->stored_height * set->stored_width;
     return (size_t)(stored * RGB * 3 + set->height * set->width * RGB * 2 + USUAL_FILE_BYTES);
 }
 
-static Status choose_view(const PictureWork *w, const PictureSource *source, int width, int height,
-                          PictureView *v)
+static Status choose_view(const PictureConverter *w, const PictureSource *source, int width,
+                          int height, PictureView *v)
 {
     if (!source->training)
         return view_choose_evaluation(v, w->set, w->config, width, height, source->name);
@@ -83,17 +83,17 @@ static Status choose_view(const PictureWork *w, const PictureSource *source, int
 }
 
 /* Returns the part of the picture that must be decoded for the view. It is the view's box. In a
- * direction in which the box is not resampled, it is only the pixels of `part`. */
+ * direction in which the box is not resampled, it is only the pixels of `kept`. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
-    if (v->width == v->box.width && v->part.x >= 0 && v->part.x + v->part.width <= v->width) {
-        need.x += v->part.x;
-        need.width = v->part.width;
+    if (v->width == v->box.width && v->kept.x >= 0 && v->kept.x + v->kept.width <= v->width) {
+        need.x += v->kept.x;
+        need.width = v->kept.width;
     }
-    if (v->height == v->box.height && v->part.y >= 0 && v->part.y + v->part.height <= v->height) {
-        need.y += v->part.y;
-        need.height = v->part.height;
+    if (v->height == v->box.height && v->kept.y >= 0 && v->kept.y + v->kept.height <= v->height) {
+        need.y += v->kept.y;
+        need.height = v->kept.height;
     }
     return need;
 }
@@ -101,7 +101,7 @@ static ImageBox view_need(const PictureView *v)
 /* Returns w->padded, an image of the size of `part`, with a copy of w->view and padding. part: box
  * of the resampled picture, which may reach beyond it; inside: the box of `part` that lies in the
  * resampled picture, whose pixels w->view has. The padding is zero, or grey for a set of boxes. */
-static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
+static Image *with_padding(PictureConverter *w, ImageBox part, ImageBox inside)
 {
     image_set_size(&w->padded, part.width, part.height);
     const int margin = data_kind(w->set)->has_boxes ? LETTERBOX_GREY : 0;
@@ -114,16 +114,17 @@ static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
     return &w->padded;
 }
 
-static ImageFilter filter_of(const PictureWork *w)
+static ImageFilter filter_of(const PictureConverter *w)
 {
     return w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR;
 }
 
-/* Resamples the picture, and returns the pixels of its `part`, in memory of w. decoded: the
+/* Resamples the picture, and returns the pixels of v->kept, in memory of w. decoded: the
  * part of the picture that w->from has. */
-static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, ImageFilter filter)
+static Image *make_view(PictureConverter *w, const PictureView *v, ImageBox decoded,
+                        ImageFilter filter)
 {
-    ImageBox box = v->box, inside = v->part;
+    ImageBox box = v->box, inside = v->kept;
     box.x -= decoded.x;
     box.y -= decoded.y;
     if (inside.x < 0) inside.width += inside.x, inside.x = 0;
@@ -132,12 +133,13 @@ static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, 
     if (inside.height > v->height - inside.y) inside.height = v->height - inside.y;
     image_set_size(&w->view, inside.width, inside.height);
     image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->view, filter);
-    bool needs_padding = inside.width != v->part.width || inside.height != v->part.height;
-    return needs_padding ? with_padding(w, v->part, inside) : &w->view;
+    bool needs_padding = inside.width != v->kept.width || inside.height != v->kept.height;
+    return needs_padding ? with_padding(w, v->kept, inside) : &w->view;
 }
 
 /* Converts the pixels of a view, after data.color_jitter in training, to the model's input. */
-static void convert_view(PictureWork *w, const PictureSource *source, Image *picture, float *out)
+static void convert_view(PictureConverter *w, const PictureSource *source, Image *picture,
+                         float *out)
 {
     if (source->training && w->config->data.color_jitter.count)
         picture_jitter(picture, w->config, augment_key(w->config, source->epoch, source->sample));
@@ -147,8 +149,8 @@ static void convert_view(PictureWork *w, const PictureSource *source, Image *pic
 
 /* Chooses the view of the picture file in w->bytes, which has `count` bytes, and decodes to w->from
  * the part of the picture that the view needs. Sets *decoded to this part. */
-static Status decode(PictureWork *w, const PictureSource *source, size_t count, int orientation,
-                     PictureView *view, ImageBox *decoded)
+static Status decode(PictureConverter *w, const PictureSource *source, size_t count,
+                     int orientation, PictureView *view, ImageBox *decoded)
 {
     ImageHeader head;
     const char *name = source->name;
@@ -159,14 +161,14 @@ static Status decode(PictureWork *w, const PictureSource *source, size_t count, 
     TRY(choose_view(w, source, width, height, view));
     ImageBox need = orientation > 1 ? (ImageBox){0, 0, head.width, head.height} : view_need(view);
     TRY(image_decode_part(w->decoder, &w->from, w->bytes, count, &head, need, decoded, name));
-    image_turn(&w->from, &w->spare, orientation);
+    image_apply_orientation(&w->from, &w->spare, orientation);
     if (orientation > 1) *decoded = (ImageBox){0, 0, width, height};
     return OK;
 }
 
 /* Converts a part of the stored image in w->bytes to RGB in w->from. A grey image gets three equal
  * channels. */
-static void convert_to_rgb(PictureWork *w, ImageBox part)
+static void convert_to_rgb(PictureConverter *w, ImageBox part)
 {
     const DataSet *set = w->set;
     int64_t width = set->stored_width, plane = width * set->stored_height;
@@ -184,7 +186,7 @@ static void convert_to_rgb(PictureWork *w, ImageBox part)
 
 /* Chooses the view of a stored image, and reads to w->from the part of the image that the view
  * needs. Sets *read to this part. */
-static Status read_stored(PictureWork *w, Reader *reader, const PictureSource *source,
+static Status read_stored(PictureConverter *w, Reader *reader, const PictureSource *source,
                           PictureView *view, ImageBox *read)
 {
     const DataSet *set = w->set;
@@ -196,10 +198,10 @@ static Status read_stored(PictureWork *w, Reader *reader, const PictureSource *s
     return OK;
 }
 
-Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
-                              int64_t sample, float *out)
+Status picture_prepare_sample(PictureConverter *converter, Reader *reader, bool training,
+                              int64_t epoch, int64_t sample, float *out)
 {
-    PictureWork *w = work;
+    PictureConverter *w = converter;
     char name[DATA_PATH + 32];
     PictureSource source = {training, epoch, sample, name};
     PictureView view;
@@ -229,18 +231,19 @@ static Status choose_import_view(PictureView *v, const DataSet *set, const Image
         const ImageBox at = letterbox(picture->width, picture->height, width);
         v->width = at.width;
         v->height = at.height;
-        v->part = (ImageBox){0, 0, at.width, at.height};
+        v->kept = (ImageBox){0, 0, at.width, at.height};
         return OK;
     }
     TRY(view_set_size(v, width, height, name));
-    v->part = (ImageBox){view_centre_offset(v->width, width), view_centre_offset(v->height, height),
+    v->kept = (ImageBox){view_centre_offset(v->width, width), view_centre_offset(v->height, height),
                          width, height};
     return OK;
 }
 
-Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out)
+Status picture_prepare(PictureConverter *converter, const Image *picture, const char *name,
+                       float *out)
 {
-    PictureWork *w = work;
+    PictureConverter *w = converter;
     const DataSet *set = w->set;
     PictureSource source = {0};
     ImageBox all = {0, 0, picture->width, picture->height};
@@ -256,13 +259,13 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
         *pixels = former;
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
-    PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
+    PictureView view = {.box = all, .kept = all, .width = all.width, .height = all.height};
     if (data_kind(set)->has_boxes) {
         /* The picture is placed by its own size, as in data_box_fit, not by the size of the
          * import's view. */
         TRY(view_choose_evaluation(&view, set, w->config, picture->width, picture->height, name));
         view.box = all;
-    } else if (data_needs_picture_work(set, w->config)) {
+    } else if (data_needs_picture_converter(set, w->config)) {
         TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
     }
     Image *pixels = make_view(w, &view, all, filter_of(w));
@@ -274,10 +277,10 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
 
 /* ---- scenes ---- */
 
-Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, int64_t sample,
-                    const Image **picture)
+Status picture_read(PictureConverter *converter, Reader *reader, const DataBoxes *boxes,
+                    int64_t sample, const Image **picture)
 {
-    PictureWork *w = work;
+    PictureConverter *w = converter;
     const DataSet *set = w->set;
     const int height = boxes->size[2 * sample], width = boxes->size[2 * sample + 1];
     char name[DATA_PATH + 32];
@@ -293,14 +296,14 @@ Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, i
     }
     TRY(reader_get_encoded(reader, sample, &w->bytes, &w->capacity, &count, &orientation));
     TRY(image_decode(w->decoder, &w->from, w->bytes, count, name));
-    image_turn(&w->from, &w->spare, orientation);
+    image_apply_orientation(&w->from, &w->spare, orientation);
     if (w->from.width == width && w->from.height == height) return OK;
     return fail(ERR_DATA, "%s: has %dx%d pixels, its boxes are of %dx%d", name, w->from.width,
                 w->from.height, width, height);
 }
 
 /* Resamples the visible part of a picture of a scene, and copies it to its place in w->padded. */
-static void place_part(PictureWork *w, const Image *picture, const ScenePart *p)
+static void place_part(PictureConverter *w, const Image *picture, const ScenePart *p)
 {
     const SceneBox *place = &p->place, *seen = &p->seen;
     const ImageBox all = {0, 0, picture->width, picture->height};
@@ -315,10 +318,10 @@ static void place_part(PictureWork *w, const Image *picture, const ScenePart *p)
                w->view.pixel + (size_t)y * (size_t)part.width * 3, (size_t)part.width * 3);
 }
 
-Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
+Status picture_prepare_scene(PictureConverter *converter, Reader *reader, const DataBoxes *boxes,
                              bool training, int64_t epoch, int64_t sample, float *out)
 {
-    PictureWork *w = work;
+    PictureConverter *w = converter;
     const int side = (int)w->set->height;
     const SceneSource from = {w->set, w->config, boxes};
     const Scene scene = scene_choose(&from, training, epoch, sample);

@@ -30,7 +30,7 @@ const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples
     for (int i = 0; i < BOX_ARRAYS; ++i) {
         const BoxArrayInfo *info = &box_array_info[i];
         const DataArray *a = &box[i];
-        if (info->letterbox && encoded) {
+        if (info->decoded_only && encoded) {
             if (a->ndim != 0) return info->name;
             continue;
         }
@@ -51,7 +51,7 @@ static Status read_array(const DataSet *set, BoxArray which, void **to)
     if (a->ndim == 0) return OK;
     TRY(reader_new_array(&reader, set, a));
     *to = mem_new((size_t)a->dim[0] * (size_t)a->sample_bytes);
-    Status st = reader_get_run(reader, 0, a->dim[0], *to);
+    Status st = reader_get_rows(reader, 0, a->dim[0], *to);
     reader_free(&reader);
     return st;
 }
@@ -236,7 +236,7 @@ BoxCounts box_counts(const DataBoxes *b)
     for (int64_t i = 0; i < b->pictures; ++i) {
         int64_t n = b->start[i + 1] - b->start[i];
         c.empty_pictures += n == 0;
-        if (n > c.most) c.most = n;
+        if (n > c.boxes_max) c.boxes_max = n;
     }
     for (int64_t k = 0; k < b->boxes; ++k) {
         ++c.of_class[b->class[k]];

@@ -11,8 +11,8 @@
 #include <math.h>
 
 struct ColumnSums {
-    /* values: number of finite values; filled: number of finite values other than 0 */
-    int64_t values, filled;
+    /* count: number of finite values; nonzero_count: number of finite values other than 0 */
+    int64_t count, nonzero_count;
     /* least, most: extremes of the values; logs: sum of the logarithms of the absolute values other
      * than 0 */
     double least, most, logs;
@@ -35,14 +35,14 @@ void column_sums_add(ColumnSums *sums, int64_t first, int64_t count, const float
         ColumnSums *s = &sums[first + i];
         const double v = (double)value[i];
         if (!isfinite(v)) continue;
-        if (s->values++ == 0) s->first = s->least = s->most = v;
+        if (s->count++ == 0) s->first = s->least = s->most = v;
         if (v < s->least) s->least = v;
         if (v > s->most) s->most = v;
         s->sum += v - s->first;
         s->squares += (v - s->first) * (v - s->first);
         if (v == 0) continue;
         s->logs += (double)logf(fabsf(value[i]));
-        ++s->filled;
+        ++s->nonzero_count;
     }
 }
 
@@ -51,15 +51,15 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     ColumnRange *range = mem_new((size_t)columns * sizeof *range);
     for (int64_t i = 0; i < columns; ++i) {
         const ColumnSums *s = &(*sums)[i];
-        if (s->values == 0) continue;
-        const double mean = s->sum / (double)s->values;
-        const double variance = fmax(0, s->squares / (double)s->values - mean * mean);
+        if (s->count == 0) continue;
+        const double mean = s->sum / (double)s->count;
+        const double variance = fmax(0, s->squares / (double)s->count - mean * mean);
         range[i] = (ColumnRange){.least = (float)s->least,
                                  .most = (float)s->most,
                                  .mean = (float)(s->first + mean),
                                  .deviation = (float)fmin(sqrt(variance), FLT_MAX),
-                                 .filled = (float)s->filled};
-        if (s->filled > 0) range[i].typical = (float)exp(s->logs / (double)s->filled);
+                                 .nonzero_count = (float)s->nonzero_count};
+        if (s->nonzero_count > 0) range[i].typical = (float)exp(s->logs / (double)s->nonzero_count);
     }
     mem_free(sums);
     return range;
@@ -84,7 +84,8 @@ static double widening(float values)
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
     const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;
-    const float few = fminf(a->filled, b->filled), many = fmaxf(a->filled, b->filled);
+    const float few = fminf(a->nonzero_count, b->nonzero_count),
+                many = fmaxf(a->nonzero_count, b->nonzero_count);
     if (few == 0 || many < FILLED_MIN) return true;
     const double wide = widening(few) * widening(many);
     const double deviation = (double)fmaxf(a->deviation, b->deviation);

@@ -343,7 +343,7 @@ static Status read_ids(const Reading *r)
     char hash[32];
     if (facts->kind != DATA_TABLE || !h5_has(r->in.file, "/sparse")) return OK;
     h5_attr_integer(r->in.file, "id_most", &facts->id_most);
-    h5_attr_integer(r->in.file, "id_rows", &facts->id_rows);
+    h5_attr_integer(r->in.file, "id_rows", &facts->id_limit);
     TRY(h5_attr_text(r->in.file, r->request->path, "vocabulary_hash", hash, sizeof hash));
     facts->vocabulary_hash = strtoull(hash, NULL, 16);
     facts->field_first_hash = hash_small_array(r, "/field_first", H5T_INTEGER);
@@ -376,7 +376,7 @@ static Status read_boxes(const Reading *r)
     SetFacts *facts = r->facts;
     int64_t samples = facts->encoded ? facts->index.dim[0] - 1 : facts->x.dim[0];
     for (int i = 0; i < BOX_ARRAYS; ++i) {
-        if (box_array_info[i].letterbox && facts->encoded) continue;
+        if (box_array_info[i].decoded_only && facts->encoded) continue;
         TRY(facts_read_array(&r->in, &facts->box[i], box_array_info[i].name, NULL));
     }
     const char *bad = box_arrays_find_bad(facts->box, samples, facts->encoded);

@@ -58,7 +58,7 @@ typedef struct SetFacts {
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     DataArray ids, id_first;
     /* root attributes of the same names; 0: missing */
-    int64_t id_most, id_rows;
+    int64_t id_most, id_limit;
     uint64_t field_first_hash, vocabulary_hash;
     DataColumns columns;
 } SetFacts;

@@ -76,8 +76,8 @@ static double fields_read(const FieldSet *f)
         if (f->segment[i].samples > 0) selected += (double)f->segment[i].frames;
     const FieldPatch *patch = &f->patch;
     if (patch->size[0] > 0 && patch->tiles[0] == 0)
-        area = (double)(patch->size[0] * patch->size[1]) / (double)patch->whole[0] /
-               (double)patch->whole[1] * (f->offsets[FIELD_INPUT] + f->offsets[FIELD_TARGET]);
+        area = (double)(patch->size[0] * patch->size[1]) / (double)patch->field_size[0] /
+               (double)patch->field_size[1] * (f->offsets[FIELD_INPUT] + f->offsets[FIELD_TARGET]);
     return selected / frames * fmin(area, 1);
 }
 
@@ -152,7 +152,7 @@ int index_at_most(const int64_t *first, size_t stride, int count, int64_t value)
 
 int files_find_sample(const DataSet *set, int64_t sample)
 {
-    return index_at_most(&set->file[0].first, sizeof *set->file, set->file_count, sample);
+    return index_at_most(&set->file[0].first_sample, sizeof *set->file, set->file_count, sample);
 }
 
 /* Returns whether the samples of both arrays have the same type and shape. */
@@ -190,16 +190,16 @@ static Status check_file(const DataSet *set, const DataSet *other)
     if (!samples_are_alike(&set->y, &other->y))
         return differ_fail(set, other, "its labels or targets");
     bool ids_match = data_ids_match(data_set_ids(other), data_set_ids(set));
-    if (set->fields != other->fields || set->id_rows != other->id_rows || !ids_match ||
+    if (set->fields != other->fields || set->id_limit != other->id_limit || !ids_match ||
         (set->fields > 0 && !samples_are_alike(&set->ids, &other->ids)))
         return fail(ERR_DATA,
                     "%s: has %lld fields of ids below %llu, %s has %lld below %llu (0: any), or "
                     "their vocabularies differ, or their ids have another type or shape: they "
                     "cannot be one set; import them in one call, so that they share vocabularies",
-                    other->path, (long long)other->fields, (unsigned long long)other->id_rows,
-                    set->path, (long long)set->fields, (unsigned long long)set->id_rows);
+                    other->path, (long long)other->fields, (unsigned long long)other->id_limit,
+                    set->path, (long long)set->fields, (unsigned long long)set->id_limit);
     TRY(data_columns_check(other, set));
-    if (set->oriented != other->oriented)
+    if (set->rotates_on_read != other->rotates_on_read)
         return differ_fail(set, other, "its pictures' orientations");
     return OK;
 }
@@ -239,7 +239,7 @@ static void set_add_file(DataSet *set, const DataSet *other)
     f->ids = file_array(&other->ids);
     f->id_first = file_array(&other->id_first);
     if (set->file_count == 1) return;
-    f->first = set->samples;
+    f->first_sample = set->samples;
     set->samples += other->samples;
     set->x.dim[0] += other->x.dim[0];
     set->y.dim[0] += other->y.dim[0];
@@ -247,7 +247,7 @@ static void set_add_file(DataSet *set, const DataSet *other)
     if (set->id_first.ndim) set->id_first.dim[0] += other->id_first.dim[0] - 1;
     raise_to(&set->id_most, other->id_most);
     if (set->encoded) set->index.dim[0] += other->samples;
-    if (set->oriented) set->orient.dim[0] += other->samples;
+    if (set->rotates_on_read) set->orient.dim[0] += other->samples;
     raise_to(&set->x.chunk_rows, other->x.chunk_rows);
     if (other->x.offset < 0) set->x.offset = -1;
 }

@@ -70,7 +70,7 @@ static Status hash_rows(Digest *d, int64_t first, int64_t count)
     int64_t rows_max = each < BUFFER_BYTES ? BUFFER_BYTES / each : 1;
     for (int64_t end = first + count; first < end; first += rows_max) {
         int64_t n = end - first < rows_max ? end - first : rows_max;
-        TRY(reader_get_run(d->reader, first, n, d->buffer));
+        TRY(reader_get_rows(d->reader, first, n, d->buffer));
         if (d->labels) labels_to_classes(d, n);
         XXH3_64bits_update(d->state, d->buffer, (size_t)(n * each));
     }
@@ -134,7 +134,7 @@ static Status hash_file(XXH3_state_t *state, const DataSet *set)
     for (int i = 0; i < BOX_ARRAYS; ++i)
         if (set->box[i].ndim) TRY(hash_array(state, set, &set->box[i]));
     if (set->encoded) TRY(hash_array(state, set, &set->index));
-    if (set->oriented) TRY(hash_array(state, set, &set->orient));
+    if (set->rotates_on_read) TRY(hash_array(state, set, &set->orient));
     if (set->fields > 0) TRY(hash_array(state, set, &set->ids));
     if (set->id_first.ndim) TRY(hash_array(state, set, &set->id_first));
     return hash_array(state, set, &set->x);
@@ -231,7 +231,7 @@ Status data_set_hash_layout(DataSet *set, uint64_t *layout)
     Status st = OK;
     for (int i = 0; st == OK && i < data_set_files(set); ++i) {
         if (data_kind(set)->has_fields) {
-            st = field_hash_layout(set, i, &layout[i]);
+            st = field_refresh_layout(set, i, &layout[i]);
             continue;
         }
         DataFile *f = &set->file[i];

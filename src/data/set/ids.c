@@ -18,7 +18,7 @@ Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
 
 DataIds data_set_ids(const DataSet *set)
 {
-    return (DataIds){set->id_rows, set->field_first_hash, set->vocabulary_hash};
+    return (DataIds){set->id_limit, set->field_first_hash, set->vocabulary_hash};
 }
 
 static bool known_and_different(uint64_t a, uint64_t b)
@@ -28,7 +28,7 @@ static bool known_and_different(uint64_t a, uint64_t b)
 
 bool data_ids_match(DataIds set, DataIds model)
 {
-    return !known_and_different(set.rows, model.rows) &&
+    return !known_and_different(set.id_limit, model.id_limit) &&
            !known_and_different(set.field_first_hash, model.field_first_hash) &&
            !known_and_different(set.vocabulary_hash, model.vocabulary_hash);
 }
@@ -36,15 +36,15 @@ bool data_ids_match(DataIds set, DataIds model)
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
                        const int32_t *first)
 {
-    if (set->id_rows == 0) return OK;
+    if (set->id_limit == 0) return OK;
     for (int64_t f = 0; f < set->fields; ++f)
         for (int32_t i = first[f]; i < first[f + 1]; ++i)
-            if (ids[i] >= set->id_rows)
+            if (ids[i] >= set->id_limit)
                 return fail(ERR_DATA,
                             "%s: sample %lld, field %lld: its id is %llu, but ids are below "
                             "id_rows (%llu); correct the data set",
                             set->path, (long long)sample, (long long)f, (unsigned long long)ids[i],
-                            (unsigned long long)set->id_rows);
+                            (unsigned long long)set->id_limit);
     return OK;
 }
 

@@ -35,7 +35,7 @@ static Status file_scan(const DataSet *set, LabelUse *use)
     Status st = OK;
     for (int64_t at = 0; st == OK && at < total; at += BUFFER_ROWS) {
         int64_t n = total - at < BUFFER_ROWS ? total - at : BUFFER_ROWS;
-        st = reader_get_run(reader, at, n, buffer);
+        st = reader_get_rows(reader, at, n, buffer);
         for (int64_t i = 0; st == OK && i < n; ++i) {
             const uint8_t *raw = buffer + (size_t)i * bytes;
             int64_t v = element_integer(array->type, raw);
@@ -251,12 +251,13 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
 {
     if (set->target_width > 0) return targets_warning(set);
     int64_t base = set->label_base, largest = use->most + base;
-    bool is_apart = use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
+    bool largest_may_mean_no_label =
+        use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
     if (use->most < 0 || classes_are_given(set, config)) return NULL;
     /* dense: labels follow one another without gaps. dense_below: all labels except the largest
      * follow one another, and the largest may mean 'no label'. */
     bool dense = use->count == use->most - use->least + 1;
-    bool dense_below = is_apart && use->count == use->second - use->least + 2;
+    bool dense_below = largest_may_mean_no_label && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);
     if (use->least == 0 && !dense_below) return NULL;
     if (!dense_below)

@@ -39,7 +39,7 @@ static Status read_rows(const DataSet *set, const DataArray *y, int64_t width, R
     const int64_t count = rows * width;
     uint8_t *raw = mem_new((size_t)(rows * y->sample_bytes));
     float *value = mem_new((size_t)count * sizeof *value);
-    Status st = reader_get_run(reader, 0, rows, raw);
+    Status st = reader_get_rows(reader, 0, rows, raw);
     if (st == OK) element_scale_row(y->type, value, 1, raw, 1, count, 1.0F, 0.0F);
     if (st == OK) rows_check(value, rows, width, kind);
     mem_free(&value);

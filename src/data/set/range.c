@@ -56,12 +56,12 @@ static void measure_add(Measure *m, const float *value, int64_t count)
     for (int64_t i = 0; i < count; ++i) {
         const double v = (double)value[i];
         if (!isfinite(v)) continue;
-        if (range.values == 0) range.least = range.most = v;
+        if (range.count == 0) range.least = range.most = v;
         if (v < range.least) range.least = v;
         if (v > range.most) range.most = v;
         sum += v;
         squares += v * v;
-        ++range.values;
+        ++range.count;
     }
     m->range = range;
     m->sum = sum;
@@ -71,10 +71,9 @@ static void measure_add(Measure *m, const float *value, int64_t count)
 static void measure_end(Measure *m)
 {
     DataRange *range = &m->range;
-    if (range->values == 0) return;
-    range->mean = m->sum / (double)range->values;
-    range->deviation =
-        sqrt(fmax(0, m->squares / (double)range->values - range->mean * range->mean));
+    if (range->count == 0) return;
+    range->mean = m->sum / (double)range->count;
+    range->deviation = sqrt(fmax(0, m->squares / (double)range->count - range->mean * range->mean));
 }
 
 /* Normalises `count` values of a sample, which begin with its value number `at`, by mean and
@@ -237,17 +236,17 @@ static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a,
     if (data_kind(set)->is_image)
         return fabs(a->least - b->least) <= tolerance * width &&
                fabs(a->most - b->most) <= tolerance * width;
-    return (a->values < FEW_VALUES || b->deviation <= SPREAD * a->deviation) &&
+    return (a->count < FEW_VALUES || b->deviation <= SPREAD * a->deviation) &&
            a->deviation <= SPREAD * b->deviation && fabs(a->mean - b->mean) <= SHIFT * deviation;
 }
 
 /* Compares range a, of the samples that are named `path`, with range b of those that are named
- * `like`. Returns a warning, owned by the caller; NULL: they are alike. */
+ * `like_name`. Returns a warning, owned by the caller; NULL: they are alike. */
 static char *compare(const char *path, const DataSet *set, RangeOf of, const DataRange *a,
                      const char *like, const DataRange *b)
 {
     const bool normal = of == RANGE_INPUTS && set->has_stats;
-    if (a->values == 0 || b->values == 0 || ranges_are_alike(set, of, a, b)) return NULL;
+    if (a->count == 0 || b->count == 0 || ranges_are_alike(set, of, a, b)) return NULL;
     return mem_format("%s: its %s are %.6g to %.6g, mean %.6g%s, and those of %s are %.6g to "
                       "%.6g, mean %.6g: if the same numbers do not mean the same in both, store "
                       "them at one scale",
@@ -275,9 +274,9 @@ static char *compare_all(const char *path, const DataSet *set, RangeOf of, const
 }
 
 char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
-                             const char *like, const DataRanges *like_ranges)
+                             const char *like_name, const DataRanges *like_ranges)
 {
-    return compare_all(path, set, RANGE_INPUTS, ranges, like, like_ranges);
+    return compare_all(path, set, RANGE_INPUTS, ranges, like_name, like_ranges);
 }
 
 Status data_sets_compare_ranges(const DataSet *set, const DataSet *like, char **line)

@@ -306,7 +306,7 @@ static Status scan_id_index(DataSet *set)
     Status st = reader_new_array(&reader, set, &set->id_first);
     for (int64_t at = 0; st == OK && at < set->id_first.dim[0]; at += BUFFER_ROWS) {
         int64_t left = set->id_first.dim[0] - at, n = left < BUFFER_ROWS ? left : BUFFER_ROWS;
-        st = reader_get_run(reader, at, n, index);
+        st = reader_get_rows(reader, at, n, index);
         for (int64_t i = 0; st == OK && i < n; last = index[i++]) {
             bool begins_sample = (at + i) % set->fields == 0;
             if (index[i] < last || index[i] > (uint64_t)set->ids.dim[0])
@@ -335,13 +335,13 @@ static Status open_ids(Opening *o)
     int64_t rows = flat ? first->dim[0] - 1 : ids->dim[0];
     set->ids = *ids;
     set->id_first = *first;
-    set->id_rows = (uint64_t)o->facts->id_rows;
+    set->id_limit = (uint64_t)o->facts->id_limit;
     set->id_most = o->facts->id_most;
     set->field_first_hash = o->facts->field_first_hash;
     set->vocabulary_hash = o->facts->vocabulary_hash;
-    if (o->facts->id_rows < 0)
+    if (o->facts->id_limit < 0)
         return fail(ERR_DATA, "%s: root attribute id_rows is %lld", set->path,
-                    (long long)o->facts->id_rows);
+                    (long long)o->facts->id_limit);
     if (element_is_float(ids->type) || ids->ndim > 2 || (flat && first->ndim != 1) ||
         (flat && (first->type != ELEM_U64 || rows < 1 || rows % set->samples != 0)) ||
         (!flat && rows != set->samples))
@@ -385,8 +385,8 @@ static Status open_contents(Opening *o)
     set->index = o->facts->index;
     set->orient = o->facts->orient;
     set->encoded = o->facts->encoded;
-    set->oriented = o->facts->oriented;
-    set->turned = o->facts->turned;
+    set->rotates_on_read = o->facts->oriented;
+    set->orient_requested = o->facts->turned;
     set->bicubic = o->facts->bicubic;
     set->columns = o->facts->columns;
     TRY(derive_x_shape(o));

@@ -86,7 +86,7 @@ static void table_json(const DataSet *set, Json *json)
     names_json(set, "fields", json);
     json_int(json, "field_count", set->fields);
     json_int(json, "id_most", set->id_most);
-    json_int(json, "id_rows", (int64_t)set->id_rows);
+    json_int(json, "id_rows", (int64_t)set->id_limit);
 }
 
 static void boxes_json(const DataSet *set, Json *json)
@@ -98,7 +98,7 @@ static void boxes_json(const DataSet *set, Json *json)
     json_int(json, "crowd_boxes", count.crowds);
     json_int(json, "boxes_without_area", count.without_area);
     json_int(json, "pictures_without_boxes", count.empty_pictures);
-    json_int(json, "most_boxes", count.most);
+    json_int(json, "most_boxes", count.boxes_max);
     json_array(json, "category_ids");
     for (int c = 0; c < boxes.classes; ++c) json_int(json, NULL, boxes.category_id[c]);
     json_end(json);
@@ -207,7 +207,7 @@ static void boxes_text(const DataSet *set, const ClassNames *names, FILE *out)
     fprintf(out, "  %-9s %lld, of which %lld around crowds and %lld without area\n", "labels",
             (long long)boxes.boxes, (long long)count.crowds, (long long)count.without_area);
     fprintf(out, "  %-9s at most %lld boxes; %lld pictures have none\n", "picture",
-            (long long)count.most, (long long)count.empty_pictures);
+            (long long)count.boxes_max, (long long)count.empty_pictures);
     mem_free(&count.of_class);
     data_boxes_free(&boxes);
 }
@@ -233,8 +233,8 @@ static void table_text(const DataSet *set, FILE *out)
     if (set->id_first.ndim) array_text("", &set->id_first, out);
     names_text(set, "fields", set->fields, out);
     fprintf(out, "  %-9s at most %lld a sample, ", "", (long long)set->id_most);
-    if (set->id_rows)
-        fprintf(out, "below %llu (id_rows)\n", (unsigned long long)set->id_rows);
+    if (set->id_limit)
+        fprintf(out, "below %llu (id_rows)\n", (unsigned long long)set->id_limit);
     else
         fputs("any of 64 bits\n", out);
 }
@@ -299,7 +299,7 @@ static Status check_x(const DataSet *set, Reader *reader)
     Status st = OK;
     for (int64_t at = 0; st == OK && at < set->samples; at += rows) {
         int64_t n = set->samples - at < rows ? set->samples - at : rows;
-        st = reader_get_run(reader, at, n, raw);
+        st = reader_get_rows(reader, at, n, raw);
         if (st != OK) break;
         int64_t bad = element_find_not_finite(set->x.type, raw, n * values);
         if (bad >= 0)

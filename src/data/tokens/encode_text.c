@@ -92,7 +92,7 @@ Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const c
 {
     Encoder e = {.tokenizer = tokenizer, .special = special, .in.path = file, .to = to};
     const double start_s = clock_s();
-    *result = (Encoded){.bits = tokenizer_vocab(tokenizer) <= 65536 ? 16 : 32};
+    *result = (Encoded){.bits = tokenizer_vocab_size(tokenizer) <= 65536 ? 16 : 32};
     e.result = result;
     TRY(packed_open(&e.in, file));
     e.out = file_create_stream(to);

@@ -307,7 +307,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
                     .in.path = encoded,
                     .name = file,
                     .bits = encoding.bits,
-                    .vocab = tokenizer_vocab(t),
+                    .vocab = tokenizer_vocab_size(t),
                     .tokenizer = options->tokenizer,
                     .tokenizer_hash = tokenizer_hash(t)};
         st = import(&s, out);
@@ -340,7 +340,7 @@ Status import_text_encoded(const char *file, const TextTokens *options, const To
 Status import_token_array(const char *file, const TokenArray *array, const TokenOutput *out)
 {
     char identity[TOKENIZER_IDENTITY];
-    int64_t tokenizer_vocab = 0;
+    int64_t tokenizer_vocab_size = 0;
     const int bits = array->bits;
     Source s = {
         .kind = SOURCE_ARRAY, .in.path = file, .name = file, .bits = bits, .vocab = array->vocab};
@@ -351,10 +351,10 @@ Status import_token_array(const char *file, const TokenArray *array, const Token
                     (long long)array->vocab, INT32_MAX);
     if (array->tokenizer) {
         TRY(check_tokenizer_path_length(array->tokenizer));
-        TRY(tokenizer_identify(array->tokenizer, identity, &tokenizer_vocab));
+        TRY(tokenizer_identify(array->tokenizer, identity, &tokenizer_vocab_size));
         s.tokenizer = array->tokenizer;
         s.tokenizer_hash = identity;
-        if (array->vocab == 0) s.vocab = tokenizer_vocab;
+        if (array->vocab == 0) s.vocab = tokenizer_vocab_size;
     }
     return import(&s, out);
 }

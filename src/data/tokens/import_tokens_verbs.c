@@ -96,7 +96,7 @@ const Verb import_text = {
     .expects = "one file, and -o OUT",
     .help = "imports a text file (.gz too) as bytes, or as tokens of a tokenizer",
     VERB_FLAGS(TokenOptions, text_flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run_text,
 };
 
@@ -110,6 +110,6 @@ const Verb import_tokens = {
     .more = "The headers of NumPy's .npy files and llm.c's shards give the width of a token. For "
             "files of little-endian ids without a header --bits gives it.",
     VERB_FLAGS(TokenOptions, token_flags),
-    .traits = VERB_PLAIN,
+    .traits = VERB_NO_TRAITS,
     .run = run_tokens,
 };

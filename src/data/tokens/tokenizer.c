@@ -403,7 +403,7 @@ void tokenizer_free(Tokenizer **tokenizer)
     mem_free(tokenizer);
 }
 
-int64_t tokenizer_vocab(const Tokenizer *t)
+int64_t tokenizer_vocab_size(const Tokenizer *t)
 {
     return t->count;
 }

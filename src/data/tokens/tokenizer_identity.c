@@ -25,7 +25,7 @@ Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], i
     *vocab = 0;
     if (st == OK) {
         snprintf(identity, TOKENIZER_IDENTITY, "%s", tokenizer_hash(t));
-        *vocab = tokenizer_vocab(t);
+        *vocab = tokenizer_vocab_size(t);
         tokenizer_free(&t);
         return OK;
     }

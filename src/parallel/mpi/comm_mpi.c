@@ -30,8 +30,8 @@
 #include <string.h>
 
 /* In comm_wait a rank first polls for POLL_S without sleeping. After that it sleeps until the
- * progress thread has moved something, at most SLEEP_S at a time. comm_allgather_wait and
- * comm_push_wait sleep so from the start. */
+ * progress thread has moved something, at most SLEEP_S at a time. comm_allgather_poll and
+ * comm_push_poll sleep so from the start. */
 static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
 /* interval between checks that the group's ranks are alive */
 static const double CHECK_S = 0.1;
@@ -134,11 +134,11 @@ static void choose_algorithm(const Comm *comm, Operation *op)
                             .width = m->group.size,
                             .arena_elements = comm->arena_elements,
                             .elements = cut->count,
-                            .push = op->push.level != NULL,
+                            .is_push = op->push.partial != NULL,
                             .longest = cut->bounds ? cut_longest(cut, comm->size) : 0};
-    CommWay way = sum_way(&shape, comm->way);
-    op->halves = way == COMM_HALVING;
-    op->slices = sum_by_slices(&shape, way);
+    SumAlgorithm algorithm = sum_algorithm(&shape, comm->sum_algorithm);
+    op->halves = algorithm == COMM_HALVING;
+    op->slices = sum_by_slices(&shape, algorithm);
 }
 
 static void begin(Comm *comm, Operation op)
@@ -298,12 +298,12 @@ static bool wait_a_little(Comm *comm, NodeMark mark, int64_t number)
     return done;
 }
 
-static bool mpi_gather_wait(Comm *comm, int64_t number)
+static bool mpi_gather_poll(Comm *comm, int64_t number)
 {
     return wait_a_little(comm, MARK_GATHERED, number);
 }
 
-static bool mpi_push_wait(Comm *comm, int64_t number)
+static bool mpi_push_poll(Comm *comm, int64_t number)
 {
     return wait_a_little(comm, MARK_PUSHED, number);
 }
@@ -311,8 +311,8 @@ static bool mpi_push_wait(Comm *comm, int64_t number)
 #define BY_MESSAGES                                                                                \
     .open = mpi_open, .close = mpi_close, .sum_begin = mpi_sum_begin,                              \
     .params_open = mpi_params_open, .reduce_begin = mpi_reduce_begin,                              \
-    .gather_begin = mpi_gather_begin, .gather_wait = mpi_gather_wait,                              \
-    .push_begin = mpi_push_begin, .push_wait = mpi_push_wait, .wait = mpi_wait
+    .gather_begin = mpi_gather_begin, .gather_poll = mpi_gather_poll,                              \
+    .push_begin = mpi_push_begin, .push_poll = mpi_push_poll, .wait = mpi_wait
 
 const CommTable comm_mpi = {.name = "mpi", BY_MESSAGES};
 const CommTable comm_nodes = {.name = "shm and mpi", BY_MESSAGES};

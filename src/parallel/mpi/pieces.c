@@ -54,7 +54,7 @@ static void send(Comm *comm, Slot *slot, float *from, int count, int to, int tag
 {
     const MpiState *m = comm->impl;
     if (count == 0) return;
-    ++comm->messages;
+    ++comm->message_count;
     comm->message_bytes += count * (int64_t)sizeof *from;
     MPI_CHECK(
         MPI_Isend(from, count, MPI_FLOAT, to, tag, m->comm, &slot->request[slot->request_count++]));
@@ -91,7 +91,7 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
 static int leaf_ranks(const MpiState *m, const Operation *op)
 {
     if (!op->halves) return 1;
-    return op->push.level ? halving_group(m->rail_size) : m->rail_size;
+    return op->push.partial ? halving_group(m->rail_size) : m->rail_size;
 }
 
 /* ---- all to all ---- */
@@ -270,7 +270,7 @@ static void end_round(const Comm *comm, const Slot *slot)
     const HalvingRound *round = round_of(comm, slot);
     const float *at = slot->staging;
     if (slot->state == SLOT_COLLECT)
-        block_add(block_of(comm, slot, round->received), at, round->first);
+        block_add(block_of(comm, slot, round->received), at, round->is_lower);
     for (int i = 0; slot->state == SLOT_SPREAD && i < round->sends; ++i) {
         Block block = block_of(comm, slot, round->sent[i]);
         if (!block_contiguous(block)) block_unpack(block, at);
@@ -344,14 +344,14 @@ static void push_slice(const Comm *comm, const Slot *slot)
     const float *sum = out;
     int joined = leaf_ranks(m, &slot->op), ranks = joined * m->group.size;
     int64_t in_shard = mine.at - slot->op.shift - bounds_at(push->bounds, comm->rank);
-    TreePush leaves = {.level = push->level,
-                       .level_at = push->at + in_shard,
+    TreePush leaves = {.level = push->partial,
+                       .level_at = push->partial_at + in_shard,
                        .in = joined == m->rail_size ? &sum : slot->in,
                        .ins = m->rail_size / joined,
                        .first = push->first / ranks,
                        .leaves = push->leaves / ranks,
                        .out = &out,
-                       .outs = push->to != PUSH_TO_LEVEL};
+                       .outs = push->to != PUSH_TO_PARTIAL};
     tree_push(&leaves, mine.count, 1);
 }
 
@@ -359,10 +359,10 @@ static void push_slice(const Comm *comm, const Slot *slot)
  * must be added first, because leaves are added to a tree in order. */
 static bool must_wait_for_older(const MpiState *m, const Slot *slot)
 {
-    bool collects = slot->state == SLOT_COLLECT && slot->op.push.level;
+    bool collects = slot->state == SLOT_COLLECT && slot->op.push.partial;
     for (int i = 0; i < m->slots && collects; ++i) {
         const Slot *other = &m->slot[i];
-        if (other->state == SLOT_COLLECT && other->op.push.level &&
+        if (other->state == SLOT_COLLECT && other->op.push.partial &&
             (int32_t)(other->piece - slot->piece) < 0)
             return true;
     }
@@ -374,14 +374,14 @@ static bool must_wait_for_older(const MpiState *m, const Slot *slot)
 static void finish_collect(Comm *comm, Slot *slot)
 {
     MpiState *m = comm->impl;
-    if (slot->op.push.level) {
+    if (slot->op.push.partial) {
         push_slice(comm, slot);
     } else if (!slot->op.halves) {
         Slice mine = slice_of(comm, slot, m->rail_rank);
         float *out = mine_at(m, slot, mine);
         tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
     }
-    if (slot->op.push.level && slot->last) m->pushed = slot->op.number;
+    if (slot->op.push.partial && slot->last) m->pushed = slot->op.number;
 }
 
 bool piece_advance(Comm *comm, Slot *slot)

@@ -8,7 +8,7 @@
 
 typedef struct NcclEnd {
     /* handle of the communicator; borrowed */
-    const Gpus *gpus;
+    const NcclComm *nccl_comm;
     /* the rank at the other end */
     int peer;
     /* Event of each slot, [depth]; owned. A wait for an event that was never recorded returns at
@@ -28,12 +28,12 @@ typedef struct NcclEnd {
 
 static const BackendTable *table_of(const NcclEnd *end)
 {
-    return end->gpus->backend->table;
+    return end->nccl_comm->backend->table;
 }
 
 static Stream *compute_stream(const NcclEnd *end)
 {
-    return table_of(end)->stream(end->gpus->backend);
+    return table_of(end)->stream(end->nccl_comm->backend);
 }
 
 static int next_slot(const Channel *channel, int at)
@@ -76,11 +76,11 @@ static void begin_move(Channel *channel)
 {
     NcclEnd *end = channel->impl;
     char *data = channel->slots + (size_t)end->begun_at * channel->spec.bytes;
-    table_of(end)->event_wait(end->computed[end->begun_at], end->gpus->stream);
+    table_of(end)->event_wait(end->computed[end->begun_at], end->nccl_comm->stream);
     if (channel->end == END_SENDER)
-        nccl_send(end->gpus, data, channel->spec.bytes, end->peer);
+        nccl_send(end->nccl_comm, data, channel->spec.bytes, end->peer);
     else
-        nccl_receive(end->gpus, data, channel->spec.bytes, end->peer);
+        nccl_receive(end->nccl_comm, data, channel->spec.bytes, end->peer);
     end->begun_at = next_slot(channel, end->begun_at);
     ++end->begun;
 }
@@ -89,7 +89,7 @@ static void record_moves(Channel *channel)
 {
     NcclEnd *end = channel->impl;
     for (; end->recorded != end->begun; ++end->recorded) {
-        table_of(end)->event_record(end->moved[end->recorded_at], end->gpus->stream);
+        table_of(end)->event_record(end->moved[end->recorded_at], end->nccl_comm->stream);
         end->recorded_at = next_slot(channel, end->recorded_at);
     }
 }
@@ -107,15 +107,15 @@ static bool may_move(const Channel *channel)
 void channel_nccl_move(Channel *channel, const int *which, int count)
 {
     if (count == 0) return;
-    const Gpus *gpus = ((NcclEnd *)channel[which[0]].impl)->gpus;
-    nccl_group_begin(gpus);
+    const NcclComm *nccl_comm = ((NcclEnd *)channel[which[0]].impl)->nccl_comm;
+    nccl_group_begin(nccl_comm);
     for (int i = 0; i < count; ++i) {
         if (!may_move(&channel[which[i]]))
             die("channel %d: a move of a message that was not sent, or for which no slot is free",
                 which[i]);
         begin_move(&channel[which[i]]);
     }
-    nccl_group_end(gpus);
+    nccl_group_end(nccl_comm);
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
@@ -127,28 +127,28 @@ static size_t slots_bytes(const Channel *channel)
     return bytes ? bytes : 1;
 }
 
-void channel_nccl_open(Channel *channel, const Gpus *gpus)
+void channel_nccl_open(Channel *channel, const NcclComm *nccl_comm)
 {
-    const BackendTable *table = gpus->backend->table;
+    const BackendTable *table = nccl_comm->backend->table;
     size_t depth = (size_t)channel->spec.depth;
     NcclEnd *end = channel->impl = mem_new(sizeof *end);
-    *end = (NcclEnd){.gpus = gpus};
+    *end = (NcclEnd){.nccl_comm = nccl_comm};
     end->peer = channel->end == END_SENDER ? channel->spec.to : channel->spec.from;
     end->computed = mem_new(depth * sizeof(Event *));
     end->moved = mem_new(depth * sizeof(Event *));
     for (size_t i = 0; i < depth; ++i) {
-        end->computed[i] = table->event_new(gpus->backend);
-        end->moved[i] = table->event_new(gpus->backend);
+        end->computed[i] = table->event_new(nccl_comm->backend);
+        end->moved[i] = table->event_new(nccl_comm->backend);
     }
-    channel->slots = table->alloc(gpus->backend, slots_bytes(channel));
+    channel->slots = table->alloc(nccl_comm->backend, slots_bytes(channel));
 }
 
 static void close_end(Channel *channel)
 {
     NcclEnd *end = channel->impl;
-    Backend *backend = end->gpus->backend;
+    Backend *backend = end->nccl_comm->backend;
     size_t depth = (size_t)channel->spec.depth;
-    backend->table->sync(end->gpus->stream);
+    backend->table->sync(end->nccl_comm->stream);
     for (size_t i = 0; i < depth; ++i) {
         backend->table->event_free(&end->computed[i]);
         backend->table->event_free(&end->moved[i]);

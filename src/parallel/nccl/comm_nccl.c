@@ -44,14 +44,14 @@ typedef struct NcclState {
     bool in_flight;
 } NcclState;
 
-static const Gpus *gpus_of(const Comm *comm)
+static const NcclComm *nccl_comm_of(const Comm *comm)
 {
-    return comm->world->gpus;
+    return comm->world->nccl_comm;
 }
 
 static Stream *stream_of(const Comm *comm)
 {
-    return gpus_of(comm)->stream;
+    return nccl_comm_of(comm)->stream;
 }
 
 /* ---- opening ---- */
@@ -78,7 +78,7 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
      * one stream, so their waits do not overlap. */
     const SumShape piece = {
         .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
-    state->halves = sum_way(&piece, comm->way) == COMM_HALVING;
+    state->halves = sum_algorithm(&piece, comm->sum_algorithm) == COMM_HALVING;
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
     comm->arena = backend->table->alloc(backend, arena_bytes);
@@ -149,19 +149,19 @@ static float *part_of(const Comm *comm, Slice mine, int peer)
 typedef enum Direction { SCATTER, GATHER } Direction;
 static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
-    const Gpus *gpus = gpus_of(comm);
+    const NcclComm *nccl_comm = nccl_comm_of(comm);
     Slice mine = slice_of(comm, range, done, comm->rank);
-    nccl_group_begin(gpus);
+    nccl_group_begin(nccl_comm);
     for (int peer = 0; peer < comm->size; ++peer) {
         if (peer == comm->rank) continue;
         Slice theirs = slice_of(comm, range, done, peer);
         Slice part = {part_of(comm, mine, peer), mine.elements};
         Slice out = direction == SCATTER ? theirs : mine;
         Slice in = direction == SCATTER ? part : theirs;
-        nccl_send(gpus, out.at, bytes_of(out), peer);
-        nccl_receive(gpus, in.at, bytes_of(in), peer);
+        nccl_send(nccl_comm, out.at, bytes_of(out), peer);
+        nccl_receive(nccl_comm, in.at, bytes_of(in), peer);
     }
-    nccl_group_end(gpus);
+    nccl_group_end(nccl_comm);
 }
 
 /* ---- halving ---- */
@@ -191,14 +191,14 @@ static bool next_slice(Block *block, Slice *slice)
  * NULL, receives it into `scratch` instead, from where add_block adds it later. */
 static void move_block(Block block, bool sends, float *scratch)
 {
-    const Gpus *gpus = gpus_of(block.comm);
+    const NcclComm *nccl_comm = nccl_comm_of(block.comm);
     int peer = block.left.peer;
     Slice slice;
     while (next_slice(&block, &slice)) {
         if (sends)
-            nccl_send(gpus, slice.at, bytes_of(slice), peer);
+            nccl_send(nccl_comm, slice.at, bytes_of(slice), peer);
         else
-            nccl_receive(gpus, scratch ? scratch : slice.at, bytes_of(slice), peer);
+            nccl_receive(nccl_comm, scratch ? scratch : slice.at, bytes_of(slice), peer);
         if (scratch) scratch += slice.elements;
     }
 }
@@ -222,18 +222,18 @@ static void add_block(Block block, bool mine_first)
 static void halve(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
     const NcclState *state = comm->impl;
-    const Gpus *gpus = gpus_of(comm);
+    const NcclComm *nccl_comm = nccl_comm_of(comm);
     bool out = direction == SCATTER;
     int rounds = state->halving->rounds;
     for (int i = 0; i < rounds; ++i) {
         const HalvingRound *round = &state->halving->round[out ? i : rounds - 1 - i];
         Block received = {comm, range, done, round->received};
-        nccl_group_begin(gpus);
+        nccl_group_begin(nccl_comm);
         for (int k = 0; k < round->sends; ++k)
             move_block((Block){comm, range, done, round->sent[k]}, out, NULL);
         move_block(received, !out, out ? state->scratch : NULL);
-        nccl_group_end(gpus);
-        if (out) add_block(received, round->first);
+        nccl_group_end(nccl_comm);
+        if (out) add_block(received, round->is_lower);
     }
 }
 
@@ -272,8 +272,8 @@ static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 }
 
 /* Adds the contributions of all ranks as the next leaves of the push's tree. Keeps the tree's
- * partial sums in push->level for the next push. After the last push the complete sum is in
- * push->level[0] or, unless push->to is PUSH_TO_LEVEL, in this rank's slice of the arena. */
+ * partial sums in push->partial for the next push. After the last push the complete sum is in
+ * push->partial[0] or, unless push->to is PUSH_TO_PARTIAL, in this rank's slice of the arena. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -281,11 +281,12 @@ static void add_to_tree(const Comm *comm, const Range *range, int64_t done, cons
     int before = tree_depth_at(push->first, push->leaves);
     int after = tree_depth_at(push->first + comm->size, push->leaves);
     if (mine.elements == 0) return;
-    for (int k = 0; k < before; ++k) part[k] = push->level[k] + push->at + done;
+    for (int k = 0; k < before; ++k) part[k] = push->partial[k] + push->partial_at + done;
     grow(comm, part, mine, push->first, push->leaves);
-    bool to_arena = push->to != PUSH_TO_LEVEL && push_is_last(comm, push);
+    bool to_arena = push->to != PUSH_TO_PARTIAL && push_is_last(comm, push);
     for (int k = 0; k < after; ++k)
-        settle_part(comm, to_arena ? mine.at : push->level[k] + push->at + done, part[k], mine);
+        settle_part(comm, to_arena ? mine.at : push->partial[k] + push->partial_at + done, part[k],
+                    mine);
 }
 
 /* ---- operations ---- */
@@ -362,12 +363,12 @@ static void queue(const Comm *comm, const Work *work)
 
 static void sum_in_any_order(const Comm *comm, int64_t offset, int64_t count)
 {
-    const Gpus *gpus = gpus_of(comm);
+    const NcclComm *nccl_comm = nccl_comm_of(comm);
     float *at = comm->arena + offset;
-    cudaStream_t stream = comm->backend->table->stream_handle(gpus->stream);
+    cudaStream_t stream = comm->backend->table->stream_handle(nccl_comm->stream);
     begin(comm);
-    nccl_settle(gpus,
-                nccl.all_reduce(at, at, (size_t)count, ncclFloat, ncclSum, gpus->comm, stream),
+    nccl_settle(nccl_comm,
+                nccl.all_reduce(at, at, (size_t)count, ncclFloat, ncclSum, nccl_comm->comm, stream),
                 "ncclAllReduce");
     end(comm);
 }
@@ -375,7 +376,7 @@ static void sum_in_any_order(const Comm *comm, int64_t offset, int64_t count)
 static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
     Range range = {.base = comm->arena, .cut = {.offset = offset, .count = count}};
-    if (gpus_of(comm)->any_order)
+    if (nccl_comm_of(comm)->any_order)
         sum_in_any_order(comm, offset, count);
     else
         queue(comm, &(Work){.range = range, .sum = true, .spread = true});
@@ -427,8 +428,8 @@ const CommTable comm_nccl = {
     .params_open = comm_params_alloc,
     .reduce_begin = nccl_reduce_begin,
     .gather_begin = nccl_gather_begin,
-    .gather_wait = nccl_collective_wait,
+    .gather_poll = nccl_collective_wait,
     .push_begin = nccl_push_begin,
-    .push_wait = nccl_collective_wait,
+    .push_poll = nccl_collective_wait,
     .wait = nccl_wait,
 };

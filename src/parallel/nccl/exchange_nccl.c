@@ -15,7 +15,7 @@ enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 typedef struct GpuExchange {
     Exchange base;
     /* handle of the group's communicator; borrowed */
-    const Gpus *gpus;
+    const NcclComm *nccl_comm;
     /* true: fp32 parts are added by the binary tree of neighbours, and the number of ranks is a
      * power of two; false: all parts are added in rank order */
     bool tree;
@@ -57,14 +57,14 @@ typedef struct Part {
 
 static size_t part_width(const Piece *p, int ranks, int rank)
 {
-    size_t all = slices_run(p->s, ranks, rank);
+    size_t all = slices_range_bytes(p->s, ranks, rank);
     size_t left = all > p->begin ? all - p->begin : 0;
     return left < p->bytes ? left : p->bytes;
 }
 
 static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole)
 {
-    size_t unit = (size_t)p->s->unit * dtype_bytes(p->s->type);
+    size_t unit = (size_t)p->s->item_elements * dtype_bytes(p->s->type);
     size_t pitch = (size_t)p->s->items * unit;
     size_t first = (size_t)slice_first(p->s->items, ranks, rank) * unit;
     return (Part){.at = (char *)(uintptr_t)whole + (size_t)p->run * pitch + first + p->begin,
@@ -81,7 +81,7 @@ static Part packed_at(char *at, Part like)
 
 static Part part_of_mine(const Piece *p, const Part *local, int ranks, int rank, const void *mine)
 {
-    size_t before = (size_t)p->run * slices_run(p->s, ranks, rank) + p->begin;
+    size_t before = (size_t)p->run * slices_range_bytes(p->s, ranks, rank) + p->begin;
     return packed_at((char *)(uintptr_t)mine + before, *local);
 }
 
@@ -97,8 +97,8 @@ static size_t bytes_of(const Part *part)
 
 static void move(const GpuExchange *ex, Part to, Part from)
 {
-    ex->gpus->backend->table->copy_rows(ex->gpus->stream, to.at, to.pitch, from.at, from.pitch,
-                                        from.bytes, from.runs);
+    ex->nccl_comm->backend->table->copy_rows(ex->nccl_comm->stream, to.at, to.pitch, from.at,
+                                             from.pitch, from.bytes, from.runs);
 }
 
 /* Returns the memory from which the part of rank `rank` is sent, or into which it is received: its
@@ -114,14 +114,14 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
     const ExchangeBlock b = p->block;
     Part target = part_of_whole(p, b.size, b.rank, whole);
     Part local = part_of_mine(p, &target, b.size, b.rank, mine);
-    nccl_group_begin(ex->gpus);
+    nccl_group_begin(ex->nccl_comm);
     for (int r = 0; r < b.size; ++r) {
         Part in = through(ex, ex->in, part_of_whole(p, b.size, r, whole), r);
         if (r == b.rank) continue;
-        nccl_send(ex->gpus, local.at, bytes_of(&local), b.first + r);
-        nccl_receive(ex->gpus, in.at, bytes_of(&in), b.first + r);
+        nccl_send(ex->nccl_comm, local.at, bytes_of(&local), b.first + r);
+        nccl_receive(ex->nccl_comm, in.at, bytes_of(&in), b.first + r);
     }
-    nccl_group_end(ex->gpus);
+    nccl_group_end(ex->nccl_comm);
     move(ex, target, local);
     for (int r = 0; r < b.size; ++r) {
         Part part = part_of_whole(p, b.size, r, whole);
@@ -135,19 +135,19 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
  * element at most one rank's part is not 0 (has_wide_side in tensor/sliced.c). */
 static void add_parts(const GpuExchange *ex, const Piece *p, void *sum, int64_t n)
 {
-    const FlatTable *flat = ex->gpus->backend->table->flat;
+    const FlatTable *flat = ex->nccl_comm->backend->table->flat;
     const DType type = p->s->type;
     const int64_t stride = (int64_t)(ex->part_bytes / dtype_bytes(type));
     const int size = p->block.size;
     if (!ex->tree || type != DTYPE_F32) {
-        flat->add_slices(ex->gpus->stream, type, sum, ex->in, size, stride, n);
+        flat->add_slices(ex->nccl_comm->stream, type, sum, ex->in, size, stride, n);
         return;
     }
     for (int step = 1; step < size; step *= 2)
         for (int r = 0; r < size; r += 2 * step) {
             float *left = (float *)(void *)ex->in + r * stride;
-            flat->add(ex->gpus->stream, 2 * step >= size ? sum : left, left, left + step * stride,
-                      n);
+            flat->add(ex->nccl_comm->stream, 2 * step >= size ? sum : left, left,
+                      left + step * stride, n);
         }
 }
 
@@ -161,14 +161,15 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
         Part part = part_of_whole(p, b.size, r, whole);
         if (r != b.rank && !is_packed(&part)) move(ex, through(ex, ex->out, part, r), part);
     }
-    nccl_group_begin(ex->gpus);
+    nccl_group_begin(ex->nccl_comm);
     for (int r = 0; r < b.size; ++r) {
         Part out = through(ex, ex->out, part_of_whole(p, b.size, r, whole), r);
         if (r == b.rank) continue;
-        nccl_send(ex->gpus, out.at, bytes_of(&out), b.first + r);
-        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&local), b.first + r);
+        nccl_send(ex->nccl_comm, out.at, bytes_of(&out), b.first + r);
+        nccl_receive(ex->nccl_comm, ex->in + (size_t)r * ex->part_bytes, bytes_of(&local),
+                     b.first + r);
     }
-    nccl_group_end(ex->gpus);
+    nccl_group_end(ex->nccl_comm);
     move(ex, packed_at(ex->in + (size_t)b.rank * ex->part_bytes, local), local);
     add_parts(ex, p, sum.at, (int64_t)(bytes_of(&local) / element));
 }
@@ -179,14 +180,14 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
     /* the slice of rank 0 is the longest */
-    size_t most = slices_run(p->s, p->block.size, 0);
+    size_t most = slices_range_bytes(p->s, p->block.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {
         p->run += p->runs;
         p->begin = 0;
     }
-    if (most == 0 || p->run >= p->s->runs) return false;
-    int64_t fit = (int64_t)(ex->part_bytes / most), left = p->s->runs - p->run;
+    if (most == 0 || p->run >= p->s->ranges) return false;
+    int64_t fit = (int64_t)(ex->part_bytes / most), left = p->s->ranges - p->run;
     p->runs = fit < 1 ? 1 : fit < left ? fit : left;
     p->bytes = most < ex->part_bytes ? most : ex->part_bytes;
     return true;
@@ -224,13 +225,15 @@ size_t gpu_exchange_bytes(int ranks, size_t most)
 
 Exchange *gpu_exchange_new(const World *world, size_t most, bool tree)
 {
-    if (!world->gpus) return NULL;
-    const Gpus *gpus = world->gpus;
+    if (!world->nccl_comm) return NULL;
+    const NcclComm *nccl_comm = world->nccl_comm;
     GpuExchange *ex = mem_new(sizeof *ex);
-    *ex = (GpuExchange){.gpus = gpus, .tree = tree, .part_bytes = part_capacity(world->size, most)};
+    *ex = (GpuExchange){
+        .nccl_comm = nccl_comm, .tree = tree, .part_bytes = part_capacity(world->size, most)};
     ex->base = (Exchange){
         .rank = world->rank, .size = world->size, .user = ex, .gather = gather, .reduce = reduce};
-    ex->in = gpus->backend->table->alloc(gpus->backend, gpu_exchange_bytes(world->size, most));
+    ex->in =
+        nccl_comm->backend->table->alloc(nccl_comm->backend, gpu_exchange_bytes(world->size, most));
     ex->out = ex->in + (size_t)world->size * ex->part_bytes;
     return &ex->base;
 }
@@ -238,8 +241,8 @@ Exchange *gpu_exchange_new(const World *world, size_t most, bool tree)
 void gpu_exchange_free(Exchange **exchange)
 {
     GpuExchange *ex = (*exchange)->user;
-    Backend *backend = ex->gpus->backend;
-    backend->table->sync(ex->gpus->stream);
+    Backend *backend = ex->nccl_comm->backend;
+    backend->table->sync(ex->nccl_comm->stream);
     backend->table->release(backend, ex->in, 2 * (size_t)ex->base.size * ex->part_bytes);
     mem_free(&ex);
     *exchange = NULL;

@@ -222,11 +222,11 @@ static Status connect(ncclComm_t *comm, const World *world)
     return abort_if_failed(comm, status_agree(world, st));
 }
 
-/* Splits the communicator grid->gpus[0]: makes the communicator of the ranks that pass the same
- * color, numbered as in the world `part`. Collective on grid->world. */
+/* Splits the communicator grid->nccl_comm[0]: makes the communicator of the ranks that pass the
+ * same color, numbered as in the world `part`. Collective on grid->world. */
 static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
 {
-    ncclComm_t parent = grid->gpus[0]->comm;
+    ncclComm_t parent = grid->nccl_comm[0]->comm;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclResult_t result = nccl.comm_split(parent, color, part->rank, comm, &config);
@@ -235,19 +235,19 @@ static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int c
     return abort_if_failed(comm, status_agree(grid->world, st));
 }
 
-static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
+static NcclComm *nccl_comm_new(Backend *backend, int bits, bool on_compute_stream)
 {
     const BackendTable *table = backend->table;
-    Gpus *gpus = mem_new(sizeof *gpus);
-    *gpus = (Gpus){.backend = backend, .any_order = bits == REPRODUCIBLE_SAME_GRID};
-    if (!on_compute_stream) gpus->separate = table->stream_new(backend);
-    gpus->stream = on_compute_stream ? table->stream(backend) : gpus->separate;
-    return gpus;
+    NcclComm *nccl_comm = mem_new(sizeof *nccl_comm);
+    *nccl_comm = (NcclComm){.backend = backend, .any_order = bits == REPRODUCIBLE_SAME_GRID};
+    if (!on_compute_stream) nccl_comm->separate = table->stream_new(backend);
+    nccl_comm->stream = on_compute_stream ? table->stream(backend) : nccl_comm->separate;
+    return nccl_comm;
 }
 
-static void gpus_free(Gpus **gpus)
+static void nccl_comm_free(NcclComm **nccl_comm)
 {
-    Gpus *g = *gpus;
+    NcclComm *g = *nccl_comm;
     if (!g) return;
     const BackendTable *table = g->backend->table;
     table->sync(g->stream);
@@ -257,7 +257,7 @@ static void gpus_free(Gpus **gpus)
         if (result != ncclSuccess) die("ncclCommDestroy: %s", nccl.error_string(result));
     }
     if (g->separate) table->stream_free(&g->separate);
-    mem_free(gpus);
+    mem_free(nccl_comm);
 }
 
 /* Starts the thread that watches the communicators. Collective on the grid's world. */
@@ -265,7 +265,7 @@ static Status watch_new(Grid *grid, const Gpu *mine)
 {
     const World *world = grid->world;
     World node = {.rank = world->node_rank, .size = world->node_size, .one_node = true};
-    NcclWatch *watch = grid->gpus[0]->watch = mem_new(sizeof *watch);
+    NcclWatch *watch = grid->nccl_comm[0]->watch = mem_new(sizeof *watch);
     node.comm = world->node;
     Status st = OK;
     if (node.size > 1) {
@@ -274,11 +274,11 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     }
     TRY(status_agree(world, st));
     snprintf(watch->gpu, sizeof watch->gpu, "GPU %d (%.60s, %s)",
-             grid->gpus[0]->backend->options.device, mine->model, mine->bus);
+             grid->nccl_comm[0]->backend->options.device, mine->model, mine->bus);
     for (int i = 0; i < WATCH_COMMS; ++i)
-        watch->comm[i] = grid->gpus[i] ? grid->gpus[i]->comm : NULL;
+        watch->comm[i] = grid->nccl_comm[i] ? grid->nccl_comm[i]->comm : NULL;
     for (int i = 1; i < WATCH_COMMS; ++i)
-        if (grid->gpus[i]) grid->gpus[i]->watch = watch;
+        if (grid->nccl_comm[i]) grid->nccl_comm[i]->watch = watch;
     return status_agree(world, nccl_watch_start(watch));
 }
 
@@ -320,14 +320,14 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     if (several) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     TRY(status_agree(grid->world, nccl_load()));
     if (several) warn_unordered();
-    grid->gpus[0] = gpus_new(backend, bits, false);
-    TRY(connect(&grid->gpus[0]->comm, grid->world));
+    grid->nccl_comm[0] = nccl_comm_new(backend, bits, false);
+    TRY(connect(&grid->nccl_comm[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
         /* part[i]->size is the same on every rank, so all ranks make the same splits */
         if (part[i]->size == 1) continue;
-        grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
-        TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
-        part[i]->gpus = grid->gpus[i];
+        grid->nccl_comm[i] = nccl_comm_new(backend, bits, part[i] == &grid->tp_world);
+        TRY(split(&grid->nccl_comm[i]->comm, grid, part[i], color[i]));
+        part[i]->nccl_comm = grid->nccl_comm[i];
     }
     return watch_new(grid, mine);
 }
@@ -353,18 +353,18 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
 
 void grid_release_gpus(Grid *grid)
 {
-    if (!grid->gpus[0]) return;
-    NcclWatch **watch = &grid->gpus[0]->watch;
+    if (!grid->nccl_comm[0]) return;
+    NcclWatch **watch = &grid->nccl_comm[0]->watch;
     if (*watch) {
         nccl_watch_stop(*watch);
         if ((*watch)->has_node) shm_segments_fini(&(*watch)->node);
         mem_free(watch);
     }
     for (int i = 1; i < WATCH_COMMS; ++i)
-        if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
+        if (grid->nccl_comm[i]) grid->nccl_comm[i]->watch = NULL;
     /* Waits until all ranks have stopped their watch threads, before any rank destroys its
      * communicators. */
     world_barrier(grid->world);
-    for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
-    grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;
+    for (int i = WATCH_COMMS - 1; i >= 0; --i) nccl_comm_free(&grid->nccl_comm[i]);
+    grid->dp_world.nccl_comm = grid->pp_world.nccl_comm = grid->tp_world.nccl_comm = NULL;
 }

@@ -36,7 +36,7 @@ Status nccl_load(void);
  * not notice a dead process: without the thread the host would wait forever for a stream. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
-    /* communicators, in the order of Grid.gpus; borrowed; NULL: this one does not exist */
+    /* communicators, in the order of Grid.nccl_comm; borrowed; NULL: this one does not exist */
     ncclComm_t comm[WATCH_COMMS];
     /* description of this rank's GPU, for messages */
     char gpu[128];
@@ -68,7 +68,7 @@ _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const ch
 /* This rank's handle of a nonblocking communicator that joins the GPUs of all ranks of a world. The
  * work of the communicator is queued on one stream. For a tensor-parallel group this is the compute
  * stream, because the next layer needs the results at once; otherwise it is a separate stream. */
-typedef struct Gpus {
+typedef struct NcclComm {
     /* the communicator; owned */
     ncclComm_t comm;
     /* backend of this rank's GPU; borrowed */
@@ -79,22 +79,22 @@ typedef struct Gpus {
     Stream *separate;
     /* true: sums may be added in any order; false: in the order of the tree */
     bool any_order;
-    /* the watch thread, which all Gpus of a Grid share; owned by grid->gpus[0], which joins all
-     * ranks; NULL before it is made, and while the Gpus are released */
+    /* the watch thread, which all communicators of a Grid share; owned by grid->nccl_comm[0], which
+     * joins all ranks; NULL before it is made, and while the communicators are released */
     NcclWatch *watch;
-} Gpus;
+} NcclComm;
 /* Waits until a call of NCCL that returned `result` is complete, and ends the job if it has failed.
  * call: name of the called function, for messages. A call on a communicator must be complete before
  * the next call begins. */
-void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
+void nccl_settle(const NcclComm *nccl_comm, ncclResult_t result, const char *call);
 /* Ends the job if a call inside a group has failed. NCCL only records such a call, so this function
  * does not wait for it. result, call: as for nccl_settle. */
-void nccl_check_recorded(const Gpus *gpus, ncclResult_t result, const char *call);
-void nccl_group_begin(const Gpus *gpus);
-void nccl_group_end(const Gpus *gpus);
+void nccl_check_recorded(const NcclComm *nccl_comm, ncclResult_t result, const char *call);
+void nccl_group_begin(const NcclComm *nccl_comm);
+void nccl_group_end(const NcclComm *nccl_comm);
 /* nccl_send sends `bytes` bytes from GPU memory to rank `peer`, and nccl_receive receives them
  * there. Call both between nccl_group_begin and nccl_group_end. They do nothing if `bytes` is 0. */
-void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
-void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
+void nccl_send(const NcclComm *nccl_comm, const void *from, size_t bytes, int peer);
+void nccl_receive(const NcclComm *nccl_comm, void *to, size_t bytes, int peer);
 
 #endif

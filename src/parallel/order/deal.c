@@ -9,34 +9,34 @@
  */
 #include "parallel.h"
 
-MicroRun deal_run(Deal deal, int micro, int micros)
+MicroRun deal_run(Deal deal, int micro, int micro_batches)
 {
-    if (deal == DEAL_BLOCKS) return (MicroRun){0, micros};
+    if (deal == DEAL_BLOCKS) return (MicroRun){0, micro_batches};
     if (deal == DEAL_TURNS) return (MicroRun){micro, 1};
-    /* micro < micros, so the highest bit in which the two numbers differ is set in micros; the
-     * value of this bit is the number of micro-batches in the run */
-    int count = 1 << (31 - __builtin_clz((unsigned)(micro ^ micros)));
+    /* micro < micro_batches, so the highest bit in which the two numbers differ is set in
+     * micro_batches; the value of this bit is the number of micro-batches in the run */
+    int count = 1 << (31 - __builtin_clz((unsigned)(micro ^ micro_batches)));
     return (MicroRun){micro & ~(count - 1), count};
 }
 
-int deal_runs(Deal deal, int micros)
+int deal_runs(Deal deal, int micro_batches)
 {
     if (deal == DEAL_BLOCKS) return 1;
-    return deal == DEAL_TURNS ? micros : __builtin_popcount((unsigned)micros);
+    return deal == DEAL_TURNS ? micro_batches : __builtin_popcount((unsigned)micro_batches);
 }
 
-int deal_number(Deal deal, int micro, int micros, int rank, int dp)
+int deal_number(Deal deal, int micro, int micro_batches, int rank, int dp)
 {
-    MicroRun run = deal_run(deal, micro, micros);
+    MicroRun run = deal_run(deal, micro, micro_batches);
     return run.first * dp + rank * run.count + micro - run.first;
 }
 
-int deal_levels(Deal deal, int micros, int dp)
+int deal_levels(Deal deal, int micro_batches, int dp)
 {
     int levels = 1;
-    for (int end = 0; end < micros;) {
+    for (int end = 0; end < micro_batches;) {
         int parts = __builtin_popcount((unsigned)end * (unsigned)dp);
-        MicroRun run = deal_run(deal, end, micros);
+        MicroRun run = deal_run(deal, end, micro_batches);
         levels = parts > levels ? parts : levels;
         end = run.first + run.count;
     }

@@ -141,7 +141,7 @@ static void plan_round(Halving *h, int rank, Block mine, Block theirs)
 {
     Block both = {mine.first < theirs.first ? mine.first : theirs.first, mine.size + theirs.size};
     HalvingRound *round = &h->round[h->rounds++];
-    *round = (HalvingRound){.sent = h->sent + h->sent_count, .first = mine.first < theirs.first};
+    *round = (HalvingRound){.sent = h->sent + h->sent_count, .is_lower = mine.first < theirs.first};
     int last = -1;
     for (int i = 0; i < h->ranks; ++i) {
         int slice = h->slice_at[i], kept = keeper(both, slice), had = keeper(mine, slice);

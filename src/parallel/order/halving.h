@@ -48,7 +48,7 @@ typedef struct HalvingRound {
     /* number of messages in `sent`; 0 if the rank keeps all of its slices */
     int sends;
     /* true: this rank's block is the lower of the two, so its sum is the left operand */
-    bool first;
+    bool is_lower;
 } HalvingRound;
 
 /* The plan of all messages of one rank. It needs O(ranks) of memory, 20 KB per thousand ranks. */

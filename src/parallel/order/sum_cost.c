@@ -36,7 +36,7 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
-    return rail > 2 && (!shape->push || halving_group(rail) > 1);
+    return rail > 2 && (!shape->is_push || halving_group(rail) > 1);
 }
 
 /* Messages and rounds of the ranks of a rail in one phase of a piece. */
@@ -49,10 +49,10 @@ typedef struct Load {
     double mean;
 } Load;
 
-static Load load_of(CommWay way, int rail, bool push)
+static Load load_of(SumAlgorithm algorithm, int rail, bool push)
 {
     int group = halving_group(rail), other_groups = rail / group - 1;
-    if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
+    if (algorithm == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
     if (push) {
         int rounds = halving_rounds(group), messages = rounds + other_groups;
         return (Load){messages, rounds + (other_groups > 0), messages};
@@ -89,29 +89,30 @@ static int64_t count_range_pieces(const SumShape *s)
     return divide_up(s->elements, sum_range_elements(s->ranks, s->width, s->arena_elements));
 }
 
-bool sum_by_slices(const SumShape *shape, CommWay way)
+bool sum_by_slices(const SumShape *shape, SumAlgorithm algorithm)
 {
     if (shape->longest == 0) return false;
     int rail = shape->ranks / shape->width;
-    bool exchanges = way == COMM_ALL_TO_ALL || (shape->push && halving_group(rail) < rail);
+    bool exchanges = algorithm == COMM_ALL_TO_ALL || (shape->is_push && halving_group(rail) < rail);
     return exchanges || count_slice_pieces(shape) < count_range_pieces(shape);
 }
 
-int64_t sum_pieces(const SumShape *shape, CommWay way)
+int64_t sum_pieces(const SumShape *shape, SumAlgorithm algorithm)
 {
     if (shape->longest > 0)
-        return sum_by_slices(shape, way) ? count_slice_pieces(shape) : count_range_pieces(shape);
+        return sum_by_slices(shape, algorithm) ? count_slice_pieces(shape)
+                                               : count_range_pieces(shape);
     return divide_up(shape->elements,
                      sum_piece_elements(shape->ranks, shape->width, shape->arena_elements));
 }
 
-SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
+SumCost sum_cost(const SumShape *shape, SumAlgorithm algorithm, Link link)
 {
     int rail = shape->ranks / shape->width, phases = shape->collect + shape->spread;
-    int64_t pieces = sum_pieces(shape, way);
-    Load load = load_of(way, rail, shape->push);
+    int64_t pieces = sum_pieces(shape, algorithm);
+    Load load = load_of(algorithm, rail, shape->is_push);
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
-    int64_t most = way == COMM_ALL_TO_ALL || shape->push
+    int64_t most = algorithm == COMM_ALL_TO_ALL || shape->is_push
                        ? phases * load.most
                        : halving_most_sent(rail, shape->collect, shape->spread);
     double phase_s = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.s_per_byte;
@@ -137,13 +138,13 @@ int64_t sum_halving_from(int rail)
 }
 
 /* Returns waits_of one phase of the operation, with its number of pieces. */
-static double waits_by(const SumShape *shape, CommWay way)
+static double waits_by(const SumShape *shape, SumAlgorithm algorithm)
 {
-    Load load = load_of(way, shape->ranks / shape->width, shape->push);
-    return waits_of(load, (double)sum_pieces(shape, way));
+    Load load = load_of(algorithm, shape->ranks / shape->width, shape->is_push);
+    return waits_of(load, (double)sum_pieces(shape, algorithm));
 }
 
-CommWay sum_way(const SumShape *shape, CommWay requested)
+SumAlgorithm sum_algorithm(const SumShape *shape, SumAlgorithm requested)
 {
     if (!can_halve(shape)) return COMM_ALL_TO_ALL;
     if (requested != COMM_BY_RULE) return requested;

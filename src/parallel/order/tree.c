@@ -6,24 +6,24 @@
  * level. */
 #include "parallel.h"
 
-int tree_levels(int micros)
+int tree_levels(int micro_batches)
 {
     int levels = 1;
-    for (int64_t full = 1; full < micros; full *= 2) ++levels;
+    for (int64_t full = 1; full < micro_batches; full *= 2) ++levels;
     return levels;
 }
 
-TreeStep tree_step(int micro, int micros)
+TreeStep tree_step(int micro, int micro_batches)
 {
     TreeStep step = {.write = __builtin_popcount((unsigned)micro)};
     /* number of additions: the trailing ones of `micro`, which are the carries of the counter;
      * after the last micro-batch, all additions down to arena 0 */
-    int joins = micro == micros - 1 ? step.write : __builtin_ctz(~(unsigned)micro);
+    int joins = micro == micro_batches - 1 ? step.write : __builtin_ctz(~(unsigned)micro);
     for (int top = step.write; step.join_count < joins; --top) step.to[step.join_count++] = top - 1;
     return step;
 }
 
-int micros_a_replica(int micros_global, int dp)
+int micro_batches_a_replica(int micro_batches_global, int dp)
 {
-    return (micros_global - 1) / dp + 1;
+    return (micro_batches_global - 1) / dp + 1;
 }

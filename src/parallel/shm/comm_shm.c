@@ -115,7 +115,7 @@ static bool gather_wait(Comm *comm, int64_t number, double sleep_s)
     return false;
 }
 
-static bool shm_gather_wait(Comm *comm, int64_t number)
+static bool shm_gather_poll(Comm *comm, int64_t number)
 {
     return gather_wait(comm, number, SHM_SHORT_SLEEP_S);
 }
@@ -132,7 +132,7 @@ static void shm_wait(Comm *comm)
     shm_sums_wait(comm);
     while (!gather_wait(comm, comm->gathers, SHM_SLEEP_S)) {
     }
-    while (!shm_push_wait(comm, comm->pushes)) {
+    while (!shm_push_poll(comm, comm->pushes)) {
     }
 }
 
@@ -144,9 +144,9 @@ const CommTable comm_shm = {
     .params_open = shm_params_open,
     .reduce_begin = shm_reduce_begin,
     .gather_begin = shm_gather_begin,
-    .gather_wait = shm_gather_wait,
+    .gather_poll = shm_gather_poll,
     .push_begin = shm_push_begin,
-    .push_wait = shm_push_wait,
+    .push_poll = shm_push_poll,
     .progress = shm_progress,
     .wait = shm_wait,
 };

@@ -81,7 +81,7 @@ static inline bool before(uint32_t a, uint32_t b)
 /* Longest sleep of a rank in comm_wait, and interval between its checks that its peers are
  * alive. */
 static const double SHM_SLEEP_S = 0.1;
-/* Longest sleep in comm_allgather_wait and comm_push_wait. */
+/* Longest sleep in comm_allgather_poll and comm_push_poll. */
 static const double SHM_SHORT_SLEEP_S = 1e-3;
 /* Waits until *word, a counter of `control`, has another value than `seen`, at most for about
  * sleep_s seconds. If this time has passed, checks whether a peer's process has ended, at most
@@ -101,6 +101,6 @@ void shm_push_begin(Comm *comm, const CommPush *push);
 /* Adds the pushes that all ranks have begun to this rank's partial sums. Returns true if all ranks
  * have added every push that this rank has begun. */
 bool shm_pushes_progress(Comm *comm);
-bool shm_push_wait(Comm *comm, int64_t number);
+bool shm_push_poll(Comm *comm, int64_t number);
 
 #endif

@@ -38,8 +38,8 @@ static void add_push(Comm *comm, const CommPush *push)
 {
     Shm *shm = comm->impl;
     bool to_all = push->to == PUSH_TO_ALL;
-    TreePush leaves = {.level = push->level,
-                       .level_at = push->at,
+    TreePush leaves = {.level = push->partial,
+                       .level_at = push->partial_at,
                        .in = (const float *const *)shm->arena,
                        .in_at = bounds_at(push->bounds, comm->rank) + push->shift,
                        .ins = comm->size,
@@ -81,7 +81,7 @@ bool shm_pushes_progress(Comm *comm)
            find_behind(comm->impl, comm->size, true, (uint32_t)comm->pushes) < 0;
 }
 
-bool shm_push_wait(Comm *comm, int64_t number)
+bool shm_push_poll(Comm *comm, int64_t number)
 {
     Shm *shm = comm->impl;
     int late = add_pushes(comm), slow = find_behind(shm, comm->size, true, (uint32_t)number);

@@ -16,13 +16,13 @@ struct CommTable {
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
     /* Sets comm->params, and comm->params_shared if it is true. Transports that cannot shard
-     * (comm_staged) have NULL for params_open, reduce_begin, gather_begin and gather_wait. */
+     * (comm_staged) have NULL for params_open, reduce_begin, gather_begin and gather_poll. */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const Bounds *bounds);
     void (*gather_begin)(Comm *comm, const Bounds *bounds, int64_t shift);
-    bool (*gather_wait)(Comm *comm, int64_t number);
+    bool (*gather_poll)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
-    bool (*push_wait)(Comm *comm, int64_t number);
+    bool (*push_poll)(Comm *comm, int64_t number);
     /* Moves operations; returns true if nothing is in flight. NULL: operations progress without
      * calls, and `wait` is not NULL. */
     bool (*progress)(Comm *comm);

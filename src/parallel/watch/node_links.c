@@ -41,7 +41,7 @@ enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
 
 double node_links_period_s(int nodes)
 {
-    return LOOK_S * ceil(nodes / (DATAGRAMS_PER_S * LOOK_S));
+    return CHECK_S * ceil(nodes / (DATAGRAMS_PER_S * CHECK_S));
 }
 
 double node_links_phase_s(int node, int nodes)
@@ -51,7 +51,7 @@ double node_links_phase_s(int node, int nodes)
 
 double node_links_pause_s(int nodes)
 {
-    return fmin(LOOK_S, SOCKET_HOLDS * node_links_period_s(nodes) / nodes);
+    return fmin(CHECK_S, SOCKET_HOLDS * node_links_period_s(nodes) / nodes);
 }
 
 static bool usable(const struct ifaddrs *a, int family)
@@ -180,8 +180,8 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
-    /* a datagram may be early by half of LOOK_S, because the calls are not exactly periodic */
-    if (now_s - links->sent_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
+    /* a datagram may be early by half of CHECK_S, because the calls are not exactly periodic */
+    if (now_s - links->sent_s < node_links_period_s(links->nodes) - CHECK_S / 2) return;
     links->sent_s = now_s;
     News news = news_of(links, NEWS_STATES);
     news.count = count < (int)STATES_MOST ? count : (int)STATES_MOST;

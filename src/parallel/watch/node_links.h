@@ -28,7 +28,7 @@ typedef struct NodeLink {
 /* largest number of addresses of the first node that are tried */
 enum { LINK_ADDRESSES = 8 };
 /* seconds between two checks of a node's ranks */
-#define LOOK_S 0.5
+#define CHECK_S 0.5
 
 typedef struct NodeLinks {
     /* UDP socket; -1: this rank does not send or receive datagrams */
@@ -59,8 +59,8 @@ typedef struct NodeLinks {
     int end_code;
 } NodeLinks;
 
-/* Returns the seconds between two datagrams of a node: LOOK_S, or with thousands of nodes a
- * multiple of LOOK_S. This limits the time that the first node spends on reading. */
+/* Returns the seconds between two datagrams of a node: CHECK_S, or with thousands of nodes a
+ * multiple of CHECK_S. This limits the time that the first node spends on reading. */
 double node_links_period_s(int nodes);
 /* Returns the seconds between the start of a period and the time at which node `node` sends. */
 double node_links_phase_s(int node, int nodes);

@@ -88,7 +88,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->newest = beat->mark[(count - 1) % BEAT_MARKS];
     state->newest.doing[BEAT_TEXT - 1] = '\0';
     state->stepping = atomic_load(&beat->step) != BEAT_NONE;
-    state->serves = beat->serves;
+    state->serves = beat->is_server;
     state->process_state = process_state((pid_t)state->process);
     state->usual_s = 1e-6 * (double)atomic_load(&beat->usual_us);
     double marked_s = state->newest.at_s, awake_s = node->awake_s;

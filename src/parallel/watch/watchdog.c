@@ -374,7 +374,7 @@ static void check_all(Watchdog *w)
 static void rest(Watchdog *w, double seconds)
 {
     bool receives = w->links.node == 0 && w->links.socket >= 0;
-    double pause_s = receives ? node_links_pause_s(w->links.nodes) : LOOK_S,
+    double pause_s = receives ? node_links_pause_s(w->links.nodes) : CHECK_S,
            end_s = clock_s() + seconds;
     for (double left_s = seconds; left_s > 0 && !w->stop; left_s = end_s - clock_s()) {
         cond_wait_for(&w->wake, &w->lock, fmin(left_s, pause_s));
@@ -390,7 +390,7 @@ static void *watch_run(void *user)
     pthread_mutex_lock(&w->lock);
     rest(w, node_links_phase_s(w->links.node, w->links.nodes));
     while (!w->stop) {
-        rest(w, LOOK_S);
+        rest(w, CHECK_S);
         if (!w->stop) check_all(w);
     }
     pthread_mutex_unlock(&w->lock);

@@ -99,7 +99,7 @@ static void receive_wait(WorldCollect *c)
     }
 }
 
-bool world_collect_here(const WorldCollect *collect)
+bool world_collect_is_root(const WorldCollect *collect)
 {
     return collect->bytes;
 }

@@ -36,7 +36,7 @@ typedef struct Pause {
 /* seconds that this rank has slept so far; world_slept_s returns them */
 static double slept_s;
 
-/* Tells the watchdog that this rank waits, until beat_mark_again is called. */
+/* Tells the watchdog that this rank waits, until beat_mark_previous is called. */
 static void mark_wait(void)
 {
     beat_mark_plain("messages of other ranks", true);
@@ -69,7 +69,7 @@ void mpi_await(MPI_Request *request)
         if (done) break;
         pause_a_little(&pause);
     }
-    beat_mark_again();
+    beat_mark_previous();
     phase_wait_end(before);
 }
 
@@ -100,7 +100,7 @@ void world_swap_free(WorldSwap **swap)
     mem_free(swap);
 }
 
-void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from)
+void world_swap_begin(WorldSwap *swap, const MemoryRange *to, const MemoryRange *from)
 {
     const World *world = swap->world;
     swap->count = 0;
@@ -130,10 +130,10 @@ void world_swap_wait(WorldSwap *swap)
     }
     if (!done) MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
     swap->count = 0;
-    beat_mark_again();
+    beat_mark_previous();
 }
 
-void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
+void world_swap(const World *world, const MemoryRange *to, const MemoryRange *from)
 {
     WorldSwap *swap = world_swap_new(world, false);
     world_swap_begin(swap, to, from);
@@ -171,7 +171,7 @@ struct WorldSparse {
     /* bytes allocated for `in` */
     size_t in_capacity;
     /* the message from each rank, a part of `in`, [world->size]; owned */
-    WorldPart *from;
+    MemoryRange *from;
 };
 
 WorldSparse *world_sparse_new(const World *world, bool sleeps)
@@ -193,7 +193,7 @@ void world_sparse_free(WorldSparse **swap)
     mem_free(swap);
 }
 
-void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
+void world_sparse_begin(WorldSparse *swap, const MemoryRange *to)
 {
     const World *world = swap->world;
     swap->begun = world->size > 1;
@@ -229,7 +229,7 @@ static bool sparse_receive(WorldSparse *swap)
     MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
     /* MPI buffers an empty message, so this send does not wait */
     MPI_CHECK(MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_RECEIPT, swap->comm));
-    swap->from[status.MPI_SOURCE] = (WorldPart){(void *)swap->in_bytes, (size_t)bytes};
+    swap->from[status.MPI_SOURCE] = (MemoryRange){(void *)swap->in_bytes, (size_t)bytes};
     swap->in_bytes = end;
     return true;
 }
@@ -250,14 +250,14 @@ static void sparse_receive_all(WorldSparse *swap)
     }
 }
 
-const WorldPart *world_sparse_wait(WorldSparse *swap)
+const MemoryRange *world_sparse_wait(WorldSparse *swap)
 {
     if (!swap->begun) return swap->from;
     memset(swap->from, 0, (size_t)swap->world->size * sizeof *swap->from);
     swap->in_bytes = 0;
     mark_wait();
     sparse_receive_all(swap);
-    beat_mark_again();
+    beat_mark_previous();
     for (int r = 0; r < swap->world->size; ++r)
         if (swap->from[r].bytes > 0) swap->from[r].at = swap->in + (size_t)swap->from[r].at;
     swap->begun = false;
@@ -270,7 +270,7 @@ void world_send(const World *world, int rank, const void *data, size_t bytes)
     enum { WAITS_BYTES = 1024 };
     if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm));
-    if (bytes >= WAITS_BYTES) beat_mark_again();
+    if (bytes >= WAITS_BYTES) beat_mark_previous();
 }
 
 void world_send_control(const World *world, int rank, const void *data, size_t bytes)
@@ -319,7 +319,7 @@ bool world_wait_for(const World *world, int rank, double patience_s)
         waited = other ? waited + (took < most_s ? took : most_s) : 0;
         looked = now;
     }
-    beat_mark_again();
+    beat_mark_previous();
     return found;
 }
 
@@ -335,7 +335,7 @@ int world_receive_any(const World *world, int rank, void *data, size_t bytes, bo
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
                        *control ? TAG_CONTROL : TAG_MESSAGE, world->comm, MPI_STATUS_IGNORE));
-    beat_mark_again();
+    beat_mark_previous();
     return status.MPI_SOURCE;
 }
 
@@ -350,7 +350,7 @@ bool world_receive_control(const World *world, void *data, size_t bytes, bool wa
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_CONTROL,
                        world->comm, MPI_STATUS_IGNORE));
-    if (waits) beat_mark_again();
+    if (waits) beat_mark_previous();
     return true;
 }
 
@@ -362,6 +362,6 @@ int world_receive(const World *world, int rank, void *data, size_t bytes)
     while (!has_arrived(world, rank, TAG_MESSAGE, &status)) pause_a_little(&pause);
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_MESSAGE,
                        world->comm, MPI_STATUS_IGNORE));
-    beat_mark_again();
+    beat_mark_previous();
     return status.MPI_SOURCE;
 }

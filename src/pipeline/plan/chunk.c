@@ -28,7 +28,7 @@ static void end_pass(Planner *p)
 static int back_index(const Planner *p, int node)
 {
     int i = node - p->chunk->first;
-    return p->block[i] < 0 ? i : p->chunk->last - p->chunk->first + i;
+    return p->block[i] < 0 ? i : p->chunk->end - p->chunk->first + i;
 }
 
 RunStorage *planner_back_run(const Planner *p, int node)
@@ -38,7 +38,7 @@ RunStorage *planner_back_run(const Planner *p, int node)
 
 bool planner_owns(const Planner *p, int node)
 {
-    return node >= p->chunk->first && node < p->chunk->last;
+    return node >= p->chunk->first && node < p->chunk->end;
 }
 
 /* ---- forward ---- */
@@ -49,7 +49,7 @@ static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 {
     const Op *op = p->graph->node[run->node].op;
     for (int k = 0; k < op->spec.x_count; ++k) storage_use(p, run->x[k]);
-    run->y = op->y_alias || inplace ? run->x[0] : storage_new(p, desc_bytes(op->spec.y));
+    run->y = op->y_is_x || inplace ? run->x[0] : storage_new(p, desc_bytes(op->spec.y));
     storage_use(p, run->y);
     if (op->saved_bytes == 0) return;
     run->saved = storage_new(p, op->saved_bytes);
@@ -134,7 +134,7 @@ static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 bool planner_delays_weight(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
-    return p->schedule->split && op->weight_later && op->table->backward_weight &&
+    return p->schedule->split && op->weight_may_wait && op->table->backward_weight &&
            op_has_values(&op->spec) && !op->spec.frozen;
 }
 
@@ -157,7 +157,7 @@ static void keep_gradient(Planner *p, int i, int k)
 static void discard_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
-    if (op->spec.frozen && op->weight_later) return;
+    if (op->spec.frozen && op->weight_may_wait) return;
     for (int k = 0; k < op->spec.w_count; ++k)
         if (is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
@@ -245,7 +245,7 @@ static void begin_block(Planner *p, int i)
 {
     const int *block = p->block;
     int first = p->chunk->first, at = i - first, from = at;
-    bool last = i + 1 == p->chunk->last || block[at + 1] != block[at];
+    bool last = i + 1 == p->chunk->end || block[at + 1] != block[at];
     if (block[at] < 0 || !last) return;
     while (from > 0 && block[from - 1] == block[at]) --from;
     plan_recompute(p, first + from, i + 1);
@@ -266,9 +266,9 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
     const Graph *g = p->graph;
     const Buckets *b = &p->chunk->buckets;
     int bucket = 0, opened = 0;
-    for (int i = p->chunk->last - 1; i >= p->chunk->first; --i) {
+    for (int i = p->chunk->end - 1; i >= p->chunk->first; --i) {
         for (; buckets && opened < b->count && p->opening[opened].node >= i; ++opened)
-            push(p, (Action){.kind = ACTION_OPEN, .index = p->opening[opened].bucket});
+            push(p, (Action){.kind = ACTION_WAIT_FOR_BUCKET, .index = p->opening[opened].bucket});
         if (plan == plan_backward) begin_block(p, i);
         plan(p, i);
         for (; buckets && bucket < b->count; ++bucket) {
@@ -351,7 +351,7 @@ static void list_passes(Planner *p)
         inplace_record_output(p, node, p->value[node], p->reader);
     }
     if (p->previous) read_in_previous_slot(p);
-    for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
+    for (int i = c->first; i < c->end; ++i) plan_forward(p, i);
     if (planner_owns(p, g->loss_node)) {
         const Node *loss = &g->node[g->loss_node];
         for (int k = 0; k < loss->spec.x_count; ++k) storage_use(p, p->value[loss->in[k]]);
@@ -374,7 +374,7 @@ static void list_passes(Planner *p)
 static void fill_runs(const Planner *p, bool recompute)
 {
     ChunkPlan *c = p->chunk;
-    c->run_count = recompute ? 2 * (c->last - c->first) : c->last - c->first;
+    c->run_count = recompute ? 2 * (c->end - c->first) : c->end - c->first;
     c->run = mem_new((size_t)(c->run_count + 1) * sizeof *c->run);
     for (int i = 0; i < c->run_count; ++i) {
         const RunStorage *from = &p->run[i];
@@ -424,7 +424,7 @@ static void planner_init(Planner *p, const int *block)
     size_t nodes = (size_t)p->graph->node_count;
     p->value = mem_new(nodes * sizeof *p->value);
     p->gradient = mem_new(nodes * sizeof *p->gradient);
-    int count = p->chunk->last - p->chunk->first;
+    int count = p->chunk->end - p->chunk->first;
     p->recomputed = mem_new(nodes * sizeof *p->recomputed);
     p->borrows_gradient = mem_new(nodes * sizeof *p->borrows_gradient);
     p->run = mem_new((size_t)(2 * count + 1) * sizeof *p->run);
@@ -441,7 +441,7 @@ static void planner_init(Planner *p, const int *block)
     inplace_find_readers(p);
     const ChunkPlan *c = p->chunk;
     p->opening = mem_new((size_t)(c->buckets.count + 1) * sizeof *p->opening);
-    for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opens[b], b};
+    for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opening_node[b], b};
     qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
     planner_drop_blocks(p);
 }
@@ -463,8 +463,8 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *previous, const Graph *graph,
                  .messages_wait = messages_wait};
     boundary_activations(&c->activations_in, graph, c->first);
     boundary_gradients(&c->gradients_out, graph, c->first);
-    boundary_activations(&c->activations_out, graph, c->last);
-    boundary_gradients(&c->gradients_in, graph, c->last);
+    boundary_activations(&c->activations_out, graph, c->end);
+    boundary_gradients(&c->gradients_in, graph, c->end);
     planner_init(&p, block);
     list_passes(&p);
     storages_lay(&p);

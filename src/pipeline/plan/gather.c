@@ -138,7 +138,7 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     int stage = w->plan->stage;
     for (; *task < s->count[stage]; ++*task, *use = 0) {
         const Task *t = &s->task[stage][*task];
-        const ChunkPlan *c = &w->plan->chunk[schedule_local(s, t->chunk)];
+        const ChunkPlan *c = &w->plan->chunk[schedule_index_on_stage(s, t->chunk)];
         int pass = pass_of(t->kind);
         if (pass < PASSES && c->use_first[pass] + *use < c->use_first[pass + 1])
             return &c->use[c->use_first[pass] + *use];
@@ -173,7 +173,8 @@ static void drop_overlapping(Window *w, int b)
     for (int i = 0; i < w->here_count; ++i) {
         const ParamBucket *other = &all[w->here[i]];
         if (!overlap(mine->ring_offset, mine->elements, other->ring_offset, other->elements) &&
-            !overlap(mine->cache, mine->cache_bytes, other->cache, other->cache_bytes))
+            !overlap(mine->cache_offset, mine->cache_bytes, other->cache_offset,
+                     other->cache_bytes))
             w->here[kept++] = w->here[i];
     }
     w->here_count = kept;
@@ -241,10 +242,10 @@ static void place_bucket(GatherPlan *f, const Near *near, int b)
         const ParamBucket *other = &f->bucket[near->bucket[i]];
         if (near->bucket[i] >= b) continue;
         value[count] = (Span){other->ring_offset, other->ring_offset + other->elements};
-        cache[count++] = (Span){other->cache, other->cache + other->cache_bytes};
+        cache[count++] = (Span){other->cache_offset, other->cache_offset + other->cache_bytes};
     }
     mine->ring_offset = place_lowest(value, count, mine->elements);
-    mine->cache = place_lowest(cache, count, mine->cache_bytes);
+    mine->cache_offset = place_lowest(cache, count, mine->cache_bytes);
     mem_free(&value);
     mem_free(&cache);
 }
@@ -262,7 +263,7 @@ static Status place_buckets(Plan *plan)
         const ParamBucket *mine = &f->bucket[b];
         place_bucket(f, &near[b], b);
         int64_t end = mine->ring_offset + mine->elements,
-                cache_end = mine->cache + mine->cache_bytes;
+                cache_end = mine->cache_offset + mine->cache_bytes;
         f->elements = end > f->elements ? end : f->elements;
         if ((size_t)cache_end > plan->cache_bytes) plan->cache_bytes = (size_t)cache_end;
     }
@@ -287,11 +288,11 @@ static void place_caches(Plan *plan, bool placed)
     GatherPlan *f = &plan->gather;
     int64_t *end = mem_new((size_t)(f->count + 1) * sizeof *end);
     for (int k = 0; k < plan->chunk_count; ++k)
-        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].end; ++i) {
             const Node *node = &plan->graph->node[i];
             int b = gather_bucket_of(plan, node);
             if (node->op->cache_bytes == 0 || b < 0) continue;
-            plan->cache[i] = (size_t)(f->bucket[b].cache + end[b]);
+            plan->cache_offset[i] = (size_t)(f->bucket[b].cache_offset + end[b]);
             end[b] += (int64_t)place_align(node->op->cache_bytes);
         }
     for (int b = 0; b < f->count && !placed; ++b) f->bucket[b].cache_bytes = end[b];
@@ -303,10 +304,10 @@ static void place_caches(Plan *plan, bool placed)
 static void place_constants(Plan *plan)
 {
     for (int k = 0; k < plan->chunk_count; ++k)
-        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].end; ++i) {
             const Node *node = &plan->graph->node[i];
             if (node->op->cache_bytes == 0 || gather_bucket_of(plan, node) >= 0) continue;
-            plan->cache[i] = plan->cache_bytes;
+            plan->cache_offset[i] = plan->cache_bytes;
             plan->cache_bytes += place_align(node->op->cache_bytes);
         }
 }
@@ -347,7 +348,7 @@ Status plan_gather(Plan *plan)
     TRY(place_buckets(plan));
     place_caches(plan, true);
     place_constants(plan);
-    plan->gather.frozen = plan->param_elements - plan->trained_elements;
+    plan->gather.frozen_elements = plan->param_elements - plan->trained_elements;
     place_weights(plan);
     count_step(plan);
     return OK;

@@ -1,6 +1,6 @@
 /* Chooses where a node's backward writes the gradients of its inputs: to separate memory, over dy,
  * over x, or added to the gradient that other readers of the input have already contributed to. If
- * a gradient equals dy (dx_alias), nothing is written, and both share memory where that is safe.
+ * a gradient equals dy (dx_is_dy), nothing is written, and both share memory where that is safe.
  * The first contribution to a node's gradient becomes its storage; later ones are added in the
  * order of the list of actions. */
 #include "chunk.h"
@@ -31,7 +31,7 @@ static bool can_overwrite_dy(const Planner *p, int i, int k)
         p->borrows_gradient[i])
         return false;
     for (int j = 0; j < node->spec.x_count; ++j)
-        if (node->op->dx_alias[j]) return false;
+        if (node->op->dx_is_dy[j]) return false;
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[dy].bytes;
 }
 
@@ -87,7 +87,7 @@ static int route(Planner *p, int i, int k, int *keeper)
     const Op *op = p->graph->node[i].op;
     int v = p->graph->node[i].in[k];
     bool is_first = p->gradient[v] == STORAGE_NONE;
-    if (op->dx_alias[k]) {
+    if (op->dx_is_dy[k]) {
         bool shared = is_first && share_dy(p, i, v, keeper);
         return shared ? STORAGE_NONE : p->gradient[i];
     }

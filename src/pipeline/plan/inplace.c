@@ -8,7 +8,7 @@ void inplace_find_readers(Planner *p)
     for (int i = 0; i < p->graph->node_count; ++i) p->reader[i] = NO_NODE;
     for (int i = 0; i < p->graph->node_count; ++i) {
         const Node *node = &p->graph->node[i];
-        for (int k = 0; i >= c->first && i < c->last && k < node->spec.x_count; ++k)
+        for (int k = 0; i >= c->first && i < c->end && k < node->spec.x_count; ++k)
             p->previous_reader[i - c->first][k] =
                 node->in[k] < 0 ? NO_NODE : p->reader[node->in[k]];
         for (int k = 0; k < node->spec.x_count; ++k)

@@ -68,7 +68,7 @@ void storages_lay(Planner *p)
     Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
     int64_t kept = 0, top = 0;
     int count = 0;
-    bool one_slot = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
+    bool one_slot = p->chunk->slots == 1 && p->schedule->shape.chunks_per_stage == 1;
     for (int i = 0; i < p->storage_count; ++i) {
         if (p->storage[i].in_previous) continue;
         order[count] = &p->storage[i];

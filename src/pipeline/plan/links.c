@@ -17,7 +17,7 @@ static void link_add(Links *links, int from, int to, int depth, size_t bytes)
 static int stage_of(const Plan *plan, int node)
 {
     int chunk = 0;
-    while (node >= plan->first[chunk + 1]) ++chunk;
+    while (node >= plan->chunk_begin[chunk + 1]) ++chunk;
     return schedule_stage(plan->schedule, chunk);
 }
 
@@ -26,8 +26,8 @@ static void add_boundary(const Plan *plan, Links *links, int chunk)
     int below = schedule_stage(plan->schedule, chunk - 1);
     int above = schedule_stage(plan->schedule, chunk);
     Message activations, gradients;
-    boundary_activations(&activations, plan->graph, plan->first[chunk]);
-    boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
+    boundary_activations(&activations, plan->graph, plan->chunk_begin[chunk]);
+    boundary_gradients(&gradients, plan->graph, plan->chunk_begin[chunk]);
     link_add(links, below, above, plan->channel_depth, activations.bytes);
     link_add(links, above, below, plan->channel_depth, gradients.bytes);
     mem_free(&activations.tensor);
@@ -91,7 +91,7 @@ void links_fini(Links *links)
     mem_free(&links->spec);
 }
 
-Status links_memory(Plan *plan, bool joined)
+Status links_memory(Plan *plan, bool gpus_joined)
 {
     Links links;
     Status st = links_init(&links, plan);
@@ -103,7 +103,7 @@ Status links_memory(Plan *plan, bool joined)
         if (spec->from == plan->stage) sent += places;
     }
     links_fini(&links);
-    if (joined || plan_in_host_memory(plan)) {
+    if (gpus_joined || plan_in_host_memory(plan)) {
         plan->message_bytes += received;
         plan->sent_bytes += sent;
     } else {

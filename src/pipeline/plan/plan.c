@@ -15,7 +15,7 @@ const ConfigWords pipeline_words[PIPELINE_WORDS] = {
 static const ChunkPlan *chunk_of(const Plan *plan, int node)
 {
     for (int c = 0; c < plan->chunk_count; ++c)
-        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return &plan->chunk[c];
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].end) return &plan->chunk[c];
     return NULL;
 }
 
@@ -99,7 +99,7 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->node < c->first || p->node >= c->last || p->frozen ||
+        if (p->node < c->first || p->node >= c->end || p->frozen ||
             plan->gradient_offset[i] == plan->param_offset[i])
             continue;
         int at = 0;
@@ -144,7 +144,7 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     int *param = mem_new((size_t)(g->param_count + 1) * sizeof *param), count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->node < c->first || p->node >= c->last ||
+        if (p->node < c->first || p->node >= c->end ||
             plan->gradient_offset[i] != plan->param_offset[i])
             continue;
         offset[count] = weight;
@@ -220,19 +220,19 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
-/* Sets c->opens: for each bucket the last node that writes to it, which is the first in backward's
- * order. */
+/* Sets c->opening_node: for each bucket the last node that writes to it, which is the first in
+ * backward's order. */
 static void find_openings(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
-    c->opens = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->opens);
-    for (int b = 0; b < c->buckets.count; ++b) c->opens[b] = -1;
+    c->opening_node = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->opening_node);
+    for (int b = 0; b < c->buckets.count; ++b) c->opening_node[b] = -1;
     for (int i = 0; i < g->param_count; ++i) {
         int b = bucket_at(c, plan->gradient_offset[i]);
-        if (b >= 0 && g->param[i].node > c->opens[b]) c->opens[b] = g->param[i].node;
+        if (b >= 0 && g->param[i].node > c->opening_node[b]) c->opening_node[b] = g->param[i].node;
     }
     for (int b = 0; b < c->buckets.count; ++b)
-        if (c->opens[b] < 0) c->opens[b] = c->last - 1;
+        if (c->opening_node[b] < 0) c->opening_node[b] = c->end - 1;
 }
 
 /* ---- memory ---- */
@@ -264,17 +264,17 @@ static size_t average_bytes(const Plan *plan, const PlanOptions *o)
     return most * sizeof(float);
 }
 
-/* Sets the sizes of the gradient arenas. joined: see PlanOptions. */
+/* Sets the sizes of the gradient arenas. gpus_joined: see PlanOptions. */
 static void set_gradient_sizes(Plan *plan, bool joined)
 {
-    int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
+    int micro_batches = plan->schedule->shape.micro_batches, dp = plan->shape.dp;
     int64_t most = 0;
     for (int r = 0; plan_pushes(plan) && r < dp; ++r)
         if (plan_push_elements(plan, r) > most) most = plan_push_elements(plan, r);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
     /* the first run of micro-batches is the longest */
     plan->sum_levels = (size_t)tree_levels(plan_run(plan, 0).count);
-    if (plan_pushes(plan)) plan->push_levels = (size_t)deal_levels(plan->deal, micros, dp);
+    if (plan_pushes(plan)) plan->push_levels = (size_t)deal_levels(plan->deal, micro_batches, dp);
     plan->gradient_part_bytes =
         plan->sum_levels * (size_t)plan->micro_grad_elements * sizeof(float);
     size_t partial = plan->push_levels * (size_t)most * sizeof(float);
@@ -291,11 +291,11 @@ static Status plan_weights(Plan *plan)
     size_t params = (size_t)(plan->graph->param_count + 1);
     plan->weight_offset = mem_new(params * sizeof *plan->weight_offset);
     memcpy(plan->weight_offset, plan->param_offset, params * sizeof *plan->weight_offset);
-    plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
+    plan->cache_offset = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache_offset);
     if (plan->gathers) return plan_gather(plan);
     for (int k = 0; k < plan->chunk_count; ++k)
-        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
-            plan->cache[i] = plan->cache_bytes;
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].end; ++i) {
+            plan->cache_offset[i] = plan->cache_bytes;
             plan->cache_bytes += place_align(plan->graph->node[i].op->cache_bytes);
         }
     return OK;
@@ -310,7 +310,7 @@ static size_t param_bytes(const Plan *plan, const PlanOptions *o)
     if (!plan->gathers) return (plan->param_bytes + sharers - 1) / sharers;
     for (int r = 0; r < plan->shape.dp; ++r)
         if (plan_local_elements(plan, r) > most) most = plan_local_elements(plan, r);
-    return (size_t)(most + plan->gather.elements + plan->gather.frozen) * sizeof(float);
+    return (size_t)(most + plan->gather.elements + plan->gather.frozen_elements) * sizeof(float);
 }
 
 static Status set_memory_sizes(Plan *plan, const PlanOptions *o)
@@ -320,27 +320,27 @@ static Status set_memory_sizes(Plan *plan, const PlanOptions *o)
         const ChunkPlan *c = &plan->chunk[k];
         plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
         scratch = c->scratch_bytes > scratch ? c->scratch_bytes : scratch;
-        for (int i = c->first; i < c->last; ++i) {
+        for (int i = c->first; i < c->end; ++i) {
             const Op *op = plan->graph->node[i].op;
             if (op->workspace_bytes > plan->workspace_bytes)
                 plan->workspace_bytes = op->workspace_bytes;
         }
     }
     plan->activation_bytes += scratch;
-    tensor_group_memory(plan, o->joined);
+    tensor_group_memory(plan, o->gpus_joined);
     replica_sums_memory(plan);
     plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
-    set_gradient_sizes(plan, o->joined);
+    set_gradient_sizes(plan, o->gpus_joined);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
     plan->average_bytes = average_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
-    return links_memory(plan, o->joined);
+    return links_memory(plan, o->gpus_joined);
 }
 
 Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
 {
     const Schedule *schedule = o->schedule;
-    int stages = schedule->shape.stages, chunks = schedule->shape.chunks;
+    int stages = schedule->shape.stages, chunks = schedule->shape.chunks_per_stage;
     Plan *plan = mem_new(sizeof *plan);
     *plan = (Plan){.graph = graph,
                    .updates = o->updates,
@@ -353,13 +353,14 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
                    .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
     plan->gathers = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
     plan->deal = plan_shards_gradients(plan) ? DEAL_TURNS : o->shape.dp > 1 ? o->deal : DEAL_BLOCKS;
-    plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
-    memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
+    plan->chunk_begin = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->chunk_begin);
+    memcpy(plan->chunk_begin, o->chunk_begin,
+           (size_t)(stages * chunks + 1) * sizeof *plan->chunk_begin);
     for (int k = 0; k < chunks; ++k) {
         int chunk = schedule_chunk(schedule, o->stage, k);
         plan->chunk[k].chunk = chunk;
-        plan->chunk[k].first = o->first[chunk];
-        plan->chunk[k].last = o->first[chunk + 1];
+        plan->chunk[k].first = o->chunk_begin[chunk];
+        plan->chunk[k].end = o->chunk_begin[chunk + 1];
         plan->chunk[k].metrics = k == chunks - 1;
     }
     plan_slots(plan);
@@ -396,16 +397,16 @@ static void chunk_fini(ChunkPlan *c)
         mem_free(&messages[i]->tensor);
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
-    mem_free(&c->opens);
+    mem_free(&c->opening_node);
     mem_free(&c->bucket_order);
     for (int b = 0; b < c->buckets.count; ++b) {
         if (c->shard) bounds_fini(&c->shard[b]);
-        if (c->even) bounds_fini(&c->even[b]);
+        if (c->push_shard) bounds_fini(&c->push_shard[b]);
         if (c->shard_offset) mem_free(&c->shard_offset[b]);
     }
     mem_free(&c->shard);
-    mem_free(&c->even);
-    mem_free(&c->ring);
+    mem_free(&c->push_shard);
+    mem_free(&c->ring_offset);
     mem_free(&c->shard_offset);
     mem_free(&c->use);
     buckets_fini(&c->buckets);
@@ -417,7 +418,7 @@ void plan_free(Plan **out)
     if (!plan) return;
     for (int k = 0; k < plan->chunk_count; ++k) chunk_fini(&plan->chunk[k]);
     mem_free(&plan->chunk);
-    mem_free(&plan->first);
+    mem_free(&plan->chunk_begin);
     mem_free(&plan->slot);
     mem_free(&plan->last_task);
     mem_free(&plan->param_offset);
@@ -428,7 +429,7 @@ void plan_free(Plan **out)
     mem_free(&plan->tied_across);
     mem_free(&plan->gather.bucket);
     mem_free(&plan->gather.bucket_of);
-    mem_free(&plan->cache);
+    mem_free(&plan->cache_offset);
     mem_free(out);
 }
 
@@ -462,9 +463,9 @@ double action_moved_bytes(const Action *action)
 }
 
 /* A tree over n leaves makes n - 1 additions, each of which reads two floats and writes one. */
-double bucket_moved_bytes(double elements, double micros)
+double bucket_moved_bytes(double elements, double micro_batches)
 {
-    return 3 * elements * (double)sizeof(float) * (micros - 1) / micros;
+    return 3 * elements * (double)sizeof(float) * (micro_batches - 1) / micro_batches;
 }
 
 void plan_print(const Plan *plan, FILE *out)
@@ -483,7 +484,7 @@ void plan_print(const Plan *plan, FILE *out)
         const ChunkPlan *c = &plan->chunk[k];
         fprintf(out,
                 "  chunk %d: layers %s to %s, %d actions a micro-batch, %d in flight, %d buckets\n",
-                c->chunk, plan->graph->node[c->first].name, plan->graph->node[c->last - 1].name,
+                c->chunk, plan->graph->node[c->first].name, plan->graph->node[c->end - 1].name,
                 c->pass[PASS_FORWARD].count + c->pass[PASS_BACKWARD].count +
                     c->pass[PASS_WEIGHT].count,
                 c->slots, c->buckets.count);

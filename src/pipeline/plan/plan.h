@@ -47,19 +47,20 @@ void plan_micro_grads(Plan *plan);
 /* Returns the shards into which a bucket is cut for pushes, one for each replica. */
 static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
 {
-    return chunk->shard ? &chunk->shard[bucket] : &chunk->even[bucket];
+    return chunk->shard ? &chunk->shard[bucket] : &chunk->push_shard[bucket];
 }
 /* Returns the run that contains micro-batch `micro`. A run is a number of consecutive micro-batches
  * whose gradients this rank adds before other ranks' gradients are added (Deal). */
 static inline MicroRun plan_run(const Plan *plan, int micro)
 {
-    return deal_run(plan->deal, micro, plan->schedule->shape.micros);
+    return deal_run(plan->deal, micro, plan->schedule->shape.micro_batches);
 }
 /* Returns true if the sum of each run of micro-batches is pushed to the owners of its shards. If
  * false, the rank has one run, and its sum is all-reduced or reduce-scattered. */
 static inline bool plan_pushes(const Plan *plan)
 {
-    return plan_shards_gradients(plan) || deal_runs(plan->deal, plan->schedule->shape.micros) > 1;
+    return plan_shards_gradients(plan) ||
+           deal_runs(plan->deal, plan->schedule->shape.micro_batches) > 1;
 }
 /* Returns the offset of replica dp_rank's shard of a bucket in that replica's arenas of partial
  * sums; unspecified if the replica has no shard of the bucket. */
@@ -147,7 +148,7 @@ bool plan_tied_across(const Plan *plan, int param);
 bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: sharding for updates that need whole tensors. */
-/* Returns true if one replica must have the whole parameter (ParamUpdate.whole). */
+/* Returns true if one replica must have the whole parameter (ParamUpdate.is_uncut). */
 bool param_is_whole(const Plan *plan, int param);
 /* Returns true if param_is_whole is true for any parameter. */
 bool any_param_is_whole(const Plan *plan);
@@ -187,8 +188,8 @@ bool plan_sums_by_tree(const Plan *plan);
 /* Returns the bytes of the partial sums that an exchange of `ranks` ranks in host memory keeps for
  * a piece. */
 size_t exchange_sum_bytes(int ranks);
-/* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
-void tensor_group_memory(Plan *plan, bool joined);
+/* Adds the group's exchange buffers to the plan's memory. gpus_joined: see PlanOptions. */
+void tensor_group_memory(Plan *plan, bool gpus_joined);
 
 /* replicas.c: sums over the replicas within a micro-batch, for synced operations. The sums move up
  * a tree of the ranks and down again, in pieces of REPLICA_PIECE_BYTES; each channel has
@@ -216,10 +217,11 @@ Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
 /* Returns true if the parameter is tied to a parameter of another stage and is trained. */
 bool plan_ties_stages(const Plan *plan, int param);
-/* Adds the memory of the channels to the plan. joined: see PlanOptions. Errors as in links_init. */
-Status links_memory(Plan *plan, bool joined);
+/* Adds the memory of the channels to the plan. gpus_joined: see PlanOptions. Errors as in
+ * links_init. */
+Status links_memory(Plan *plan, bool gpus_joined);
 
-/* slots.c: sets plan->slot, plan->last_task, plan->batches_out and the `slots` of each chunk. */
+/* slots.c: sets plan->slot, plan->last_task, plan->batches_in_use and the `slots` of each chunk. */
 void plan_slots(Plan *plan);
 /* Returns true if another task may run between a message of the stage and the pass that produces or
  * reads it. */

@@ -21,8 +21,8 @@ bool plan_shards_gradients(const Plan *plan)
 static bool must_not_overlap(const Plan *plan, const ChunkPlan *c, int a, int b)
 {
     int tensor = c->buckets.first_tensor[a];
-    int leaves = tensor < 0 ? c->last - 1 : plan->graph->param[tensor].node;
-    return b - a <= IN_TRANSIT || c->opens[b] >= leaves;
+    int leaves = tensor < 0 ? c->end - 1 : plan->graph->param[tensor].node;
+    return b - a <= IN_TRANSIT || c->opening_node[b] >= leaves;
 }
 
 int64_t place_lowest(const Span *taken, int count, int64_t length)
@@ -41,14 +41,14 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
 {
     const Buckets *buckets = &c->buckets;
     Span *taken = mem_new((size_t)(buckets->count + 1) * sizeof *taken);
-    c->ring = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring);
+    c->ring_offset = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring_offset);
     for (int b = 0; b < buckets->count; ++b) {
         int count = 0;
         /* Buckets are sent in order: if one has been sent, all buckets before it have been sent. */
         for (int a = b - 1; a >= 0 && must_not_overlap(plan, c, a, b); --a)
-            taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
-        c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
-        int64_t end = c->ring[b] + buckets->elements[b];
+            taken[count++] = (Span){c->ring_offset[a], c->ring_offset[a] + buckets->elements[a]};
+        c->ring_offset[b] = place_lowest(taken, count, buckets->elements[b]);
+        int64_t end = c->ring_offset[b] + buckets->elements[b];
         plan->micro_grad_elements =
             end > plan->micro_grad_elements ? end : plan->micro_grad_elements;
     }
@@ -83,9 +83,10 @@ static void lay_shards(const Plan *plan, bool with_params, int64_t *end)
 static void cut_evenly(const Plan *plan, ChunkPlan *c)
 {
     const Buckets *buckets = &c->buckets;
-    c->even = mem_new((size_t)(buckets->count + 1) * sizeof *c->even);
+    c->push_shard = mem_new((size_t)(buckets->count + 1) * sizeof *c->push_shard);
     for (int b = 0; b < buckets->count; ++b)
-        bounds_init_even(&c->even[b], buckets->offset[b], buckets->elements[b], plan->shape.dp);
+        bounds_init_even(&c->push_shard[b], buckets->offset[b], buckets->elements[b],
+                         plan->shape.dp);
 }
 
 static void plan_shard_offsets(Plan *plan)
@@ -114,7 +115,7 @@ void plan_micro_grads(Plan *plan)
         int b;
         int64_t at = plan->gradient_offset[i];
         const ChunkPlan *c = plan_shards_gradients(plan) ? plan_bucket_at(plan, at, &b) : NULL;
-        plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
+        plan->micro_grad_offset[i] = c ? c->ring_offset[b] + at - c->buckets.offset[b] : at;
     }
     if (plan_pushes(plan)) plan_shard_offsets(plan);
 }

@@ -28,7 +28,7 @@ static bool owns_value(const Plan *plan, int param)
 int64_t shard_weight(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
-    return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
+    return p->split.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
 }
 
 /* Returns the parameters for which owns_value is true, in order of offset. Owner: the caller. */
@@ -204,7 +204,8 @@ size_t shard_elements(const Plan *plan, int dp_rank, bool statistics)
     int64_t sum = 0;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t first, count;
-        if ((plan->graph->param[i].info.buffer && !statistics) || !owns_value(plan, i)) continue;
+        if ((plan->graph->param[i].info.is_statistic && !statistics) || !owns_value(plan, i))
+            continue;
         plan_shard(plan, i, dp_rank, &first, &count);
         sum += align_floats(count);
     }

@@ -37,18 +37,19 @@ bool messages_may_wait(const Schedule *schedule, int stage)
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;
-    int micros = s->shape.micros;
-    for (int i = 0; i < plan->chunk_count * micros; ++i) first[i] = last[i] = -1;
+    int micro_batches = s->shape.micro_batches;
+    for (int i = 0; i < plan->chunk_count * micro_batches; ++i) first[i] = last[i] = -1;
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        int at = schedule_local(s, t->chunk) * micros + t->micro;
+        int at = schedule_index_on_stage(s, t->chunk) * micro_batches + t->micro;
         if (first[at] < 0) first[at] = i;
         last[at] = i;
     }
     for (int k = 1; k < plan->chunk_count; ++k)
-        for (int m = 0; m < micros && schedule_shares_stage(s, plan->chunk[k].chunk - 1); ++m)
-            if (last[k * micros + m] > last[(k - 1) * micros + m])
-                last[(k - 1) * micros + m] = last[k * micros + m];
+        for (int m = 0; m < micro_batches && schedule_shares_stage(s, plan->chunk[k].chunk - 1);
+             ++m)
+            if (last[k * micro_batches + m] > last[(k - 1) * micro_batches + m])
+                last[(k - 1) * micro_batches + m] = last[k * micro_batches + m];
 }
 
 /* Gives each micro-batch, in each chunk, the lowest slot that is free when the micro-batch's first
@@ -57,14 +58,15 @@ static void find_lives(const Plan *plan, int *first, int *last)
 static void assign_slots(Plan *plan, const int *first, const int *last)
 {
     const Schedule *s = plan->schedule;
-    int micros = s->shape.micros;
-    int *owner = mem_new((size_t)(plan->chunk_count * micros + 1) * sizeof *owner);
-    for (int i = 0; i < plan->chunk_count * micros; ++i) owner[i] = -1;
+    int micro_batches = s->shape.micro_batches;
+    int *owner = mem_new((size_t)(plan->chunk_count * micro_batches + 1) * sizeof *owner);
+    for (int i = 0; i < plan->chunk_count * micro_batches; ++i) owner[i] = -1;
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        int local = schedule_local(s, t->chunk), at = local * micros + t->micro, slot = 0;
+        int local = schedule_index_on_stage(s, t->chunk), at = local * micro_batches + t->micro,
+            slot = 0;
         if (first[at] != i) continue;
-        int *taken = owner + local * micros;
+        int *taken = owner + local * micro_batches;
         while (taken[slot] >= 0 && last[taken[slot]] > i) ++slot;
         taken[slot] = at;
         plan->slot[at] = slot;
@@ -88,13 +90,13 @@ int tasks_batches_out(const Schedule *s, int stage, int *last_task)
 void plan_slots(Plan *plan)
 {
     const Schedule *s = plan->schedule;
-    size_t pairs = (size_t)plan->chunk_count * (size_t)s->shape.micros;
+    size_t pairs = (size_t)plan->chunk_count * (size_t)s->shape.micro_batches;
     int *first = mem_new((pairs + 1) * sizeof *first), *last = mem_new((pairs + 1) * sizeof *last);
     plan->slot = mem_new((pairs + 1) * sizeof *plan->slot);
-    plan->last_task = mem_new((size_t)(s->shape.micros + 1) * sizeof *plan->last_task);
+    plan->last_task = mem_new((size_t)(s->shape.micro_batches + 1) * sizeof *plan->last_task);
     find_lives(plan, first, last);
     assign_slots(plan, first, last);
-    plan->batches_out = tasks_batches_out(s, plan->stage, plan->last_task);
+    plan->batches_in_use = tasks_batches_out(s, plan->stage, plan->last_task);
     mem_free(&first);
     mem_free(&last);
 }

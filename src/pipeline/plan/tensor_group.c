@@ -28,7 +28,7 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed)
     size_t most = summed;
     for (int i = 0; i < g->node_count; ++i) {
         const Op *op = g->node[i].op;
-        if (op_info(op->spec.kind)->talks == TALKS_ALWAYS)
+        if (op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)
             most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
         const bool gathers = op->spec.tokens.total > op->spec.tokens.count;
         if (i == g->loss_node || gathers) most = larger(most, op->workspace_bytes);
@@ -59,7 +59,7 @@ static size_t pieces_bytes(int ranks)
            (size_t)EXCHANGE_PIECE_BYTES * (1 + EXCHANGE_DEPTH * ((size_t)ranks - 1));
 }
 
-void tensor_group_memory(Plan *plan, bool joined)
+void tensor_group_memory(Plan *plan, bool gpus_joined)
 {
     int ranks = plan->shape.tp;
     size_t summed = 0;
@@ -70,7 +70,7 @@ void tensor_group_memory(Plan *plan, bool joined)
     plan->message_bytes += 2 * summed;
     if (plan_in_host_memory(plan))
         plan->message_bytes += pieces_bytes(ranks);
-    else if (joined)
+    else if (gpus_joined)
         plan->message_bytes += gpu_exchange_bytes(ranks, most);
     else
         plan->staged_bytes += 2 * most + pieces_bytes(ranks);

@@ -8,7 +8,7 @@ bool planner_updates_statistics(const Planner *p, int i)
     const Node *node = &p->graph->node[i];
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *param = &p->graph->param[node->param[k]];
-        if (param->info.buffer && !param->frozen) return true;
+        if (param->info.is_statistic && !param->frozen) return true;
     }
     return false;
 }
@@ -33,7 +33,7 @@ bool planner_reads_y(const Planner *p, int i)
 
 void planner_drop_blocks(Planner *p)
 {
-    int count = p->chunk->last - p->chunk->first;
+    int count = p->chunk->end - p->chunk->first;
     for (int from = 0, to; from < count; from = to) {
         bool back = false;
         for (to = from; to < count && p->block[to] == p->block[from]; ++to) {

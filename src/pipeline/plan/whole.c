@@ -9,7 +9,7 @@
 
 bool param_is_whole(const Plan *plan, int param)
 {
-    return plan->updates && plan->updates[param].whole;
+    return plan->updates && plan->updates[param].is_uncut;
 }
 
 bool any_param_is_whole(const Plan *plan)
@@ -74,7 +74,7 @@ bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int6
 static int64_t local_elements(const Plan *plan, int param, int dp_rank)
 {
     int64_t first, count;
-    if (plan->graph->param[param].info.buffer || plan->gradient_offset[param] < 0 ||
+    if (plan->graph->param[param].info.is_statistic || plan->gradient_offset[param] < 0 ||
         param_shares_memory(plan, param))
         return 0;
     plan_shard(plan, param, dp_rank, &first, &count);
@@ -100,8 +100,9 @@ static size_t update_bytes(const Plan *plan, int dp_rank)
         size_t padded = (size_t)align_floats((int64_t)count);
         if (count == 0) continue;
         state += (size_t)update->slots * padded;
-        if (update->scratch && shared) scratch += padded;
-        if (update->whole || (update->scratch && !shared)) largest = larger(largest, count);
+        if (update->needs_scratch && shared) scratch += padded;
+        if (update->is_uncut || (update->needs_scratch && !shared))
+            largest = larger(largest, count);
         whole = larger(whole, update->whole_bytes);
         slices = larger(slices, update->slice_bytes);
     }

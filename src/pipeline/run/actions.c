@@ -1,6 +1,6 @@
 /* Runs a pass's actions on a micro-batch, one by one. The sum of a bucket begins while backward
- * still runs. After each action except ACTION_OPEN, calls the progress functions of messages and
- * sums. */
+ * still runs. After each action except ACTION_WAIT_FOR_BUCKET, calls the progress functions of
+ * messages and sums. */
 #include "executor.h"
 
 static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
@@ -136,7 +136,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
         move_end(e, action_moved_bytes(a), begin_s);
         break;
     case ACTION_GATHER:
-    case ACTION_OPEN:
+    case ACTION_WAIT_FOR_BUCKET:
     case ACTION_BUCKET:
         break;
     }
@@ -180,10 +180,10 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     switch (a->kind) {
     case ACTION_GATHER:
         return true;
-    case ACTION_OPEN:
+    case ACTION_WAIT_FOR_BUCKET:
         return bucket_waits(context->plan, micro);
     case ACTION_BUCKET:
-        return bucket_leaves(context->plan, micro) && context->comm->size > 1;
+        return bucket_begins_sum(context->plan, micro) && context->comm->size > 1;
     case ACTION_ADD:
     case ACTION_COPY:
         return false;
@@ -202,7 +202,7 @@ static void run_bucket(Executor *e, const ChunkRun *chunk, int bucket, int micro
     if (e->context.comm->size == 1)
         move_end(e,
                  bucket_moved_bytes((double)chunk->plan->buckets.elements[bucket],
-                                    e->context.plan->schedule->shape.micros),
+                                    e->context.plan->schedule->shape.micro_batches),
                  begin_s);
     else
         operation_times_add_poll(e->times, clock_s() - begin_s);
@@ -220,7 +220,7 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
 {
     for (int i = from; i < to; ++i) {
         const Action *a = &chunk->plan->pass[pass].action[i];
-        if (a->kind == ACTION_OPEN) {
+        if (a->kind == ACTION_WAIT_FOR_BUCKET) {
             float *metrics;
             bucket_open(&e->gradients, chunk, slot, a->index, micro, &metrics);
             if (metrics) step_report_copy(&e->report, slot, micro, metrics);

@@ -39,7 +39,7 @@ static inline void context_copy(const Context *c, void *to, const void *from, si
 /* Returns true if the chunk contains the loss. */
 static inline bool context_has_loss(const Context *c, const ChunkPlan *chunk)
 {
-    return c->plan->graph->loss_node >= chunk->first && c->plan->graph->loss_node < chunk->last;
+    return c->plan->graph->loss_node >= chunk->first && c->plan->graph->loss_node < chunk->end;
 }
 
 #endif

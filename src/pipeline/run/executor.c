@@ -21,7 +21,7 @@ static Status check(const Context *c)
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;
-    int out = plan->batches_out > evaluation_out ? plan->batches_out : evaluation_out;
+    int out = plan->batches_in_use > evaluation_out ? plan->batches_in_use : evaluation_out;
     return e->context.backend->table->host_memory ? out : out + DATA_AHEAD;
 }
 
@@ -41,7 +41,7 @@ static Status set_up(Executor *e)
     step_report_init(&e->report, c, &e->memory);
     TRY(status_agree(c->grid->world,
                      schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));
-    e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
+    e->evaluation_last = mem_new((size_t)shape.micro_batches * sizeof *e->evaluation_last);
     int places =
         input_places(e, tasks_batches_out(e->evaluation, c->plan->stage, e->evaluation_last));
     input_ring_init(&e->input, c, places);
@@ -151,9 +151,9 @@ const ChunkTime *executor_chunk_times(const Executor *e)
     return e->chunk_time;
 }
 
-void executor_hash_steps(Executor *e, bool yes)
+void executor_hash_steps(Executor *e, bool enabled)
 {
-    e->gradients.hashes = yes && e->context.backend->table->host_memory;
+    e->gradients.hashes = enabled && e->context.backend->table->host_memory;
 }
 
 uint64_t executor_step_hash(const Executor *e)
@@ -161,7 +161,7 @@ uint64_t executor_step_hash(const Executor *e)
     return e->gradients.hash;
 }
 
-void executor_measure_micros(Executor *e)
+void executor_measure_micro_batches(Executor *e)
 {
     if (!e->gradients.squares.sum) micro_squares_init(&e->gradients.squares, &e->context);
 }
@@ -171,9 +171,9 @@ const double *executor_micro_squares(const Executor *e)
     return e->gradients.squares.sum;
 }
 
-void executor_find_overflow(Executor *e, bool yes)
+void executor_find_overflow(Executor *e, bool enabled)
 {
-    e->report.finds_overflow = yes;
+    e->report.finds_overflow = enabled;
 }
 
 bool executor_overflowed(const Executor *e)
@@ -186,7 +186,7 @@ const float *executor_logits(Executor *e, int output)
     return outputs_logits(&e->outputs, &e->memory, output);
 }
 
-void executor_settle(Executor *e)
+void executor_release_batches(Executor *e)
 {
     input_settle(&e->input);
 }

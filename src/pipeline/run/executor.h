@@ -28,7 +28,7 @@ struct Executor {
     Captures captures;
     /* schedule of an evaluation, which has only forwards; owned */
     Schedule *evaluation;
-    /* like plan->last_task, for the evaluation schedule; int[micros], owned */
+    /* like plan->last_task, for the evaluation schedule; int[micro_batches], owned */
     int *evaluation_last;
     /* see executor_probe; NULL: values are not checked; borrowed */
     StepFault *fault;

@@ -15,14 +15,14 @@ typedef struct Moving {
  * is not counted. Only the last micro-batch of the batch can have a single value. With synced
  * statistics (micro-batches are then dealt to the replicas in turns, DEAL_TURNS) it has a single
  * value only if it is the first of its turn, so that no other replica has samples in this turn. */
-static int counted_micros(const Moving *m, const OpSpec *spec)
+static int counted_micro_batches(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
     const StepBatch *batch = m->batch;
-    int micros = batch->micros > 0 ? batch->micros : 1;
+    int micro_batches = batch->micro_batches > 0 ? batch->micro_batches : 1;
     bool one = batch->last_single && shape_count(x) == x.dim[0] * x.dim[1];
-    bool alone = !spec->synced || (micros - 1) % m->e->context.plan->shape.dp == 0;
-    return one && alone ? micros - 1 : micros;
+    bool alone = !spec->synced || (micro_batches - 1) % m->e->context.plan->shape.dp == 0;
+    return one && alone ? micro_batches - 1 : micro_batches;
 }
 
 /* Sets each running statistic to (1 - momentum) * its value + momentum * mean of the micro-batches'
@@ -35,15 +35,15 @@ static void move_statistics(void *user)
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         int64_t at = c->plan->param_offset[i], first, count;
-        if (!p->info.buffer || p->frozen || at < 0) continue;
+        if (!p->info.is_statistic || p->frozen || at < 0) continue;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
         const OpSpec *spec = &g->node[p->node].spec;
-        int micros = counted_micros(m, spec);
-        if (count == 0 || micros == 0) continue;
+        int micro_batches = counted_micro_batches(m, spec);
+        if (count == 0 || micro_batches == 0) continue;
         float momentum = spec->momentum;
         float *value =
             m->e->params.params + plan_local_offset(c->plan, at + first, c->grid->dp_rank);
-        c->backend->table->flat->scale_add(c->stream, value, momentum / (float)micros,
+        c->backend->table->flat->scale_add(c->stream, value, momentum / (float)micro_batches,
                                            grad_sum(&m->e->gradients, at + first), 1 - momentum,
                                            count);
     }
@@ -53,7 +53,7 @@ static bool has_statistics(const Plan *plan)
 {
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].info.buffer && plan->gradient_offset[i] >= 0) return true;
+        if (g->param[i].info.is_statistic && plan->gradient_offset[i] >= 0) return true;
     return false;
 }
 
@@ -62,8 +62,8 @@ void executor_move_statistics(Executor *e, const StepBatch *batch)
 {
     const Plan *plan = e->context.plan;
     Moving moving = {e, batch};
-    bool full =
-        batch->micros == plan->schedule->shape.micros * plan->shape.dp && !batch->last_single;
+    bool full = batch->micro_batches == plan->schedule->shape.micro_batches * plan->shape.dp &&
+                !batch->last_single;
     Phase outer = phase_enter(PHASE_SUM);
     if (has_statistics(plan)) {
         if (full)
@@ -79,14 +79,15 @@ void executor_move_statistics(Executor *e, const StepBatch *batch)
 Status executor_forward_backward(Executor *e, const BatchSource *source, const StepBatch *batch,
                                  double *wait_s)
 {
-    TaskRun p = {
-        .schedule = e->context.plan->schedule,
-        .moves = &e->links.moves,
-        .last_task = e->context.plan->last_task,
-        .source = source,
-        .wait_s = wait_s,
-        .values = {
-            .training = true, .step = batch->step, .scale = batch->scale, .micros = batch->micros}};
+    TaskRun p = {.schedule = e->context.plan->schedule,
+                 .moves = &e->links.moves,
+                 .last_task = e->context.plan->last_task,
+                 .source = source,
+                 .wait_s = wait_s,
+                 .values = {.training = true,
+                            .step = batch->step,
+                            .scale = batch->scale,
+                            .micro_batches = batch->micro_batches}};
     step_report_begin(&e->report, &p.values);
     e->gradients.hash = 0;
     return tasks_run(e, &p);
@@ -104,7 +105,7 @@ void executor_reduce(Executor *e)
 }
 
 Status executor_evaluate(Executor *e, const BatchSource *source,
-                         void (*visit)(void *user, const Batch *batch, const float *columns),
+                         void (*visit)(void *user, const Batch *batch, const float *results),
                          void *user)
 {
     TaskRun p = {.schedule = e->evaluation,

@@ -66,7 +66,7 @@ bool bucket_waits(const Plan *plan, int micro)
     return plan_shards_gradients(plan) || (micro > 0 && plan_run(plan, micro).first == micro);
 }
 
-bool bucket_leaves(const Plan *plan, int micro)
+bool bucket_begins_sum(const Plan *plan, int micro)
 {
     MicroRun run = plan_run(plan, micro);
     return micro == run.first + run.count - 1;
@@ -75,7 +75,7 @@ bool bucket_leaves(const Plan *plan, int micro)
 /* Returns the offset of the bucket in the arena to which backward writes. */
 static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
 {
-    return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
+    return chunk->ring_offset ? chunk->ring_offset[bucket] : chunk->buckets.offset[bucket];
 }
 
 /* Waits until the bucket's memory is free: until no rank still reads the pushes of this bucket, or
@@ -93,7 +93,7 @@ static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket
                 last = s->pushed[c][b];
         }
     }
-    collective_wait(&s->context->progress, comm_push_wait, last);
+    collective_wait(&s->context->progress, comm_push_poll, last);
 }
 
 /* A micro-batch without samples must not change the sums, so its bucket is filled with -0: x + -0
@@ -131,17 +131,17 @@ static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRu
 {
     const Context *c = s->context;
     const Plan *plan = c->plan;
-    int dp = plan->shape.dp, micros = plan->schedule->shape.micros;
+    int dp = plan->shape.dp, micro_batches = plan->schedule->shape.micro_batches;
     CommPush push = {.bounds = push_bounds(chunk, bucket),
                      .shift = bucket_offset(chunk, bucket) - chunk->buckets.offset[bucket],
-                     .level = s->partial,
-                     .at = shard_offset(chunk, bucket, c->grid->dp_rank),
+                     .partial = s->partial,
+                     .partial_at = shard_offset(chunk, bucket, c->grid->dp_rank),
                      /* In this tree every leaf is the sum of a run of this size. `first` is the
                       * number of rank 0's leaf, `leaves` the number of all leaves. The last run
                       * ends at the last leaf. */
                      .first = run.first / run.count * dp,
-                     .leaves = ((micros - 1) / run.count + 1) * dp,
-                     .to = plan_shards_gradients(plan) ? PUSH_TO_LEVEL
+                     .leaves = ((micro_batches - 1) / run.count + 1) * dp,
+                     .to = plan_shards_gradients(plan) ? PUSH_TO_PARTIAL
                            : plan->zero                ? PUSH_TO_OWNER
                                                        : PUSH_TO_ALL};
     s->pushed[chunk - plan->chunk][bucket] = comm_push_begin(c->comm, &push);
@@ -161,7 +161,7 @@ void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
         float *to = s->level[tree.to[j]] + at;
         c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
     }
-    if (!bucket_leaves(c->plan, micro)) return;
+    if (!bucket_begins_sum(c->plan, micro)) return;
     if (s->hashes) bucket_hash(s, plan, bucket);
     if (plan_pushes(c->plan))
         bucket_push(s, plan, bucket, run);
@@ -174,6 +174,6 @@ void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
 void grad_sync_wait(const GradSync *s)
 {
     Comm *comm = s->context->comm;
-    collective_wait(&s->context->progress, comm_push_wait, comm->pushes);
+    collective_wait(&s->context->progress, comm_push_poll, comm->pushes);
     comm_wait(comm);
 }

@@ -24,7 +24,7 @@ typedef struct GradSync {
     bool hashes;
     /* hash of this step so far */
     uint64_t hash;
-    /* sums of squares of micro-batches, if executor_measure_micros was called */
+    /* sums of squares of micro-batches, if executor_measure_micro_batches was called */
     MicroSquares squares;
 } GradSync;
 
@@ -38,7 +38,7 @@ float *grad_sum(const GradSync *sync, int64_t at);
 /* Returns true if bucket_open may wait for other ranks. */
 bool bucket_waits(const Plan *plan, int micro);
 /* Returns true if bucket_done begins a sum over other ranks. */
-bool bucket_leaves(const Plan *plan, int micro);
+bool bucket_begins_sum(const Plan *plan, int micro);
 /* Call it before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics
  * to the address of the micro-batch's metrics if the bucket includes them, else to NULL. */
 void bucket_open(const GradSync *sync, const ChunkRun *chunk, const Slot *slot, int bucket,

@@ -247,7 +247,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
     for (int i = 0; i < chunk->plan->run_count; ++i) {
         const RunOffsets *at = &chunk->plan->run[i];
         OpRun *run = &slot->run[i];
-        run->rows = batch->rows;
+        run->sample_count = batch->rows;
         run->training = values->training;
         run->sample = host_memory ? batch->sample : in->sample;
         run->step = values->step;

@@ -9,7 +9,7 @@ typedef struct StepValues {
     bool training;
     uint64_t step;
     float scale;
-    int micros;
+    int micro_batches;
 } StepValues;
 
 /* One place of the ring, for a micro-batch of data that has been acquired from its source. */

@@ -12,11 +12,11 @@ static int64_t part_count(int64_t elements)
 void micro_squares_init(MicroSquares *squares, const Context *c)
 {
     const Graph *g = c->plan->graph;
-    const size_t micros = (size_t)c->plan->schedule->shape.micros;
+    const size_t micro_batches = (size_t)c->plan->schedule->shape.micro_batches;
     int64_t most = 1;
     for (int i = 0; i < g->param_count; ++i)
         if (g->param[i].elements > most) most = g->param[i].elements;
-    squares->sum = mem_new(micros * (size_t)(g->param_count + 1) * sizeof *squares->sum);
+    squares->sum = mem_new(micro_batches * (size_t)(g->param_count + 1) * sizeof *squares->sum);
     squares->part = mem_new((size_t)part_count(most) * sizeof *squares->part);
 }
 

@@ -16,8 +16,9 @@ static bool owns_params(const Plan *plan)
 static Status open_params(const Context *c)
 {
     const Plan *plan = c->plan;
-    Status st = comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
-                                                       : plan->param_elements);
+    Status st = comm_params_new(c->comm, plan->gathers
+                                             ? plan->gather.elements + plan->gather.frozen_elements
+                                             : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
         st = fail(ERR_BUG, "parameters are to be gathered, but are in shared memory");
     return status_agree(c->grid->world, st);
@@ -119,7 +120,7 @@ void gather_next(ParamGather *g)
     const ParamUse *use = window_next(&g->window, buckets, &count);
     for (int i = 0; i < count; ++i) gather_bucket(g, buckets[i]);
     for (int i = 0; i < use->count; ++i)
-        collective_wait(&g->context->progress, comm_allgather_wait, g->number[use->bucket[i]]);
+        collective_wait(&g->context->progress, comm_allgather_poll, g->number[use->bucket[i]]);
 }
 
 void gather_repack(ParamGather *g, const OpRun *run, int node)

@@ -12,7 +12,7 @@ bool step_fault_before(const StepFault *a, const StepFault *b)
 {
     if (a->node < 0 || b->node < 0) return a->node >= 0;
     if (a->backward != b->backward) return b->backward;
-    if (a->turn != b->turn) return a->turn < b->turn;
+    if (a->order != b->order) return a->order < b->order;
     if (a->node != b->node) return a->backward ? a->node > b->node : a->node < b->node;
     return a->micro < b->micro;
 }
@@ -30,7 +30,7 @@ static bool earlier(const StepFault *f, const Context *c, bool backward, int nod
                     const Batch *batch)
 {
     StepFault here = {
-        .node = node, .backward = backward, .micro = batch->micro, .turn = turn_of(c, batch)};
+        .node = node, .backward = backward, .micro = batch->micro, .order = turn_of(c, batch)};
     return step_fault_before(&here, f);
 }
 
@@ -64,7 +64,7 @@ static void set_fault(StepFault *f, const Context *c, bool backward, int node, i
     f->param = param;
     f->backward = backward;
     f->micro = batch->micro;
-    f->turn = turn_of(c, batch);
+    f->order = turn_of(c, batch);
     f->sample_count = 0;
 }
 
@@ -106,13 +106,13 @@ static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun
                            const Batch *batch)
 {
     const Op *op = c->plan->graph->node[node].op;
-    int64_t lines = desc_elements(op->spec.y) / LOSS_COLUMNS;
+    int64_t lines = desc_elements(op->spec.y) / LOSS_RESULTS;
     int64_t each = lines / c->plan->graph->input.shape.dim[0];
     void *host = host_copy(c, run->y, desc_bytes(op->spec.y));
     for (int row = 0; row < batch->rows; ++row) {
         double sum = 0;
         for (int64_t i = row * each; i < (row + 1) * each; ++i)
-            sum += (double)value_at(host, DTYPE_F32, i * LOSS_COLUMNS);
+            sum += (double)value_at(host, DTYPE_F32, i * LOSS_RESULTS);
         sum /= (double)each;
         if (f->largest_sample >= 0 && !(sum > f->largest)) continue;
         f->largest = sum;

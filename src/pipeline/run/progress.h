@@ -25,7 +25,7 @@ void progress_poll(const Progress *progress);
 char *await_slot(const Progress *progress, Channels *channels, int channel);
 /* Returns the channel's oldest message; waits until there is one. */
 const char *await_message(const Progress *progress, Channels *channels, int channel);
-/* Waits for a push or an all-gather. wait: comm_push_wait or comm_allgather_wait; number: the
+/* Waits for a push or an all-gather. wait: comm_push_poll or comm_allgather_poll; number: the
  * result of comm_push_begin or comm_allgather_begin. */
 void collective_wait(const Progress *progress, bool (*wait)(Comm *, int64_t), int64_t number);
 

@@ -43,12 +43,12 @@ typedef struct Part {
 
 static Part part_of(const Slices *s, int size, int rank, const void *whole)
 {
-    size_t unit = (size_t)s->unit * dtype_bytes(s->type);
+    size_t unit = (size_t)s->item_elements * dtype_bytes(s->type);
     size_t first = (size_t)slice_first(s->items, size, rank);
     Part p = {.base = (char *)(uintptr_t)whole + first * unit,
-              .run = slices_run(s, size, rank),
+              .run = slices_range_bytes(s, size, rank),
               .stride = (size_t)s->items * unit};
-    p.bytes = p.run * (size_t)s->runs;
+    p.bytes = p.run * (size_t)s->ranges;
     return p;
 }
 
@@ -95,7 +95,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     Part local = part_of(&s, b.size, b.rank, whole), packed = local;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
-    size_t most = (size_t)s.runs * slices_run(&s, b.size, 0);
+    size_t most = (size_t)s.ranges * slices_range_bytes(&s, b.size, 0);
     Phase outer = phase_enter(PHASE_EXCHANGE);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
         for (int r = 0; r < b.size; ++r)

@@ -19,12 +19,12 @@ struct StagedExchange {
 static size_t bytes_of_mine(const Exchange *x, const Slices *s)
 {
     const ExchangeBlock b = exchange_block(x, s);
-    return (size_t)s->runs * slices_run(s, b.size, b.rank);
+    return (size_t)s->ranges * slices_range_bytes(s, b.size, b.rank);
 }
 
 static size_t bytes_of_whole(const Slices *s)
 {
-    return (size_t)s->runs * slices_run(s, 1, 0);
+    return (size_t)s->ranges * slices_range_bytes(s, 1, 0);
 }
 
 /* Copies to the host and waits. The wait also covers the previous exchange's copy back, which uses

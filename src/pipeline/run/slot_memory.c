@@ -46,7 +46,7 @@ static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slo
     run->dy = slot_address(m, chunk, slot, at->dy);
     run->saved = slot_address(m, chunk, slot, at->saved);
     run->x_saved = slot_address(m, chunk, slot, at->x_saved);
-    run->cache = m->cache ? m->cache + plan->cache[at->node] : NULL;
+    run->cache = m->cache ? m->cache + plan->cache_offset[at->node] : NULL;
     run->workspace = m->workspace;
     run->exchange = links->exchange;
     run->replicas = links->replicas;

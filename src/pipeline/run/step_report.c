@@ -28,7 +28,7 @@ void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
     const Graph *g = plan->graph;
     int64_t columns = shape_count(g->node[g->loss_node].op->spec.y.shape);
     *r = (StepReport){.context = context,
-                      .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
+                      .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_RESULTS,
                       .block = context_alloc(context, sizeof *r->block),
                       .metrics = context_alloc(context, stats_bytes(slot_count(plan))),
                       .host = backend_host_new(context->backend, stats_bytes(2))};

@@ -21,8 +21,8 @@ static bool is_message(const Task *t)
 
 static Slot *slot_of(const Executor *e, const TaskRun *p, int chunk, int micro)
 {
-    int local = schedule_local(p->schedule, chunk);
-    int at = local * p->schedule->shape.micros + micro;
+    int local = schedule_index_on_stage(p->schedule, chunk);
+    int at = local * p->schedule->shape.micro_batches + micro;
     return &e->memory.chunk[local].slot[p->values.training ? e->context.plan->slot[at] : 0];
 }
 
@@ -30,7 +30,7 @@ static BoundTask task_at(const Executor *e, const TaskRun *p, int number)
 {
     const Plan *plan = e->context.plan;
     const Task *t = &p->schedule->task[plan->stage][number];
-    ChunkRun *chunk = &e->memory.chunk[schedule_local(p->schedule, t->chunk)];
+    ChunkRun *chunk = &e->memory.chunk[schedule_index_on_stage(p->schedule, t->chunk)];
     Pass pass = t->kind == TASK_FORWARD           ? PASS_FORWARD
                 : t->kind == TASK_BACKWARD_WEIGHT ? PASS_WEIGHT
                                                   : PASS_BACKWARD;
@@ -78,7 +78,7 @@ static void copy_previous_chunk(Executor *e, const TaskRun *p, const BoundTask *
     int before = at->task->chunk - 1;
     if (!schedule_shares_stage(p->schedule, before)) return;
     MessageEnd here = {at->chunk, at->slot};
-    MessageEnd other = {&e->memory.chunk[schedule_local(p->schedule, before)],
+    MessageEnd other = {&e->memory.chunk[schedule_index_on_stage(p->schedule, before)],
                         slot_of(e, p, before, at->task->micro)};
     if (at->pass == PASS_FORWARD)
         links_copy_activations(&e->memory, other, here);
@@ -98,7 +98,7 @@ static void run_task(Executor *e, const TaskRun *p, int number, int from, int to
     bool begins = from == 0, ends = to == at.actions;
     Phase phase = at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
           outer = phase_enter(phase);
-    double before_s = phase_spent_s(phase);
+    double before_s = phase_ended_s(phase);
     beat_mark(task_names[at.task->kind],
               (BeatMark){.peer = BEAT_NONE, .chunk = at.task->chunk, .micro = at.task->micro});
     if (at.pass == PASS_FORWARD && begins) copy_previous_chunk(e, p, &at);
@@ -106,8 +106,8 @@ static void run_task(Executor *e, const TaskRun *p, int number, int from, int to
     if (at.pass == PASS_BACKWARD && ends) copy_previous_chunk(e, p, &at);
     phase_enter(outer);
     if (p->values.training) {
-        ChunkTime *time = &e->chunk_time[schedule_local(p->schedule, at.task->chunk)];
-        time->seconds[at.task->kind] += phase_spent_s(phase) - before_s;
+        ChunkTime *time = &e->chunk_time[schedule_index_on_stage(p->schedule, at.task->chunk)];
+        time->seconds[at.task->kind] += phase_ended_s(phase) - before_s;
         time->count[at.task->kind] += ends;
     }
     if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);

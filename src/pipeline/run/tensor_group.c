@@ -45,7 +45,7 @@ static void parts_move(const TensorGroup *g, const GradSync *sync, float *metric
 
 void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 {
-    Slices all = {.runs = 1, .items = g->part_floats, .unit = 1, .type = DTYPE_F32};
+    Slices all = {.ranges = 1, .items = g->part_floats, .item_elements = 1, .type = DTYPE_F32};
     parts_move(g, sync, metrics, false);
     g->exchange->reduce(g->exchange, all, g->parts, g->slice);
     g->exchange->gather(g->exchange, all, g->slice, g->parts);

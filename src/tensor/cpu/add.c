@@ -16,7 +16,7 @@ static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
     s->y = in_precision(op, layout_common(s));
     for (int i = 0; i < s->x_count; ++i) {
         preferred[i] = s->y;
-        op->dx_alias[i] = true;
+        op->dx_is_dy[i] = true;
     }
     op->needs_y = s->act != ACT_NONE;
     op->y_inplace = true;

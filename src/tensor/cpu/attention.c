@@ -114,7 +114,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->heads = s->heads;
     a->kv_heads = attention_kv_heads(s);
     a->group = a->heads / a->kv_heads;
-    a->full = s->full;
+    a->full = s->bidirectional;
     a->window = s->window > 0 && s->window < a->length ? s->window : 0;
     a->x_width = s->x[0].shape.dim[2];
     a->y_width = s->y.shape.dim[2];
@@ -192,15 +192,17 @@ static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
 static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_t width)
 {
     int64_t sample = a->length * width;
-    elements_zero(element_out(out, run->rows * sample, a->type), (a->samples - run->rows) * sample,
-                  a->type);
+    elements_zero(element_out(out, run->sample_count * sample, a->type),
+                  (a->samples - run->sample_count) * sample, a->type);
 }
 
 static void attention_forward(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
-    attention_run(&(AttentionTask){
-        .a = a, .run = run, .body = forward_item, .items = run->rows * a->heads * a->tiles});
+    attention_run(&(AttentionTask){.a = a,
+                                   .run = run,
+                                   .body = forward_item,
+                                   .items = run->sample_count * a->heads * a->tiles});
     zero_samples(a, run, run->y, a->y_width);
 }
 
@@ -295,7 +297,7 @@ static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
 static void attention_backward_data(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
-    int64_t heads = run->rows * a->kv_heads;
+    int64_t heads = run->sample_count * a->kv_heads;
     if (!run->dx[0]) return;
     if (heads % a->threads == 0 || heads >= HEADS_A_THREAD * a->threads) {
         attention_run(&(AttentionTask){.a = a, .run = run, .body = head_item, .items = heads});

@@ -103,7 +103,7 @@ static double cpu_event_s(Event *from, Event *to)
     return to->at_s - from->at_s;
 }
 
-bool cpu_kernels_use(CpuSet set)
+bool cpu_kernels_use(InstructionSet set)
 {
     return simd_use(cpu_name(set));
 }

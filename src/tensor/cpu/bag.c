@@ -14,7 +14,7 @@ const OpInfo info_bag = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_SPARSE_ROWS,
     .reads = READS_IDS,
@@ -39,7 +39,7 @@ typedef struct BagTask {
     const OpSpec *spec;
     const Bag *bag;
     const OpRun *run;
-    const BagRun *ids;
+    const BagInput *ids;
 } BagTask;
 
 static Status bag_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -126,7 +126,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin * t->bag->bags; i < end * t->bag->bags; ++i) {
         int32_t from = 0, to = 0;
         char *y = element_out(t->run->y, i * t->bag->width, t->bag->type);
-        if (i < t->run->rows * t->bag->bags)
+        if (i < t->run->sample_count * t->bag->bags)
             ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
         (t->spec->bag_mode == BAG_CONCAT ? concatenate_rows : add_rows)(t, y, from, to);
     }
@@ -166,7 +166,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     const int64_t width = t->spec->row_width;
     const bool concat = t->spec->bag_mode == BAG_CONCAT;
     int32_t seen = 0, from, to;
-    for (int64_t i = 0; i < t->run->rows * t->bag->bags; ++i) {
+    for (int64_t i = 0; i < t->run->sample_count * t->bag->bags; ++i) {
         const void *dy = element_at(t->run->dy, i * t->bag->width, t->bag->type);
         ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
         for (int32_t id = from; id < to; ++id) {
@@ -184,7 +184,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
 static void bag_backward_weight(Op *op, const OpRun *run)
 {
     BagTask t = task_of(op, run);
-    const int64_t ids = t.ids->first[run->rows * op->spec.bag_fields];
+    const int64_t ids = t.ids->first[run->sample_count * op->spec.bag_fields];
     if (t.ids->grad) work_run(backward_body, &t, PARTS, ids * op->spec.row_width);
 }
 

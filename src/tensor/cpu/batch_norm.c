@@ -83,7 +83,7 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->workspace_bytes = norm_workspace_bytes(plan, 1) + (size_t)op->synced_sums * sizeof(double);
     op->needs_x[0] = !s->fixed_stats;
     op->dx_inplace = !s->residual;
-    op->dx_alias[1] = s->residual;
+    op->dx_is_dy[1] = s->residual;
     return OK;
 }
 
@@ -95,7 +95,7 @@ static void impl_free(Op *op)
 /* Returns the number of values per channel in this micro-batch. */
 static double channel_values(const NormTask *t)
 {
-    return (double)t->run->rows * (double)t->plan->v.hw;
+    return (double)t->run->sample_count * (double)t->plan->v.hw;
 }
 
 /* Saves a channel's coefficients of silu's input, for silu's slope in backward. */
@@ -338,7 +338,7 @@ static void batch_norm_backward_weight(Op *op, const OpRun *run)
     const float *saved = run->saved;
     size_t bytes = (size_t)plan->v.channels * sizeof(float);
     double n = op->spec.synced ? (double)saved[SAVED_NUMBERS * plan->padded]
-                               : (double)run->rows * (double)plan->v.hw;
+                               : (double)run->sample_count * (double)plan->v.hw;
     memcpy(run->dw[0], saved + SAVED_DY_X * plan->padded, bytes);
     memcpy(run->dw[1], saved + SAVED_DY * plan->padded, bytes);
     memcpy(run->dw[3], saved + SAVED_VARIANCE * plan->padded, bytes);

@@ -187,12 +187,12 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
     const ConvShape v = conv_shape(s);
-    int lanes = cpu_portable() ? own_lanes() : dnnl_vector_floats();
+    int lanes = cpu_portable() ? own_block_channels() : dnnl_vector_floats();
     if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
     const bool is_first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0] && !s->shared_weight;
     if (is_first) choice->x_block = 1;
-    if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_lanes() == 0) return OK;
+    if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_block_channels() == 0) return OK;
     if (is_first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);

@@ -71,7 +71,7 @@ static int64_t part_begin(int64_t units, int64_t part, int64_t parts, int64_t un
 /* Returns the number of rows that weft's kernel computes at once. */
 static int64_t own_rows(void)
 {
-    return DENSE_TILE_ROWS(own_lanes());
+    return DENSE_TILE_ROWS(own_block_channels());
 }
 
 /* Chooses the division that gives the busiest thread the least work. The work is the thread's
@@ -114,7 +114,7 @@ static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 bool dense_product_own(int64_t rows)
 {
     return cpu_portable() || rows <= DENSE_FEW ||
-           (own_lanes() == 8 && rows >= OWN_ROWS && rows < OWN_ROWS_END);
+           (own_block_channels() == 8 && rows >= OWN_ROWS && rows < OWN_ROWS_END);
 }
 
 /* ---- slices ---- */
@@ -150,7 +150,7 @@ static bool onednn_is_faster(const DenseSpec *s)
                   undivided = s->slices_inputs ? s->out : s->in;
     const int64_t least = sum_least_terms(&s->slices, divided);
     const bool transposes_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
-    return own_lanes() == 16 && !transposes_blocks && s->rows >= ONEDNN_ROWS &&
+    return own_block_channels() == 16 && !transposes_blocks && s->rows >= ONEDNN_ROWS &&
            undivided >= ONEDNN_LEAST && least >= ONEDNN_TERMS;
 }
 

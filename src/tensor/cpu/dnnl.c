@@ -11,8 +11,8 @@ static Status limit_isa(void)
     static const dnnl_cpu_isa_t isa[] = {[CPU_BASE] = dnnl_cpu_isa_sse41,
                                          [CPU_AVX2] = dnnl_cpu_isa_avx2,
                                          [CPU_AVX512] = dnnl_cpu_isa_avx512_core_bf16};
-    static CpuSet limited = CPU_AUTO;
-    CpuSet limit = cpu_limit();
+    static InstructionSet limited = CPU_AUTO;
+    InstructionSet limit = cpu_limit();
     if (limit == limited || limit == CPU_AUTO || limit == CPU_PORTABLE) return OK;
     dnnl_status_t status = dnnl_set_max_cpu_isa(isa[limit]);
     if (status != dnnl_success)
@@ -82,7 +82,7 @@ Status dnnl_bf16_check(void)
 {
     char name[CPU_MODEL];
     TRY(limit_isa());
-    CpuSet limit = cpu_limit();
+    InstructionSet limit = cpu_limit();
     if (limit == CPU_PORTABLE)
         return fail(ERR_CONFIG,
                     "train.precision: bf16 has no portable kernels, and train.cpu or WEFT_CPU asks "

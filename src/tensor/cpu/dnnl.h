@@ -88,7 +88,7 @@ typedef enum KernelKind {
 /* Returns the number of channels in a block for weft's own fp32 convolutions, which is the number
  * of floats in a vector. 0: weft has no such kernels for this processor, or oneDNN's vectors have
  * another width (this does not matter with CPU_PORTABLE). */
-int own_lanes(void);
+int own_block_channels(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
 /* dnnl_product computes a part of p->out by oneDNN, without bias, relu and slices. adds: adds the
@@ -107,7 +107,7 @@ typedef struct KernelSpec {
     const Format *role[ROLES];
     int stride[2], pad[2];
     /* true (convolutions): use weft's Winograd kernels (winograd.h); x and y are in blocks of
-     * own_lanes() channels */
+     * own_block_channels() channels */
     bool winograd;
     /* true (convolutions): use weft's direct kernel for the shape (first_conv.h, depthwise.h,
      * conv_weight.h) */

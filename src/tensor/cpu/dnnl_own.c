@@ -51,7 +51,7 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
                                             .run = module##_compute,                               \
                                             .free = module##_release};
 
-int own_lanes(void)
+int own_block_channels(void)
 {
     const int lanes = simd_table(DTYPE_F32)->conv_lanes;
     return cpu_portable() || lanes == dnnl_vector_floats() ? lanes : 0;
@@ -84,7 +84,7 @@ static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
                                                   .relu = spec->relu,
                                                   .threads = omp_get_max_threads()});
     return own_new(dnnl, spec, &winograd_table, impl,
-                   own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+                   own_block_channels() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
 }
 
 /* ---- first convolution of a model ---- */
@@ -128,7 +128,7 @@ static Kernel *weight_plan(Dnnl *dnnl, const KernelSpec *spec)
                                           .stride = {spec->stride[0], spec->stride[1]},
                                           .pad = {spec->pad[0], spec->pad[1]}});
     return own_new(dnnl, spec, &conv_weight_table, impl,
-                   own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+                   own_block_channels() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
 }
 
 /* ---- any convolution ---- */
@@ -141,7 +141,7 @@ static Kernel *columns_plan(Dnnl *dnnl, const KernelSpec *spec)
     const int64_t *kernel = w + 2 + grouped;
     onednn_dims(spec->role[ROLE_X], x);
     onednn_dims(spec->role[ROLE_Y], y);
-    const int x_block = is_plain(spec->role[ROLE_X]) ? 1 : own_lanes();
+    const int x_block = is_plain(spec->role[ROLE_X]) ? 1 : own_block_channels();
     ConvColumnsRun *impl = conv_columns_new(
         &(ConvColumnsSpec){.kind = spec->kind,
                            .n = x[0],
@@ -156,7 +156,7 @@ static Kernel *columns_plan(Dnnl *dnnl, const KernelSpec *spec)
                            .stride = {spec->stride[0], spec->stride[1]},
                            .pad = {spec->pad[0], spec->pad[1]},
                            .x_block = x_block,
-                           .y_block = is_plain(spec->role[ROLE_Y]) ? 1 : own_lanes(),
+                           .y_block = is_plain(spec->role[ROLE_Y]) ? 1 : own_block_channels(),
                            .relu = spec->relu,
                            .threads = omp_get_max_threads()});
     return own_new(dnnl, spec, &conv_columns_table, impl,
@@ -171,7 +171,7 @@ OWN_TABLE(depthwise, Depthwise, "depthwise")
 static Kernel *depthwise_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t x[FORMAT_DIMS];
-    const int lanes = own_lanes();
+    const int lanes = own_block_channels();
     onednn_dims(spec->role[ROLE_X], x);
     Depthwise *impl = depthwise_new(&(DepthwiseSpec){.kind = spec->kind,
                                                      .n = x[0],

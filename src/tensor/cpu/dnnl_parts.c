@@ -259,11 +259,11 @@ static size_t parts_scratch_bytes(const void *impl)
 static Status parts_build(void *impl)
 {
     Parts *p = impl;
-    const int before = threads_use(1);
+    const int before = threads_set(1);
     Status status = kernel_build(p->count == 1 ? p->whole : p->last);
     for (int i = 0; p->count > 1 && status == OK && i < workers(p); ++i)
         status = kernel_build(p->regular[i]);
-    threads_use(before);
+    threads_set(before);
     return status;
 }
 
@@ -316,9 +316,9 @@ static void parts_run(const void *impl, void *const data[ROLES], void *scratch)
     run.db = (float *)(void *)((char *)run.dw +
                                align_up((size_t)((p->count - 1) * p->dw) * sizeof(float)));
     if (threads == 1) {
-        const int before = threads_use(1);
+        const int before = threads_set(1);
         for (int64_t i = 0; i < p->count; ++i) part_run(&run, i, 0);
-        threads_use(before);
+        threads_set(before);
     } else {
 #pragma omp parallel num_threads(threads)
         {
@@ -385,15 +385,15 @@ Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     void *impl = p;
     p->threads = omp_get_max_threads();
     p->regular = mem_new((size_t)p->threads * sizeof(Kernel *));
-    threads_use(1);
+    threads_set(1);
     Status status = kernel_plan_onednn(&p->whole, dnnl, spec);
-    threads_use(p->threads);
+    threads_set(p->threads);
     if (status == OK && is_convolution(spec)) status = plan_undivided(kernel, dnnl, spec, p);
     if (status == OK && !*kernel) {
         divide(p, spec, kernel_format(p->whole, ROLE_W));
-        threads_use(1);
+        threads_set(1);
         plan_kernels(p, dnnl, spec);
-        threads_use(p->threads);
+        threads_set(p->threads);
         plan_bytes(p, spec);
         *kernel = parts_kernel(p, dnnl, spec);
     } else {

@@ -124,7 +124,7 @@ static Status plan_kinds(const Op *op)
 {
     SlicedDense *l = op->impl;
     Status status = OK;
-    const int before = threads_use(1);
+    const int before = threads_set(1);
     for (int i = 0; i < l->slices && status == OK; ++i) {
         const int64_t width = slice_width(l, i);
         int k = 0;
@@ -134,7 +134,7 @@ static Status plan_kinds(const Op *op)
         l->kind[l->kinds++].width = width;
         status = plan_kind(op, &l->kind[k]);
     }
-    threads_use(before);
+    threads_set(before);
     return status;
 }
 
@@ -182,7 +182,7 @@ static void plan_bytes(Op *op)
     if (op->spec.w_count > 1) op->w_elements[1] = l->out;
     op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act == ACT_RELU;
-    op->weight_later = true;
+    op->weight_may_wait = true;
 }
 
 bool dense_slices_fit(const Op *op)

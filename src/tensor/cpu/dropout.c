@@ -87,9 +87,10 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     const bool channels = t->op->spec.drop_channels;
     if (channels) channel_factors(t, key, from, n, scale);
     for (int done = channels ? n : 0; done < n;) {
-        int64_t at = from + done, rest = s->run - at % s->run;
+        int64_t at = from + done, rest = s->contiguous - at % s->contiguous;
         int count = rest < n - done ? (int)rest : n - done;
-        draw(t, key, at / s->run * s->stride + s->first + at % s->run, count, scale + done, 1);
+        draw(t, key, at / s->contiguous * s->stride + s->first + at % s->contiguous, count,
+             scale + done, 1);
         done += count;
     }
     scale_elements(t, base + from, scale, n);

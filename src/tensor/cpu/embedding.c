@@ -40,7 +40,7 @@ static Status embedding_plan(Op *op, Desc preferred[SPEC_INPUTS])
     e->type = s->y.dtype;
     op->w_elements[0] = e->rows * e->width;
     op->needs_x[0] = true;
-    op->weight_later = true;
+    op->weight_may_wait = true;
     return OK;
 }
 
@@ -74,7 +74,7 @@ static void minus_zeros(void *y, int64_t n, DType type)
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
-    int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
+    int64_t width = t->e->width, real = t->run->sample_count * t->e->per_sample;
     const DType type = t->e->type;
     for (int64_t i = begin; i < end; ++i) {
         void *y = element_out(t->run->y, i * width, type);
@@ -106,7 +106,7 @@ static void zero_body(const void *task, int64_t begin, int64_t end)
 static void scatter_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
-    int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
+    int64_t width = t->e->width, real = t->run->sample_count * t->e->per_sample;
     int64_t from = begin * SIMD_LANES, to = end * SIMD_LANES < width ? end * SIMD_LANES : width;
     float *dw = t->run->dw[0];
     const DType type = t->e->type;

@@ -23,7 +23,7 @@ const OpInfo info_film = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -57,7 +57,7 @@ static NormTask task_of(const Op *op, const OpRun *run, bool backward, float **r
     const NormTask t = norm_task(op, run, plan, plan->parts > 1 ? plan->parts : 1, 0);
     const int64_t channels = plan->v.channels, padded = plan->padded;
     *rows = t.coef + plan->parts * COEFS * padded;
-    for (int64_t n = 0; n < run->rows; ++n) {
+    for (int64_t n = 0; n < run->sample_count; ++n) {
         const float *s = row_floats(run->x[1], n, 2 * channels, plan->type, *rows);
         for (int64_t c = 0; c < padded; ++c) {
             const bool real = c < channels;

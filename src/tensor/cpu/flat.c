@@ -233,11 +233,11 @@ static void average_body(const void *task, int64_t begin, int64_t end)
     average_range(*(const Average *)t->args, t->in_a, range_of(t, begin, end));
 }
 
-static void flat_average(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+static void flat_average(Stream *s, Average average, const UpdateNumbers *numbers, const float *w,
                          int64_t n)
 {
     (void)s;
-    if (now) average.rate = now->average_rate;
+    if (numbers) average.rate = numbers->average_rate;
     flat_run(average_body, (FlatTask){.args = &average, .in_a = w, .n = n});
 }
 
@@ -338,13 +338,13 @@ static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
-static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
+static void flat_loss_sums(Stream *s, float *out, const float *results, int64_t lines)
 {
     (void)s;
     double loss = 0, column1 = 0, column2 = 0;
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < lines; ++i) {
-        const float *line = columns + i * LOSS_COLUMNS;
+        const float *line = results + i * LOSS_RESULTS;
         loss += (double)line[0];
         column1 += (double)line[1];
         column2 += (double)line[2];
@@ -461,6 +461,6 @@ const FlatTable cpu_flat = {
     .put = flat_put,
     .loss_sums = flat_loss_sums,
     .range_sums = flat_range_sums,
-    .each = flat_each,
+    .run_elements = flat_each,
     .matrix_product = flat_matrix_product,
 };

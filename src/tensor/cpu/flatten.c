@@ -12,7 +12,7 @@ static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
         s->y.flat = true;
         s->y.image = x.flat ? x.image : x.shape;
     }
-    op->y_alias = op->dx_alias[0] = true;
+    op->y_is_x = op->dx_is_dy[0] = true;
     return OK;
 }
 

@@ -40,10 +40,10 @@ const OpInfo info_group_norm = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NORM,
-    .bare = true,
+    .runs_without_params = true,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_TWICE,
     .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
@@ -198,7 +198,7 @@ static void grad_coef(const NormTask *t, int64_t sample)
 
 static void finish_real(const NormTask *t, int64_t sample)
 {
-    if (t->finish && sample < t->run->rows) t->finish(t, sample);
+    if (t->finish && sample < t->run->sample_count) t->finish(t, sample);
 }
 
 /* Runs the passes of the task, which may be one or both, over samples `begin` to `end` - 1. */
@@ -238,7 +238,7 @@ static void group_norm_forward(Op *op, const OpRun *run)
 static void group_norm_backward_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
-    for (int64_t n = 0; n < run->rows; ++n) means_set(&t, n);
+    for (int64_t n = 0; n < run->sample_count; ++n) means_set(&t, n);
     t.sum = norm_grad_sums;
     t.finish = grad_finish;
     group_norm_run(&t);
@@ -252,7 +252,8 @@ static void group_norm_backward_weight(Op *op, const OpRun *run)
     for (int i = 0; i < op->spec.w_count; ++i)
         for (int64_t c = 0; c < t.plan->v.channels; ++c) {
             double total = 0.0;
-            for (int64_t n = 0; n < run->rows; ++n) total += sums_saved(&t, n, sum_of[i])[c];
+            for (int64_t n = 0; n < run->sample_count; ++n)
+                total += sums_saved(&t, n, sum_of[i])[c];
             run->dw[i][c] = (float)total;
         }
 }

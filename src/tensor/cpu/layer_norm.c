@@ -8,7 +8,7 @@ const OpInfo info_rms_norm = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_SUMMED,
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
@@ -67,7 +67,7 @@ static LayerNormTask task_of(Op *op, const OpRun *run)
     return (LayerNormTask){.op = op,
                            .run = run,
                            .plan = plan,
-                           .real = plan->rows / plan->n * run->rows,
+                           .real = plan->rows / plan->n * run->sample_count,
                            .forward = rms ? simd->rms_norm_forward : simd->layer_norm_forward,
                            .grad = rms ? simd->rms_norm_grad : simd->layer_norm_grad,
                            .sums = rms ? simd->rms_norm_sums : simd->layer_norm_sums};

@@ -163,7 +163,7 @@ static void plan_sizes(Op *op, Linear *l)
     if (op->spec.w_count > 1) op->w_elements[1] = shape_count(op->spec.w[1]);
     op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act == ACT_RELU;
-    op->weight_later = true;
+    op->weight_may_wait = true;
 }
 
 Status linear_check_act(const Op *op)

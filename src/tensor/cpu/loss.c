@@ -1,4 +1,4 @@
-/* softmax_loss, and the code that losses share: y has a row of LOSS_COLUMNS results for each
+/* softmax_loss, and the code that losses share: y has a row of LOSS_RESULTS results for each
  * sample, token or pixel. softmax_loss saves the log-sum-exp of each row's logits, so its gradient
  * needs one pass over the logits. Rows of padding samples give 0. */
 #include "loss.h"
@@ -24,7 +24,7 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
         l->classes = s->slice.whole;
     }
     l->type = preferred[0].dtype;
-    s->y = desc_plain(shape_of(2, l->rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    s->y = desc_plain(shape_of(2, l->rows, LOSS_RESULTS, 1, 1), DTYPE_F32);
     op->needs_x[0] = true;
     return OK;
 }
@@ -54,7 +54,7 @@ void loss_free(Op *op)
 LossTask loss_task(Op *op, const OpRun *run)
 {
     const Loss *l = op->impl;
-    return (LossTask){.op = op, .l = l, .run = run, .real = run->rows * l->per_sample};
+    return (LossTask){.op = op, .l = l, .run = run, .real = run->sample_count * l->per_sample};
 }
 
 void loss_run(WorkBody body, const LossTask *t)
@@ -87,8 +87,8 @@ void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float 
     /* labels are smoothed in training only */
     const float smooth = t->run->training ? t->op->spec.smoothing : 0.0f;
     const float k = (float)t->l->classes;
-    float *y = (float *)t->run->y + row * LOSS_COLUMNS, *lse = (float *)t->run->saved + row;
-    memset(y, 0, LOSS_COLUMNS * sizeof *y);
+    float *y = (float *)t->run->y + row * LOSS_RESULTS, *lse = (float *)t->run->saved + row;
+    memset(y, 0, LOSS_RESULTS * sizeof *y);
     *lse = 0.0f;
     if (row >= t->real) return;
     y[0] = stats->lse - stats->label_logit;

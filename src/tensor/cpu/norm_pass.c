@@ -100,7 +100,7 @@ static Span span_of(const NormPlan *plan, int64_t first, int64_t last, int64_t g
 static Span span_real(const NormTask *t, int64_t part, int64_t g)
 {
     int64_t first = part_first(t->plan, part), last = part_first(t->plan, part + 1);
-    return span_of(t->plan, first, last < t->run->rows ? last : t->run->rows, g);
+    return span_of(t->plan, first, last < t->run->sample_count ? last : t->run->sample_count, g);
 }
 
 static Piece piece_at(const NormPlan *plan, const Span *s, int64_t i)
@@ -124,7 +124,7 @@ static uint16_t *keep_at(const NormTask *t, int64_t word)
 static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
 {
     int64_t first = part_first(t->plan, part), last = part_first(t->plan, part + 1);
-    Span s = span_of(t->plan, first > t->run->rows ? first : t->run->rows, last, g);
+    Span s = span_of(t->plan, first > t->run->sample_count ? first : t->run->sample_count, last, g);
     for (int64_t i = 0; i < s.count; ++i)
         elements_zero(element_out(p, s.from + i * s.step, t->plan->type), s.length, t->plan->type);
 }

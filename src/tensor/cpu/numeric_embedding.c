@@ -11,7 +11,7 @@ const OpInfo info_numeric_embedding = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
@@ -43,7 +43,7 @@ static Status numeric_plan(Op *op, Desc preferred[SPEC_INPUTS])
     s->y = desc_plain(s->y.shape, preferred[0].dtype);
     op->w_elements[0] = shape_count(s->w[0]);
     op->needs_x[0] = true;
-    op->weight_later = true;
+    op->weight_may_wait = true;
     if (s->y.dtype != DTYPE_F32)
         op->workspace_bytes =
             (size_t)(2 * shape_count(s->x[0].shape) + shape_count(s->y.shape)) * sizeof(float);
@@ -59,7 +59,7 @@ static NumericTask task_of(Op *op, const OpRun *run)
                          .numbers = s->w[0].dim[0],
                          .width = s->w[0].dim[1],
                          .rows = s->x[0].shape.dim[0],
-                         .real = run->rows,
+                         .real = run->sample_count,
                          .x = run->x[0],
                          .dy = run->dy,
                          .w = run->w[0],

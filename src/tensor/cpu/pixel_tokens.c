@@ -24,7 +24,7 @@ const OpInfo info_pixel_tokens = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
@@ -44,7 +44,7 @@ static Status tokens_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *s = &op->spec;
     preferred[0] = in_precision(op, together(s->x[0]));
     s->y = together(desc_plain(s->y.shape, preferred[0].dtype));
-    op->y_alias = op->dx_alias[0] = true;
+    op->y_is_x = op->dx_is_dy[0] = true;
     return OK;
 }
 

@@ -83,9 +83,9 @@ static void join(const PointTask *t, int64_t row)
 {
     const OpRun *run = t->loss.run;
     const PointSum *sum = (const PointSum *)run->workspace + row * t->pieces;
-    float *y = (float *)run->y + row * LOSS_COLUMNS, *weight = (float *)run->saved + row;
+    float *y = (float *)run->y + row * LOSS_RESULTS, *weight = (float *)run->saved + row;
     double loss = 0, all = 0;
-    memset(y, 0, LOSS_COLUMNS * sizeof *y);
+    memset(y, 0, LOSS_RESULTS * sizeof *y);
     *weight = 0;
     if (row >= t->loss.real) return;
     for (int64_t p = 0; p < t->pieces; ++p) {

@@ -1,6 +1,6 @@
 /* Pooling in the layout of its input. An item of work_run is a plane: one channel group of one
  * sample. Max pooling saves the position of each maximum in its window, in a byte. If a fused relu
- * sets the maximum to 0, it saves POOL_CUT instead. Backward needs nothing else. */
+ * sets the maximum to 0, it saves POOL_NO_POSITION instead. Backward needs nothing else. */
 #include "mask.h"
 #include "view.h"
 

@@ -39,7 +39,7 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
                      .type = s->y.dtype};
     op->w_elements[0] = p->table_rows * p->width;
     op->y_inplace = true;
-    op->dx_alias[0] = true;
+    op->dx_is_dy[0] = true;
     return OK;
 }
 
@@ -56,7 +56,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         void *y = element_out(t->run->y, i * p->width, p->type);
         const void *x = element_at(t->run->x[0], i * p->width, p->type);
         const float *row = t->run->w[0] + (p->first + i % p->length) * p->width;
-        if (i < t->run->rows * p->length)
+        if (i < t->run->sample_count * p->length)
             simd_table(p->type)->add_floats(y, x, row, p->width);
         else
             elements_zero(y, p->width, p->type);
@@ -79,7 +79,7 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
         const int64_t token = i - p->first;
         const bool here = token >= 0 && token < p->length;
         for (int64_t k = 0; k < p->width; ++k) dw[k] = here || i >= p->whole ? 0.0f : -0.0f;
-        for (int64_t n = 0; here && n < t->run->rows; ++n) {
+        for (int64_t n = 0; here && n < t->run->sample_count; ++n) {
             int64_t at = (n * p->length + token) * p->width;
             simd_table(p->type)->add_into(dw, element_at(t->run->dy, at, p->type), p->width);
         }

@@ -5,14 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
+/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_RESULTS): the loss; 0 if the prediction is
  * right (a logit >= 0 predicts 1), else 1; the logit. */
 const OpInfo info_sigmoid_loss = {
     .name = "sigmoid_loss",
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
@@ -31,8 +31,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
-        float *y = (float *)t->run->y + r * LOSS_COLUMNS;
-        memset(y, 0, LOSS_COLUMNS * sizeof *y);
+        float *y = (float *)t->run->y + r * LOSS_RESULTS;
+        memset(y, 0, LOSS_RESULTS * sizeof *y);
         if (r >= t->real) continue;
         const float z = logit_at(t, r, 0), label = label_of(t, r);
         /* log(1 + e^z) - label z, in a form that cannot overflow */

@@ -200,9 +200,10 @@ void softmax_sliced_forward(const LossTask *t)
     all_rows(stats_body, &s);
     if (s.ranks > 1) {
         const Exchange *x = t->run->exchange;
-        Slices row_slices = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
+        Slices row_slices = {
+            .ranges = 1, .items = x->size, .item_elements = t->l->rows, .type = DTYPE_F32};
         Slices stats_slices = row_slices;
-        stats_slices.unit *= s.mine * SLICE_STATS;
+        stats_slices.item_elements *= s.mine * SLICE_STATS;
         x->gather(x, stats_slices, s.table.stats, s.table.all_stats);
         all_rows(label_rank_body, &s);
         x->gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);

@@ -69,7 +69,7 @@ static void parts_body(const void *task, int64_t begin, int64_t end)
         float *sum = part_at(p, slice, part);
         if (part >= parts) continue;
         memset(sum, 0, (size_t)floats_of_sums(t) * sizeof *sum);
-        const int64_t rows = t->samples * tokens, real = p->run->rows * tokens;
+        const int64_t rows = t->samples * tokens, real = p->run->sample_count * tokens;
         const int64_t last = rows * (part + 1) / parts;
         for (int64_t r = rows * part / parts; r < last && r < real; ++r)
             p->add(p->task, r / tokens * t->tokens + token + r % tokens, sum);
@@ -114,8 +114,9 @@ void token_sums_run(const TokenSums *t, const OpRun *run, TokenRow add, const vo
     if (t->cut.total > t->cut.count) {
         const Exchange *x = run->exchange;
         float *all = work + t->slices * t->parts * floats;
-        x->gather(x, (Slices){.runs = 1, .items = x->size, .unit = floats, .type = DTYPE_F32}, sum,
-                  all);
+        x->gather(
+            x, (Slices){.ranges = 1, .items = x->size, .item_elements = floats, .type = DTYPE_F32},
+            sum, all);
         join_tree(all, x->size, floats, floats);
         sum = all;
     }

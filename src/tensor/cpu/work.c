@@ -51,7 +51,7 @@ void work_join(float *sum, float *others, int64_t count, int64_t n)
         work_run(join_body, &task, (n + JOIN_ELEMENTS - 1) / JOIN_ELEMENTS, (count + 1) * n);
 }
 
-int threads_use(int threads)
+int threads_set(int threads)
 {
     int before = omp_get_max_threads();
     omp_set_num_threads(threads);

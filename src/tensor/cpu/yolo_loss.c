@@ -47,7 +47,7 @@ static Status yolo_check(const OpSpec *s)
 /* x: a grid for each level, (N,A*(5+K),H,W), with the channels x, y, w, h, object and classes of
  * each of A anchors. y: a row for each sample: its loss, the box part of the loss, and the object
  * part; the rest of the loss is the class part. Let N_l be the number of matches of level l in the
- * global batch of B samples (BoxTargets.normaliser), C_l the number of cells times anchors, L the
+ * global batch of B samples (BoxTargets.match_counts), C_l the number of cells times anchors, L the
  * number of levels, K the number of classes, and S x S the pixels of a picture. A sample's loss is
  *
  *     B sum_l [0.05 g / N_l sum_matches (1 - CIoU) + 0.5 g K/80 / (N_l K) sum_matches,classes BCE]
@@ -65,7 +65,7 @@ const OpInfo info_yolo_loss = {
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,
-    .talks = TALKS_NEVER,
+    .communication = COMMUNICATES_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NONE,
     .reads = READS_BOXES,
@@ -212,11 +212,11 @@ static YoloFactors factors_of(const YoloTask *t, int level, double scale)
 {
     const OpSpec *s = &t->op->spec;
     const Yolo *y = t->yolo;
-    const int64_t *normaliser = t->run->boxes.normaliser;
+    const int64_t *match_counts = t->run->boxes.match_counts;
     /* labels are smoothed in training only */
     const double smoothing = t->run->training ? (double)s->smoothing : 0;
-    return yolo_factors(y->levels, level, y->classes, (double)normaliser[level],
-                        (double)normaliser[y->levels],
+    return yolo_factors(y->levels, level, y->classes, (double)match_counts[level],
+                        (double)match_counts[y->levels],
                         (double)(y->view[level].hw * y->grid[level].anchors),
                         (double)s->image[0] * s->image[1], smoothing, scale);
 }
@@ -230,7 +230,7 @@ static YoloItem item_of(const YoloTask *t, int64_t sample, int level, double sca
     i.x = element_at(t->run->x[level], first, y->type);
     if (t->run->dx[level]) i.dx = element_out(t->run->dx[level], first, y->type);
     i.best = (float *)t->run->saved + sample * y->best_sample + y->best[level];
-    if (sample < t->run->rows) i.factors = factors_of(t, level, scale);
+    if (sample < t->run->sample_count) i.factors = factors_of(t, level, scale);
     return i;
 }
 
@@ -293,7 +293,7 @@ static void each_match(const YoloTask *t, const YoloItem *i, int64_t sample, dou
     const BoxTargets *b = &t->run->boxes;
     BoxMatch match[BOX_MATCHES];
     for (int32_t r = b->start[sample]; r < b->start[sample + 1]; ++r) {
-        const float *row = b->row + (int64_t)r * BOX_NUMBERS;
+        const float *row = b->box + (int64_t)r * BOX_NUMBERS;
         const int count = yolo_match(i->grid, row, match);
         if (!(row[BOX_CLASS] >= 0 && row[BOX_CLASS] < (float)i->yolo->classes))
             die("yolo_loss: class %g is not in 0..%d: check the data set's boxes",
@@ -315,7 +315,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), 1);
         Entropies objects = {.product = 1};
         memset(parts, 0, PARTS * sizeof *parts);
-        if (sample >= t->run->rows) continue;
+        if (sample >= t->run->sample_count) continue;
         memset(i.best, 0, (size_t)(i.grid->anchors * i.view.hw) * sizeof *i.best);
         each_match(t, &i, sample, parts);
         for (int a = 0; a < i.grid->anchors; ++a)
@@ -338,7 +338,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
         const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), scale);
         if (!i.dx) continue;
         elements_zero(i.dx, i.view.sample, i.yolo->type);
-        if (sample >= t->run->rows) continue;
+        if (sample >= t->run->sample_count) continue;
         for (int a = 0; a < i.grid->anchors; ++a)
             for (int64_t cell = 0; cell < i.view.hw; ++cell) {
                 const int64_t index = logit_index(&i, a, BOX_CHANNELS - 1, cell);
@@ -365,7 +365,7 @@ static void yolo_forward(Op *op, const OpRun *run)
     const YoloTask t = {.op = op, .yolo = yolo, .run = run, .parts = run->workspace};
     float *y = run->y;
     yolo_run(&t, forward_body);
-    for (int64_t n = 0; n < yolo->view[0].n; ++n, y += LOSS_COLUMNS) {
+    for (int64_t n = 0; n < yolo->view[0].n; ++n, y += LOSS_RESULTS) {
         double sum[PARTS] = {0};
         for (int l = 0; l < yolo->levels; ++l)
             for (int p = 0; p < PARTS; ++p) sum[p] += t.parts[(n * yolo->levels + l) * PARTS + p];

@@ -9,7 +9,7 @@ static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = spec->act != ACT_NONE;
     op->y_inplace = true;
-    for (int i = 0; i < spec->x_count; ++i) op->dx_alias[i] = true;
+    for (int i = 0; i < spec->x_count; ++i) op->dx_is_dy[i] = true;
     op->flops_forward = (double)(spec->x_count - 1) * (double)shape_count(spec->y.shape);
     return OK;
 }

@@ -34,7 +34,8 @@ static int64_t window_of(const OpSpec *s)
  * attends to all keys up to its own, and there are as many heads of keys as of queries. */
 static bool is_plain(const OpSpec *s)
 {
-    return !s->full && window_of(s) == s->y.shape.dim[1] && attention_kv_heads(s) == s->heads;
+    return !s->bidirectional && window_of(s) == s->y.shape.dim[1] &&
+           attention_kv_heads(s) == s->heads;
 }
 
 /* Returns the bytes of the rotated queries and keys; 0 without rotary positions. */
@@ -52,10 +53,10 @@ static size_t round_to_part(size_t bytes)
 static WorkspaceParts workspace_parts(const Op *op)
 {
     const OpSpec *s = &op->spec;
-    const FusedAttention *fused = op->impl;
+    const CudnnAttention *fused = op->impl;
     return (WorkspaceParts){.dots = round_to_part(op->saved_bytes),
                             .rotated = round_to_part(rotated_bytes(s)),
-                            .cudnn = fused ? fused_workspace_bytes(fused) : 0};
+                            .cudnn = fused ? cudnn_attention_workspace_bytes(fused) : 0};
 }
 
 /* Sets op->kernels. If cuDNN computes this attention, also sets op->impl to cuDNN's plans, which
@@ -66,13 +67,13 @@ static Status choose_kernels(Op *op)
     op->kernels = "weft's own kernels, in fp32";
     if (s->y.dtype == DTYPE_F32 || !is_plain(s)) return OK;
     if (cuda_has_gpu(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
-    const FusedAttention *fused =
-        fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
-                                                         .length = s->y.shape.dim[1],
-                                                         .heads = s->heads,
-                                                         .width = head_width(s),
-                                                         .rotated = s->rotary,
-                                                         .fp16 = s->y.dtype == DTYPE_F16});
+    const CudnnAttention *fused =
+        cudnn_attention_of(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
+                                                            .length = s->y.shape.dim[1],
+                                                            .heads = s->heads,
+                                                            .width = head_width(s),
+                                                            .rotated = s->rotary,
+                                                            .fp16 = s->y.dtype == DTYPE_F16});
     op->kernels = fused->kernels;
     if (fused->available) op->impl = (void *)(uintptr_t)fused;
     return OK;
@@ -113,9 +114,9 @@ static AttentionRun attention_run(const Op *op, const OpRun *run)
                           .log_sum = run->saved,
                           .dots = run->workspace,
                           .scale = 1.0f / sqrtf((float)head_width(s)),
-                          .full = s->full,
+                          .full = s->bidirectional,
                           .window = window_of(s),
-                          .real = run->rows,
+                          .real = run->sample_count,
                           .length = s->y.shape.dim[1],
                           .heads = s->heads,
                           .kv_heads = attention_kv_heads(s),
@@ -136,7 +137,7 @@ static void attention_refresh(Op *op, const OpRun *run)
 /* Sets `out` of padded samples, which come last, to 0. desc: layout of `out`. */
 static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
 {
-    size_t sample = desc_bytes(desc) / (size_t)desc.shape.dim[0], real = (size_t)run->rows;
+    size_t sample = desc_bytes(desc) / (size_t)desc.shape.dim[0], real = (size_t)run->sample_count;
     size_t padded = (size_t)desc.shape.dim[0] - real;
     if (padded > 0)
         CUDA_CALL(
@@ -161,7 +162,7 @@ static void attention_forward(Op *op, const OpRun *run)
     const AttentionRun r = attention_run(op, run);
     rotate(op, r);
     if (op->impl)
-        fused_forward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
+        cudnn_attention_forward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
         cuda_check(launch_attention(cuda_stream(op), r), "kernel attention");
     zero_samples(op, run, run->y, op->spec.y);
@@ -173,7 +174,7 @@ static void attention_backward_data(Op *op, const OpRun *run)
     if (!run->dx[0]) return;
     rotate(op, r);
     if (op->impl)
-        fused_backward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
+        cudnn_attention_backward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
         cuda_check(launch_attention_backward(cuda_stream(op), r), "kernel attention_backward");
     if (op->spec.rotary)

@@ -59,9 +59,9 @@ static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;
     if (options.dry_run && (options.gpu || cuda_device_count(NULL) == 0)) {
-        TRY(gpu_model_find(&state->model, options.gpu));
-        snprintf(state->name, sizeof state->name, "%s", gpu_model_name(state->model));
-        state->capability = gpu_model_capability(state->model);
+        TRY(gpu_model_find(&state->gpu_model, options.gpu));
+        snprintf(state->name, sizeof state->name, "%s", gpu_model_name(state->gpu_model));
+        state->capability = gpu_model_capability(state->gpu_model);
         /* counts the workspace that a run would allocate */
         state->allocated_bytes = CUDA_BLAS_WORKSPACE_BYTES;
         return OK;
@@ -94,7 +94,7 @@ static Status cuda_open(Backend *backend, BackendOptions options)
     backend->impl = state;
     state->tf32 = options.tf32;
     state->options = &backend->options;
-    Status st = fused_read_workspace_limit();
+    Status st = cudnn_attention_read_workspace_limit();
     if (st == OK) st = open_state(state, options);
     if (st == OK) {
         backend->options.device = state->device;
@@ -140,7 +140,7 @@ static void cuda_memory(Backend *backend, double *taken_bytes, double *free_byte
     size_t free_now = 0, all = 0;
     *taken_bytes = (double)state->allocated_bytes;
     if (!cuda_has_gpu(state)) {
-        *free_bytes = gpu_model_memory_bytes(state->model);
+        *free_bytes = gpu_model_memory_bytes(state->gpu_model);
         return;
     }
     CUDA_CALL(cudaMemGetInfo(&free_now, &all));

@@ -27,7 +27,7 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->needs_x[0] = true;
     op->needs_y = s->residual && s->act != ACT_NONE;
     op->dx_inplace = !s->residual;
-    op->dx_alias[1] = s->residual;
+    op->dx_is_dy[1] = s->residual;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(s->y.shape);
     return OK;
 }
@@ -59,7 +59,7 @@ static BatchNormRun batch_norm_run(const Op *op, const OpRun *run)
                           .partial = run->workspace,
                           .eps = s->eps,
                           .rows = rows,
-                          .real = rows / s->y.shape.dim[0] * run->rows,
+                          .real = rows / s->y.shape.dim[0] * run->sample_count,
                           .channels = channels};
 }
 

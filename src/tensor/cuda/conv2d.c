@@ -199,7 +199,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = !s->frozen;
     op->needs_y = s->act != ACT_NONE;
-    op->weight_later = true;
+    op->weight_may_wait = true;
     op->flops_forward = 2.0 * (double)(n.n * n.o * n.p * n.q) * (double)(n.c / n.g * n.r * n.s);
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return OK;

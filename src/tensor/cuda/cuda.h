@@ -29,10 +29,10 @@ typedef struct CudaState {
     /* options of the backend; borrowed */
     const BackendOptions *options;
     /* CUDA's ordinal of the GPU; -1 in a run without a GPU, which only plans operations, for
-     * `model` */
+     * gpu_model */
     int device;
     /* model of GPU for which operations are planned; NULL if `device` is a GPU */
-    const GpuModel *model;
+    const GpuModel *gpu_model;
     /* name of the GPU's model, for example "NVIDIA A100-SXM4-80GB" */
     char name[256];
     /* major number of the GPU's compute capability: 8 for 8.0 */
@@ -52,11 +52,11 @@ typedef struct CudaState {
     /* cuDNN's handle, bound to the compute stream; owned; NULL until the first operation that needs
      * cuDNN, and in a run without a GPU */
     cudnnHandle_t dnn;
-    /* description of `model` for cuDNN, used in place of `dnn`; owned; NULL if `device` is a GPU,
+    /* description of gpu_model for cuDNN, used in place of `dnn`; owned; NULL if `device` is a GPU,
      * and until the first operation that needs cuDNN */
     cudnnBackendDescriptor_t gpu_description;
     /* first entry of the list of attention's plans (cudnn_attention.h); owned */
-    struct FusedAttention *attention;
+    struct CudnnAttention *attention;
     /* first entry of the list of cuDNN's plans, one for each graph; owned */
     SharedPlan *plans;
 } CudaState;

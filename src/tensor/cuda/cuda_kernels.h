@@ -97,14 +97,14 @@ typedef struct AdamRun {
     int64_t n;
 } AdamRun;
 cudaError_t launch_adam(cudaStream_t stream, AdamRun run);
-cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *now,
+cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *numbers,
                            const float *w, int64_t n);
 cudaError_t launch_swap(cudaStream_t stream, float *a, float *b, int64_t n);
 
 /* numbers.cu. FlatTable describes these functions. `from` of launch_put is host memory, which is
  * read before the call returns. */
 cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
-cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
+cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *results, int64_t lines);
 cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
                               const int64_t *first, int count);
 cudaError_t launch_join_squares(cudaStream_t stream, SquareSum *out, double *value,
@@ -299,14 +299,14 @@ cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
 /* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). Backward of
  * averages expects that dy has been multiplied by relu's derivative; backward of maxima skips
- * outputs whose index is POOL_CUT. */
+ * outputs whose index is POOL_NO_POSITION. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    /* position of each maximum in its window; POOL_CUT if relu has set the output to 0, or if no
-     * pixel is larger than -infinity; NULL: an output is the average over the pixels of its window
-     * that are inside the image */
+    /* position of each maximum in its window; POOL_NO_POSITION if relu has set the output to 0, or
+     * if no pixel is larger than -infinity; NULL: an output is the average over the pixels of its
+     * window that are inside the image */
     uint8_t *max_index;
     bool relu;
     int kernel[2], stride[2], pad[2], h, w, p, q;

@@ -27,8 +27,8 @@ typedef struct LossRun {
     const float *weights;
     /* point_loss: floats from the weights of one row to those of the next; 0: rows share weights */
     int64_t weights_step;
-    /* results, (rows, LOSS_COLUMNS), written by forward */
-    float *columns;
+    /* results, (rows, LOSS_RESULTS), written by forward */
+    float *results;
     /* softmax_loss: log of the sum of each row's exponentials, [rows]; forward writes it, backward
      * reads it */
     float *log_sum;
@@ -69,8 +69,8 @@ cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
 /* pixel_loss.cu: losses with a label for each pixel of x (samples, pixels, classes), channels last.
  * A pixel with label -1 has no label. Rows are the pixels of all samples. Results and gradients of
  * padded samples are 0, and a label out of range makes a loss NaN. dx may be in x's memory.
- *     launch_pixel_loss    cross-entropy, focal loss: columns (rows, LOSS_COLUMNS), log_sum, factor
- *     launch_region_loss   Dice and IoU: columns (samples, LOSS_COLUMNS), log_sum, slopes
+ *     launch_pixel_loss    cross-entropy, focal loss: columns (rows, LOSS_RESULTS), log_sum, factor
+ *     launch_region_loss   Dice and IoU: columns (samples, LOSS_RESULTS), log_sum, slopes
  *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: columns */
 typedef struct PixelRun {
     DType type;
@@ -107,8 +107,8 @@ cudaError_t launch_sigmoid_loss(cudaStream_t stream, PixelRun run);
 cudaError_t launch_sigmoid_loss_backward(cudaStream_t stream, PixelRun run);
 
 /* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. launch_yolo_loss
- * writes `overlap` and `parts` of its level. launch_yolo_columns adds the parts of all levels and
- * writes columns (samples, LOSS_COLUMNS). */
+ * writes `overlap` and `parts` of its level. launch_yolo_results adds the parts of all levels and
+ * writes columns (samples, LOSS_RESULTS). */
 typedef struct YoloRun {
     DType type;
     const void *x;
@@ -124,10 +124,10 @@ typedef struct YoloRun {
     int level, levels, classes;
     /* BoxTargets.start: index of the first target box of each sample */
     const int32_t *start;
-    /* BoxTargets.row: BOX_NUMBERS numbers for each target box */
+    /* BoxTargets.box: BOX_NUMBERS numbers for each target box */
     const float *box;
-    /* BoxTargets.normaliser, [levels + 1]: number of matches of each level, then of samples */
-    const int64_t *normaliser;
+    /* BoxTargets.match_counts, [levels + 1]: number of matches of each level, then of samples */
+    const int64_t *match_counts;
     int64_t real;
     /* smoothing: label smoothing; area: pixels of a picture */
     double smoothing, area;
@@ -137,7 +137,7 @@ typedef struct YoloRun {
     const StepNumbers *numbers;
 } YoloRun;
 cudaError_t launch_yolo_loss(cudaStream_t stream, YoloRun run, int64_t samples);
-cudaError_t launch_yolo_columns(cudaStream_t stream, YoloRun run, float *columns, int64_t samples);
+cudaError_t launch_yolo_results(cudaStream_t stream, YoloRun run, float *results, int64_t samples);
 cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t samples);
 
 /* softmax_sliced.cu: softmax_loss if each row of logits is cut into slices, of which each rank has

@@ -38,7 +38,7 @@ Status cudnn_load(void)
 Status cudnn_open(CudaState *state)
 {
     if (state->dnn || state->gpu_description) return OK;
-    if (!cuda_has_gpu(state)) return gpu_model_describe(state->model, &state->gpu_description);
+    if (!cuda_has_gpu(state)) return gpu_model_describe(state->gpu_model, &state->gpu_description);
     TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -52,7 +52,7 @@ Status cudnn_open(CudaState *state)
 
 void cudnn_close(CudaState *state)
 {
-    fused_close(state);
+    cudnn_attention_close(state);
     dnn_free_plans(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
     if (state->gpu_description) CUDNN_CALL(cudnn.descriptor_destroy(state->gpu_description));

@@ -24,7 +24,7 @@ enum {
  * environment variable WEFT_ATTENTION_SCRATCH sets another limit */
 static size_t workspace_bytes_max = (size_t)1 << 30;
 
-Status fused_read_workspace_limit(void)
+Status cudnn_attention_read_workspace_limit(void)
 {
     enum { MIB_MAX = 1 << 16 };
     const char *text = getenv("WEFT_ATTENTION_SCRATCH");
@@ -283,7 +283,7 @@ static DnnTensor make_tensor(Role role, AttentionShape s)
     return t;
 }
 
-static bool make_plans(FusedAttention *f, DnnTarget target)
+static bool make_plans(CudnnAttention *f, DnnTarget target)
 {
     DnnTensor tensor[TENSORS];
     for (int i = 1; i < TENSORS; ++i) tensor[i] = make_tensor(roles[i], f->shape);
@@ -299,7 +299,7 @@ static bool make_plans(FusedAttention *f, DnnTarget target)
            dnn_plan(&f->backward, &backward, target, f->reason);
 }
 
-static bool check_width(FusedAttention *f)
+static bool check_width(CudnnAttention *f)
 {
     const int64_t width = f->shape.width;
     if (width % WIDTH_STEP == 0 && width <= ATTENTION_WIDTH) return true;
@@ -309,24 +309,25 @@ static bool check_width(FusedAttention *f)
     return false;
 }
 
-static bool check_version(FusedAttention *f)
+static bool check_version(CudnnAttention *f)
 {
     size_t version = cudnn.get_version();
-    if (version >= FUSED_OLDEST) return true;
-    snprintf(f->reason, sizeof f->reason, "version %zu is older than %d", version, FUSED_OLDEST);
+    if (version >= CUDNN_ATTENTION_OLDEST) return true;
+    snprintf(f->reason, sizeof f->reason, "version %zu is older than %d", version,
+             CUDNN_ATTENTION_OLDEST);
     log_warn("cuDNN %zu is older than %d: attention over %lld tokens runs on weft's own kernels, "
              "several times slower; put a newer libcudnn.so first in LD_LIBRARY_PATH",
-             version, FUSED_OLDEST, (long long)f->shape.length);
+             version, CUDNN_ATTENTION_OLDEST, (long long)f->shape.length);
     return false;
 }
 
-bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target)
+bool cudnn_attention_init(CudnnAttention *f, AttentionShape shape, DnnTarget target)
 {
-    *f = (FusedAttention){.shape = shape};
+    *f = (CudnnAttention){.shape = shape};
     return f->available = check_version(f) && check_width(f) && make_plans(f, target);
 }
 
-void fused_fini(FusedAttention *f)
+void cudnn_attention_fini(CudnnAttention *f)
 {
     dnn_fini(&f->forward);
     dnn_fini(&f->backward);
@@ -339,13 +340,13 @@ static int64_t round_up(int64_t count, int64_t step)
 
 /* Returns the bytes of the gradients of the scores, in 16 bits and padded to complete tiles, and a
  * little more: cuDNN 9.19 needs this size for every tested shape. */
-size_t fused_expected_workspace_bytes(AttentionShape s)
+size_t cudnn_attention_expected_workspace_bytes(AttentionShape s)
 {
     int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);
     return (size_t)(s.samples * s.heads * pairs) * sizeof(Half) + WORKSPACE_BASE;
 }
 
-int64_t fused_group(AttentionShape s)
+int64_t cudnn_attention_group(AttentionShape s)
 {
     AttentionShape group = s;
     int64_t smallest = s.samples;
@@ -353,19 +354,21 @@ int64_t fused_group(AttentionShape s)
         bool aligned =
             group.samples == s.samples || group.samples * s.heads * s.length % ROW_STEP == 0;
         if (s.samples % group.samples != 0 || !aligned) continue;
-        if (fused_expected_workspace_bytes(group) <= workspace_bytes_max) return group.samples;
+        if (cudnn_attention_expected_workspace_bytes(group) <= workspace_bytes_max)
+            return group.samples;
         smallest = group.samples;
     }
     return smallest;
 }
 
-static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape)
+static void find_plans(CudnnAttention *f, CudaState *state, AttentionShape shape)
 {
     if (cuda_has_gpu(state)) {
-        if (!fused_init(f, shape, cudnn_target(state))) fused_fini(f);
+        if (!cudnn_attention_init(f, shape, cudnn_target(state))) cudnn_attention_fini(f);
     } else {
-        *f = (FusedAttention){.shape = shape,
-                              .backward.workspace_bytes = fused_expected_workspace_bytes(shape)};
+        *f = (CudnnAttention){.shape = shape,
+                              .backward.workspace_bytes =
+                                  cudnn_attention_expected_workspace_bytes(shape)};
         f->available = check_width(f);
     }
     if (f->available)
@@ -375,31 +378,31 @@ static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape
                  f->reason);
 }
 
-const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
+const CudnnAttention *cudnn_attention_of(CudaState *state, AttentionShape shape)
 {
-    shape.samples = fused_group(shape);
-    for (FusedAttention *f = state->attention; f; f = f->next)
+    shape.samples = cudnn_attention_group(shape);
+    for (CudnnAttention *f = state->attention; f; f = f->next)
         if (f->shape.samples == shape.samples && f->shape.length == shape.length &&
             f->shape.heads == shape.heads && f->shape.width == shape.width &&
             f->shape.rotated == shape.rotated && f->shape.fp16 == shape.fp16)
             return f;
-    FusedAttention *f = mem_new(sizeof *f);
+    CudnnAttention *f = mem_new(sizeof *f);
     find_plans(f, state, shape);
     f->next = state->attention;
     return state->attention = f;
 }
 
-void fused_close(CudaState *state)
+void cudnn_attention_close(CudaState *state)
 {
     while (state->attention) {
-        FusedAttention *f = state->attention;
+        CudnnAttention *f = state->attention;
         state->attention = f->next;
-        fused_fini(f);
+        cudnn_attention_fini(f);
         mem_free(&f);
     }
 }
 
-size_t fused_workspace_bytes(const FusedAttention *f)
+size_t cudnn_attention_workspace_bytes(const CudnnAttention *f)
 {
     size_t a = f->forward.workspace_bytes, b = f->backward.workspace_bytes;
     return a > b ? a : b;
@@ -445,7 +448,7 @@ static void set_addresses(void *at[TENSORS], const AttentionRun *run)
 
 /* Runs the plan for each group of samples. uid: numbers of the plan's tensors that have an address,
  * [count]. */
-static void run_groups(const CudaState *state, const FusedAttention *f, const DnnPlan *plan,
+static void run_groups(const CudaState *state, const CudnnAttention *f, const DnnPlan *plan,
                        AttentionRun all, void *workspace, const int64_t *uid, int count)
 {
     for (int64_t first = 0; first < all.real; first += f->shape.samples) {
@@ -457,15 +460,15 @@ static void run_groups(const CudaState *state, const FusedAttention *f, const Dn
     }
 }
 
-void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
-                   void *workspace)
+void cudnn_attention_forward(const CudaState *state, const CudnnAttention *f, AttentionRun run,
+                             void *workspace)
 {
     static const int64_t uid[] = {Q, K_T, V, Y, LOG_SUM, SCALE, MINUS_INFINITY};
     run_groups(state, f, &f->forward, run, workspace, uid, sizeof uid / sizeof *uid);
 }
 
-void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,
-                    void *workspace)
+void cudnn_attention_backward(const CudaState *state, const CudnnAttention *f, AttentionRun run,
+                              void *workspace)
 {
     static const int64_t uid[] = {
         Q, K_T, V_T, Y, DY, DQ, DK, DV, LOG_SUM, DOTS, SCALE, MINUS_INFINITY, ONE};

@@ -183,8 +183,8 @@ static void plan_sizes(Op *op, const Dense *d)
         kernels[d->separate_add ? 2 : d->separate_gelu][d->separate_slope][d->separate_bias_sum];
     op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act != ACT_NONE && !gelu;
-    op->dx_alias[1] = op->spec.residual;
-    op->weight_later = true;
+    op->dx_is_dy[1] = op->spec.residual;
+    op->weight_may_wait = true;
     op->flops_forward = 2.0 * (double)n.rows * (double)n.in * (double)n.out;
     op->flops_backward = op->flops_forward * (op->spec.need_dx[0] + !op->spec.frozen);
 }

@@ -236,8 +236,8 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (s->act == ACT_GELU) op->saved_bytes = desc_bytes(s->y);
     op->needs_x[0] = !s->frozen;
     op->needs_y = s->act != ACT_NONE && s->act != ACT_GELU;
-    op->dx_alias[1] = s->residual;
-    op->weight_later = true;
+    op->dx_is_dy[1] = s->residual;
+    op->weight_may_wait = true;
     op->kernels = "cuBLASLt, in slices";
     op->flops_forward = 2.0 * (double)l->rows * (double)l->in * (double)l->out;
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);

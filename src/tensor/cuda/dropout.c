@@ -38,7 +38,7 @@ static void dropout_run(const Op *op, const OpRun *run, const void *from, void *
                        .sample_elements = n / samples,
                        .channels = channels,
                        .pixels = n / samples / channels,
-                       .run_elements = slice.run,
+                       .run_elements = slice.contiguous,
                        .stride = slice.stride,
                        .first = slice.first,
                        .by_channel = s->drop_channels};

@@ -14,7 +14,7 @@ static Status embedding_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->w_elements[0] = shape_count(s->w[0]);
     op->workspace_bytes = (size_t)cuda_sort_scratch(shape_count(s->x[0].shape)) * sizeof(int32_t);
     op->needs_x[0] = true;
-    op->weight_later = true;
+    op->weight_may_wait = true;
     return OK;
 }
 
@@ -30,7 +30,7 @@ static EmbeddingRun embedding_run(const Op *op, const OpRun *run)
                           .dw = run->dw[0],
                           .order = run->workspace,
                           .count = count,
-                          .real = count / s->x[0].shape.dim[0] * run->rows,
+                          .real = count / s->x[0].shape.dim[0] * run->sample_count,
                           .width = s->w[0].dim[1],
                           .first = s->slice.ranks ? s->slice.first : 0,
                           .rows = rows,

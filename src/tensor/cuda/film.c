@@ -26,7 +26,7 @@ static FilmRun film_run(const Op *op, const OpRun *run)
                      .dby = run->dx[1],
                      .partial = run->workspace,
                      .samples = y[0],
-                     .real = run->rows,
+                     .real = run->sample_count,
                      .pixels = y[2] * y[3],
                      .channels = y[1]};
 }

@@ -89,10 +89,10 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
     cuda_check(launch_adam(s->handle, run), "kernel adam_direction");
 }
 
-static void flat_average(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+static void flat_average(Stream *s, Average average, const UpdateNumbers *numbers, const float *w,
                          int64_t n)
 {
-    cuda_check(launch_average(s->handle, average, now, w, n), "kernel average");
+    cuda_check(launch_average(s->handle, average, numbers, w, n), "kernel average");
 }
 
 static void flat_swap(Stream *s, float *a, float *b, int64_t n)
@@ -105,9 +105,9 @@ static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
     cuda_check(launch_put(s->handle, to, from, bytes), "kernel put");
 }
 
-static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
+static void flat_loss_sums(Stream *s, float *out, const float *results, int64_t lines)
 {
-    cuda_check(launch_loss_sums(s->handle, out, columns, lines), "kernel loss_sums");
+    cuda_check(launch_loss_sums(s->handle, out, results, lines), "kernel loss_sums");
 }
 
 static void flat_range_sums(Stream *s, double *out, const double *x, const int64_t *first,

@@ -171,23 +171,23 @@ static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int6
  * a.now is NULL. A replayed launch has the arguments of the step in which it was recorded. */
 static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
 {
-    if (!a.now) return a;
-    a.lr = a.now->lr;
-    a.grad_scale = a.now->grad_scale;
-    a.momentum = a.now->momentum;
-    a.average.rate = a.now->average_rate;
+    if (!a.numbers) return a;
+    a.lr = a.numbers->lr;
+    a.grad_scale = a.numbers->grad_scale;
+    a.momentum = a.numbers->momentum;
+    a.average.rate = a.numbers->average_rate;
     return a;
 }
 
 static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
 {
-    if (!a.now) return a;
-    a.lr = a.now->lr;
-    a.grad_scale = a.now->grad_scale;
-    a.beta1 = a.now->momentum;
-    a.average.rate = a.now->average_rate;
-    a.correct1 = a.now->correct1;
-    a.correct2 = a.now->correct2;
+    if (!a.numbers) return a;
+    a.lr = a.numbers->lr;
+    a.grad_scale = a.numbers->grad_scale;
+    a.beta1 = a.numbers->momentum;
+    a.average.rate = a.numbers->average_rate;
+    a.correct1 = a.numbers->correct1;
+    a.correct2 = a.numbers->correct2;
     return a;
 }
 
@@ -214,12 +214,12 @@ static __device__ __forceinline__ void average_elements(Average average, const f
 }
 
 template <int COUNT>
-static __global__ void average_kernel(Average average, const UpdateNumbers *now, const float *w,
+static __global__ void average_kernel(Average average, const UpdateNumbers *numbers, const float *w,
                                       int64_t n)
 {
     int64_t i = element();
     float x[COUNT];
-    if (now) average.rate = now->average_rate;
+    if (numbers) average.rate = numbers->average_rate;
     if (i < n / COUNT) {
         read_floats<COUNT, true>(x, w + i * COUNT);
         average_elements<COUNT>(average, x, i * COUNT);
@@ -261,12 +261,12 @@ static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i
     bool has_momentum = a.momentum != 0;
     read_floats<COUNT, true>(w, run.w + i);
     read_floats<COUNT, true>(g, run.g + i);
-    if (has_momentum && !a.first) read_floats<COUNT, true>(m, run.m + i);
+    if (has_momentum && !a.m_is_empty) read_floats<COUNT, true>(m, run.m + i);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         float step = __fmaf_rn(g[k], a.grad_scale, a.weight_decay * w[k]);
         if (has_momentum) {
-            float velocity = a.first ? step : __fmaf_rn(a.momentum, m[k], step);
+            float velocity = a.m_is_empty ? step : __fmaf_rn(a.momentum, m[k], step);
             m[k] = velocity;
             step = a.nesterov ? __fmaf_rn(a.momentum, velocity, step) : velocity;
         }
@@ -447,13 +447,14 @@ cudaError_t launch_adam(cudaStream_t stream, AdamRun run)
     return cudaGetLastError();
 }
 
-cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *now,
+cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *numbers,
                            const float *w, int64_t n)
 {
     if (n > 0 && aligned_to_packs(average.to, w))
-        average_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(average, now, w, n);
+        average_kernel<E>
+            <<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(average, numbers, w, n);
     else if (n > 0)
-        average_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(average, now, w, n);
+        average_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(average, numbers, w, n);
     return cudaGetLastError();
 }
 

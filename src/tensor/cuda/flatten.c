@@ -15,7 +15,7 @@ static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
         spec->y.block = x.block;
         spec->y.image = x.shape;
     }
-    op->y_alias = op->dx_alias[0] = true;
+    op->y_is_x = op->dx_is_dy[0] = true;
     return OK;
 }
 

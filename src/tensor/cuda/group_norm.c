@@ -50,7 +50,7 @@ static GroupNormRun group_norm_run(const Op *op, const OpRun *run)
                           .partial = run->workspace,
                           .eps = s->eps,
                           .samples = y[0],
-                          .real = run->rows,
+                          .real = run->sample_count,
                           .pixels = y[2] * y[3],
                           .channels = y[1],
                           .groups = s->groups};

@@ -28,7 +28,7 @@ static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
                           .add = run->dx_add,
                           .rms = is_rms(op),
                           .rows = rows,
-                          .real = rows / s->y.shape.dim[0] * run->rows,
+                          .real = rows / s->y.shape.dim[0] * run->sample_count,
                           .width = width};
 }
 

@@ -1,4 +1,4 @@
-/* The operations softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row,
+/* The operations softmax_loss and point_loss. Forward writes LOSS_RESULTS results for each row,
  * backward the gradient of the sum of losses times the loss scale. If the gradient replaces the
  * logits in memory, softmax_loss in training computes it in forward already, unless the logits are
  * in slices or have a label for each pixel. If logits are in slices, on one or several ranks,
@@ -55,7 +55,7 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
-    size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
+    size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_RESULTS) * sizeof(float);
     op->saved_bytes = row_floats;
     if (spec->kind != OP_SOFTMAX_LOSS) {
         const int64_t width = row_width(spec), rows = shape_count(x->shape) / width;
@@ -81,7 +81,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .targets = run->targets,
         .weights = run->target_weights,
         .weights_step = run->weights_step,
-        .columns = run->y,
+        .results = run->y,
         .log_sum = run->saved,
         .row_weight = run->saved,
         .partial = run->workspace,
@@ -92,7 +92,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .scale = run->loss_scale,
         .numbers = run->numbers,
         .rows = rows,
-        .real = run->rows * (rows / x->dim[0]),
+        .real = run->sample_count * (rows / x->dim[0]),
         .width = width,
         .stride = field ? width : desc_row(op->spec.x[0]),
         .first = slice->ranks ? slice->first : 0,
@@ -133,12 +133,13 @@ static void sliced_forward(Op *op, const OpRun *run)
                     .label_logit = run->workspace};
     const bool gathers = c.count < c.total;
     const int64_t mine = c.count * s.loss.rows, all = c.total * s.loss.rows;
-    Slices logits = {.runs = 1, .items = c.total / c.count, .unit = mine, .type = DTYPE_F32};
+    Slices logits = {
+        .ranges = 1, .items = c.total / c.count, .item_elements = mine, .type = DTYPE_F32};
     Slices summaries = logits;
-    summaries.unit *= LOSS_SUMMARY;
+    summaries.item_elements *= LOSS_SUMMARY;
     s.all_label_logits = s.label_logit + (gathers ? mine : 0);
     s.summary = s.all_label_logits + all;
-    s.all_summaries = s.summary + (gathers ? summaries.unit : 0);
+    s.all_summaries = s.summary + (gathers ? summaries.item_elements : 0);
     for (int i = 0; i < c.count; ++i)
         cuda_check(launch_softmax_label(cuda_stream(op), slice_run(&s, c, i)),
                    "kernel softmax_label");

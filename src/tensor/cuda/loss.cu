@@ -192,7 +192,7 @@ static __device__ __forceinline__ PointSums point_sums(const LossRun &run, int64
 static __device__ __forceinline__ void store_point(const LossRun &run, int64_t row, float loss,
                                                    float weight)
 {
-    float *out = run.columns + row * LOSS_COLUMNS;
+    float *out = run.results + row * LOSS_RESULTS;
     out[0] = weight > 0 ? loss / weight : 0;
     out[1] = out[2] = 0;
     run.row_weight[row] = weight;

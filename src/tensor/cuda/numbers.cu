@@ -5,7 +5,7 @@
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
-static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
+static __global__ void loss_sums_kernel(float *out, const float *results, int64_t lines)
 {
     /* Column 0 of a line is the loss. For a loss of classes, column 1 is the number of logits that
      * rank before the label. */
@@ -13,7 +13,7 @@ static __global__ void loss_sums_kernel(float *out, const float *columns, int64_
 /* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
-        const float *line = columns + i * LOSS_COLUMNS;
+        const float *line = results + i * LOSS_RESULTS;
         loss += line[0];
         column1 += line[1];
         column2 += line[2];
@@ -99,9 +99,9 @@ cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t b
     return put_bytes<FLAT_PUT>(stream, to, from, bytes);
 }
 
-cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines)
+cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *results, int64_t lines)
 {
-    loss_sums_kernel<<<1, THREADS, 0, stream>>>(out, columns, lines);
+    loss_sums_kernel<<<1, THREADS, 0, stream>>>(out, results, lines);
     return cudaGetLastError();
 }
 

@@ -47,7 +47,7 @@ static PixelRun pixel_run(const Op *op, const OpRun *run)
                   .scale = run->loss_scale,
                   .numbers = run->numbers,
                   .samples = samples,
-                  .real = run->rows,
+                  .real = run->sample_count,
                   .pixels = pixels,
                   .classes = s->x[0].shape.dim[1],
                   .parts = parts_of(s)};

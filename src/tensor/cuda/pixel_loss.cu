@@ -97,7 +97,7 @@ template <class T> static __global__ void losses_kernel(PixelRun run)
     const Part part(run);
     double weight = 0;
     each_pixel<T>(run, part, [&](int64_t row, const T *x) {
-        float *out = run.columns + row * LOSS_COLUMNS;
+        float *out = run.columns + row * LOSS_RESULTS;
         const bool real = part.sample < run.real;
         const Softmax s = real ? softmax_of(x, (int)run.classes) : Softmax{0, 0};
         const int label = real ? run.labels[row] : -1;
@@ -126,7 +126,7 @@ static __global__ void scale_kernel(PixelRun run)
 {
     const int64_t row = element();
     if (row >= run.samples * run.pixels) return;
-    run.columns[row * LOSS_COLUMNS] *= run.factor[row / run.pixels];
+    run.columns[row * LOSS_RESULTS] *= run.factor[row / run.pixels];
 }
 
 /* Returns m, where -m (1 - p) is the derivative of (1 - p)^focus (-log p) by the label's logit and
@@ -234,7 +234,7 @@ static __global__ void region_kernel(PixelRun run, int64_t parts)
     __shared__ double shared[WARP];
     const int64_t sample = blockIdx.x, classes = run.classes;
     const double *partial = run.partial + sample * parts * CLASS_SUMS * classes;
-    float *slopes = run.slopes + sample * 2 * classes, *out = run.columns + sample * LOSS_COLUMNS;
+    float *slopes = run.slopes + sample * 2 * classes, *out = run.columns + sample * LOSS_RESULTS;
     const bool real = sample < run.real;
     double mine = 0;
     for (int64_t at = 0; at < classes; at += WARP) {
@@ -290,7 +290,7 @@ template <class T> static __global__ void sigmoid_kernel(PixelRun run)
     const bool real = row < run.real;
     const float z = real ? as_float(((const T *)run.x)[row]) : 0;
     const int label = real ? run.labels[row] : 0;
-    float *out = run.columns + row * LOSS_COLUMNS;
+    float *out = run.columns + row * LOSS_RESULTS;
     const float loss = log1pf(expf(-fabsf(z))) + ((z > 0 ? z : 0) - (float)label * z);
     out[0] = !real ? 0 : label == 0 || label == 1 ? loss : nanf("");
     out[1] = !real || (z >= 0) == (label > 0) ? 0 : 1;

@@ -6,7 +6,7 @@ static Status tokens_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     if (!cuda_inputs_fit(op, preferred)) return OK;
     op->spec.y = cuda_desc(op, op->spec.y.shape);
-    op->y_alias = op->dx_alias[0] = true;
+    op->y_is_x = op->dx_is_dy[0] = true;
     return OK;
 }
 

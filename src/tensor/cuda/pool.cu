@@ -60,7 +60,7 @@ template <class T, int E, bool ALIGNED> static __global__ void max_kernel(PoolRu
         int index[E];
         for (int k = 0; k < E; ++k) {
             best[k] = -INFINITY;
-            index[k] = POOL_CUT;
+            index[k] = POOL_NO_POSITION;
         }
         for_window<E, ALIGNED>(run, v, image + c, [&](int h, int w, const Pack<T, E> &x) {
             int here = (h - v.top) * run.kernel[1] + w - v.left;
@@ -77,7 +77,7 @@ template <class T, int E, bool ALIGNED> static __global__ void max_kernel(PoolRu
         for (int k = 0; k < E; ++k) {
             bool cut = run.relu && !(best[k] > 0) && best[k] == best[k];
             best[k] = cut ? 0 : best[k];
-            indices.put(k, (uint8_t)(cut ? POOL_CUT : index[k]));
+            indices.put(k, (uint8_t)(cut ? POOL_NO_POSITION : index[k]));
         }
         int64_t at = line + q * run.channels + c;
         write_floats<E, ALIGNED>((T *)run.y + at, best);

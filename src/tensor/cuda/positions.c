@@ -40,7 +40,7 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->workspace_bytes = (size_t)sum_floats(s) * sizeof(float);
     if (s->tokens.total > 0) op->workspace_bytes += desc_bytes(s->y);
     op->y_inplace = true;
-    op->dx_alias[0] = true;
+    op->dx_is_dy[0] = true;
     return OK;
 }
 
@@ -52,7 +52,7 @@ static void positions_forward(Op *op, const OpRun *run)
                      .y = run->y,
                      .row = run->w[0] + s->slice.first * s->y.shape.dim[2],
                      .rows = s->y.shape.dim[0],
-                     .real = run->rows,
+                     .real = run->sample_count,
                      .columns = sample_elements(op)};
     cuda_check(launch_add_row(cuda_stream(op), add), "kernel add_row");
 }
@@ -69,11 +69,11 @@ static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t c
         const CudaRows rows = {(char *)(partial + sum_floats(&op->spec)), (size_t)columns * bytes};
         cuda_copy_rows(cuda_stream(op), rows,
                        (CudaRows){(char *)run->dy + (size_t)first * bytes, all},
-                       (size_t)columns * bytes, (size_t)run->rows);
+                       (size_t)columns * bytes, (size_t)run->sample_count);
         dy = rows.first;
     }
-    cuda_check(launch_column_sum(cuda_stream(op), type, dw + first, partial, dy, run->rows, columns,
-                                 columns),
+    cuda_check(launch_column_sum(cuda_stream(op), type, dw + first, partial, dy, run->sample_count,
+                                 columns, columns),
                "kernel column_sum");
 }
 

@@ -98,7 +98,7 @@ void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int
                                 .dy = p.dy,
                                 .saved = p.saved,
                                 .rows = s->y.shape.dim[0] * count,
-                                .real = run->rows * count};
+                                .real = run->sample_count * count};
         copy_tokens(op, p.dy, run->dy, token, count, row);
         if (t->reads_x) copy_tokens(op, p.x, run->x[0], token, count, row);
         if (t->saved)
@@ -109,7 +109,8 @@ void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int
     float *sum = p.sum;
     const int ranks = s->tokens.total / s->tokens.count;
     if (ranks > 1) {
-        const Slices each = {.runs = 1, .items = ranks, .unit = floats, .type = DTYPE_F32};
+        const Slices each = {
+            .ranges = 1, .items = ranks, .item_elements = floats, .type = DTYPE_F32};
         run->exchange->gather(run->exchange, each, sum, p.all);
         sum = p.all;
         join(op, sum, ranks, floats, floats);

@@ -46,9 +46,9 @@ static YoloRun yolo_run(const Op *op, const OpRun *run, int level)
                      .levels = s->x_count,
                      .classes = (int)box_classes(s),
                      .start = run->boxes.start,
-                     .box = run->boxes.row,
-                     .normaliser = run->boxes.normaliser,
-                     .real = run->rows,
+                     .box = run->boxes.box,
+                     .match_counts = run->boxes.match_counts,
+                     .real = run->sample_count,
                      .smoothing = run->training ? (double)s->smoothing : 0,
                      .area = (double)s->image[0] * s->image[1],
                      .scale = run->loss_scale,
@@ -61,7 +61,7 @@ static void yolo_forward(Op *op, const OpRun *run)
     for (int l = 0; l < op->spec.x_count; ++l)
         cuda_check(launch_yolo_loss(cuda_stream(op), yolo_run(op, run, l), samples),
                    "kernel yolo_loss");
-    cuda_check(launch_yolo_columns(cuda_stream(op), yolo_run(op, run, 0), run->y, samples),
+    cuda_check(launch_yolo_results(cuda_stream(op), yolo_run(op, run, 0), run->y, samples),
                "kernel yolo_columns");
 }
 

@@ -12,8 +12,8 @@ enum { PART_BOX, PART_OBJECT, PART_CLASS, PARTS };
 
 static __device__ YoloFactors factors_of(const YoloRun &run, double scale)
 {
-    return yolo_factors(run.levels, run.level, run.classes, (double)run.normaliser[run.level],
-                        (double)run.normaliser[run.levels],
+    return yolo_factors(run.levels, run.level, run.classes, (double)run.match_counts[run.level],
+                        (double)run.match_counts[run.levels],
                         (double)run.grid.columns * run.grid.rows * run.grid.anchors, run.area,
                         run.smoothing, scale);
 }
@@ -99,14 +99,14 @@ template <class T> static __global__ void yolo_kernel(YoloRun run)
 }
 
 /* Adds the parts of all levels of each sample, and writes the results of the sample. */
-static __global__ void columns_kernel(YoloRun run, float *columns, int64_t samples)
+static __global__ void columns_kernel(YoloRun run, float *results, int64_t samples)
 {
     const int64_t sample = element();
     if (sample >= samples) return;
     double sum[PARTS] = {0, 0, 0};
     for (int l = 0; l < run.levels; ++l)
         for (int p = 0; p < PARTS; ++p) sum[p] += run.parts[(sample * run.levels + l) * PARTS + p];
-    float *y = columns + sample * LOSS_COLUMNS;
+    float *y = results + sample * LOSS_RESULTS;
     y[0] = (float)(sum[PART_BOX] + sum[PART_OBJECT] + sum[PART_CLASS]);
     y[1] = (float)sum[PART_BOX];
     y[2] = (float)sum[PART_OBJECT];
@@ -159,10 +159,10 @@ cudaError_t launch_yolo_loss(cudaStream_t stream, YoloRun run, int64_t samples)
     return cudaGetLastError();
 }
 
-cudaError_t launch_yolo_columns(cudaStream_t stream, YoloRun run, float *columns, int64_t samples)
+cudaError_t launch_yolo_results(cudaStream_t stream, YoloRun run, float *results, int64_t samples)
 {
     if (samples > 0)
-        columns_kernel<<<blocks_for(samples, THREADS), THREADS, 0, stream>>>(run, columns, samples);
+        columns_kernel<<<blocks_for(samples, THREADS), THREADS, 0, stream>>>(run, results, samples);
     return cudaGetLastError();
 }
 

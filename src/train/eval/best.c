@@ -35,12 +35,12 @@ static double dice_of(const EvalLine *line)
 
 static double ap_of(const EvalLine *line)
 {
-    return line->boxes ? line->coco[COCO_AP] : NAN;
+    return line->has_boxes ? line->coco[COCO_AP] : NAN;
 }
 
 static double ap50_of(const EvalLine *line)
 {
-    return line->boxes ? line->coco[COCO_AP50] : NAN;
+    return line->has_boxes ? line->coco[COCO_AP50] : NAN;
 }
 
 static double skill_of(const EvalLine *line)
@@ -139,10 +139,10 @@ const BestMetric *best_metric(const Config *config, bool tokens)
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
     const LossInfo *loss = loss_info(config);
     if (m->value) return m;
-    if (loss->columns == LOSS_COLUMNS_LOGIT) return &metrics[BEST_AUC];
+    if (loss->results == LOSS_RESULTS_LOGIT) return &metrics[BEST_AUC];
     if (loss->reads == LOSS_READS_BOXES) return &metrics[BEST_AP];
     if (data_label_target(config)) return &metrics[BEST_IOU];
-    return &metrics[loss->columns == LOSS_COLUMNS_BEST && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
+    return &metrics[loss->results == LOSS_RESULTS_RANK && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
 }
 
 Status best_check(const Config *config, bool tokens, bool tested)
@@ -155,7 +155,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs class labels (train.loss: softmax): set eval_loss",
                                m->word.word);
-    if (m->needs == NEEDS_LOGIT && loss_info(config)->columns != LOSS_COLUMNS_LOGIT)
+    if (m->needs == NEEDS_LOGIT && loss_info(config)->results != LOSS_RESULTS_LOGIT)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs a logit (train.loss: sigmoid): set auto", m->word.word);
     if (m->needs == NEEDS_BOXES && loss_info(config)->reads != LOSS_READS_BOXES)
@@ -177,7 +177,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
     if (tested) return OK;
     if (config->train.early_stop > 0)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");
-    if (lr_by_evaluations(config))
+    if (lr_depends_on_evaluations(config))
         return config_fail_key(config, "optim.lr_schedule",
                                "plateau depends on evaluations: set data.test");
     return OK;
@@ -195,10 +195,10 @@ void early_stop_count(const Config *config, EarlyStop *stop, double value, bool 
                   : rises           ? value > stop->best + delta
                                     : value < stop->best - delta;
     if (better) stop->best = value;
-    stop->bad = better ? 0 : stop->bad + 1;
+    stop->bad_evaluations = better ? 0 : stop->bad_evaluations + 1;
 }
 
 bool early_stop_over(const Config *config, const EarlyStop *stop)
 {
-    return config->train.early_stop > 0 && stop->bad >= config->train.early_stop;
+    return config->train.early_stop > 0 && stop->bad_evaluations >= config->train.early_stop;
 }

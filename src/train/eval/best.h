@@ -15,7 +15,7 @@ typedef enum MetricNeeds {
     NEEDS_TOP1,
     /* a loss with loss_top_k of at least 5, and no label fields */
     NEEDS_TOP5,
-    /* a loss with LOSS_COLUMNS_LOGIT */
+    /* a loss with LOSS_RESULTS_LOGIT */
     NEEDS_LOGIT,
     /* a loss with LOSS_READS_BOXES */
     NEEDS_BOXES,
@@ -53,7 +53,7 @@ typedef struct EarlyStop {
      * train.early_stop_delta; NaN: no evaluation has given a number yet */
     double best;
     /* number of consecutive evaluations since then; none of them was better */
-    int64_t bad;
+    int64_t bad_evaluations;
 } EarlyStop;
 /* Returns the state before the first evaluation. */
 EarlyStop early_stop(void);

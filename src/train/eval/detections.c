@@ -10,7 +10,9 @@
 
 /* Options with which YOLOv5 v7.0 evaluates on COCO. */
 static const DetectOptions EVALUATION = {
-    .score = 0.001, .nms = {.iou = 0.65, .candidates = 30000, .most = 300}, .all_classes = true};
+    .score = 0.001,
+    .nms = {.iou = 0.65, .candidates = 30000, .boxes_max = 300},
+    .all_classes = true};
 
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS])
 {
@@ -178,8 +180,8 @@ Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
                        const EvalExtras *extras)
 {
     Detections *d = detections;
-    line->boxes = loss_info(t->config)->reads == LOSS_READS_BOXES;
-    if (!line->boxes) return OK;
+    line->has_boxes = loss_info(t->config)->reads == LOSS_READS_BOXES;
+    if (!line->has_boxes) return OK;
     Status st = d->status == OK ? OK : fail(d->status, "%s", d->message);
     TRY(status_agree(t->world, st));
     TRY(join(d, t, line, extras->coco));

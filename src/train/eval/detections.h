@@ -37,7 +37,7 @@ typedef struct Detections {
     char *message;
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's parts for boxes and
- * for objects (LOSS_COLUMNS_PARTS). The part for classes is the rest; 0 if the rest is a rounding
+ * for objects (LOSS_RESULTS_PARTS). The part for classes is the rest; 0 if the rest is a rounding
  * error. */
 void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
 /* Reads the truths of the set. keeps: true if the found boxes will be written to a file. Release

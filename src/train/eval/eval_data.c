@@ -15,16 +15,17 @@
 Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
 {
     *data = (EvalData){.trainer = t, .set = set};
-    data->plan = (LoaderPlan){.batch = t->batch,
-                              .micro_batch = t->micro_batch,
-                              .micro_first = t->grid.dp_rank * t->micros_local,
-                              .micro_count = t->micros_local,
-                              .no_x = !t->plan->reads_data && !field_scores_read_inputs(t, set),
-                              .no_y = !t->plan->reads_labels,
-                              .workers = train_workers(t, set),
-                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
-                                       sparse_batches_out(t, t->plan),
-                              .backend = t->backend};
+    data->plan =
+        (LoaderPlan){.batch = t->batch,
+                     .micro_batch = t->micro_batch,
+                     .micro_first = t->grid.dp_rank * t->micro_batches_local,
+                     .micro_count = t->micro_batches_local,
+                     .skips_inputs = !t->plan->reads_data && !field_scores_read_inputs(t, set),
+                     .skips_labels = !t->plan->reads_labels,
+                     .workers = train_workers(t, set),
+                     .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
+                              sparse_batches_out(t, t->plan),
+                     .backend = t->backend};
     data->plan.levels = train_box_grids(t, data->plan.grid);
     chunk_share_new(&data->chunk_memory, t, set, &data->plan.chunks);
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
@@ -69,14 +70,14 @@ static Batch make_substitute(const EvalData *data)
     const DataSet *set = data->set;
     bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
     int64_t at = data->read + data->substitutes;
-    return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
-                   .tokens = tokens && !p->no_x ? data->zeros : NULL,
-                   .labels = targets || p->no_y ? NULL : data->zeros,
-                   .targets = targets && !p->no_y ? data->zeros : NULL,
-                   .box_start = p->levels > 0 && !p->no_y ? data->zeros : NULL,
-                   .matches = p->levels > 0 && !p->no_y ? data->zeros : NULL,
-                   .ids = set->fields > 0 && !p->no_x ? data->zeros : NULL,
-                   .id_first = set->fields > 0 && !p->no_x ? data->zeros : NULL,
+    return (Batch){.x = tokens || p->skips_inputs ? NULL : data->zeros,
+                   .tokens = tokens && !p->skips_inputs ? data->zeros : NULL,
+                   .labels = targets || p->skips_labels ? NULL : data->zeros,
+                   .targets = targets && !p->skips_labels ? data->zeros : NULL,
+                   .box_start = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
+                   .matches = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
+                   .ids = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
+                   .id_first = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
                    .sample = data->zeros,
                    .rows = rows_of(data, at),
                    .step = at / p->micro_count,

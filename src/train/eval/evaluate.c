@@ -17,7 +17,7 @@
 typedef struct EvalSums {
     /* losses */
     double loss;
-    /* columns 1 and 2 of the loss's results (LossColumns) */
+    /* columns 1 and 2 of the loss's results (LossResults) */
     double column[2];
     /* number of rows */
     int64_t rows;
@@ -44,16 +44,16 @@ typedef struct Evaluation {
     PictureMaking pictures;
 } Evaluation;
 
-/* Adds up the results of one micro-batch, and gives it to the scores of each kind. columns: (rows,
- * LOSS_COLUMNS), the results of the loss (LossColumns). */
-static void eval_micro(void *user, const Batch *batch, const float *columns)
+/* Adds up the results of one micro-batch, and gives it to the scores of each kind. results: (rows,
+ * LOSS_RESULTS), the results of the loss (LossResults). */
+static void eval_micro(void *user, const Batch *batch, const float *results)
 {
     Evaluation *e = user;
     int64_t classes = e->trainer->graph->classes;
     EvalSums *sums = &e->micro[e->done++];
     sums->rows = batch->rows * e->trainer->rows_per_sample;
     for (int64_t i = 0; i < sums->rows; ++i) {
-        const float *row = columns + i * LOSS_COLUMNS;
+        const float *row = results + i * LOSS_RESULTS;
         sums->loss += (double)row[0];
         sums->column[0] += (double)row[1];
         sums->column[1] += (double)row[2];
@@ -64,7 +64,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
         if (e->confusion && batch->labels && !e->labels.trainer)
             e->confusion[batch->labels[i] * classes + (int64_t)row[2]]++;
     }
-    scores_add(&e->scores, columns, batch->labels, sums->rows);
+    scores_add(&e->scores, results, batch->labels, sums->rows);
     detections_add(&e->detections, batch);
     field_scores_add(&e->fields, batch);
     label_scores_add(&e->labels, batch);
@@ -79,8 +79,8 @@ static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, i
     EvalSums sum = {.rows = 0};
     for (int64_t s = 0; s < steps; ++s)
         for (int64_t r = 0; r < t->shape.dp; ++r)
-            for (int64_t m = 0; m < t->micros_local; ++m) {
-                const EvalSums *p = &all[r * local + s * t->micros_local + m];
+            for (int64_t m = 0; m < t->micro_batches_local; ++m) {
+                const EvalSums *p = &all[r * local + s * t->micro_batches_local + m];
                 sum.loss += p->loss;
                 sum.column[0] += p->column[0];
                 sum.column[1] += p->column[1];
@@ -112,7 +112,7 @@ static void fill_line(const Trainer *t, const DataSet *set, EvalSums sum, EvalLi
 {
     const int top = loss_top_k(loss_info(t->config));
     line->samples = sum.rows / t->rows_per_sample * t->counted_per_sample / data_tiles(set);
-    line->tokens = data_kind(&t->train_set)->next_token;
+    line->counts_tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;
     line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.labelled : NAN;
     detections_loss_parts(
@@ -150,9 +150,10 @@ static bool pass_ends(const Trainer *t, StopCheck *check, int64_t done, Status s
 Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const EvalExtras *extras)
 {
     const EvalExtras extra = extras ? *extras : (EvalExtras){0};
-    Phase outer = phase_whole_begin(PHASE_EVAL);
+    Phase outer = phase_count_as_begin(PHASE_EVAL);
     double start = clock_s();
-    int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
+    int64_t steps = data_steps_per_epoch(set->samples, t->batch),
+            local = steps * t->micro_batches_local;
     EvalSums *micro = mem_new((size_t)local * sizeof *micro);
     EvalData data;
     Status st = eval_data_init(&data, t, set);
@@ -200,6 +201,6 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;
     line->seconds = clock_s() - start;
-    phase_whole_end(outer);
+    phase_count_as_end(outer);
     return st;
 }

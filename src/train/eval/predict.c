@@ -58,7 +58,7 @@ static void sigmoid(double logit, double probability[2])
 
 int64_t train_probability_count(const Trainer *t)
 {
-    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
+    return loss_info(t->config)->results == LOSS_RESULTS_LOGIT ? 2 : t->graph->classes;
 }
 
 Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
@@ -95,7 +95,7 @@ Status train_predict(Trainer *t, const Batch *samples, double *probability)
     TRY(run_unlabelled(t, samples, &logit));
     TRY(logits_check(logit, samples->rows * outputs));
     for (int i = 0; i < samples->rows; ++i)
-        if (loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT)
+        if (loss_info(t->config)->results == LOSS_RESULTS_LOGIT)
             sigmoid((double)logit[i], probability + i * count);
         else
             softmax(logit + i * outputs, outputs, probability + i * count);

@@ -159,7 +159,7 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     int64_t most = r->steps;
     for (int i = 0; i < f->inputs; ++i) {
         const FieldVariable *v = &f->variable[f->input[i].variable];
-        if (r->target_of_input[i] >= 0 || v->is_static || v->made) continue;
+        if (r->target_of_input[i] >= 0 || v->is_static || v->extra_kind) continue;
         const int64_t last = frame + f->offset[FIELD_INPUT][f->input[i].offset];
         const int64_t left = segment->first + segment->frames - 1 - last;
         if (r->advance > 0 && left / r->advance + 1 < most) most = left / r->advance + 1;

@@ -9,7 +9,7 @@
 
 const char *train_auc_kind(const Config *config)
 {
-    return loss_info(config)->columns == LOSS_COLUMNS_LOGIT ? auc_word(config->train.auc) : NULL;
+    return loss_info(config)->results == LOSS_RESULTS_LOGIT ? auc_word(config->train.auc) : NULL;
 }
 
 bool train_collects_outputs(const Trainer *t)
@@ -20,7 +20,7 @@ bool train_collects_outputs(const Trainer *t)
 
 static bool collects_scores(const Trainer *t)
 {
-    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT && train_collects_outputs(t);
+    return loss_info(t->config)->results == LOSS_RESULTS_LOGIT && train_collects_outputs(t);
 }
 
 void scores_init(Scores *scores, const Trainer *t, int64_t steps)
@@ -28,7 +28,7 @@ void scores_init(Scores *scores, const Trainer *t, int64_t steps)
     int64_t micro = t->micro_batch * t->rows_per_sample;
     *scores = (Scores){.exact = t->config->train.auc == AUC_EXACT};
     if (!collects_scores(t)) return;
-    size_t rows = (size_t)(scores->exact ? steps * t->micros_local * micro : micro);
+    size_t rows = (size_t)(scores->exact ? steps * t->micro_batches_local * micro : micro);
     scores->logit = mem_new(rows * sizeof *scores->logit);
     scores->label = mem_new(rows * sizeof *scores->label);
     scores->sums = mem_new(sizeof *scores->sums);
@@ -41,12 +41,12 @@ void scores_fini(Scores *scores)
     mem_free(&scores->sums);
 }
 
-void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows)
+void scores_add(Scores *scores, const float *results, const int32_t *label, int64_t rows)
 {
     if (!scores->sums) return;
     if (!scores->exact) scores->count = 0;
     float *logit = scores->logit + scores->count;
-    for (int64_t i = 0; i < rows; ++i) logit[i] = columns[i * LOSS_COLUMNS + 2];
+    for (int64_t i = 0; i < rows; ++i) logit[i] = results[i * LOSS_RESULTS + 2];
     memcpy(scores->label + scores->count, label, (size_t)rows * sizeof *label);
     binary_add(scores->sums, logit, label, rows);
     scores->count += rows;

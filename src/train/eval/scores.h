@@ -28,9 +28,9 @@ bool train_collects_outputs(const Trainer *t);
 /* Prepares a pass over a set. steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
-/* Adds a micro-batch; does nothing on a rank that does not collect. columns: (rows, LOSS_COLUMNS),
+/* Adds a micro-batch; does nothing on a rank that does not collect. results: (rows, LOSS_RESULTS),
  * results of the loss. label: [rows]. */
-void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
+void scores_add(Scores *scores, const float *results, const int32_t *label, int64_t rows);
 /* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: on entry the bytes of this
  * rank's array; on return, on every rank, the bytes of all arrays together. The result is empty on
  * other ranks than 0. Owner: the caller. Collective. */

@@ -36,18 +36,18 @@ Status local_steps_check(const Trainer *t)
                                "is %lld, but each of %d ranks needs a sample of each batch: set it "
                                "to %d or more, or start %lld ranks that train",
                                (long long)t->batch, t->shape.dp, t->shape.dp, (long long)t->batch);
-    if (t->micros < t->shape.dp)
+    if (t->micro_batches < t->shape.dp)
         return config_fail_key(t->config, "train.micro_batch",
                                "is %lld, so a batch of %lld has %d for %d ranks, each of which "
                                "needs one: set it to %lld",
-                               (long long)t->micro_batch, (long long)t->batch, t->micros,
+                               (long long)t->micro_batch, (long long)t->batch, t->micro_batches,
                                t->shape.dp, (long long)fit);
     return OK;
 }
 
 StepBatch local_forward_backward(Trainer *t)
 {
-    int64_t share = t->micros_local * t->micro_batch, first = t->grid.dp_rank * share;
+    int64_t share = t->micro_batches_local * t->micro_batch, first = t->grid.dp_rank * share;
     int64_t left = position_batch_samples(t, t->step) - first;
     return sparse_forward_backward(t, left < 0 ? 0 : left < share ? left : share);
 }

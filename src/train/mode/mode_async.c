@@ -13,7 +13,7 @@ static Status check(const Trainer *t)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
         const Param *p = &t->graph->param[i];
-        if (p->info.buffer || p->frozen || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->frozen || p->tied >= 0) continue;
         OptimRule rule = optim_rule(t->config, t->rule[i]);
         if (local_can_update_pieces(&rule)) continue;
         return config_fail_key(
@@ -65,7 +65,7 @@ static void begin(Trainer *t)
 static void update(Trainer *t, UpdateArgs args)
 {
     optim_begin(t->optim, &args.rates, args.scale);
-    if (args.micros > 0)
+    if (args.micro_batches > 0)
         tables_push(t->tables, executor_grads(t->executor), args.rates.lr, args.scale);
 }
 

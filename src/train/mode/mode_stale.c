@@ -29,7 +29,7 @@ static Status check(const Trainer *t)
             t->config, "grid.mode",
             "the model has no sparse table, and stale hides only the messages of tables: "
             "set sync");
-    if (t->scale.dynamic)
+    if (t->loss_scale.dynamic)
         return config_fail_key(
             t->config, "grid.mode",
             "stale cannot be used with train.precision: fp16, which skips steps");

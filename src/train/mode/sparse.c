@@ -9,7 +9,7 @@
 Status sparse_check(const Trainer *t)
 {
     const Config *c = t->config;
-    const Graph *g = graph_whole(t->graph);
+    const Graph *g = graph_undivided(t->graph);
     if (g->table_count == 0) return OK;
     if (t->train_set.fields == 0)
         return fail(ERR_DATA,
@@ -29,15 +29,16 @@ Status sparse_check(const Trainer *t)
 int sparse_batches_out(const Trainer *t, const Plan *plan)
 {
     bool here = plan->reads_data && t->graph->table_count > 0;
-    TablesPlan tables = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
-    return here ? tables_micros_out(&tables) : 0;
+    TablesPlan tables = {.micro_batches = t->micro_batches_local,
+                         .staleness = table_staleness(t->config)};
+    return here ? tables_micro_batches_out(&tables) : 0;
 }
 
 /* Returns true if the node belongs to the plan's stage. */
 static bool plan_has(const Plan *plan, int node)
 {
     for (int c = 0; c < plan->chunk_count; ++c)
-        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return true;
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].end) return true;
     return false;
 }
 
@@ -71,9 +72,9 @@ static TableDense *list_dense(const Trainer *t, int *count)
     const Graph *g = t->graph;
     TableDense *dense = mem_new((size_t)(g->param_count + 1) * sizeof *dense);
     *count = 0;
-    for (int i = 0; i < g->param_count && sparse_mode(t) == TABLE_ASYNC; ++i) {
+    for (int i = 0; i < g->param_count && sparse_mode(t) == UPDATE_ASYNC; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer || p->frozen || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->frozen || p->tied >= 0) continue;
         dense[(*count)++] = (TableDense){.offset = t->plan->param_offset[i],
                                          .gradient = t->plan->gradient_offset[i],
                                          .elements = p->elements,
@@ -110,7 +111,7 @@ void sparse_make(Trainer *t)
                        .graph = g,
                        .dense = dense,
                        .dense_count = dense_count,
-                       .here = here,
+                       .uses_node = here,
                        .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
                        .servers = t->servers,
                        .mode = sparse_mode(t),
@@ -119,7 +120,7 @@ void sparse_make(Trainer *t)
                        .rule_number = t->table_rule,
                        .seed = (uint64_t)t->config->run.seed,
                        .deal = t->plan->deal,
-                       .micros = t->micros_local,
+                       .micro_batches = t->micro_batches_local,
                        .micro_batch = t->micro_batch,
                        .id_most = t->train_set.id_most,
                        .fields = t->train_set.fields,
@@ -185,8 +186,8 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
         bool first_of_layer = i == 0 || g->table[i - 1].node != table->node;
         if (first_of_layer && plan_has(plan, table->node))
             bytes += tables_buffer_bytes(
-                table->width, t->micros_local * t->micro_batch * t->train_set.id_most,
-                table_staleness(t->config), deal_runs(plan->deal, t->micros_local));
+                table->width, t->micro_batches_local * t->micro_batch * t->train_set.id_most,
+                table_staleness(t->config), deal_runs(plan->deal, t->micro_batches_local));
     }
     return bytes;
 }
@@ -238,9 +239,9 @@ void sparse_report(Trainer *t)
 
 /* ---- servers ---- */
 
-TableMode sparse_mode(const Trainer *t)
+UpdateMode sparse_mode(const Trainer *t)
 {
-    return (TableMode)t->config->grid.mode;
+    return (UpdateMode)t->config->grid.mode;
 }
 
 void sparse_split(World *world, const World *job, bool has_tables)
@@ -261,7 +262,7 @@ Status sparse_no_workers(const Config *config, int ranks)
  * if neither is configured. */
 static const char *order_folder(const Config *config)
 {
-    if (config->grid.mode != TABLE_ASYNC) return NULL;
+    if (config->grid.mode != UPDATE_ASYNC) return NULL;
     if (*config->run.replay) return config->run.replay;
     return *config->run.order_log ? config->run.order_log : NULL;
 }
@@ -314,7 +315,7 @@ static void announce_watchdog(Trainer *t)
 {
     if (t->servers == 0) return;
     world_barrier(t->world);
-    if (t->tables) tables_watch(t->tables);
+    if (t->tables) tables_toggle_watchdog(t->tables);
 }
 
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options)

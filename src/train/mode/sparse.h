@@ -35,7 +35,7 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog);
 /* Returns ERR_CONFIG with a message that all ranks would be servers. */
 Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
-TableMode sparse_mode(const Trainer *t);
+UpdateMode sparse_mode(const Trainer *t);
 /* Divides the ranks of the job into a world of the servers and the ranks that use tables, and a
  * world of all other ranks; *world is the world of this rank. has_tables: true if this rank uses
  * tables or is a server. Collective on job. */

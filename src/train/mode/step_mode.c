@@ -4,15 +4,15 @@
 #include "local_steps.h"
 
 static const StepMode *const modes[] = {
-    [TABLE_SYNC] = &mode_sync,
-    [TABLE_STALE] = &mode_stale,
-    [TABLE_GEO] = &mode_geo,
-    [TABLE_ASYNC] = &mode_async,
+    [UPDATE_SYNC] = &mode_sync,
+    [UPDATE_STALE] = &mode_stale,
+    [UPDATE_GEO] = &mode_geo,
+    [UPDATE_ASYNC] = &mode_async,
 };
 
 const StepMode *step_mode(const Config *config, bool tables)
 {
-    if (tables && config->grid.mode == TABLE_SYNC) return &mode_sync_tables;
+    if (tables && config->grid.mode == UPDATE_SYNC) return &mode_sync_tables;
     return modes[config->grid.mode];
 }
 
@@ -51,7 +51,7 @@ Status step_mode_check(const Trainer *t)
     if (t->mode != &mode_async && (*c->run.order_log || *c->run.replay))
         return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
                                "only grid.mode: async has an order of requests");
-    if (c->grid.mode == TABLE_SYNC) return OK;
+    if (c->grid.mode == UPDATE_SYNC) return OK;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; ++i)
         if (excluded[i].is_set) return config_fail_key(c, excluded[i].key, "%s", excluded[i].why);
     if (local) TRY(local_steps_check(t));

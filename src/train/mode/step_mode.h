@@ -12,7 +12,7 @@ typedef struct UpdateArgs {
     /* factor by which the update multiplies the gradients */
     double scale;
     /* number of micro-batches whose gradients are summed; 0: this rank had no samples */
-    int micros;
+    int micro_batches;
 } UpdateArgs;
 
 /* A function may be NULL only if its comment says so. */

@@ -5,7 +5,7 @@
 
 bool sync_point_at(const Trainer *t, int64_t step)
 {
-    if (t->config->grid.mode == TABLE_SYNC) return true;
+    if (t->config->grid.mode == UPDATE_SYNC) return true;
     return step % t->config->grid.geo_steps == 0 || position_ends_epoch(t, step) ||
            step == t->steps;
 }
@@ -17,12 +17,12 @@ void sync_point_announce(Trainer *t)
 
 bool sync_point_take_step(Trainer *t, StepResult *result)
 {
-    if (result->bad) {
+    if (result->bad_kind) {
         char fault[80] = "a gradient is not finite";
-        if (result->bad != BAD_GRADIENT)
+        if (result->bad_kind != BAD_GRADIENT)
             snprintf(fault, sizeof fault, "the loss%s is %g",
                      t->mode->local ? " of this rank's samples" : "",
-                     text_unsigned_nan(result->bad_loss));
+                     text_nan_without_sign(result->bad_loss));
         die_as(ERR_DATA,
                "step %lld: %s; lower optim.lr, or look at the data with `weft data check`; the "
                "newest checkpoint stays as it is",

@@ -56,16 +56,16 @@ static Status read_bool(JsonScan *s, const char *key, int *value)
 {
     bool on = false;
     if (json_scan_bool(s, &on) != OK)
-        return fail_answer(s->text, "\"%s\" must be true or false", key);
+        return fail_answer(s->begin, "\"%s\" must be true or false", key);
     *value = on;
     return OK;
 }
 
 static Status read_rate(JsonScan *s, double *value)
 {
-    if (json_scan_real(s, value) != OK) return fail_answer(s->text, "\"lr\" must be a number");
+    if (json_scan_real(s, value) != OK) return fail_answer(s->begin, "\"lr\" must be a number");
     if (*value > 0) return OK;
-    return fail_answer(s->text, "\"lr\", the learning rate, must be above 0");
+    return fail_answer(s->begin, "\"lr\", the learning rate, must be above 0");
 }
 
 static Status find_key(const JsonScan *s, const char *name, int *key)
@@ -74,7 +74,7 @@ static Status find_key(const JsonScan *s, const char *name, int *key)
     for (*key = 0; *key < KEYS; ++*key)
         if (strcmp(name, key_name[*key]) == 0) return OK;
     quote(quoted, name);
-    return fail_answer(s->text, "unknown key \"%s\"; the keys are stop, save and lr", quoted);
+    return fail_answer(s->begin, "unknown key \"%s\"; the keys are stop, save and lr", quoted);
 }
 
 /* Reads one "key": value; each key may occur once. seen: a bit for each key. */
@@ -86,7 +86,7 @@ static Status read_entry(JsonScan *s, HookRequest *request, unsigned *seen)
     Status st = find_key(s, name, &key);
     mem_free(&name);
     TRY(st);
-    if (*seen & 1u << key) return fail_answer(s->text, "\"%s\" occurs twice", key_name[key]);
+    if (*seen & 1u << key) return fail_answer(s->begin, "\"%s\" occurs twice", key_name[key]);
     *seen |= 1u << key;
     if (key == KEY_LR) return read_rate(s, &request->lr);
     return read_bool(s, key_name[key], key == KEY_SAVE ? &request->save : &request->stop);

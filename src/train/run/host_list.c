@@ -24,16 +24,16 @@ typedef struct RankHost {
  * control groups. Collective on the node's ranks. */
 static int node_cores(const World *world)
 {
-    char core[MASK_CPUS] = {0};
+    char core[NODE_CPUS_MAX] = {0};
     World node;
     int count = 0;
     ThreadsLimits limits = threads_limits("", core);
-    int64_t *used = mem_new(MASK_CPUS * sizeof *used);
-    for (int i = 0; i < MASK_CPUS; ++i) used[i] = core[i];
+    int64_t *used = mem_new(NODE_CPUS_MAX * sizeof *used);
+    for (int i = 0; i < NODE_CPUS_MAX; ++i) used[i] = core[i];
     world_node(&node, world);
-    world_add(&node, used, MASK_CPUS);
+    world_add(&node, used, NODE_CPUS_MAX);
     world_part_fini(&node);
-    for (int i = 0; i < MASK_CPUS; ++i) count += used[i] > 0;
+    for (int i = 0; i < NODE_CPUS_MAX; ++i) count += used[i] > 0;
     mem_free(&used);
     return limits.quota > 0 && limits.quota < count ? (int)ceil(limits.quota) : count;
 }

@@ -43,7 +43,7 @@ static void log_description(const Run *r)
     if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
     if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
-                 t->schedule->name, t->micros_local);
+                 t->schedule->name, t->micro_batches_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
     const int64_t loss_classes = loss_info(t->config)->classes;
     const int64_t outputs = loss_classes ? loss_classes : t->graph->classes;
@@ -108,7 +108,7 @@ static Status run_all(Run *r)
     if (st == OK && is_rank_0) st = ledger_file_check(r->dir.path);
     if (is_rank_0) r->earlier = metrics_end(r->dir.path);
     if (st == OK && is_rank_0)
-        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
+        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->newest_by_this_run);
     if (st == OK && is_rank_0) st = log_file_open(r->dir.path, r->dir.lease, t->step);
     if (st == OK && is_rank_0) st = run_dir_write_config(&r->dir, r->config);
     if (st == OK && is_rank_0 && r->topo.ranks > 0) st = run_dir_write_topology(&r->dir, &r->topo);
@@ -208,11 +208,11 @@ static Status finish(Run *r, Status st)
     if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;
-    r->summary.last = r->last;
-    r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
+    r->summary.newest_path = r->newest_path;
+    r->summary.best_path = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
     r->summary.samples_per_s = r->steady_s > 0 ? r->steady_rows / r->steady_s : r->rate;
-    r->summary.tokens = data_kind(&r->trainer->train_set)->next_token;
+    r->summary.counts_tokens = data_kind(&r->trainer->train_set)->next_token;
     r->summary.stopped = r->stopped;
     r->summary.ended = r->ended;
     r->summary.fresh = r->config->run.fresh;
@@ -287,8 +287,8 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_dir_fini(&r.dir);
     topo_fini(&r.topo);
     known_files_free(&r.verified);
-    mem_free(&r.last);
-    mem_free(&r.saving);
+    mem_free(&r.newest_path);
+    mem_free(&r.saving_path);
     mem_free(&r.ended);
     ledger_fini(&r.summary.ledger);
     if (st == OK && r.stopped)

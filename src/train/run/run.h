@@ -90,14 +90,14 @@ typedef struct Run {
     KnownFiles *verified;
     /* path of the run's newest checkpoint; before the run has written one, of the checkpoint from
      * which it began; NULL: there is none; owned */
-    char *last;
-    /* step of the checkpoint `last` */
-    int64_t last_step;
+    char *newest_path;
+    /* step of the checkpoint newest_path */
+    int64_t newest_step;
     /* metric of best.h5, in the form of Trainer.best_metric; NaN: there is none */
     double best_saved;
-    /* true: `last` was written by this run; false: by another run, from which this one began
+    /* true: newest_path was written by this run; false: by another run, from which this one began
      * (checkpoint.resume=FILE) */
-    bool last_by_this_run;
+    bool newest_by_this_run;
     /* true: the last save of a checkpoint has failed, which was logged */
     bool save_failing;
     /* true: the last save of best.h5 has failed, which was logged */
@@ -113,7 +113,7 @@ typedef struct Run {
     /* the running save; NULL: no save is running; owned */
     TrainSave *save;
     /* path of the file that the running save writes; owned */
-    char *saving;
+    char *saving_path;
     /* step whose state the running save writes */
     int64_t saving_step;
     /* step at which the current stage of the running save began */
@@ -203,10 +203,10 @@ Status run_refresh(Run *run);
 /* Chooses the checkpoint from which the run begins, and loads it. Collective; all ranks return the
  * same Status. */
 Status run_resume(Run *run);
-/* Sets run->last and run->last_step. Takes ownership of `path`, which is NULL if there is no
- * checkpoint. If there is one, a later loss of a rank ends the job with the exit code of a run that
- * can resume. */
-void run_set_last(Run *run, char *path, int64_t step);
+/* Sets run->newest_path and run->newest_step. Takes ownership of `path`, which is NULL if there is
+ * no checkpoint. If there is one, a later loss of a rank ends the job with the exit code of a run
+ * that can resume. */
+void run_set_newest(Run *run, char *path, int64_t step);
 /* Loads the checkpoint `path`. If another run has written it, ignores the reason for which that run
  * ended. Collective; all ranks return the same Status. */
 Status run_load(Run *run, const char *path);

@@ -103,7 +103,7 @@ static void mark_step(Run *r, const StepResult *result)
     StepMark mark = {executor_step_hash(r->trainer->executor), (float)result->loss};
     if (r->config->train.on_bad != ON_BAD_ROLLBACK) return;
     if (b->repeat_until == 0)
-        add_mark(b, r->last ? r->last_step : 0, mark);
+        add_mark(b, r->newest_path ? r->newest_step : 0, mark);
     else
         compare(r, mark);
 }
@@ -122,7 +122,7 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
     if (st == OK) return OK;
     char *why = mem_text(fail_message());
     if ((due.evaluation || due.save) && !result->skipped && !isfinite(train_grad_norm(t))) {
-        result->bad = BAD_GRADIENT;
+        result->bad_kind = BAD_GRADIENT;
         result->bad_step = t->step;
     }
     st = fail(ERR_DATA, "after step %lld %s", (long long)t->step, why);
@@ -135,22 +135,22 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
  * state before a save. A fault in the state cannot be skipped. */
 static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
-    bool checks_state = !result->bad || result->skipped;
+    bool checks_state = !result->bad_kind || result->skipped;
     Status st = checks_state ? find_bad_state(r, result, due) : OK;
     long long step = result->bad_step;
-    if (st != OK && result->skipped) result->bad = BAD_NOTHING;
-    switch (result->bad) {
+    if (st != OK && result->skipped) result->bad_kind = BAD_NOTHING;
+    switch (result->bad_kind) {
     case BAD_NOTHING:
         return st;
     case BAD_LOSS:
         return fail(ERR_DATA, "step %lld: the loss is %g", step,
-                    text_unsigned_nan(result->bad_loss));
+                    text_nan_without_sign(result->bad_loss));
     case BAD_SPIKE:
         return fail(ERR_DATA,
                     "step %lld: the loss is %g, a spike: %g deviations above the last %d losses "
                     "would be %g",
                     step, result->bad_loss, r->config->train.spike, CHECKPOINT_LOSSES,
-                    result->most);
+                    result->spike_limit);
     case BAD_GRADIENT:
         return fail(ERR_DATA, "step %lld: a gradient is not finite", step);
     }
@@ -165,7 +165,7 @@ static Status stop(Run *r, const StepResult *result, const char *fault, const ch
 {
     char why[EXPLAIN_BYTES] = "";
     Trainer *t = r->trainer;
-    if (result->bad && result->bad_step == t->step) TRY(explain(t, result, why));
+    if (result->bad_kind && result->bad_step == t->step) TRY(explain(t, result, why));
     fail(ERR_DATA, "%s%s%s%s", fault, *why ? ": " : "", why, more);
     return run_bad_advice(ERR_DATA);
 }
@@ -175,7 +175,7 @@ static Status stop(Run *r, const StepResult *result, const char *fault, const ch
 static Status skip(Run *r, const StepResult *result, const char *fault)
 {
     const Trainer *t = r->trainer;
-    if (!result->bad || !result->skipped || result->bad_step != t->step)
+    if (!result->bad_kind || !result->skipped || result->bad_step != t->step)
         return stop(r, result, fault, "");
     if (++r->bad.in_a_row > SKIPS_IN_A_ROW) {
         char before[64];
@@ -193,8 +193,8 @@ static Status skip(Run *r, const StepResult *result, const char *fault)
 static Status load_newest(Run *r)
 {
     Trainer *t = r->trainer;
-    if (r->last) {
-        TRY(run_load(r, r->last));
+    if (r->newest_path) {
+        TRY(run_load(r, r->newest_path));
     } else {
         train_restart(t);
         TRY(train_init_params(t));
@@ -214,17 +214,17 @@ static Status load_newest(Run *r)
 static Status roll_back(Run *r, const StepResult *result, const char *fault)
 {
     RunBad *b = &r->bad;
-    int64_t bad = result->bad ? result->bad_step : r->trainer->step;
+    int64_t bad = result->bad_kind ? result->bad_step : r->trainer->step;
     Status st = run_save_wait(r);
     if (st != OK && st != ERR_DATA) return st;
-    int64_t to = r->last ? r->last_step : 0;
+    int64_t to = r->newest_path ? r->newest_step : 0;
     bool again = b->rollback_step >= 0 && b->rollback_step == to;
     if (again)
         return stop(r, result, fault,
                     "; and the run has already rolled back to its newest checkpoint once");
     observer_end_line(r->observer);
     log_warn("%s: going back to step %lld%s%s, and repeating the steps after it", fault,
-             (long long)to, r->last ? ", " : "", r->last ? r->last : "");
+             (long long)to, r->newest_path ? ", " : "", r->newest_path ? r->newest_path : "");
     TRY(load_newest(r));
     b->rollback_step = to;
     b->repeat_until = bad;

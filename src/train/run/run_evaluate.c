@@ -29,7 +29,7 @@ static void end_by_evaluations(Run *r)
 {
     const Trainer *t = r->trainer;
     run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
-                  trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad);
+                  trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad_evaluations);
 }
 
 /* Counts an evaluation for the learning rate's curve and early stopping, and logs what follows from
@@ -41,7 +41,7 @@ static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *l
     const LrSteps at = position_lr(t, t->config);
     double value = metric->value(line);
     int64_t falls = t->lr.falls;
-    if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;
+    if (c->train.early_stop == 0 && !lr_depends_on_evaluations(c)) return;
     ++t->evaluations;
     lr_evaluated(c, &t->lr, &at, value, metric->better == BETTER_LARGE);
     early_stop_count(c, &t->early, value, metric->better == BETTER_LARGE);

@@ -27,7 +27,7 @@ static void put_evaluation(const Run *r, Json *json)
                      .auc = NAN,
                      .normalized_entropy = NAN,
                      .calibration = NAN,
-                     .boxes = loss_info(r->config)->reads == LOSS_READS_BOXES};
+                     .has_boxes = loss_info(r->config)->reads == LOSS_READS_BOXES};
     for (int i = 0; i < COCO_NUMBERS; ++i) none.coco[i] = NAN;
     for (int i = 0; i < LOSS_PARTS; ++i) none.part[i] = NAN;
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
@@ -72,7 +72,7 @@ static char *event_line(const Run *r, HookEvent event)
     json_text(&json, "moment", hook_event_word((int)event));
     put_step(r, &json);
     put_evaluation(r, &json);
-    json_text(&json, "checkpoint", r->last);
+    json_text(&json, "checkpoint", r->newest_path);
     json_text(&json, "best_checkpoint", access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL);
     if (event == HOOK_END)
         json_text(&json, "ended", r->stopped ? "stopped" : r->ended ? "early" : "done");

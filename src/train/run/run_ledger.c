@@ -78,7 +78,7 @@ Status run_forecast(Run *r)
     Machine machine;
     Plan **plan = NULL;
     TRY(machine_read(&machine, r->config->run.machine));
-    const ForecastBy by = {&machine, r->config->run.machine, .median_only = true};
+    const ForecastMachine by = {&machine, r->config->run.machine, .median_only = true};
     Status st = train_plans(r->trainer, &plan);
     if (st == OK) st = train_forecast(r->trainer, (const Plan *const *)plan, &by, &forecast);
     train_plans_free(r->trainer, &plan);
@@ -94,7 +94,8 @@ void run_ledger_end(Run *r)
 {
     const World *world = r->world;
     Executor *executor = r->trainer->executor;
-    size_t chunks = (size_t)trainer_schedule(r->trainer)->shape.chunks, ranks = (size_t)world->size;
+    size_t chunks = (size_t)trainer_schedule(r->trainer)->shape.chunks_per_stage,
+           ranks = (size_t)world->size;
     RankTimes mine = times_of_rank(r), *all = mem_new(ranks * sizeof *all);
     ChunkTime *time = mem_new(ranks * chunks * sizeof *time);
     world_gather(world, &mine, sizeof mine, all);

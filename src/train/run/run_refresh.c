@@ -17,7 +17,7 @@ Status run_refresh_begin(Run *r)
                                "needs a pattern in data.train that new files match, as %s is none: "
                                "write one (runs/*.nc), or remove this key",
                                c->data.train);
-    if (c->grid.mode != TABLE_SYNC)
+    if (c->grid.mode != UPDATE_SYNC)
         return config_fail_key(c, "data.refresh", "needs grid.mode: sync");
     if (r->world->rank > 0) return OK;
     t->data_files = data_set_list_files(&t->train_set);

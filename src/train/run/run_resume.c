@@ -70,7 +70,7 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
     *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->verified, path);
     if (st != OK) return nothing_changed(st);
-    r->last_by_this_run = *path != NULL;
+    r->newest_by_this_run = *path != NULL;
     if (!*path) return begin_without_checkpoint(r, path);
     if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
@@ -123,22 +123,22 @@ static Status load(Run *r, bool newest_failed, char **path)
         return st;
     }
     *path = world_bcast_text(r->world, *path);
-    world_bcast(r->world, &r->last_by_this_run, sizeof r->last_by_this_run, 0);
+    world_bcast(r->world, &r->newest_by_this_run, sizeof r->newest_by_this_run, 0);
     return *path ? run_load(r, *path) : OK;
 }
 
-void run_set_last(Run *r, char *path, int64_t step)
+void run_set_newest(Run *r, char *path, int64_t step)
 {
-    mem_free(&r->last);
-    r->last = path;
-    r->last_step = step;
+    mem_free(&r->newest_path);
+    r->newest_path = path;
+    r->newest_step = step;
     if (path) die_lost_as(ERR_STOPPED);
 }
 
 Status run_load(Run *r, const char *path)
 {
     TRY(train_load(r->trainer, path, LOAD_RUN));
-    if (!r->last_by_this_run) train_forget_end(r->trainer);
+    if (!r->newest_by_this_run) train_forget_end(r->trainer);
     return OK;
 }
 
@@ -189,6 +189,6 @@ Status run_resume(Run *r)
     if (st == OK && !path) st = train_init_params(r->trainer);
     if (st == OK) st = status_agree(r->world, is_rank_0 ? read_best(r, &r->best_saved) : OK);
     if (st == OK) world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
-    run_set_last(r, path, r->trainer->step);
+    run_set_newest(r, path, r->trainer->step);
     return st;
 }

@@ -31,10 +31,10 @@ static void after_checkpoint(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
-    known_files_add(r->verified, r->saving);
+    known_files_add(r->verified, r->saving_path);
     lease_require(r->dir.lease);
-    Status st =
-        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->verified, r->saving);
+    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->verified,
+                                 r->saving_path);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
@@ -54,7 +54,7 @@ static Status tolerate_save(Run *r, Status st, bool best)
 static Status room_advice(const Run *r, Status st)
 {
     int64_t keep = r->config->checkpoint.keep;
-    if (keep == 1 || !r->last || !strstr(fail_message(), CHECKPOINT_MAKE_ROOM)) return st;
+    if (keep == 1 || !r->newest_path || !strstr(fail_message(), CHECKPOINT_MAKE_ROOM)) return st;
     if (keep == 0)
         return fail(st, "%s, and set checkpoint.keep: all checkpoints are kept", fail_message());
     return fail(st, "%s, and set checkpoint.keep lower: %lld are kept", fail_message(),
@@ -77,9 +77,9 @@ static Status save_ended(Run *r, Status st, bool last)
     if (both && last && st == ERR_IO) {
         /* the run's last save could not create both names: saves again at once, only under the
          * checkpoint's name */
-        char *path = r->saving;
+        char *path = r->saving_path;
         (void)tolerate_save(r, st, true);
-        r->saving = NULL;
+        r->saving_path = NULL;
         train_save_free(&r->save);
         return save_begin(r, path, false, true);
     }
@@ -89,12 +89,12 @@ static Status save_ended(Run *r, Status st, bool last)
     if (both && !written) r->best_failing = true;
     train_save_free(&r->save);
     if (written && !r->saving_best) {
-        run_set_last(r, r->saving, r->saving_step);
-        r->last_by_this_run = true;
-        r->saving = NULL;
+        run_set_newest(r, r->saving_path, r->saving_step);
+        r->newest_by_this_run = true;
+        r->saving_path = NULL;
         run_hook_notify(r, HOOK_CHECKPOINT);
     }
-    mem_free(&r->saving);
+    mem_free(&r->saving_path);
     return st;
 }
 
@@ -124,7 +124,7 @@ Status run_save_wait(Run *r)
  * continues when a step that began after the stage has reported that no rank is busy with it. */
 Status run_save_continue(Run *r, const StepResult *result)
 {
-    bool all_idle = r->trainer->known > r->stage_step && !result->saving;
+    bool all_idle = r->trainer->stats_step > r->stage_step && !result->was_saving;
     return r->save && (all_idle || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
@@ -133,7 +133,7 @@ Status run_save_continue(Run *r, const StepResult *result)
 static Status save_begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before_file, after_checkpoint};
-    r->saving = path;
+    r->saving_path = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
     /* flushes here, because a failure of this call is logged */
@@ -148,8 +148,8 @@ static Status save_begin(Run *r, char *path, bool best, bool last)
 Status run_save(Run *r, bool last)
 {
     char *path = run_dir_checkpoint(&r->dir, r->trainer->step);
-    Status st = save_wait(r, last && r->saving && strcmp(path, r->saving) == 0);
-    bool written = r->last && strcmp(path, r->last) == 0 && !r->save_again;
+    Status st = save_wait(r, last && r->saving_path && strcmp(path, r->saving_path) == 0);
+    bool written = r->newest_path && strcmp(path, r->newest_path) == 0 && !r->save_again;
     r->save_again = false;
     if (st != OK || written) {
         mem_free(&path);

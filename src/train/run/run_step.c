@@ -57,7 +57,7 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
-                      .grad_noise = !isnan(result->noise.variance),
+                      .has_grad_noise = !isnan(result->noise.variance),
                       .grad_square = result->noise.square,
                       .grad_variance = result->noise.variance,
                       .noise_scale = result->noise.scale,
@@ -66,10 +66,10 @@ static void report(Run *r, const StepResult *result)
                       .left_s = (double)((t->steps - t->step) * t->batch * t->counted_per_sample) /
                                 r->rate,
                       .skipped = t->skipped,
-                      .boxes = loss_info(r->config)->columns == LOSS_COLUMNS_PARTS,
-                      .has_one_logit = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
-                      .tokens = data_kind(&t->train_set)->next_token};
-    detections_loss_parts(result->loss, result->column, line.part);
+                      .has_boxes = loss_info(r->config)->results == LOSS_RESULTS_PARTS,
+                      .has_one_logit = loss_info(r->config)->results == LOSS_RESULTS_LOGIT,
+                      .counts_tokens = data_kind(&t->train_set)->next_token};
+    detections_loss_parts(result->loss, result->loss_result, line.part);
     run_live_take(r, result);
     memcpy(line.time_s, r->live_s, sizeof line.time_s);
     observer_train(r->observer, &line, result->logged);
@@ -135,7 +135,7 @@ static Status between_steps(Run *r, StepResult *result)
 
     /* First checks the data files and then the results of the step, because a changed file may be
      * the cause of a bad step. */
-    if (result->bad || due.evaluation || due.save || epoch_end)
+    if (result->bad_kind || due.evaluation || due.save || epoch_end)
         TRY(status_agree(
             r->world, r->data_watch && r->world->rank == 0 ? data_watch_check(r->data_watch) : OK));
     bool rolled_back = false;

@@ -54,13 +54,13 @@ void run_lines_of(const Run *r, const double phase_s[PHASE_COUNT], double line_s
 static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *time, TaskCost *cost)
 {
     const Schedule *s = trainer_schedule(r->trainer);
-    int local_chunks = s->shape.chunks, ranks = r->world->size;
+    int local_chunks = s->shape.chunks_per_stage, ranks = r->world->size;
     bool complete = true;
     for (int k = 0; k < schedule_chunks(s); ++k) {
         double sum[TASK_WORK_KINDS] = {0}, count[TASK_WORK_KINDS] = {0};
         for (int rank = 0; rank < ranks; ++rank) {
             if (all[rank].stage != schedule_stage(s, k)) continue;
-            const ChunkTime *c = &time[rank * local_chunks + schedule_local(s, k)];
+            const ChunkTime *c = &time[rank * local_chunks + schedule_index_on_stage(s, k)];
             for (int i = 0; i < TASK_WORK_KINDS; ++i) {
                 sum[i] += c->seconds[i];
                 count[i] += (double)c->count[i];

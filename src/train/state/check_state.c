@@ -146,8 +146,8 @@ static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *par
             x = part;
         }
         ChunkCheck chunks = {x, (uint64_t)(at / FLAT_CHUNK), tensor->same ? &sum : NULL, &bad};
-        backend_cpu.flat->each(NULL, check_chunks, &chunks,
-                               (float *[FLAT_ARRAYS]){x, to ? to + at : NULL}, n);
+        backend_cpu.flat->run_elements(NULL, check_chunks, &chunks,
+                                       (float *[FLAT_ARRAYS]){x, to ? to + at : NULL}, n);
     }
     *hash = sum;
     return !bad;
@@ -197,7 +197,7 @@ static double bad_value(const StateCheck *state, int i)
     table->copy(table->stream(t->backend), host, tensor->at, (size_t)tensor->count * sizeof *host);
     table->sync(table->stream(t->backend));
     while (at + 1 < tensor->count && isfinite(host[at])) ++at;
-    double value = text_unsigned_nan((double)host[at]);
+    double value = text_nan_without_sign((double)host[at]);
     mem_free(&host);
     return value;
 }

@@ -41,7 +41,7 @@ static void collects_wait(void *user)
     Live *live = user;
     for (int local = 1; local >= 0; --local)
         for (int k = 0; k < live->collects; ++k)
-            if (live->collect[k] && world_collect_here(live->collect[k]) == local)
+            if (live->collect[k] && world_collect_is_root(live->collect[k]) == local)
                 world_collect_wait(&live->collect[k]);
     live->collects = 0;
 }
@@ -139,7 +139,7 @@ static const float *tensor_get(void *user, int i, float *plain)
         get_plain(live, i, param, plain);
     } else {
         const float *slice = live->slices;
-        for (int r = 0; r < g->ranks; slice += param_slice_count(g, param, r++))
+        for (int r = 0; r < g->tp_ranks; slice += param_slice_count(g, param, r++))
             param_slice_put(g, param, r, slice, plain);
     }
     return plain;
@@ -159,8 +159,8 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
     Op *op = t->graph->node[p->node].op;
     float *from = (float *)(uintptr_t)plain;
     if (op_stored_plain(op, p->slot))
-        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_ARRAYS]){from, stored},
-                               p->elements);
+        backend_cpu.flat->run_elements(NULL, copy_range, NULL, (float *[FLAT_ARRAYS]){from, stored},
+                                       p->elements);
     else
         op_pack(op, p->slot, plain, stored);
 }
@@ -186,8 +186,8 @@ static float *tensor_place(void *user, int i)
                              op_stored_plain(g->node[p->node].op, p->slot);
     float *memory = stored_as_in_file ? tensors_memory(list, i) : NULL;
     if (memory)
-        backend_cpu.flat->each(NULL, touch_range, NULL, (float *[FLAT_ARRAYS]){memory},
-                               p->elements);
+        backend_cpu.flat->run_elements(NULL, touch_range, NULL, (float *[FLAT_ARRAYS]){memory},
+                                       p->elements);
     return memory;
 }
 
@@ -207,7 +207,7 @@ static void tensor_set(void *user, int i, const float *plain)
     if (plain == memory) return;
     float *packed = live->host ? live->host : sharded ? live->whole : memory;
     if (tensors_sliced(list, i)) {
-        param_slice_get(g, param, g->rank, plain, live->slice);
+        param_slice_get(g, param, g->tp_rank, plain, live->slice);
         plain = live->slice;
     }
     pack(list->trainer, param, plain, packed);

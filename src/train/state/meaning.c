@@ -221,7 +221,8 @@ static void find_shape(Facts *f, const CheckpointMeta *meta, int kind_now)
     f->height = f->width = 1;
     if (meta->input.channels > 0) {
         /* a checkpoint has the statistics of targets only if fields were normalised */
-        f->kind = meta->input.targets > 0 || kind_now == DATA_FIELDS ? DATA_FIELDS : DATA_IMAGE;
+        f->kind =
+            meta->input.target_count > 0 || kind_now == DATA_FIELDS ? DATA_FIELDS : DATA_IMAGE;
         f->channels = meta->input.channels;
         f->height = meta->input.height;
         f->width = meta->input.width;
@@ -313,7 +314,7 @@ static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const 
 {
     const DataSet *set = &t->train_set;
     char data[DATA_FINGERPRINT] = "";
-    if (set->fields == 0 || !meta->data_ids.rows) return;
+    if (set->fields == 0 || !meta->data_ids.id_limit) return;
     if (!set->vocabulary_hash == !meta->data_ids.vocabulary_hash) return;
     if (data_set_fingerprint(set, data) == OK && !strcmp(data, meta->data_train)) return;
     log_info(

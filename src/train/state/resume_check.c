@@ -49,7 +49,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     int best = c->checkpoint.best_metric;
     c->grid = now->grid;
     c->checkpoint = now->checkpoint;
-    if (lr_by_evaluations(now)) {
+    if (lr_depends_on_evaluations(now)) {
         c->checkpoint.best_metric = best;
     } else {
         c->train.eval_every = now->train.eval_every;
@@ -168,7 +168,7 @@ char *resume_numbers(const Trainer *t)
     if (data_fingerprint_known(t->train_data)) copy_data_keys(&numbers, defaults);
     numbers.grid.mode = c->grid.mode;
     numbers.grid.geo_steps = c->grid.geo_steps;
-    if (lr_by_evaluations(c)) {
+    if (lr_depends_on_evaluations(c)) {
         numbers.checkpoint.best_metric = c->checkpoint.best_metric;
         numbers.train.eval_every = c->train.eval_every;
         numbers.train.auc = c->train.auc;

@@ -279,7 +279,8 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
-    int64_t rank_params = graph_param_count(graph_whole(t->graph)) / (t->shape.pp * t->shape.tp);
+    int64_t rank_params =
+        graph_param_count(graph_undivided(t->graph)) / (t->shape.pp * t->shape.tp);
     int64_t most = 0;
     s->world = world;
     s->piece =
@@ -295,19 +296,20 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 
 /* Returns the next piece of the range that has `count` floats and begins at offset `at`. `done`:
  * the floats of the range that have been sent. After the end of the range the piece is empty. */
-static WorldPart part_of_round(const SaveCopy *c, int64_t at, int64_t count, int64_t done,
-                               int64_t piece)
+static MemoryRange part_of_round(const SaveCopy *c, int64_t at, int64_t count, int64_t done,
+                                 int64_t piece)
 {
     int64_t left = count > done ? count - done : 0;
-    return (WorldPart){c->copy + at + done,
-                       (size_t)(left < piece ? left : piece) * sizeof *c->copy};
+    return (MemoryRange){c->copy + at + done,
+                         (size_t)(left < piece ? left : piece) * sizeof *c->copy};
 }
 
 void save_copy_collect(SaveCopy *c, int level, int round)
 {
     const Swap *s = &c->swap[level];
     int size = s->world->size;
-    WorldPart *to = mem_new((size_t)size * sizeof *to), *from = mem_new((size_t)size * sizeof *to);
+    MemoryRange *to = mem_new((size_t)size * sizeof *to),
+                *from = mem_new((size_t)size * sizeof *to);
     int64_t done = round * s->piece;
     for (int r = 0; r < size; ++r) {
         if (r == s->world->rank) continue;
@@ -382,8 +384,8 @@ void save_copy_take(SaveCopy *c)
         if (count == 0) continue;
         float *from = tensors_memory(&c->list, i);
         if (table->host_memory)
-            backend_cpu.flat->each(NULL, copy_range, NULL,
-                                   (float *[FLAT_ARRAYS]){from, c->copy + at}, count);
+            backend_cpu.flat->run_elements(NULL, copy_range, NULL,
+                                           (float *[FLAT_ARRAYS]){from, c->copy + at}, count);
         else
             table->copy(table->stream(t->backend), c->copy + at, from,
                         (size_t)count * sizeof *from);
@@ -422,12 +424,12 @@ static const float *join_shards(const SaveCopy *c, int i)
 
 void save_copy_unpack(SaveCopy *c)
 {
-    int threads = threads_use(1);
+    int threads = threads_set(1);
     for (int i = 0; i < c->list.count; ++i) {
         int64_t at = c->slice[(int64_t)i * tp_of(c) + c->tp_rank];
         if (at >= 0) unpack(c, i, join_shards(c, i), c->copy + at);
     }
-    threads_use(threads);
+    threads_set(threads);
 }
 
 static void join_slices(const SaveCopy *c, int i, float *plain)
@@ -456,7 +458,7 @@ static const float *copy_get(void *user, int i, float *plain)
 {
     SaveCopy *c = user;
     const float *at = plain;
-    int threads = threads_use(1);
+    int threads = threads_set(1);
     if (tensors_zero(&c->list, i))
         memset(plain, 0, (size_t)shape_count(c->list.tensor[i].shape) * sizeof *plain);
     else if (tensors_sliced(&c->list, i))
@@ -465,7 +467,7 @@ static const float *copy_get(void *user, int i, float *plain)
         unpack(c, i, join_shards(c, i), plain);
     else
         at = plain_in_place(c, i);
-    threads_use(threads);
+    threads_set(threads);
     return at;
 }
 

@@ -21,7 +21,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
 {
     CheckpointInput *input = &meta->input;
     if (data_kind(set)->next_token) return;
-    *input = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
+    *input = (CheckpointInput){.classes = set->classes, .stat_count = set->stats_count};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
     if (!data_kind(set)->is_image && !data_kind(set)->has_fields) return;
@@ -30,13 +30,13 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     input->width = set->width;
     input->stored_height = set->encoded ? 0 : set->stored_height;
     input->stored_width = set->encoded ? 0 : set->stored_width;
-    input->turned = set->turned;
+    input->turned = set->orient_requested;
     input->bicubic = set->bicubic;
     input->scale = set->scale;
     if (!data_kind(set)->has_fields) return;
     input->channels = set->field_set.step_inputs;
     if (!set->has_stats) return;
-    input->targets = set->field_set.step_targets;
+    input->target_count = set->field_set.step_targets;
     memcpy(input->target_mean, set->field_set.target_mean, sizeof input->target_mean);
     memcpy(input->target_std, set->field_set.target_std, sizeof input->target_std);
 }
@@ -50,17 +50,17 @@ static void fill_meta(const Trainer *t, CheckpointMeta *meta)
                              .evaluations = t->evaluations,
                              .lr = t->lr,
                              .stop_best = t->early.best,
-                             .stop_bad = t->early.bad,
+                             .stop_bad_evaluations = t->early.bad_evaluations,
                              .hook_stop = t->hook_stop,
                              .evaluation_due = t->evaluation_due,
-                             .loss_scale = t->scale.dynamic ? t->scale.now : 0,
-                             .loss_scale_good = t->scale.good,
+                             .loss_scale = t->loss_scale.dynamic ? t->loss_scale.next : 0,
+                             .loss_scale_good = t->loss_scale.good_steps,
                              .skipped = t->skipped,
                              .config = config_text(t->config)};
     position_put(t, meta);
     meta->version = mem_text(WEFT_VERSION);
     snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
-    meta->losses = loss_window_list(&t->losses, meta->loss);
+    meta->loss_count = loss_window_list(&t->losses, meta->loss);
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     meta->data_ids = data_set_ids(&t->train_set);
@@ -142,7 +142,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
     const double begun = clock_s();
     s->trainer = t;
     s->path = mem_text(to->path);
-    s->also = mem_text(to->also);
+    s->also = mem_text(to->second_path);
     fill_meta(t, &s->meta);
     train_make_save_copy(t);
     if (t->copy && !to->waits) {
@@ -157,7 +157,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
         s->io = live_io(&s->live);
     }
     if (to->hooks) s->io.hooks = *to->hooks;
-    s->io.also = s->also;
+    s->io.second_path = s->also;
     s->seconds = clock_s() - begun;
     if (t->copy_lent)
         advance(s);
@@ -238,7 +238,8 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
     t->evaluations = meta->evaluations;
     t->lr = counted ? meta->lr : lr_state();
     t->lr.lr = meta->lr.lr;
-    t->early = counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad} : early_stop();
+    t->early =
+        counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad_evaluations} : early_stop();
     t->hook_stop = meta->hook_stop;
     t->evaluation_due = meta->evaluation_due;
 }
@@ -252,8 +253,8 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
         ERR_DATA,
         "%s: its ids (below %llu; 0: any) are from another vocabulary than those that %s was "
         "trained on (below %llu): set data.train to the data set that it was trained on",
-        t->train_set.path, (unsigned long long)t->train_set.id_rows, path,
-        (unsigned long long)meta->data_ids.rows);
+        t->train_set.path, (unsigned long long)t->train_set.id_limit, path,
+        (unsigned long long)meta->data_ids.id_limit);
 }
 
 /* On rank 0, checks that data and model have the same meaning as in the checkpoint's training,
@@ -271,7 +272,7 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
         scaling_warn_ranges(t, meta, path, "");
         return OK;
     }
-    return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
+    return checkpoint_check_layers(path, meta, t->config, graph_undivided(t->graph));
 }
 
 /* Ends a load. Begins the run's average with the parameters, unless the load has restored the
@@ -279,12 +280,12 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
 static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *path, TrainLoad what)
 {
     const bool averages = t->config->train.ema > 0;
-    t->loaded_averages = what == LOAD_AVERAGES && meta->averages > 0;
+    t->loaded_averages = what == LOAD_AVERAGES && meta->average_count > 0;
     if (t->loaded_averages)
         log_info("%s: using the EMA of the parameters (--no-ema: the parameters themselves)", path);
-    if (what == LOAD_RUN && meta->averages > 0 && averages) return;
+    if (what == LOAD_RUN && meta->average_count > 0 && averages) return;
     optim_average_begin(t->optim, executor_params(t->executor));
-    if (what != LOAD_RUN || averages == (meta->averages > 0)) return;
+    if (what != LOAD_RUN || averages == (meta->average_count > 0)) return;
     if (averages)
         log_info("%s has no EMA of the parameters: train.ema begins with its parameters", path);
     else
@@ -297,7 +298,7 @@ static void take_losses(Trainer *t, const CheckpointMeta *meta)
 {
     const bool grown =
         t->config->data.refresh != REFRESH_NEVER && strcmp(meta->data_train, t->train_data) != 0;
-    loss_window_init(&t->losses, meta->loss, grown ? 0 : meta->losses);
+    loss_window_init(&t->losses, meta->loss, grown ? 0 : meta->loss_count);
 }
 
 Status train_load(Trainer *t, const char *path, TrainLoad what)
@@ -310,8 +311,8 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
     Status st = sparse_io_loading(t, path, params_only, &live.sparse);
     CheckpointIo io = live_io(&live);
     io.params_only = params_only;
-    io.averages = what == LOAD_AVERAGES;
-    io.at_once = true;
+    io.loads_averages = what == LOAD_AVERAGES;
+    io.sets_early = true;
     t->copied = false;
     if (st == OK) {
         sparse_io_set_begin(live.sparse);
@@ -324,16 +325,16 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
     if (st == OK)
         st = status_agree(t->world, is_rank_0 ? check_meaning(t, &meta, path, params_only) : OK);
     if (st == OK) {
-        executor_settle(t->executor);
+        executor_release_batches(t->executor);
         /* the next step opens the loader at the new position */
         step_loader_close(t);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;
         take_losses(t, &meta);
-        if (t->scale.dynamic && meta.loss_scale > 0) {
-            t->scale.now = meta.loss_scale;
-            t->scale.good = meta.loss_scale_good;
+        if (t->loss_scale.dynamic && meta.loss_scale > 0) {
+            t->loss_scale.next = meta.loss_scale;
+            t->loss_scale.good_steps = meta.loss_scale_good;
         }
         restore_evaluations(t, &meta);
         memcpy(t->init_from, meta.init_from, sizeof t->init_from);
@@ -364,7 +365,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     TRY(init_match(t->config, &io, stored, count, from, &anew));
     /* Only a warning: the model may have been changed on purpose, for example to longer contexts or
      * another activation. */
-    if (checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph)) != OK)
+    if (checkpoint_check_layers(path, meta, t->config, graph_undivided(t->graph)) != OK)
         log_warn("%s; training continues with the model as it is here", fail_message());
     scaling_log_difference(t, meta, path);
     int tensors = 0;
@@ -382,7 +383,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
         mem_free(&anew);
         return ERR_DATA;
     }
-    const bool averages = meta->averages > 0 && t->config->model.init_ema;
+    const bool averages = meta->average_count > 0 && t->config->model.init_ema;
     snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors%s, xxh64 %016llx",
              path, (long long)meta->step, tensors, averages ? " (EMA)" : "",
              (unsigned long long)hash);
@@ -402,8 +403,8 @@ Status train_init_params(Trainer *t)
     Status st = sparse_io_loading(t, path, true, &live.sparse);
     CheckpointIo io = live_io(&live);
     io.params_only = true;
-    io.averages = t->config->model.init_ema;
-    io.at_once = true;
+    io.loads_averages = t->config->model.init_ema;
+    io.sets_early = true;
     io.match = match_init;
     if (st == OK) {
         sparse_io_set_begin(live.sparse);

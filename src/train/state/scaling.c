@@ -64,7 +64,7 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
     DataRange range;
     const double most = 255 * (double)then->factor;
     TRY(data_set_measure_scaled(set, &range));
-    if (range.values == 0 || most <= 0) return OK;
+    if (range.count == 0 || most <= 0) return OK;
     if (range.most > 1.01 * most || range.least < -0.01 * most)
         return fail(ERR_DATA,
                     "%s: its samples are %.6g to %.6g after data.scale, but %s was trained on "
@@ -90,7 +90,7 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
     if (set->x.type == ELEM_U8 || t->samples) return factor_fail(set, then, path, true);
     TRY(data_set_fingerprint(set, now));
     if (strcmp(now, meta->data_train) == 0) return factor_fail(set, then, path, true);
-    if (meta->ranges.inputs.values > 0) return OK;
+    if (meta->ranges.inputs.count > 0) return OK;
     log_warn("%s: its samples (%s) are multiplied by %.6g, as data.scale says, and those that %s "
              "was trained on were multiplied by %.6g",
              set->path, element_name(set->x.type), (double)set->scale, path, (double)then->factor);
@@ -105,16 +105,16 @@ static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
     DataRange range = t->ranges.inputs;
     DataRanges now;
     *alike = false;
-    if (then->values == 0 || t->samples) return OK;
+    if (then->count == 0 || t->samples) return OK;
     /* in an evaluation the ranges have not been measured before */
-    if (range.values == 0) {
+    if (range.count == 0) {
         TRY(data_set_measure(&t->train_set, &now));
         range = now.inputs;
         data_ranges_fini(&now);
     }
     const DataRange *is = &range;
     const double most = 0.25 * (fmax(is->most, then->most) - fmin(is->least, then->least));
-    *alike = is->values > 0 && fabs(is->least - then->least) <= most &&
+    *alike = is->count > 0 && fabs(is->least - then->least) <= most &&
              fabs(is->most - then->most) <= most;
     return OK;
 }
@@ -150,8 +150,8 @@ static void stats_text(char text[64], int count, const float *mean, const float 
 
 static bool same_stats(const DataSet *set, const CheckpointInput *input)
 {
-    const size_t bytes = (size_t)input->stats * sizeof *input->mean;
-    return set->stats_count == input->stats && memcmp(set->mean, input->mean, bytes) == 0 &&
+    const size_t bytes = (size_t)input->stat_count * sizeof *input->mean;
+    return set->stats_count == input->stat_count && memcmp(set->mean, input->mean, bytes) == 0 &&
            memcmp(set->std, input->std, bytes) == 0;
 }
 
@@ -169,16 +169,16 @@ void train_share_stats(DataSet *set, const DataSet *train)
 /* Sets the set's mean and deviation to those in a checkpoint. */
 static void use_stats(DataSet *set, const CheckpointInput *input)
 {
-    set->stats_count = input->stats;
-    set->has_stats = input->stats > 0;
+    set->stats_count = input->stat_count;
+    set->has_stats = input->stat_count > 0;
     memcpy(set->mean, input->mean, sizeof set->mean);
     memcpy(set->std, input->std, sizeof set->std);
     memcpy(set->field_set.target_mean, input->target_mean, sizeof input->target_mean);
     memcpy(set->field_set.target_std, input->target_std, sizeof input->target_std);
 }
 
-void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *input,
-                      const char *path)
+void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *input,
+                     const char *path)
 {
     const bool is_set =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
@@ -186,10 +186,10 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     char now[64], then[64];
     if (input->channels == 0) return;
     if (input->channels != (fields ? set->field_set.step_inputs : set->channels)) return;
-    if (fields && input->targets != set->field_set.step_targets) return;
+    if (fields && input->target_count != set->field_set.step_targets) return;
     if (same_stats(set, input)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
-    stats_text(then, input->stats, input->mean, input->std);
+    stats_text(then, input->stat_count, input->mean, input->std);
     if (is_set) {
         log_warn("samples are normalised %s, as the keys of data say, but those that %s was "
                  "trained on %s",
@@ -211,7 +211,7 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
     char now[64], then[64];
     if (meta->input.channels == 0 || same_stats(set, &meta->input)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
-    stats_text(then, meta->input.stats, meta->input.mean, meta->input.std);
+    stats_text(then, meta->input.stat_count, meta->input.mean, meta->input.std);
     log_info("%s: samples are normalised %s, those that %s was trained on were %s", set->path, now,
              path, then);
 }
@@ -237,7 +237,7 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
 {
     if (scaling_check(t, meta, path) != OK)
         log_warn("model.init_from: %s", fail_message());
-    else if (t->train_set.has_stats != (meta->input.stats > 0))
+    else if (t->train_set.has_stats != (meta->input.stat_count > 0))
         scaling_log_stats(t, meta, path);
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
@@ -250,8 +250,8 @@ static void take_table_stats(const Config *config, const CheckpointInput *input,
     const bool table = train->kind == DATA_TABLE && input->channels == 0;
     if (!table || !config->data.normalize || config->data.mean.count > 0) return;
     /* a checkpoint of an earlier version contains neither classes nor mean and deviation */
-    if (input->classes == 0 && input->stats == 0) return;
-    if (input->stats > 1 && input->stats != train->channels) return;
+    if (input->classes == 0 && input->stat_count == 0) return;
+    if (input->stat_count > 1 && input->stat_count != train->channels) return;
     use_stats(train, input);
 }
 
@@ -280,7 +280,7 @@ void scaling_take(Trainer *t)
     const char *from = t->checkpoint ? t->checkpoint : t->earlier;
     if (!from || checkpoint_read_meta(from, &meta) != OK) return;
     if (!t->config->data.train) take_training(t, &meta, train);
-    train_take_stats(train, t->config, &meta.input, from);
+    train_use_stats(train, t->config, &meta.input, from);
     checkpoint_meta_fini(&meta);
     if (test->samples == 0) return;
     test->scale = train->scale;

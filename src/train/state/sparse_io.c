@@ -160,7 +160,7 @@ static void count_rows(SparseIo *io, int table)
 {
     Trainer *t = io->trainer;
     int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS, sum = 0;
-    if (tables_here(t->tables, table)) tables_count(t->tables, table, shard);
+    if (tables_is_used(t->tables, table)) tables_count(t->tables, table, shard);
     world_bcast(t->world, shard, ROW_SHARDS * sizeof *shard, first_rank(t, table));
     for (int s = 0; s < ROW_SHARDS; ++s) sum += shard[s];
     io->blocks[table] = 1;
@@ -212,12 +212,12 @@ void sparse_io_collect(SparseIo *io, int i, int writer)
 {
     const Trainer *t = io->trainer;
     int table = io->table[i], part = io->part[i];
-    if (!tables_here(t->tables, table)) return;
+    if (!tables_is_used(t->tables, table)) return;
     TablePart block = {.table = table,
                        .first = first_shard(io, table, io->block[i]),
                        .end = first_shard(io, table, io->block[i] + 1)};
-    if (part != PART_IDS) block.from = part_first(t, table, part);
-    if (part != PART_IDS) block.count = part_floats(t, table, part);
+    if (part != PART_IDS) block.float_first = part_first(t, table, part);
+    if (part != PART_IDS) block.float_count = part_floats(t, table, part);
     tables_collect(t->tables, block, writer - first_rank(t, table), io->whole);
 }
 
@@ -325,7 +325,7 @@ bool sparse_io_wants(const SparseIo *io, int i)
 {
     const Trainer *t = io->trainer;
     int table = io->table[i], dp = t->shape.dp;
-    if (!tables_here(t->tables, table)) return false;
+    if (!tables_is_used(t->tables, table)) return false;
     if (t->servers > 0) return io->block[i] % dp == t->grid.dp_rank;
     for (int s = first_shard(io, table, io->block[i]); s < first_shard(io, table, io->block[i] + 1);
          ++s)

@@ -41,7 +41,7 @@ bool tensors_sharded(const Tensors *list, int i)
 bool tensors_sliced(const Tensors *list, int i)
 {
     const Trainer *t = list->trainer;
-    return t->shape.tp > 1 && t->graph->param[tensors_param(list, i)].cut.parts > 0;
+    return t->shape.tp > 1 && t->graph->param[tensors_param(list, i)].split.parts > 0;
 }
 
 bool tensors_zero(const Tensors *list, int i)
@@ -72,7 +72,7 @@ float *tensors_memory(const Tensors *list, int i)
 int tensors_stage(const Trainer *t, int node)
 {
     int chunk = 0;
-    while (node >= t->first[chunk + 1]) ++chunk;
+    while (node >= t->chunk_begin[chunk + 1]) ++chunk;
     return schedule_stage(t->schedule, chunk);
 }
 
@@ -83,7 +83,7 @@ static void tensors_add(Tensors *list, int param, int slot)
     int ranks = t->shape.dp * t->shape.tp;
     list->tensor[list->count] =
         (CheckpointTensor){.path = tensor_path(t, param, slot),
-                           .shape = graph_whole(t->graph)->param[param].shape,
+                           .shape = graph_undivided(t->graph)->param[param].shape,
                            .rank_first = tensors_stage(t, p->node) * ranks,
                            .rank_count = ranks};
     list->param[list->count] = param;
@@ -97,7 +97,7 @@ static bool has_slot(const Trainer *t, int param, int slot)
     if (p->tied >= 0) return false;
     if (slot == TENSOR_VALUE) return true;
     if (slot == TENSOR_AVERAGE) return t->config->train.ema > 0 && !p->frozen;
-    return !p->info.buffer && !p->frozen && slot < rule_of(t, param).table->slots;
+    return !p->info.is_statistic && !p->frozen && slot < rule_of(t, param).table->slots;
 }
 
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only)
@@ -136,7 +136,7 @@ size_t tensors_largest_bytes(const Trainer *t)
 
 size_t tensors_largest_whole_bytes(const Trainer *t)
 {
-    const Graph *g = graph_whole(t->graph);
+    const Graph *g = graph_undivided(t->graph);
     size_t largest = 1;
     for (int i = 0; i < g->param_count; ++i)
         if ((size_t)shape_count(g->param[i].shape) > largest)

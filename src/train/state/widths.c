@@ -36,7 +36,7 @@ static char *read_config_with_widths(const char *path)
     return text;
 }
 
-void train_take_widths(Config *config, const World *world, const char *path)
+void train_use_widths(Config *config, const World *world, const char *path)
 {
     Config *from = NULL;
     char *source = NULL, *text = NULL;

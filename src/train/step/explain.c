@@ -74,13 +74,13 @@ Status explain(Trainer *t, const StepResult *result, char text[EXPLAIN_BYTES])
     TRY(train_repeat_step(t, &fault, &loss));
     if (fault.node >= 0)
         put_fault(t, &fault, text);
-    else if (result->bad == BAD_SPIKE && loss == result->bad_loss)
+    else if (result->bad_kind == BAD_SPIKE && loss == result->bad_loss)
         put(text, 0, "the largest loss, %g, is that of sample %lld", fault.largest,
             (long long)fault.largest_sample);
     else
         put(text, 0,
             "but a repetition of the step, with a loss of %g, does not show the fault: memory or a "
             "processor is at fault",
-            text_unsigned_nan(loss));
+            text_nan_without_sign(loss));
     return OK;
 }

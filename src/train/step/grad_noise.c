@@ -23,8 +23,8 @@ static int count_params(const Graph *g, bool measured)
 {
     int count = 0;
     for (int i = 0; i < g->param_count; ++i)
-        count +=
-            graph_has_one_use(g, i) == measured && !g->param[i].info.buffer && !g->param[i].frozen;
+        count += graph_has_one_use(g, i) == measured && !g->param[i].info.is_statistic &&
+                 !g->param[i].frozen;
     return count;
 }
 
@@ -41,7 +41,7 @@ Status grad_noise_check(const Trainer *t)
                                "parts of the gradients of micro-batches");
     if (t->mode != &mode_sync)
         return config_fail_key(c, key, "needs grid.mode: sync and a model without sparse tables");
-    if (t->micros < 2)
+    if (t->micro_batches < 2)
         return config_fail_key(c, key,
                                "compares the gradients of micro-batches with that of the batch, "
                                "which is one micro-batch: set train.micro_batch to less than %lld",
@@ -56,7 +56,7 @@ Status grad_noise_check(const Trainer *t)
 void grad_noise_start(Trainer *t)
 {
     if (!t->config->train.grad_noise || !t->trains) return;
-    executor_measure_micros(t->executor);
+    executor_measure_micro_batches(t->executor);
     const int left_out = count_params(t->graph, false);
     if (t->world->rank == 0 && left_out > 0)
         log_info("train.grad_noise leaves out %d tensors that have several uses", left_out);
@@ -67,12 +67,12 @@ void grad_noise_start(Trainer *t)
 static void join_stages(const Trainer *t, double *square)
 {
     const int params = t->graph->param_count, stages = t->shape.pp;
-    const int64_t each = (int64_t)t->micros_local * params;
+    const int64_t each = (int64_t)t->micro_batches_local * params;
     double *all = mem_new((size_t)(each * stages) * sizeof *all);
     world_gather(&t->grid.pp_world, executor_micro_squares(t->executor), (size_t)each * sizeof *all,
                  all);
     /* the values of a parameter are 0 except on its own stage */
-    for (int m = 0; m < t->micros_local; ++m) {
+    for (int m = 0; m < t->micro_batches_local; ++m) {
         square[m] = 0;
         for (int i = 0; i < params; ++i)
             for (int s = 0; s < stages; ++s) square[m] += all[s * each + (int64_t)m * params + i];
@@ -84,7 +84,7 @@ static void join_stages(const Trainer *t, double *square)
  * them. Collective. */
 static double micro_squares(const Trainer *t)
 {
-    const int dp = t->shape.dp, local = t->micros_local;
+    const int dp = t->shape.dp, local = t->micro_batches_local;
     double *mine = mem_new((size_t)local * sizeof *mine), sum = 0;
     double *all = mem_new((size_t)(local * dp) * sizeof *all);
     double *ordered = mem_new((size_t)(local * dp) * sizeof *ordered);
@@ -94,7 +94,7 @@ static double micro_squares(const Trainer *t)
     for (int r = 0; r < dp; ++r)
         for (int m = 0; m < local; ++m)
             ordered[deal_number(deal, m, local, r, dp)] = all[r * local + m];
-    for (int k = 0; k < t->micros; ++k) sum += ordered[k];
+    for (int k = 0; k < t->micro_batches; ++k) sum += ordered[k];
     mem_free(&mine);
     mem_free(&all);
     mem_free(&ordered);
@@ -105,8 +105,8 @@ void grad_noise_add(Trainer *t, int64_t samples)
 {
     if (!executor_micro_squares(t->executor) || samples < t->batch) return;
     const double large = (double)t->batch, small = (double)t->micro_batch;
-    const double scale = t->scale.used * t->scale.used;
-    const double of_small = micro_squares(t) * (double)t->micros / scale;
+    const double scale = t->loss_scale.last * t->loss_scale.last;
+    const double of_small = micro_squares(t) * (double)t->micro_batches / scale;
     const double of_large = train_grad_squares(t, true) / scale;
     t->noise.square += (large * of_large - small * of_small) / (large - small);
     t->noise.variance += (of_small - of_large) / (1 / small - 1 / large);

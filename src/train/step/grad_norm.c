@@ -14,7 +14,7 @@ static void add_slices(const Trainer *t, double *mine)
     double *all = mem_new((size_t)params * (size_t)world->size * sizeof *all);
     world_gather(world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i) {
-        if (t->graph->param[i].cut.parts == 0) continue;
+        if (t->graph->param[i].split.parts == 0) continue;
         mine[i] = 0;
         for (int r = 0; r < world->size; ++r) mine[i] += all[r * params + i];
     }
@@ -46,5 +46,5 @@ double train_grad_norm(Trainer *t)
 {
     double sum = train_grad_squares(t, false);
     if (t->mode->row_grad_squares) sum += t->mode->row_grad_squares(t);
-    return sqrt(sum) / t->scale.used;
+    return sqrt(sum) / t->loss_scale.last;
 }

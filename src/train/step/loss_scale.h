@@ -5,7 +5,7 @@
 #include "../trainer.h"
 
 void loss_scale_init(LossScale *scale, const Config *config);
-/* Sets LossScale.used, adapts the factor for the next step and logs changes. Call it after the
+/* Sets LossScale.last, adapts the factor for the next step and logs changes. Call it after the
  * backward pass of step number `step`. overflow: true if a gradient overflowed. Returns ERR_DATA if
  * the factor would fall below 2^-24, because the gradients themselves are then too large. Not
  * collective: every rank computes the same factor. */

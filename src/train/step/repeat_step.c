@@ -27,7 +27,7 @@ static void join_faults(const Trainer *t, StepFault *fault)
 Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
 {
     int64_t number = t->step;
-    executor_settle(t->executor);
+    executor_release_batches(t->executor);
     step_loader_close(t);
     t->step = number - 1;
     TRY(step_loader_open(t));
@@ -36,9 +36,9 @@ Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
     executor_probe(t->executor, NULL);
     const float *metrics = executor_metrics(t->executor, 0);
     *loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
-    t->step = t->known = number;
+    t->step = t->stats_step = number;
     join_faults(t, fault);
-    executor_settle(t->executor);
+    executor_release_batches(t->executor);
     step_loader_close(t);
     return OK;
 }

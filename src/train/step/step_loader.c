@@ -15,7 +15,7 @@ Deal step_deal(const Trainer *t)
 static Status open_loader(Trainer *t, FieldMemory chunks)
 {
     const Deal deal = step_deal(t);
-    int count = t->micros_local;
+    int count = t->micro_batches_local;
     mem_free(&t->micro_number);
     t->micro_number = mem_new((size_t)count * sizeof *t->micro_number);
     for (int i = 0; i < count; ++i)
@@ -25,8 +25,8 @@ static Status open_loader(Trainer *t, FieldMemory chunks)
                        .micro_batch = t->micro_batch,
                        .micro_count = count,
                        .micro = t->micro_number,
-                       .no_x = !t->plan->reads_data,
-                       .no_y = !t->plan->reads_labels,
+                       .skips_inputs = !t->plan->reads_data,
+                       .skips_labels = !t->plan->reads_labels,
                        .epoch = at.epoch,
                        .step = at.step,
                        .shift = at.sample - at.step * t->batch,
@@ -44,7 +44,7 @@ Status step_loader_open(Trainer *t)
     FieldMemory chunks;
     chunk_share_new(&t->chunk_memory, t, &t->train_set, &chunks);
     TRY(status_agree(t->world, open_loader(t, chunks)));
-    t->known = t->step;
+    t->stats_step = t->step;
     t->source = loader_source(t->loader);
     /* with sparse tables the source also fetches the rows of a micro-batch's ids */
     if (t->tables) t->source = tables_source(t->tables, &t->source);

@@ -15,8 +15,9 @@ StepBatch step_forward_backward(Trainer *t, int64_t samples)
 {
     const int64_t rows = samples * t->rows_per_sample;
     const StepBatch batch = {.step = (uint64_t)t->step,
-                             .scale = rows > 0 ? (float)t->scale.now / (float)rows : 0,
-                             .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
+                             .scale = rows > 0 ? (float)t->loss_scale.next / (float)rows : 0,
+                             .micro_batches =
+                                 (int)((samples + t->micro_batch - 1) / t->micro_batch),
                              .last_single = samples > 0 && (samples - 1) % t->micro_batch == 0};
     Status st = executor_forward_backward(t->executor, &t->source, &batch, &t->data_wait_s);
     if (st != OK) data_watch_die(t->data_watch, st);
@@ -32,15 +33,15 @@ static StepBatch forward_backward(Trainer *t)
 /* ---- checks of a step ---- */
 
 /* Records a fault if none is recorded yet. */
-static void record_bad(StepResult *result, Bad bad, int64_t step)
+static void record_bad(StepResult *result, BadKind bad, int64_t step)
 {
-    if (result->bad) return;
-    result->bad = bad;
+    if (result->bad_kind) return;
+    result->bad_kind = bad;
     result->bad_step = step;
 }
 
-/* Checks the loss of step t->known. A bad loss is not added to the window with which later losses
- * are compared. */
+/* Checks the loss of step t->stats_step. A bad loss is not added to the window with which later
+ * losses are compared. */
 static void check_loss(Trainer *t, StepResult *result)
 {
     double loss = t->step_stats.loss, limit = INFINITY;
@@ -49,10 +50,10 @@ static void check_loss(Trainer *t, StepResult *result)
         loss_window_add(&t->losses, loss);
         return;
     }
-    record_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->known);
-    if (result->bad_step != t->known) return;
+    record_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->stats_step);
+    if (result->bad_step != t->stats_step) return;
     result->bad_loss = loss;
-    result->most = limit;
+    result->spike_limit = limit;
 }
 
 /* Reads the statistics of those steps up to number `step` that have not been read yet. Checks their
@@ -61,8 +62,8 @@ static void check_loss(Trainer *t, StepResult *result)
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
     const bool local = t->mode->local;
-    while (t->known < step) {
-        const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
+    while (t->stats_step < step) {
+        const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->stats_step));
         /* If ranks step independently (StepMode.local), this rank may have no samples of a short
          * batch. */
         bool empty = local && metrics[METRIC_ROWS] < 1;
@@ -77,19 +78,19 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         result->stop_requested |= metrics[METRIC_STOP] > 0;
         result->save_requested |= metrics[METRIC_SAVE] > 0;
         result->hook_requested |= metrics[METRIC_REQUEST] > 0;
-        result->saving = metrics[METRIC_SAVING] > 0;
+        result->was_saving = metrics[METRIC_SAVING] > 0;
         for (int p = 0; p < PHASE_COUNT; ++p)
             result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
-        result->timed += (int)metrics[METRIC_TIMED];
+        result->timed_ranks += (int)metrics[METRIC_TIMED];
         /* with StepMode.local the metrics count only this rank's rows */
-        result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
+        result->rows += local ? position_batch_samples(t, t->stats_step - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
         if (!empty) check_loss(t, result);
     }
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
     result->top5 = t->step_stats.top5;
-    memcpy(result->column, t->step_stats.column, sizeof result->column);
+    memcpy(result->loss_result, t->step_stats.column, sizeof result->loss_result);
 }
 
 void train_step_stats(Trainer *t, StepResult *result)
@@ -152,29 +153,29 @@ Status train_step(Trainer *t, StepResult *result)
     const UpdateRates rates = rates_at(t->config, &t->lr, &at);
     *result = (StepResult){.logged = train_logs_step(t, number), .lr = rates.lr, .grad_norm = NAN};
     t->is_first_step = false;
-    executor_find_overflow(t->executor, t->checks_gradients || t->scale.dynamic);
+    executor_find_overflow(t->executor, t->checks_gradients || t->loss_scale.dynamic);
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
     /* The statistics of this step are read now in these four cases. In all other cases they are
      * read after the next step, so that the host does not wait for the device. */
-    bool reads_now =
-        result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
+    bool reads_now = result->logged || t->backend->table->host_memory || t->loss_scale.dynamic ||
+                     t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);
 
     /* With fp16's loss scale a step whose gradients overflow is only skipped; otherwise it is a bad
      * step. */
     const bool overflow = executor_overflowed(t->executor);
-    if (overflow && !t->scale.dynamic) record_bad(result, BAD_GRADIENT, number);
+    if (overflow && !t->loss_scale.dynamic) record_bad(result, BAD_GRADIENT, number);
     bool bad = result->bad_step == number;
-    TRY(loss_scale_update(&t->scale, t->config, number, overflow && !bad));
+    TRY(loss_scale_update(&t->loss_scale, t->config, number, overflow && !bad));
 
     phase_enter(PHASE_UPDATE);
     double factor = 0;
     if (!bad && !overflow) {
         grad_noise_add(t, position_batch_samples(t, number - 1));
         optim_add_slim(t->optim, executor_params(t->executor), executor_grads(t->executor),
-                       t->scale.used);
+                       t->loss_scale.last);
         factor = clip_factor(t, result);
     }
     result->noise = result->logged ? grad_noise_take(t) : (GradNoise){NAN, NAN, NAN};
@@ -183,7 +184,7 @@ Status train_step(Trainer *t, StepResult *result)
         ++t->skipped;
     } else {
         executor_move_statistics(t->executor, &batch);
-        mode->update(t, (UpdateArgs){rates, factor / t->scale.used, batch.micros});
+        mode->update(t, (UpdateArgs){rates, factor / t->loss_scale.last, batch.micro_batches});
     }
     phase_enter(PHASE_OTHER);
     if (mode->after_update) mode->after_update(t, result);

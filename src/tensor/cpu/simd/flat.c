@@ -153,9 +153,9 @@ void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, 
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i)
             w[i] = fused(-s.lr, fused(s.weight_decay, w[i], g[i] * s.grad_scale), w[i]);
-    } else if (a->first && a->nesterov)
+    } else if (a->m_is_empty && a->nesterov)
         sgd(*a, w, g, m, n, true, true);
-    else if (a->first)
+    else if (a->m_is_empty)
         sgd(*a, w, g, m, n, true, false);
     else if (a->nesterov)
         sgd(*a, w, g, m, n, false, true);

@@ -6,13 +6,13 @@
 #include "window.h"
 
 /* Stores a vector of maxima and their positions in the window. With relu, a maximum of at most 0 is
- * stored as 0, and its position as POOL_CUT. */
+ * stored as 0, and its position as POOL_NO_POSITION. */
 SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi place, Elem *y, uint8_t *index)
 {
     if (p->relu) {
         Vi cut = best <= (Vf){0};
         best = VECTOR_KEEP(best, ~cut);
-        place = (((Vi){0} + POOL_CUT) & cut) | (place & ~cut);
+        place = (((Vi){0} + POOL_NO_POSITION) & cut) | (place & ~cut);
     }
     elems_store(y, best);
     bytes_store(index, place);
@@ -81,7 +81,7 @@ SIMD_INLINE void max_one(const PoolPlane *p, int rows, int cols, int place, cons
         }
     bool cut = p->relu && best <= 0.0f;
     *y = elem_of(cut ? 0.0f : best);
-    *index = (uint8_t)(cut ? POOL_CUT : best_place);
+    *index = (uint8_t)(cut ? POOL_NO_POSITION : best_place);
 }
 
 /* Computes all lanes of one window, which may be clipped. */
@@ -221,7 +221,7 @@ SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, con
         best = below->edge > best ? below->edge : best;
         bool cut = p->relu && best <= 0.0f;
         *y++ = elem_of(cut ? 0.0f : best);
-        *index++ = (uint8_t)(cut ? POOL_CUT : place);
+        *index++ = (uint8_t)(cut ? POOL_NO_POSITION : place);
     }
     for (int j = 0; j < n; j += VECTOR) {
         int window = j + VECTOR <= n ? j : n - VECTOR;

@@ -341,7 +341,7 @@ typedef struct SimdTable {
                     float *out, int stride);
 
     /* index: one byte per element of y: the position of the maximum in the window, row by row, or
-     * POOL_CUT */
+     * POOL_NO_POSITION */
     void (*max_pool)(const PoolPlane *p, const void *x, void *y, uint8_t *index);
     void (*max_pool_grad)(const PoolPlane *p, const void *dy, const uint8_t *index, void *dx);
     void (*avg_pool)(const PoolPlane *p, const void *x, void *y);

@@ -91,7 +91,7 @@ const SimdTable SIMD_NAME(kernels) = {
 
 /* The tables that are in use together. */
 typedef struct Tables {
-    CpuSet set;
+    InstructionSet set;
     const SimdTable *floats;
     /* NULL: this set has no tables for bf16, or the CPU lacks AVX512_BF16 */
     const SimdTable *bf16;

@@ -47,7 +47,7 @@ static bool jitters(const Config *c)
     return false;
 }
 
-bool data_needs_picture_work(const DataSet *set, const Config *c)
+bool data_needs_picture_converter(const DataSet *set, const Config *c)
 {
     if (!data_kind(set)->is_image) return false;
     if (set->encoded) return true;
@@ -142,7 +142,7 @@ Status view_set_model_size(DataSet *set, const Config *c)
         if (side || set->encoded) set->height = set->width = side;
         return OK;
     }
-    if (!c || !data_needs_picture_work(set, c)) {
+    if (!c || !data_needs_picture_converter(set, c)) {
         if (set->encoded) set->height = set->width = 0;
         return OK;
     }
@@ -199,13 +199,13 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
         const ImageBox at = letterbox(width, height, side);
         view->width = at.width;
         view->height = at.height;
-        view->part = (ImageBox){-at.x, -at.y, side, side};
+        view->kept = (ImageBox){-at.x, -at.y, side, side};
         return OK;
     }
     const int64_t short_to = short_side(set, c);
     if (short_to) TRY(view_set_size(view, short_to, short_to, name));
     int part_width = (int)set->width, part_height = (int)set->height;
-    view->part = (ImageBox){view_centre_offset(view->width, part_width),
+    view->kept = (ImageBox){view_centre_offset(view->width, part_width),
                             view_centre_offset(view->height, part_height), part_width, part_height};
     return OK;
 }
@@ -249,7 +249,7 @@ Status view_choose_training(PictureView *view, const DataSet *set, const Config 
     int side = (int)crop_side(c);
     if (c->data.random_resized_crop) {
         *view = (PictureView){.box = draw_resized_crop(c, key, width, height),
-                              .part = {0, 0, side, side},
+                              .kept = {0, 0, side, side},
                               .width = side,
                               .height = side};
         return OK;
@@ -263,8 +263,8 @@ Status view_choose_training(PictureView *view, const DataSet *set, const Config 
                     name, width, height, side);
     uint32_t r[4];
     rng_block(key, DRAW_RANDOM_CROP, r);
-    view->part.y = (int)draw_below(r[0], view->height - side + 1);
-    view->part.x = (int)draw_below(r[1], view->width - side + 1);
+    view->kept.y = (int)draw_below(r[0], view->height - side + 1);
+    view->kept.x = (int)draw_below(r[1], view->width - side + 1);
     return OK;
 }
 

@@ -36,7 +36,7 @@ static void test_evaluation(void)
         PictureView v;
         CHECK_OK(view_choose_evaluation(&v, &set, &c, want[i].width, want[i].height, "picture"));
         CU_ASSERT(v.width == want[i].to_width && v.height == want[i].to_height);
-        CU_ASSERT(v.part.x == want[i].x && v.part.y == want[i].y);
+        CU_ASSERT(v.kept.x == want[i].x && v.kept.y == want[i].y);
     }
     /* 224 out of 256 is the default. */
     DataSet set = set_of(224);
@@ -44,7 +44,7 @@ static void test_evaluation(void)
     c.data.random_resized_crop = 224;
     PictureView v;
     CHECK_OK(view_choose_evaluation(&v, &set, &c, 500, 375, "picture"));
-    CU_ASSERT(v.height == 256 && v.width == 341 && v.part.width == 224);
+    CU_ASSERT(v.height == 256 && v.width == 341 && v.kept.width == 224);
 }
 
 /* One pixel by ten million, resized to 256, would exceed an int. */
@@ -62,7 +62,7 @@ static void test_thread(void)
                 ERR_DATA, "picture: 10000000x1 pixels are too narrow to be resized to 256");
     /* A long picture whose size fits an int is accepted; only its centre is made. */
     CHECK_OK(view_choose_evaluation(&v, &set, &c, LONG, 2, "picture"));
-    CU_ASSERT(v.width == 1280000000 && v.height == 256 && v.part.x == 639999888);
+    CU_ASSERT(v.width == 1280000000 && v.height == 256 && v.kept.x == 639999888);
 }
 
 typedef struct Moments {
@@ -108,7 +108,7 @@ static void test_resized_crop(void)
         add(&x, (double)v.box.x / (SIDE - v.box.width));
         add(&y, (double)v.box.y / (SIDE - v.box.height));
         CU_ASSERT(v.box.x >= 0 && v.box.x + v.box.width <= SIDE);
-        CU_ASSERT(v.width == 224 && v.part.width == 224);
+        CU_ASSERT(v.width == 224 && v.kept.width == 224);
     }
     CU_ASSERT(off(&area, 0.3) < 4 && off(&area2, 0.16 / 12) < 4);
     CU_ASSERT(off(&aspect, 0) < 4 && off(&aspect2, 1.0 / 3) < 4);
@@ -141,8 +141,8 @@ static void test_random_crop(void)
     for (int i = 0; i < 2000; ++i) {
         CHECK_OK(view_choose_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375, "picture"));
         CU_ASSERT(v.width == 341 && v.height == 256 && v.box.width == 500);
-        if (v.part.x < least) least = v.part.x;
-        if (v.part.x > most) most = v.part.x;
+        if (v.kept.x < least) least = v.kept.x;
+        if (v.kept.x > most) most = v.kept.x;
     }
     CU_ASSERT(least == 0 && most == 341 - 224);
     c.data.resize = 200;
@@ -182,11 +182,11 @@ static void test_mix_shares(void)
         for (int i = 0; i < 20000; ++i) {
             Batch b = {.epoch = 1, .step = i / 4, .micro = i % 4};
             Mix m = mix_choose(&set, &c, &b);
-            cuts += m.cut;
-            if (m.cut)
+            cuts += m.is_cutmix;
+            if (m.is_cutmix)
                 CU_ASSERT(fabs(1 - (double)m.box.width * m.box.height / 4096 - (double)m.share) <
                           1e-6);
-            if (m.cut) continue;
+            if (m.is_cutmix) continue;
             add(&mean, (double)m.share);
             add(&spread, ((double)m.share - 0.5) * ((double)m.share - 0.5));
         }
@@ -207,7 +207,7 @@ static void test_mix_rows(void)
     mix_labels(&b);
     CU_ASSERT(x[0] == 1.75f && x[4] == 1.75f && x[8] == 3.5f && x[12] == 0);
     CU_ASSERT(other[0] == 7 && other[1] == 5 && other[2] == 6 && other[3] == 0);
-    mix_images(&(Mix){.cut = true, .box = {1, 0, 1, 2}}, &set, &b, spare);
+    mix_images(&(Mix){.is_cutmix = true, .box = {1, 0, 1, 2}}, &set, &b, spare);
     CU_ASSERT(x[0] == 1.75f && x[1] == 3.5f && x[3] == 3.5f && x[9] == 1.75f && x[8] == 3.5f);
 }
 
