@@ -125,7 +125,7 @@ static void layers(void)
 
 static void losses(void)
 {
-    static const char *const why[] = {".word", ".columns", ".outputs", ".reads"};
+    static const char *const why[] = {".word", ".results", ".outputs", ".reads"};
     for (int i = 0; i < 4; ++i) {
         LayerKind kind = *layer_kind("mse_loss");
         LossInfo loss = *kind.loss;
