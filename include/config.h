@@ -439,6 +439,9 @@ void config_use_words(const ConfigWords *lists, int count);
 /* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
  * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
+/* Checks the rows of all keys and of their kinds of value, after config_use_words. ERR_BUG, naming
+ * the key and the slot: a row lacks something. */
+Status config_rows_check(void);
 /* Registers a check of another module, or NULL for none. It is called when all keys have been read
  * and before the rules across keys set further defaults. Its error is reported together with the
  * errors of keys. */

@@ -47,6 +47,9 @@ typedef struct ImageHeader {
  * begins each message; a path, or a file and a sample. */
 Status image_read_header(ImageHeader *head, const void *bytes, size_t count, const char *name);
 
+/* Checks the functions of all picture formats. ERR_BUG, naming the format and the slot: a format
+ * lacks something. */
+Status image_rows_check(void);
 /* Writes the versions of the decoders, on which decoded pixels depend: "libjpeg-turbo 2.1.5,
  * libspng 0.7.3, no libwebp". */
 void image_versions(char *text, size_t room);

@@ -315,6 +315,15 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
 /* Writes the initial values of this rank's slice of a parameter, in plain order. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
+/* The output of a model for a sample. MAPS_UNSET: the row of the model does not set the field,
+ * which is an error. */
+typedef enum ZooMaps {
+    MAPS_UNSET,
+    /* numbers, such as logits or boxes */
+    MAPS_TO_NUMBERS,
+    /* fields of the same size as the sample's; the output has a channel for each target */
+    MAPS_FIELDS,
+} ZooMaps;
 /* A model of the zoo. */
 typedef struct ZooEntry {
     /* name: value of model.name; help: one line */
@@ -328,9 +337,7 @@ typedef struct ZooEntry {
     /* names of the layers that the loss reads, "a,b"; NULL if the loss reads the layer that `build`
      * returns */
     const char *outputs;
-    /* true: the model maps fields to fields of the same size; its output has a channel for each
-     * target */
-    bool fields;
+    ZooMaps maps;
     /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
      * node, which is the last one, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);

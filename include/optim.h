@@ -193,6 +193,26 @@ typedef struct OptimRowArgs {
     /* weight decay of the rule; 0: none */
     float decay;
 } OptimRowArgs;
+/* The pass that moves the average of the parameters (train.ema) that a rule updates. The value 0 of
+ * this and of the next two enums means that the table does not set the field: an error. */
+typedef enum OptimAverage {
+    AVERAGE_UNSET,
+    AVERAGE_IN_UPDATE,   /* update (optim_average_of) */
+    AVERAGE_SECOND_PASS, /* a second pass over the parameters */
+} OptimAverage;
+/* How a rule uses the scratch memory of a piece (optim_scratch_of). */
+typedef enum OptimScratch {
+    SCRATCH_UNSET,
+    SCRATCH_UNUSED,
+    SCRATCH_MEASURE,   /* measure leaves a result for update there */
+    SCRATCH_DIRECTION, /* direction leaves a result for whole and update there */
+} OptimScratch;
+/* The devices on which a rule works. */
+typedef enum OptimDevices {
+    DEVICES_UNSET,
+    DEVICES_ALL,
+    DEVICES_CPU, /* the rule needs parameters in host memory, so a run on a GPU is refused */
+} OptimDevices;
 /* An update rule: one const table in its own file. The functions of each kind, in the order of
  * their calls:
  *  - elementwise rules: update.
@@ -212,18 +232,14 @@ struct OptimTable {
     /* offset in OptimConfig of the rule's momentum (a double): of momentum, or of beta1. A warm-up
      * from optim.warmup_momentum ends at this value. 0: the rule has no momentum. */
     size_t momentum;
-    /* true: update also moves the average (optim_average_of); false: a second pass over the
-     * parameters moves it */
-    bool averages;
+    OptimAverage average;
     /* names of the slots in checkpoints: "momentum"; or "m" and "v" */
     const char *slot_name[OPTIM_SLOTS];
     /* Returns the number of slots that are needed with these constants. NULL: it is always
      * .slots. */
     int (*slots_used)(const OptimConfig *constants);
-    /* true: measure leaves a result for update in the scratch memory */
-    bool scratch;
-    /* true: update needs parameters in host memory, so a run on a GPU is refused */
-    bool host_memory_only;
+    OptimScratch scratch;
+    OptimDevices devices;
     /* number of norms of each range that update needs; 0: one call of update may cover adjacent
      * ranges */
     int norms;
@@ -323,9 +339,8 @@ struct Optim {
     OptimWhole whole_io;
     /* merge.merge is NULL if this rank has whole tensors */
     OptimMerge merge;
-    /* while row_check.c checks the rule: gets a bit for each state slot that the rule uses; else
-     * NULL */
-    unsigned *used_slots;
+    /* while row_check.c checks the rule: records what the rule uses; else NULL */
+    struct OptimUses *uses;
     /* number of updates begun */
     int64_t step;
     /* true: the update that has begun is the first one */

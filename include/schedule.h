@@ -104,6 +104,9 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
            schedule->stage_of[chunk] != schedule->stage_of[chunk + 1];
 }
 
+/* Checks the functions of all kinds of schedule. ERR_BUG, naming the kind and the slot: a kind
+ * lacks something. */
+Status schedule_rows_check(void);
 /* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
  * of each kind in src/schedule names the paper that describes the kind, and the properties of the
  * kind. SCHEDULE_FILE reads the CSV file `path`: a header line `stage,task,chunk,micro`, then a row

@@ -51,6 +51,31 @@ Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
  * is. Returns OK if lacks is NULL, else ERR_BUG with the message "TABLE ROW: LACKS". row: name of
  * the row; NULL: it has no name. */
 Status row_check(const char *table, const char *row, const char *fault);
+/* A slot (field) of a row that slots_check checks. */
+typedef struct RowSlot {
+    /* ".forward" */
+    const char *name;
+    /* true: the slot is neither 0 nor NULL */
+    bool given;
+    /* true: the row must give the slot; false: the row must not give it */
+    bool needed;
+} RowSlot;
+/* Entries of a RowSlot array. ROW_SLOT: the row must give the slot. ROW_SLOT_IF: it must give the
+ * slot if `condition` is true, and must not give it otherwise. row: pointer to the row. */
+#define ROW_SLOT(row, slot)                                                                        \
+    {                                                                                              \
+        "." #slot, (row)->slot != 0, true                                                          \
+    }
+#define ROW_SLOT_IF(row, slot, condition)                                                          \
+    {                                                                                              \
+        "." #slot, (row)->slot != 0, (condition)                                                   \
+    }
+/* Checks `count` slots of a row of a table. Fails as row_check does, with the name of the first
+ * slot that is missing, or that is given but must not be. */
+Status slots_check(const char *table, const char *row, const RowSlot *slot, int count);
+/* Calls slots_check for the whole array `slots`. */
+#define ROW_SLOTS_CHECK(table, row, slots)                                                         \
+    slots_check((table), (row), (slots), (int)(sizeof(slots) / sizeof *(slots)))
 /* Returns the message of the last fail() on this thread; "" if there was none. Borrowed until the
  * next fail(). */
 const char *fail_message(void);

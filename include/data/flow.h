@@ -8,7 +8,10 @@
 typedef struct FlowKind FlowKind;
 /* The kinds: shallow water in a rotating channel, Burgers' equation, and a fluid under Kolmogorov's
  * forcing. */
-extern const FlowKind flow_shallow_water, flow_burgers, flow_kolmogorov;
+/* All kinds of flow; a new kind goes here, too. */
+#define FLOW_KINDS(_)           _(shallow_water) _(burgers) _(kolmogorov)
+#define DECLARE_FLOW_KIND(name) extern const FlowKind flow_##name;
+FLOW_KINDS(DECLARE_FLOW_KIND)
 
 /* The set to make. Times are in units of the kind's time coordinate: hours for shallow water,
  * seconds for the other kinds. */

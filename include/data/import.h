@@ -110,7 +110,12 @@ typedef struct BoxFormat {
     /* Reads all labels into the set (src/data/boxes/box_set.h). */
     Status (*read)(struct BoxSet *set);
 } BoxFormat;
-extern const BoxFormat box_format_coco, box_format_yolo, box_format_voc;
+/* All formats of labelled boxes; a new format goes here, too. */
+#define BOX_FORMATS(_)           _(coco) _(yolo) _(voc)
+#define DECLARE_BOX_FORMAT(name) extern const BoxFormat box_format_##name;
+BOX_FORMATS(DECLARE_BOX_FORMAT)
+/* Returns ERR_BUG, naming the slot, if a format lacks something. */
+Status box_format_check(const char *name, const BoxFormat *format);
 /* Import of pictures with labelled boxes. */
 typedef struct BoxImport {
     const BoxFormat *format;

@@ -145,6 +145,31 @@ typedef struct DataSet {
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
 
+/* The samples of a kind of data set. The value 0 of this and of the next enum means that the row of
+ * the kind does not set the field, which is an error. */
+typedef enum DataSamples {
+    X_UNSET,
+    /* images, which data.augment may change */
+    X_IMAGES,
+    X_TOKENS,
+    /* fields, (C,H,W) */
+    X_FIELDS,
+    /* rows of numbers */
+    X_ROWS,
+} DataSamples;
+/* The labels or targets of a kind of data set. */
+typedef enum DataLabels {
+    LABELS_UNSET,
+    /* the array y */
+    LABELS_IN_Y,
+    /* the label of a token is the next token, so no labels are stored, and the loss has a row for
+     * each token */
+    LABELS_NEXT_TOKEN,
+    /* boxes with classes (data/boxes.h); there is no y */
+    LABELS_BOXES,
+    /* fields, (C,H,W) */
+    LABELS_FIELDS,
+} DataLabels;
 /* The facts about a kind of data set that readers and the model need. */
 typedef struct DataKindInfo {
     /* value of the root attribute `kind` of files */
@@ -153,20 +178,36 @@ typedef struct DataKindInfo {
     const char *array;
     /* Returns the shape of `samples` samples as the model takes them. */
     Shape (*shape)(const DataSet *set, int64_t samples);
-    /* true: the label of a token is the next token, so no labels are stored, and the loss has a row
-     * for each token */
-    bool next_token;
-    /* true: samples are images, which data.augment may change */
-    bool is_image;
-    /* true: the labels of a sample are boxes with classes (data/boxes.h), and there is no y */
-    bool has_boxes;
-    /* true: samples and targets are fields, (C,H,W) */
-    bool has_fields;
+    DataSamples x;
+    DataLabels labels;
 } DataKindInfo;
 /* data_kind returns the description of the set's kind, data_kind_info the description of `kind`;
  * both are static. */
 const DataKindInfo *data_kind(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
+/* Return whether the samples of the set are images, are tokens, have boxes as labels, or are
+ * fields. */
+static inline bool data_has_images(const DataSet *set)
+{
+    return data_kind(set)->x == X_IMAGES;
+}
+static inline bool data_has_tokens(const DataSet *set)
+{
+    return data_kind(set)->x == X_TOKENS;
+}
+static inline bool data_has_boxes(const DataSet *set)
+{
+    return data_kind(set)->labels == LABELS_BOXES;
+}
+static inline bool data_has_fields(const DataSet *set)
+{
+    return data_kind(set)->x == X_FIELDS;
+}
+/* Returns ERR_BUG, naming the slot, if the row of a kind lacks something. */
+Status data_kind_check(const DataKindInfo *kind);
+/* Checks the constant tables of the module: kinds of data set, formats of boxes, kinds of flow.
+ * ERR_BUG, naming the row and the slot: a row lacks something. */
+Status data_rows_check(void);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);
 /* Returns the target of data.variables that has labels, borrowed; NULL: none has. */

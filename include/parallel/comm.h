@@ -87,6 +87,9 @@ void comm_versions(FILE *out);
  * node's ranks and MPI between the groups. comm_staged copies GPU memory to host memory and sums it
  * there. */
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
+/* Checks the tables of functions of all transports, of communicators and of channels. ERR_BUG,
+ * naming the transport and the slot: a table lacks something. Not collective. */
+Status parallel_rows_check(void);
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
  * TRANSPORT_AUTO chooses NCCL if world has an NCCL communicator (World.nccl_comm), else shared
  * memory if all ranks are on one node, else MPI. If it chooses MPI for memory of the host, the

@@ -49,7 +49,10 @@ typedef struct Recording Recording;
 typedef struct BackendTable {
     /* "cpu", "cuda", "poison" */
     const char *name;
-    /* true: the host can read and write the backend's memory */
+    /* true: this build lacks the backend: `open` fails, and all other functions are NULL */
+    bool absent;
+    /* true: the host can read and write the backend's memory, and each call is complete when it
+     * returns */
     bool host_memory;
     /* true: some devices of this kind support bf16; `open` fails on devices that do not */
     bool has_bf16;
@@ -68,19 +71,20 @@ typedef struct BackendTable {
     void (*release)(Backend *b, void *p, size_t bytes);
     /* Sets *taken_bytes to the bytes of device memory that this process has allocated, without the
      * allocations of libraries, and *free_bytes to the bytes that are free (in a dry run without a
-     * GPU, to all bytes of the planned GPU). NULL: the memory is the host's. */
+     * GPU, to all bytes of the planned GPU). NULL if host_memory is true. */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
     /* Describes, for messages, the memory that `memory` counts as free: its total size, the device
      * and the node; returns "" in a dry run without a GPU. Valid until the next call. NULL if
-     * `memory` is NULL. */
+     * host_memory is true. */
     const char *(*memory_text)(Backend *b);
     /* Returns the compute stream; borrowed. */
     Stream *(*stream)(Backend *b);
     /* Makes another stream, for copies and messages that run at the same time as the compute
-     * stream. NULL if the backend has only one stream. */
+     * stream. stream_new and stream_free are NULL if host_memory is true. */
     Stream *(*stream_new)(Backend *b);
     void (*stream_free)(Stream **s);
-    /* Returns the stream's handle for the vendor's libraries: a cudaStream_t. */
+    /* Returns the stream's handle for the vendor's libraries: a cudaStream_t. NULL if host_memory
+     * is true. */
     void *(*stream_handle)(Stream *s);
     /* Copies between host and device memory in any direction. */
     void (*copy)(Stream *s, void *to, const void *from, size_t bytes);
@@ -98,16 +102,16 @@ typedef struct BackendTable {
     void (*event_free)(Event **e);
     /* host_alloc returns zeroed host memory, which a copy may still read or write after `copy` has
      * returned. event_sync makes the host wait until the stream reaches the last record of the
-     * event; if the event was never recorded, it does not wait. The three members are NULL if a
-     * copy is complete when `copy` returns. */
+     * event; if the event was never recorded, it does not wait. The three members are NULL if
+     * host_memory is true. */
     void *(*host_alloc)(Backend *b, size_t bytes);
     void (*host_release)(Backend *b, void *p, size_t bytes);
     void (*event_sync)(Event *e);
     /* Work that is queued between record_begin and record_end does not run. It becomes a Recording,
      * which can be replayed any number of times on the same pointers. Between the two calls, only
      * calls that queue work may use the stream. If the work cannot be recorded, record_end returns
-     * NULL and sets *why to the reason, and nothing is queued. The four members are NULL if the
-     * backend queues no work. */
+     * NULL and sets *why to the reason, and nothing is queued. The four members are NULL if
+     * host_memory is true. */
     void (*record_begin)(Stream *s);
     Recording *(*record_end)(Stream *s, const char **why);
     void (*replay)(Recording *r, Stream *s);
@@ -131,6 +135,9 @@ struct Backend {
  * workspace with NaN before an operation writes it. */
 extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
+/* Checks the table of a backend, and its tables of operations. ERR_BUG, naming the slot: a table
+ * lacks a function, or has one that contradicts a property of the backend or of the operation. */
+Status backend_check(const BackendTable *table);
 /* Opens a backend. ERR_CONFIG: the device or a library is missing, or the device lacks the number
  * type. Operations of a CPU backend must run on the thread that opened it. Release with
  * backend_close. */

@@ -123,14 +123,14 @@ typedef struct FlatTable {
     /* Computes out = a + b for n elements. out may be a or b. */
     void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);
     /* Do what `add` does in bf16 and fp16, for gradients of activations. NULL if the backend lacks
-     * the type. */
+     * the type (BackendTable.has_bf16, has_f16). */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* Sets *found to 1 if an element of x is infinite or NaN; otherwise *found does not change. */
     void (*find_not_finite)(Stream *s, float *found, const float *x, int64_t n);
     /* Returns true if an element of x is infinite or NaN. Unless `to` is NULL, also copies x to
      * `to` in the same pass. Runs on the calling thread, inside a body of run_elements. NULL if
-     * run_elements is NULL. */
+     * the memory is not the host's. */
     bool (*find_and_copy)(float *to, const float *x, int64_t n);
     /* Computes y = alpha x + beta y for n elements. */
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n);
@@ -183,15 +183,14 @@ typedef struct FlatTable {
      * depends only on the number of terms. first has count + 1 entries. */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
     /* Sets *grad_scale to limit / norm if that is less than 1, else to 1; norm is the square root
-     * of the sum of `count` squares, added in order. NULL only if the backend cannot record work
-     * (BackendTable.record_begin). */
+     * of the sum of `count` squares, added in order. NULL if the memory is the host's. */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
     /* Runs `body` on parts of the arrays of n elements, in parallel. array: up to FLAT_ARRAYS
      * arrays. NULL if the memory is not the host's. */
     void (*run_elements)(Stream *s, ElementBody body, const void *args,
                          float *const array[FLAT_ARRAYS], int64_t n);
     /* Computes the product p. The order of each sum depends only on the shapes, so the bits are
-     * equal for any number of threads. NULL if run_elements is NULL. */
+     * equal for any number of threads. NULL if the memory is not the host's. */
     void (*matrix_product)(Stream *s, const MatrixProduct *p);
 } FlatTable;
 

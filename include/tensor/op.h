@@ -143,8 +143,9 @@ typedef struct OpRun {
 typedef struct Backend Backend;
 typedef struct Op Op;
 
-/* The functions of one operation on one backend. A NULL member means that there is nothing to do,
- * except that plan and forward are required. */
+/* The functions of one operation on one backend. plan and forward are required; so are
+ * backward_data if OpInfo.dx is DX_WRITTEN, and backward_weight if the operation has parameters or
+ * table rows. Any other member that is NULL means that there is nothing to do. */
 typedef struct OpTable {
     const char *name;
     /* Chooses layouts and kernels from the spec alone, and sets the sizes in Op. On entry,

@@ -123,6 +123,21 @@ typedef enum OpTraffic {
     TRAFFIC_LOOK_UP,
 } OpTraffic;
 
+/* The gradients of an operation's inputs. */
+typedef enum OpInputGradients {
+    DX_UNSET,
+    /* backward_data writes them */
+    DX_WRITTEN,
+    /* they are dy itself, after backward_begin (Op.dx_alias), so there is no backward_data */
+    DX_IS_DY,
+    /* there are none, because the inputs are ids, so there is no backward_data */
+    DX_NONE,
+} OpInputGradients;
+
+/* value of OpInfo.acts of an operation that applies no activation to its output; 0 would mean that
+ * the row does not set the field */
+enum { ACTS_NONE = 1u << ACT_NONE };
+
 /* size of tables with an entry for each OpKind */
 enum { OP_MOST = 64 };
 
@@ -147,9 +162,10 @@ typedef struct OpInfo {
     bool runs_without_params;
     OpReads reads;
     OpTraffic traffic;
+    OpInputGradients dx;
     /* activations that the operation can apply to its output: bit 1u << ACT_RELU is set for relu,
-     * and so on. gelu also needs BackendTable.fuses_gelu, and is impossible after a residual; silu
-     * also needs BackendTable.fuses_silu and op_fuses_silu. */
+     * and so on; ACTS_NONE: none. gelu also needs BackendTable.fuses_gelu, and is impossible after
+     * a residual; silu also needs BackendTable.fuses_silu and op_fuses_silu. */
     unsigned acts;
     /* above 0: the operation is also a layer of the same name with this number of inputs, without
      * attributes or parameters. The inputs and the output have the same shape, and channels are
@@ -166,8 +182,8 @@ const OpInfo *op_info(OpKind kind);
 /* Checks the row of an operation. ERR_BUG, naming the operation: a field is not set, or two fields
  * contradict each other. */
 Status op_info_check(const OpInfo *info);
-/* Checks the rows of all operations, and their tables on the CPU and the CUDA backend. ERR_BUG: as
- * from op_info_check, or a table is incomplete. */
+/* Checks the rows of all operations, and the tables of the CPU and the CUDA backend. ERR_BUG: as
+ * from op_info_check or backend_check. */
 Status tensor_check(void);
 /* Returns true if the operation computes a loss, from labels, targets or boxes. */
 static inline bool op_is_loss(const OpInfo *info)

@@ -24,6 +24,15 @@ Status row_check(const char *table, const char *row, const char *fault)
     return fault ? fail(ERR_BUG, "%s %s: %s", table, row ? row : "without a name", fault) : OK;
 }
 
+Status slots_check(const char *table, const char *row, const RowSlot *slot, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (slot[i].given != slot[i].needed)
+            return fail(ERR_BUG, "%s %s: %s is %s", table, row ? row : "without a name",
+                        slot[i].name, slot[i].needed ? "not given" : "given, but must not be");
+    return OK;
+}
+
 const char *fail_message(void)
 {
     return message;

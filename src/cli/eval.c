@@ -329,7 +329,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
     e->set = trainer_test_set(trainer);
     const bool has_classes = data_has_label_fields(e->set) ||
                              (loss_info(trainer_config(trainer))->results == LOSS_RESULTS_RANK &&
-                              !data_kind(e->set)->next_token);
+                              !data_has_tokens(e->set));
     const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
     if (e->per_class && !has_classes && !boxes)
         return fail(ERR_USAGE, "--per-class: this model does not predict classes; that needs "

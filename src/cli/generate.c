@@ -183,7 +183,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
                   .temperature = r->temperature,
                   .top_k = r->top_k,
                   .seed = (uint64_t)r->seed};
-    if (!data_kind(trainer_train_set(trainer))->next_token)
+    if (!data_has_tokens(trainer_train_set(trainer)))
         return config_fail_key(trainer_config(trainer), "data.train",
                                "%s holds no tokens, and generate continues texts",
                                trainer_train_set(trainer)->path);

@@ -81,7 +81,7 @@ static Status describe_samples(DataSet *set, const Input *input, const Config *c
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
     const ZooEntry *model = config->model.layer_count == 0 ? zoo_find(config->model.name) : NULL;
-    const bool fields = model && model->fields;
+    const bool fields = model && model->maps == MAPS_FIELDS;
     if (fields && !has_targets && classes > FIELD_CLASSES)
         return config_fail_key(config, "model.classes", "labels of pixels have up to %d classes",
                                FIELD_CLASSES);

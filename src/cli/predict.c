@@ -108,7 +108,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
                          const char *path)
 {
     DataSet *set = &p->set;
-    const bool boxes = data_kind(set)->has_boxes;
+    const bool boxes = data_has_boxes(set);
     const int64_t side = boxes ? config->data.letterbox : config->data.center_crop;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
     if (config->data.scale == 0 && !trained_on_bytes(p->training_fingerprint))
@@ -164,15 +164,16 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
     const DataKindInfo *kind = data_kind(&p->set);
-    if (kind->next_token)
+    if (kind->x == X_TOKENS)
         return config_fail_key(config, "data.train",
                                "%s holds tokens, and predict takes pictures or rows of a table",
                                p->set.path);
-    if (kind->has_boxes != (loss_info(config)->reads == LOSS_READS_BOXES))
+    const bool boxes = kind->labels == LABELS_BOXES;
+    if (boxes != (loss_info(config)->reads == LOSS_READS_BOXES))
         return config_fail_key(config, "data.train",
                                "%s is %s, but train.loss is %s, which is %sfor boxes", p->set.path,
-                               kind->has_boxes ? "a set of boxes" : "no set of boxes",
-                               loss_name(config), kind->has_boxes ? "not " : "");
+                               boxes ? "a set of boxes" : "no set of boxes", loss_name(config),
+                               boxes ? "not " : "");
     TRY(data_set_check_size(&p->set, config));
     return take_names(p, path);
 }
@@ -199,7 +200,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
     if (reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
-    if (!data_kind(&p->set)->is_image) return OK;
+    if (!data_has_images(&p->set)) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
                 (long long)p->set.channels);
@@ -269,7 +270,7 @@ void predict_print_classes(const Predict *p, const double *probability)
 static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
     TRY(take_checkpoint(p, job->config, path));
-    const bool pictures = data_kind(&p->set)->is_image, boxes = data_kind(&p->set)->has_boxes;
+    const bool pictures = data_has_images(&p->set), boxes = data_has_boxes(&p->set);
     const int batch_max = boxes ? DETECTOR_BATCH : pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
     TRY(predict_open_sets(p, job->config, count, files));
     TRY(predict_check_options(p, count, files));

@@ -61,7 +61,7 @@ static Status check_drawings(const Predict *p, int count, char *const *paths)
 Status predict_check_options(const Predict *p, int count, char *const *paths)
 {
     const PredictOptions *o = p->options;
-    if (!data_kind(&p->set)->has_boxes) {
+    if (!data_has_boxes(&p->set)) {
         if (isnan(o->score) && !o->draw) return OK;
         return fail(ERR_USAGE, "%s: this model finds no boxes; that needs train.loss: yolo",
                     o->draw ? "--draw" : "--score");

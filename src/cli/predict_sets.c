@@ -50,7 +50,7 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
     }
     if (p->has_sets || !p->options->samples) return OK;
     return fail(ERR_USAGE, "--samples: chooses samples of data sets, and %s is %s", paths[0],
-                kind->is_image ? "none" : "a text");
+                kind->x == X_IMAGES ? "none" : "a text");
 }
 
 int64_t predict_last(const Predict *p, const DataSet *set)

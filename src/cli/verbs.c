@@ -70,6 +70,7 @@ const Verb *verb_at(int i)
 Status rows_check(void)
 {
     TRY(config_words_check());
+    TRY(config_rows_check());
     TRY(train_rows_check());
     TRY(doctor_rows_check());
     for (int i = 0; i < verb_count(); ++i) TRY(verb_check(verb_at(i)));

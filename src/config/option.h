@@ -95,6 +95,9 @@ extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
 
+/* Return ERR_BUG, naming the slot, if a row lacks something (option_check.c). */
+Status option_check(const Option *option);
+Status option_kind_check(const OptionKind *kind);
 /* Returns the index in options of the option with this key, or -1. */
 int option_find(const char *key);
 /* Returns the option's leaf, the part of its key after the dot: "batch" of "train.batch". */

@@ -163,6 +163,16 @@ bool word_uses(ConfigWord word, const char *leaf)
     return false;
 }
 
+/* Returns whether each key that the word of an update rule uses has Option.constant. */
+static bool uses_constants(ConfigWord word)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (option_is_in(&options[i], "optim") && !options[i].constant && word.uses &&
+            word_uses(word, option_leaf(&options[i])))
+            return false;
+    return true;
+}
+
 /* Returns whether each key in `keys`, "a b" or "a=1 b=2", is in the section of `words` and, if
  * must_use is true, among the keys that the word uses. */
 static bool keys_known(const ConfigWords *words, ConfigWord word, const char *keys, bool must_use)
@@ -190,6 +200,8 @@ Status config_words_check(void)
                                     ? "uses a key that is not in its section"
                                 : !keys_known(list[i], word, word.defaults, true)
                                     ? "has a default of a key that it does not use"
+                                : !strcmp(list[i]->key, "optim.name") && !uses_constants(word)
+                                    ? "uses a key whose row has no .constant"
                                     : NULL;
             TRY(row_check(list[i]->key, word.word, fault));
         }

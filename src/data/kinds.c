@@ -20,15 +20,31 @@ static Shape table_shape(const DataSet *set, int64_t samples)
 }
 
 static const DataKindInfo kinds[] = {
-    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .is_image = true},
+    [DATA_IMAGE] = {.name = "image",
+                    .array = "/x",
+                    .shape = image_shape,
+                    .x = X_IMAGES,
+                    .labels = LABELS_IN_Y},
     [DATA_TOKENS] = {.name = "tokens",
                      .array = "/tokens",
                      .shape = tokens_shape,
-                     .next_token = true},
-    [DATA_BOXES] =
-        {.name = "boxes", .array = "/x", .shape = image_shape, .is_image = true, .has_boxes = true},
-    [DATA_FIELDS] = {.name = "fields", .array = "/", .shape = image_shape, .has_fields = true},
-    [DATA_TABLE] = {.name = "table", .array = "/dense", .shape = table_shape},
+                     .x = X_TOKENS,
+                     .labels = LABELS_NEXT_TOKEN},
+    [DATA_BOXES] = {.name = "boxes",
+                    .array = "/x",
+                    .shape = image_shape,
+                    .x = X_IMAGES,
+                    .labels = LABELS_BOXES},
+    [DATA_FIELDS] = {.name = "fields",
+                     .array = "/",
+                     .shape = image_shape,
+                     .x = X_FIELDS,
+                     .labels = LABELS_FIELDS},
+    [DATA_TABLE] = {.name = "table",
+                    .array = "/dense",
+                    .shape = table_shape,
+                    .x = X_ROWS,
+                    .labels = LABELS_IN_Y},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");
 
@@ -44,14 +60,14 @@ const DataKindInfo *data_kind(const DataSet *set)
 
 bool data_has_label_fields(const DataSet *set)
 {
-    return data_kind(set)->has_fields && set->field_set.classes.count > 0;
+    return data_has_fields(set) && set->field_set.classes.count > 0;
 }
 
 int64_t data_labels_per_sample(const DataSet *set)
 {
-    if (data_kind(set)->next_token) return set->context;
+    if (data_has_tokens(set)) return set->context;
     if (data_has_label_fields(set)) return set->y.dim[2] * set->y.dim[3];
-    return set->target_width == 0 && !data_kind(set)->has_boxes ? 1 : 0;
+    return set->target_width == 0 && !data_has_boxes(set) ? 1 : 0;
 }
 
 int data_kind_find(const char *name)

@@ -38,6 +38,8 @@ typedef struct ImageCodec {
     Status (*decode)(ImageDecoder *decoder, Image *image, const uint8_t *bytes, size_t count,
                      const char *name);
 } ImageCodec;
+/* Returns ERR_BUG, naming the slot, if a codec lacks something. name: name of the format. */
+Status image_codec_check(const char *name, const ImageCodec *codec);
 extern const ImageCodec image_jpeg, image_png, image_webp;
 
 /* Returns the orientation in EXIF data, 1 to 8; 1 if it is missing or invalid. bytes: a TIFF file,

@@ -100,6 +100,29 @@ Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes,
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 
+Status image_codec_check(const char *name, const ImageCodec *codec)
+{
+    const bool here = !codec->package;
+    const RowSlot slots[] = {
+        ROW_SLOT(codec, version),
+        ROW_SLOT_IF(codec, read_header, here),
+        ROW_SLOT_IF(codec, decode, here),
+        ROW_SLOT_IF(codec, decode_part, here && codec->decode_part),
+    };
+    return ROW_SLOTS_CHECK("picture format", name, slots);
+}
+
+Status image_rows_check(void)
+{
+    for (int i = 0; i < FORMATS; ++i) {
+        const RowSlot slots[] = {ROW_SLOT(&formats[i], name), ROW_SLOT(&formats[i], at_0),
+                                 ROW_SLOT(&formats[i], codec)};
+        TRY(ROW_SLOTS_CHECK("picture format", formats[i].name, slots));
+        TRY(image_codec_check(formats[i].name, formats[i].codec));
+    }
+    return OK;
+}
+
 void image_versions(char *text, size_t room)
 {
     size_t used = 0;

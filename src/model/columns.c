@@ -40,6 +40,6 @@ const ZooEntry zoo_columns = {
     .help = "fields to fields: a perceptron on each column",
     .uses = "width blocks norm activation",
     .defaults = "width=128 norm=none",
-    .fields = true,
+    .maps = MAPS_FIELDS,
     .build = build,
 };

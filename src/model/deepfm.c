@@ -38,5 +38,6 @@ const ZooEntry zoo_deepfm = {
             "train.loss: sigmoid",
     .uses = "width vocab hidden",
     .defaults = "width=9 hidden=[400,400,400]",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

@@ -31,5 +31,6 @@ const ZooEntry zoo_dlrm = {
             "last bottom layer), vocab (rows of each field's table), hidden (of the top network)",
     .uses = "width vocab hidden bottom",
     .defaults = "width=16 hidden=[512,256] bottom=[512,256,64]",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

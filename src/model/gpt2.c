@@ -129,5 +129,6 @@ const ZooEntry zoo_gpt2 = {
     .help = "Radford et al. 2019: model.size, or model.layers (blocks), width, heads, context; "
             "model.dropout is 0 unless set, and never on attention",
     .uses = "size blocks width heads positions context vocab",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

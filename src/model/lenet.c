@@ -31,5 +31,6 @@ static int build(Graph *graph, const Config *config)
 const ZooEntry zoo_lenet = {
     .name = "lenet",
     .help = "two convolutions and two dense layers, for small images",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

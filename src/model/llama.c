@@ -200,5 +200,6 @@ const ZooEntry zoo_llama = {
     /* blocks: model.layers as a number */
     .uses = "blocks width heads kv_heads ffn rotary_base rope_scaling window window_from qkv_bias "
             "rms_eps tied context vocab",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

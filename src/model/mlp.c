@@ -28,5 +28,6 @@ const ZooEntry zoo_mlp = {
     .name = "mlp",
     .help = "fully connected layers; model.hidden has their widths",
     .uses = "hidden activation",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

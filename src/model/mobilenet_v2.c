@@ -95,5 +95,6 @@ const ZooEntry zoo_mobilenet_v2 = {
     .name = "mobilenet_v2",
     .help = "Sandler et al. 2018: depthwise convolutions",
     .uses = "width",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

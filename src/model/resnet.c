@@ -121,23 +121,27 @@ const ZooEntry zoo_resnet18 = {
     .name = "resnet18",
     .help = "He et al. 2015; model.stem: imagenet or small",
     .uses = "width",
+    .maps = MAPS_TO_NUMBERS,
     .build = build18,
 };
 const ZooEntry zoo_resnet34 = {
     .name = "resnet34",
     .help = "He et al. 2015; model.stem: imagenet or small",
     .uses = "width",
+    .maps = MAPS_TO_NUMBERS,
     .build = build34,
 };
 const ZooEntry zoo_resnet50 = {
     .name = "resnet50",
     .help = "bottleneck blocks, v1.5; model.stem: imagenet or small",
     .uses = "width",
+    .maps = MAPS_TO_NUMBERS,
     .build = build50,
 };
 const ZooEntry zoo_resnet101 = {
     .name = "resnet101",
     .help = "bottleneck blocks, v1.5; model.stem: imagenet or small",
     .uses = "width",
+    .maps = MAPS_TO_NUMBERS,
     .build = build101,
 };

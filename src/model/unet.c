@@ -283,7 +283,7 @@ const ZooEntry zoo_unet = {
     .help = "fields to fields: levels that halve the size, and back",
     .uses = "channels blocks norm activation pad_mode residual up down attention film",
     .defaults = "channels=[32,64,128,256]",
-    .fields = true,
+    .maps = MAPS_FIELDS,
     .build = build_unet,
 };
 const ZooEntry zoo_fieldresnet = {
@@ -291,6 +291,6 @@ const ZooEntry zoo_fieldresnet = {
     .help = "fields to fields: residual blocks at full size",
     .uses = "width blocks norm activation pad_mode film",
     .defaults = "width=64",
-    .fields = true,
+    .maps = MAPS_FIELDS,
     .build = build_resnet,
 };

@@ -20,5 +20,6 @@ const ZooEntry zoo_wide_deep = {
     .help = "Cheng et al. 2016, for data with ids: model.width (of a row), vocab (rows), hidden",
     .uses = "width vocab hidden",
     .defaults = "width=10 hidden=[400,400,400]",
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

@@ -197,6 +197,7 @@ const ZooEntry zoo_yolov5n = {
     .uses = USES,
     .defaults = "depth_multiple=0.33 width_multiple=0.25",
     .outputs = OUTPUTS,
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };
 const ZooEntry zoo_yolov5s = {
@@ -205,5 +206,6 @@ const ZooEntry zoo_yolov5s = {
     .uses = USES,
     .defaults = "depth_multiple=0.33 width_multiple=0.5",
     .outputs = OUTPUTS,
+    .maps = MAPS_TO_NUMBERS,
     .build = build,
 };

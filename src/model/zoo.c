@@ -36,6 +36,7 @@ Status zoo_row_check(const ZooEntry *row)
 {
     const char *fault = !row->help                    ? ".help is not given"
                         : !row->build                 ? ".build is not given"
+                        : !row->maps                  ? ".maps is not given"
                         : row->defaults && !row->uses ? ".defaults is given without .uses"
                                                       : NULL;
     return row_check("model", row->name, row->name ? fault : ".name is not given");

@@ -1,8 +1,8 @@
 /* train.ema: the exponential moving average of parameters and running statistics. The average is
- * stored in an arena like that of a state slot, and sharded in the same way. Rules with .averages
- * move the average in their own pass over the parameters. For other rules, and for running
- * statistics, a second pass moves it (FlatTable.average). The average of a frozen parameter is the
- * parameter itself, so it is not stored. */
+ * stored in an arena like that of a state slot, and sharded in the same way. Rules with
+ * AVERAGE_IN_UPDATE move the average in their own pass over the parameters. For other rules, and
+ * for running statistics, a second pass moves it (FlatTable.average). The average of a frozen
+ * parameter is the parameter itself, so it is not stored. */
 #include "rules.h"
 
 #include <math.h>
@@ -17,6 +17,7 @@ void optim_average_start_update(Optim *optim)
 
 Average optim_average_of(const Optim *optim, const OptimPiece *piece)
 {
+    if (optim->uses) optim->uses->average = true;
     if (!optim->average) return (Average){0};
     return (Average){.to = optim->average + piece->average, .rate = optim->average_rate};
 }

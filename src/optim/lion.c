@@ -44,6 +44,8 @@ const OptimTable optim_lion = {
     .slots = 1,
     .slot_name = {"lion_momentum"},
     .momentum = offsetof(OptimConfig, beta1),
-    .host_memory_only = true,
+    .average = AVERAGE_SECOND_PASS,
+    .scratch = SCRATCH_UNUSED,
+    .devices = DEVICES_CPU,
     .update = update,
 };

@@ -82,15 +82,16 @@ static void make_runs(Optim *optim)
 }
 
 /* Sets the place of a piece in the scratch memory, and scratch_elements. With shards all pieces are
- * measured before the first one is updated, so a rule with .scratch needs separate memory for each
- * piece. Without shards, and for rules on whole tensors, pieces are updated one by one and share
- * the memory. *used: floats of scratch memory that earlier pieces have; raised by this call. */
+ * measured before the first one is updated, so a rule with SCRATCH_MEASURE needs separate memory
+ * for each piece. Without shards, and for rules on whole tensors, pieces are updated one by one and
+ * share the memory. *used: floats of scratch memory that earlier pieces have; raised by this
+ * call. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
     int64_t end = piece->elements;
-    if ((!table->scratch && !table->whole) || piece->elements == 0) return;
-    if (optim->shard.gather && table->scratch) {
+    if (table->scratch == SCRATCH_UNUSED || piece->elements == 0) return;
+    if (optim->shard.gather && table->scratch == SCRATCH_MEASURE) {
         piece->scratch = *used;
         end = *used += align(piece->elements);
     }
@@ -319,7 +320,7 @@ static Status check_rule(const Config *config, int number, Backend *backend)
     const OptimTable *t = optim_rule(config, number).table;
     TRY(optim_rule_check(t));
     TRY(optim_slots_check(t, backend));
-    if (!t->host_memory_only || backend->table->flat->run_elements) return OK;
+    if (t->devices == DEVICES_ALL || backend->table->host_memory) return OK;
     return config_fail_key(config, number ? "optim.groups" : "optim.name",
                            "%s works on CPUs only, not with train.device %s: choose another "
                            "rule, or train.device: cpu",
@@ -459,16 +460,17 @@ size_t optim_bytes(const Optim *optim)
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 {
     const OptimTable *table = piece->rule->table;
-    if (slot >= (optim->used_slots ? OPTIM_SLOTS : table->slots))
+    if (slot >= (optim->uses ? OPTIM_SLOTS : table->slots))
         die("optimizer %s: update uses state slot %d, but .slots is %d", table->word.word, slot,
             table->slots);
-    if (optim->used_slots) *optim->used_slots |= 1u << slot;
-    if (optim->used_slots || slot >= piece->rule->slots) return NULL;
+    if (optim->uses) optim->uses->slots |= 1u << slot;
+    if (optim->uses || slot >= piece->rule->slots) return NULL;
     return optim->state[slot] + piece->state[slot];
 }
 
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)
 {
+    if (optim->uses) optim->uses->scratch = true;
     return optim->scratch + piece->scratch;
 }
 
@@ -486,5 +488,6 @@ void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, c
                 float *const array[FLAT_ARRAYS])
 {
     const BackendTable *table = optim->backend->table;
+    if (optim->uses) optim->uses->each = true;
     table->flat->run_elements(table->stream(optim->backend), body, args, array, piece->elements);
 }

@@ -27,6 +27,9 @@ Status optim_rule_check(const OptimTable *t)
     const bool none = !t->whole && !t->direction && !t->work_floats;
     const char *lacks =
         !t->word.help                                    ? ".word.help is not given"
+        : !t->average                                    ? ".average is not given"
+        : !t->scratch                                    ? ".scratch is not given"
+        : !t->devices                                    ? ".devices is not given"
         : !t->update && !t->row_update && !t->update_all ? ".update is not given"
         : t->update_all && (t->update || t->row_update || t->norms > 0 || !none)
             ? ".update_all goes without .update, .row_update, .norms and .whole"
@@ -35,16 +38,38 @@ Status optim_rule_check(const OptimTable *t)
         : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
         : !whole && !none     ? ".direction, .whole and .work_floats go together, without .norms"
         : whole && !t->update ? ".update is not given"
+        : whole != (t->scratch == SCRATCH_DIRECTION)
+            ? ".direction and SCRATCH_DIRECTION go together"
+        : t->scratch == SCRATCH_MEASURE && !t->measure
+            ? ".scratch is SCRATCH_MEASURE only with .measure"
         : t->slots_used && t->slots_used(&constants) > t->slots ? ".slots_used is above .slots"
                                                                 : state_lacks(t);
     return row_check("optimizer", t->word.word, t->word.word ? lacks : ".word is not given");
+}
+
+/* Returns a text that says how a rule's fields contradict what its functions use; NULL: they do
+ * not. */
+static const char *uses_lack(const OptimTable *t, const OptimUses *uses)
+{
+    const bool averages = t->average == AVERAGE_IN_UPDATE;
+    return uses->scratch && t->scratch == SCRATCH_UNUSED
+               ? ".scratch is SCRATCH_UNUSED, but the rule uses the scratch memory"
+           : !uses->scratch && t->scratch != SCRATCH_UNUSED
+               ? ".scratch is not SCRATCH_UNUSED, but the rule uses no scratch memory"
+           : uses->average && !averages
+               ? ".average is AVERAGE_SECOND_PASS, but update moves the average"
+           : !uses->average && averages
+               ? ".average is AVERAGE_IN_UPDATE, but update does not move the average"
+           : uses->each && t->devices != DEVICES_CPU
+               ? ".devices is not DEVICES_CPU, but optim_each needs parameters in host memory"
+               : NULL;
 }
 
 Status optim_slots_check(const OptimTable *t, Backend *backend)
 {
     if ((!t->update && !t->update_all) || !backend->table->host_memory) return OK;
     enum { FLOATS = 16 };
-    unsigned used_slots = 0;
+    OptimUses uses = {0};
     float w[FLOATS] = {0}, g[FLOATS] = {0};
     double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};
     int64_t chunk[2] = {0};
@@ -57,7 +82,7 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
                    .backend = backend,
                    .rule_count = 1,
                    .rule = &rule,
-                   .used_slots = &used_slots,
+                   .uses = &uses,
                    .scratch = w,
                    .partial = sums,
                    .norms = sums,
@@ -76,10 +101,10 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
     else
         t->update(&optim, &piece, &args);
     for (int slot = 0; slot < OPTIM_SLOTS; ++slot)
-        if ((slot < t->slots) != (used_slots >> slot & 1))
+        if ((slot < t->slots) != (uses.slots >> slot & 1))
             return fail(ERR_BUG, "optimizer %s: .slots is %d, but update uses %s slot %d",
                         t->word.word, t->slots, slot < t->slots ? "no" : "state", slot);
-    return OK;
+    return row_check("optimizer", t->word.word, uses_lack(t, &uses));
 }
 
 Status curve_check(const Curve *curve)

@@ -106,7 +106,7 @@ void optim_use_stateless(Config *config)
 
 bool optim_needs_scratch(const Config *config)
 {
-    return optim_rule(config, 0).table->scratch;
+    return optim_rule(config, 0).table->scratch == SCRATCH_MEASURE;
 }
 
 bool optim_state_is_packed(const Config *config)

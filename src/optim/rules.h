@@ -4,6 +4,17 @@
 
 #include "optim.h"
 
+/* Records which memory and functions a rule has used, while row_check.c checks the rule. */
+typedef struct OptimUses {
+    /* a bit for each state slot */
+    unsigned slots;
+    /* true: optim_scratch_of was called */
+    bool scratch;
+    /* true: optim_average_of was called */
+    bool average;
+    /* true: optim_each was called */
+    bool each;
+} OptimUses;
 /* Returns the piece's part of state slot `slot`. Returns NULL if the piece's rule does not use the
  * slot with its constants, and while row_check.c checks the rule. Ends the job if the slot's number
  * is not below the rule's .slots. */
@@ -24,8 +35,8 @@ Status warmup_check(const Config *config);
 /* Returns the place and the rate of the piece's average; .to is NULL without train.ema
  * (average.c). */
 Average optim_average_of(const Optim *optim, const OptimPiece *piece);
-/* Moves the average of a piece in a pass of its own, for rules without .averages and for running
- * statistics. */
+/* Moves the average of a piece in a pass of its own, for rules with AVERAGE_SECOND_PASS and for
+ * running statistics. */
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
 /* Sets Optim.average_rate for the update that has begun. */
 void optim_average_start_update(Optim *optim);
@@ -66,9 +77,9 @@ const OptimTable *optim_rule_at(int i);
 ConfigWord optim_rule_word(int i);
 /* Returns ERR_BUG if a rule's table lacks something or contradicts itself (row_check.c). */
 Status optim_rule_check(const OptimTable *table);
-/* Runs the rule's update on a piece without elements. Returns ERR_BUG if the update uses other
- * state slots than .slots says. Checks nothing if the backend's memory is not the host's
- * (row_check.c). */
+/* Runs the rule's update on a piece without elements. Returns ERR_BUG if the rule uses other state
+ * slots than .slots says, or if its .scratch, .average or .devices contradict what it uses. Checks
+ * nothing if the backend's memory is not the host's (row_check.c). */
 Status optim_slots_check(const OptimTable *table, Backend *backend);
 /* Returns the names of the rules that can update rows, "sgd, adam, ...". The caller owns the
  * text. */

@@ -168,7 +168,8 @@ static void update_piece(const Step *step, const OptimPiece *piece, const OptimA
         optim_step_whole(step->optim, piece, args);
     else
         table->update(step->optim, piece, args);
-    if (!table->averages) optim_average_piece(step->optim, piece, step->params);
+    if (table->average == AVERAGE_SECOND_PASS)
+        optim_average_piece(step->optim, piece, step->params);
 }
 
 /* Returns whether the range's rule needs norms. */

@@ -40,8 +40,9 @@ void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *ar
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule)
 {
     OptimRule r = optim_rule(config, rule);
-    OptimNeed need = {
-        .slots = r.slots, .needs_scratch = r.table->scratch, .is_uncut = r.table->whole != NULL};
+    OptimNeed need = {.slots = r.slots,
+                      .needs_scratch = r.table->scratch == SCRATCH_MEASURE,
+                      .is_uncut = r.table->whole != NULL};
     if (need.is_uncut)
         need.whole_bytes = (size_t)optim_whole_floats(r.table, tensor) * sizeof(float);
     return need;

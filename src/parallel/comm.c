@@ -66,6 +66,7 @@ const CommTable comm_self = {
     .open = self_open,
     .close = self_close,
     .sum_begin = self_sum_begin,
+    .shards = SHARDS_ALWAYS,
     .params_open = comm_params_alloc,
     .reduce_begin = self_cut_begin,
     .gather_begin = self_gather_begin,

@@ -117,6 +117,7 @@ const CommTable comm_staged = {
     .open = staged_open,
     .close = staged_close,
     .sum_begin = staged_sum_begin,
+    .shards = SHARDS_NEVER,
     .push_begin = staged_push_begin,
     .push_poll = staged_push_poll,
     .progress = staged_progress,

@@ -75,5 +75,5 @@ void comm_versions(FILE *out)
     fprintf(out, "NCCL: built without\n");
 }
 
-const ChannelTable channel_nccl;
-const CommTable comm_nccl = {.name = "nccl", .open = absent_open};
+const ChannelTable channel_nccl = {.absent = true};
+const CommTable comm_nccl = {.name = "nccl", .absent = true, .open = absent_open};

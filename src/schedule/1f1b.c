@@ -4,4 +4,5 @@
  * stage. */
 #include "private.h"
 
-const ScheduleForm schedule_form_1f1b = {.stage = stage_round, .order = order_interleaved};
+const ScheduleForm schedule_form_1f1b = {
+    .stage = stage_round, .order = order_interleaved, .backward = BACKWARD_WHOLE};

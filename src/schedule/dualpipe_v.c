@@ -27,4 +27,4 @@ static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 }
 
 const ScheduleForm schedule_form_dualpipe_v = {
-    .stage = stage_v, .order = order_dualpipe_v, .split = true};
+    .stage = stage_v, .order = order_dualpipe_v, .backward = BACKWARD_HALVES};

@@ -207,4 +207,5 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule)
     return st;
 }
 
-const ScheduleForm schedule_form_file = {0};
+const ScheduleForm schedule_form_file = {
+    .stage = stage_round, .read = file_read, .backward = BACKWARD_BY_FILE};

@@ -7,4 +7,5 @@ static void order_gpipe(TaskList *list, const Schedule *s, int stage)
     order_turns(list, s, stage, 1, s->shape.micro_batches);
 }
 
-const ScheduleForm schedule_form_gpipe = {.stage = stage_round, .order = order_gpipe};
+const ScheduleForm schedule_form_gpipe = {
+    .stage = stage_round, .order = order_gpipe, .backward = BACKWARD_WHOLE};

@@ -21,4 +21,5 @@ void order_interleaved(TaskList *list, const Schedule *s, int stage)
     order_turns(list, s, stage, groups, ahead);
 }
 
-const ScheduleForm schedule_form_interleaved = {.stage = stage_round, .order = order_interleaved};
+const ScheduleForm schedule_form_interleaved = {
+    .stage = stage_round, .order = order_interleaved, .backward = BACKWARD_WHOLE};

@@ -16,18 +16,28 @@ void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
  * on another stage; a weight half has none. */
 void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int chunk, int micro);
 
+/* Whether the lists of a kind split backward passes into halves. */
+typedef enum ScheduleBackward {
+    /* the form does not set the field, which is an error */
+    BACKWARD_UNSET,
+    BACKWARD_WHOLE,
+    BACKWARD_HALVES,
+    /* the schedule is split if any task in the file is a half; only with ScheduleForm.read */
+    BACKWARD_BY_FILE,
+} ScheduleBackward;
 /* The functions that define a kind of schedule, in addition to its row in schedules.def. */
 typedef struct ScheduleForm {
-    /* Returns the stage of a chunk. NULL if the lists come from a file; the file then gives the
-     * stages, or the stage is chunk % stages. */
+    /* Returns the stage of a chunk. A file that gives the stages of chunks overrides it. */
     int (*stage)(ScheduleShape shape, int chunk);
     /* Appends the tasks of one stage to its list. The schedule already has its shape, and the
-     * mapping of chunks to stages. NULL if the lists come from a file. */
+     * mapping of chunks to stages. NULL only if `read` is given. */
     void (*order)(TaskList *list, const Schedule *schedule, int stage);
-    /* true: backward passes are split into halves. A schedule from a file is split if any of its
-     * rows is a half. */
-    bool split;
+    /* Reads the lists of all stages from the file `path` (file_read). NULL: `order` makes them. */
+    Status (*read)(TaskList *list, const char *path, Schedule *schedule);
+    ScheduleBackward backward;
 } ScheduleForm;
+/* Returns ERR_BUG, naming the slot, if the form lacks something. word: the kind's word. */
+Status schedule_form_check(const char *word, const ScheduleForm *form);
 
 /* ---- mappings ---- */
 /* Returns chunk % stages (round-robin). */

@@ -132,9 +132,10 @@ static void set_list(Schedule *s, int stage, TaskList *list)
     s->task[stage] = list->task;
 }
 
-static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
+static Status fill_from_file(Schedule *s, const ScheduleForm *form, TaskList *list,
+                             const char *path)
 {
-    TRY(file_read(list, path, s));
+    TRY(form->read(list, path, s));
     TRY(set_chunks(s));
     for (int stage = 0; stage < s->shape.stages; ++stage)
         for (int i = 0; i < list[stage].count; ++i)
@@ -149,29 +150,51 @@ static Status check_halves(const Schedule *s, const TaskList *list, int stage)
     for (int i = 0; i < list->count; ++i) {
         TaskKind kind = list->task[i].kind;
         if (s->split && kind == TASK_BACKWARD)
-            return fail(ERR_BUG,
-                        "schedule %s: stage %d: the form sets .split, so its lists must have "
-                        "both halves of a backward pass, not TASK_BACKWARD",
-                        s->name, stage);
+            return fail(
+                ERR_BUG,
+                "schedule %s: stage %d: .backward is BACKWARD_HALVES, so its lists must have "
+                "both halves of a backward pass, not TASK_BACKWARD",
+                s->name, stage);
         if (!s->split && is_half(kind))
-            return fail(ERR_BUG,
-                        "schedule %s: stage %d: the list has half a backward pass: set .split",
-                        s->name, stage);
+            return fail(
+                ERR_BUG,
+                "schedule %s: stage %d: the list has half a backward pass: set .backward to "
+                "BACKWARD_HALVES",
+                s->name, stage);
     }
     return OK;
 }
 
 static Status fill(Schedule *s, const ScheduleForm *form, TaskList *list, const char *path)
 {
-    for (int c = 0; c < schedule_chunks(s); ++c)
-        s->stage_of[c] = (form->stage ? form->stage : stage_round)(s->shape, c);
-    s->split = form->split;
-    if (!form->order) return fill_from_file(s, list, path);
+    for (int c = 0; c < schedule_chunks(s); ++c) s->stage_of[c] = form->stage(s->shape, c);
+    s->split = form->backward == BACKWARD_HALVES;
+    if (form->read) return fill_from_file(s, form, list, path);
     TRY(set_chunks(s));
     for (int i = 0; i < s->shape.stages; ++i) {
         form->order(&list[i], s, i);
         TRY(check_halves(s, &list[i], i));
     }
+    return OK;
+}
+
+Status schedule_form_check(const char *word, const ScheduleForm *form)
+{
+    const RowSlot slots[] = {
+        ROW_SLOT(form, stage),
+        ROW_SLOT_IF(form, order, !form->read),
+        ROW_SLOT(form, backward),
+    };
+    TRY(ROW_SLOTS_CHECK("schedule", word, slots));
+    const bool by_file = form->backward == BACKWARD_BY_FILE;
+    return row_check("schedule", word,
+                     by_file != (form->read != NULL) ? ".read and BACKWARD_BY_FILE go together"
+                                                     : NULL);
+}
+
+Status schedule_rows_check(void)
+{
+    for (int i = 0; i < SCHEDULE_KINDS; ++i) TRY(schedule_form_check(kinds[i].word, kinds[i].form));
     return OK;
 }
 

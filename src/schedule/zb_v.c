@@ -26,4 +26,5 @@ static void order_zb_v(TaskList *list, const Schedule *s, int stage)
     order_phases(list, s, stage, phase, sizeof phase / sizeof phase[0]);
 }
 
-const ScheduleForm schedule_form_zb_v = {.stage = stage_v, .order = order_zb_v, .split = true};
+const ScheduleForm schedule_form_zb_v = {
+    .stage = stage_v, .order = order_zb_v, .backward = BACKWARD_HALVES};

@@ -22,4 +22,4 @@ static void order_zero_bubble(TaskList *list, const Schedule *s, int stage)
 }
 
 const ScheduleForm schedule_form_zero_bubble = {
-    .stage = stage_round, .order = order_zero_bubble, .split = true};
+    .stage = stage_round, .order = order_zero_bubble, .backward = BACKWARD_HALVES};

@@ -14,8 +14,12 @@ static Status absent_open(Backend *backend, BackendOptions options)
 
 /* The table claims all precisions, so that opening the backend gives this reason for any
  * train.precision. */
-const BackendTable backend_cuda = {
-    .name = "cuda", .open = absent_open, .has_bf16 = true, .has_f16 = true, .has_tf32 = true};
+const BackendTable backend_cuda = {.name = "cuda",
+                                   .absent = true,
+                                   .open = absent_open,
+                                   .has_bf16 = true,
+                                   .has_f16 = true,
+                                   .has_tf32 = true};
 
 void cuda_versions(FILE *out)
 {

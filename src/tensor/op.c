@@ -2,7 +2,7 @@
  * calls on an Op to the functions in the backend's table. A NULL function means "nothing to do",
  * except for plan and forward, which are required. If pack and unpack are NULL, parameters are
  * copied. */
-#include "tensor.h"
+#include "op_check.h"
 
 #include <string.h>
 
@@ -89,6 +89,9 @@ Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC
     if (o->spec.y.block == 0) o->spec.y.block = 1;
     memcpy(preferred, spec->x, sizeof(Desc) * SPEC_INPUTS);
     Status status = table->plan(o, preferred);
+    /* plan may choose other functions, which tensor_check has not seen */
+    if (status == OK && o->table != table)
+        status = op_table_check(backend->table, spec->kind, o->table);
     if (status != OK) op_free(op);
     return status;
 }

@@ -1,7 +1,8 @@
 /* Checks of the operations' rows (OpInfo) and of the backends' tables, made at every start of weft.
  * If a field is missing or two fields contradict each other, the error names the operation and the
  * field. */
-#include "tensor.h"
+#include "op_check.h"
+
 #include "tensor/op_list.h"
 
 #include <string.h>
@@ -17,6 +18,8 @@ Status op_info_check(const OpInfo *info)
         : !info->params                  ? ".params is not given"
         : !info->reads                   ? ".reads is not given"
         : !info->traffic                 ? ".traffic is not given"
+        : !info->dx                      ? ".dx is not given"
+        : !info->acts                    ? ".acts is not given"
         : info->macs_note && !info->macs ? ".macs_note is given without .macs"
         : (info->reads == READS_IDS) != (info->params == PARAMS_SPARSE_ROWS)
             ? "READS_IDS and PARAMS_SPARSE_ROWS go together"
@@ -35,29 +38,109 @@ Status op_info_check(const OpInfo *info)
     return row_check("operation", info->name, info->name ? problem : ".name is not given");
 }
 
-/* Checks a backend's functions for an operation, if it has the operation. */
-static Status table_check(const BackendTable *backend, OpKind kind)
+Status op_table_check(const BackendTable *backend, OpKind kind, const OpTable *table)
 {
-    const OpTable *table = backend->op[kind];
-    const char *name = op_info(kind)->name;
-    if (!table) return OK;
-    const char *problem = !table->name || strcmp(table->name, name)
-                              ? ".name is not the name of the operation"
-                          : !table->plan                   ? ".plan is not given"
-                          : !table->forward                ? ".forward is not given"
-                          : !table->pack != !table->unpack ? ".pack and .unpack go together"
-                                                           : NULL;
-    return problem
-               ? fail(ERR_BUG, "operation %s of the %s backend: %s", name, backend->name, problem)
-               : OK;
+    const OpInfo *info = op_info(kind);
+    const bool writes_dx = info->dx == DX_WRITTEN;
+    const char *problem =
+        !table->name || strcmp(table->name, info->name) ? ".name is not the name of the operation"
+        : !table->plan                                  ? ".plan is not given"
+        : !table->forward                               ? ".forward is not given"
+        : !table->pack != !table->unpack                ? ".pack and .unpack go together"
+        : writes_dx && !table->backward_data
+            ? ".backward_data is not given, but .dx of the operation is DX_WRITTEN"
+        : !writes_dx && table->backward_data
+            ? ".backward_data is given, but .dx of the operation is not DX_WRITTEN"
+        : info->params != PARAMS_NONE && !table->backward_weight
+            ? ".backward_weight is not given, but the operation has parameters"
+            : NULL;
+    return problem ? fail(ERR_BUG, "operation %s of the %s backend: %s", info->name, backend->name,
+                          problem)
+                   : OK;
+}
+
+static Status flat_check(const BackendTable *t)
+{
+    const FlatTable *f = t->flat;
+    const bool host = t->host_memory;
+    const RowSlot slots[] = {
+        ROW_SLOT(f, fill),
+        ROW_SLOT(f, add),
+        ROW_SLOT_IF(f, add_bf16, t->has_bf16),
+        ROW_SLOT_IF(f, add_f16, t->has_f16),
+        ROW_SLOT(f, find_not_finite),
+        ROW_SLOT_IF(f, find_and_copy, host),
+        ROW_SLOT(f, scale_add),
+        ROW_SLOT_IF(f, add_slices, !host),
+        ROW_SLOT(f, squares),
+        ROW_SLOT(f, chunk_squares),
+        ROW_SLOT(f, exact_squares),
+        ROW_SLOT(f, exact_chunk_squares),
+        ROW_SLOT(f, join_squares),
+        ROW_SLOT(f, sgd),
+        ROW_SLOT(f, adam),
+        ROW_SLOT(f, adam_direction),
+        ROW_SLOT(f, average),
+        ROW_SLOT(f, swap),
+        ROW_SLOT(f, put),
+        ROW_SLOT(f, loss_sums),
+        ROW_SLOT(f, range_sums),
+        ROW_SLOT_IF(f, clip, !host),
+        ROW_SLOT_IF(f, run_elements, host),
+        ROW_SLOT_IF(f, matrix_product, host),
+    };
+    return ROW_SLOTS_CHECK("flat table of backend", t->name, slots);
+}
+
+static Status slots_of_backend_check(const BackendTable *t)
+{
+    const bool here = !t->absent, device = here && !t->host_memory;
+    const RowSlot slots[] = {
+        ROW_SLOT(t, name),
+        ROW_SLOT(t, open),
+        ROW_SLOT_IF(t, close, here),
+        ROW_SLOT_IF(t, alloc, here),
+        ROW_SLOT_IF(t, release, here),
+        ROW_SLOT_IF(t, memory, device),
+        ROW_SLOT_IF(t, memory_text, device),
+        ROW_SLOT_IF(t, stream, here),
+        ROW_SLOT_IF(t, stream_new, device),
+        ROW_SLOT_IF(t, stream_free, device),
+        ROW_SLOT_IF(t, stream_handle, device),
+        ROW_SLOT_IF(t, copy, here),
+        ROW_SLOT_IF(t, copy_rows, device),
+        ROW_SLOT_IF(t, sync, here),
+        ROW_SLOT_IF(t, event_new, here),
+        ROW_SLOT_IF(t, event_record, here),
+        ROW_SLOT_IF(t, event_wait, here),
+        ROW_SLOT_IF(t, event_free, here),
+        ROW_SLOT_IF(t, host_alloc, device),
+        ROW_SLOT_IF(t, host_release, device),
+        ROW_SLOT_IF(t, event_sync, device),
+        ROW_SLOT_IF(t, record_begin, device),
+        ROW_SLOT_IF(t, record_end, device),
+        ROW_SLOT_IF(t, replay, device),
+        ROW_SLOT_IF(t, recording_free, device),
+        ROW_SLOT_IF(t, timer_new, here),
+        ROW_SLOT_IF(t, event_s, here),
+        ROW_SLOT_IF(t, flat, here),
+    };
+    return ROW_SLOTS_CHECK("backend", t->name, slots);
+}
+
+Status backend_check(const BackendTable *table)
+{
+    TRY(slots_of_backend_check(table));
+    if (table->absent) return OK;
+    TRY(flat_check(table));
+    for (OpKind kind = OP_NONE + 1; kind < OP_KINDS; ++kind)
+        if (table->op[kind]) TRY(op_table_check(table, kind, table->op[kind]));
+    return OK;
 }
 
 Status tensor_check(void)
 {
-    for (OpKind kind = OP_NONE + 1; kind < OP_KINDS; ++kind) {
-        TRY(op_info_check(op_info(kind)));
-        TRY(table_check(&backend_cpu, kind));
-        TRY(table_check(&backend_cuda, kind));
-    }
-    return OK;
+    for (OpKind kind = OP_NONE + 1; kind < OP_KINDS; ++kind) TRY(op_info_check(op_info(kind)));
+    TRY(backend_check(&backend_cpu));
+    return backend_check(&backend_cuda);
 }

@@ -173,6 +173,7 @@ const OpInfo info_dense = {
     .params = PARAMS_PLAIN_WEIGHT,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
     .acts = RELU | GELU,
 };
 
@@ -189,6 +190,7 @@ const OpInfo info_conv2d = {
     .params = PARAMS_WEIGHT,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
     .acts = RELU,
 };
 
@@ -207,6 +209,7 @@ const OpInfo info_batch_norm = {
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_TWICE,
+    .dx = DX_WRITTEN,
     .acts = RELU | RELU6 | SILU,
 };
 
@@ -221,6 +224,8 @@ const OpInfo info_layer_norm = {
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y = act(x). */
@@ -234,6 +239,8 @@ const OpInfo info_activation = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y = pool(x), or relu(pool(x)): the maximum or the average over each window (kernel, stride, pad),
@@ -249,6 +256,8 @@ const OpInfo info_pool = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y = act(x0 + x1 + ...). */
@@ -263,6 +272,7 @@ const OpInfo info_add = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_IS_DY,
     .acts = RELU,
     .layer_inputs = 2,
     .layer_help = "the sum of two layers' outputs (a residual connection)",
@@ -280,6 +290,8 @@ const OpInfo info_concat = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y (N, product of the other dimensions of x) is x (N, ...) in the same memory. */
@@ -293,6 +305,8 @@ const OpInfo info_flatten = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_IS_DY,
+    .acts = ACTS_NONE,
 };
 
 /* In training y = x * mask / (1-p), else y = x. The mask is not stored: backward computes it again
@@ -309,6 +323,8 @@ const OpInfo info_dropout = {
     .params = PARAMS_NONE,
     .reads = READS_SAMPLES,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. If w has only a slice of the table's rows
@@ -323,6 +339,8 @@ const OpInfo info_embedding = {
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_LOOK_UP,
+    .dx = DX_NONE,
+    .acts = ACTS_NONE,
 };
 
 /* y[N,T,C] = x + w[t,C]. w is a learned table of positions. t counts from the sequence's first
@@ -338,6 +356,8 @@ const OpInfo info_positions = {
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_IS_DY,
+    .acts = ACTS_NONE,
 };
 
 /* Self-attention, causal unless spec.full is set. x (N,T,3C) has queries, keys and values side by
@@ -362,6 +382,8 @@ const OpInfo info_attention = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_RESULTS): the loss; the rank
@@ -380,6 +402,8 @@ const OpInfo info_softmax_loss = {
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* x (N,K), (N,C,L) or (N,C,H,W); targets: floats of the same shape; w: weights of a sample's
@@ -396,6 +420,8 @@ const OpInfo info_point_loss = {
     .params = PARAMS_NONE,
     .reads = READS_TARGETS,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y has the values of x in another layout or number format. */
@@ -409,6 +435,8 @@ const OpInfo info_reorder = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* Sums a tensor over the ranks of a tensor group, or gathers their slices: see ExchangeKind. */
@@ -422,4 +450,6 @@ const OpInfo info_exchange = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };

@@ -36,8 +36,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     const DataSet *set = &t->train_set;
     const int64_t values = set->target_width ? set->target_width : data_labels_per_sample(set);
     const int64_t rows = t->micro_batch * values;
-    const bool weights_vary =
-        data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);
+    const bool weights_vary = data_has_fields(set) && field_loss_weights_vary(&set->field_set);
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
     if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
     if (plan->reads_labels) bytes += data_box_bytes(set, t->config, t->micro_batch);

@@ -2,6 +2,7 @@
  * modules, and checks the constant tables of all modules. */
 #include "eval/best.h"
 
+#include "mode/step_mode.h"
 #include "observe/binary.h"
 
 const char *hook_event_word(int event)
@@ -34,10 +35,15 @@ void train_use_words(void)
 
 Status train_rows_check(void)
 {
+    TRY(image_rows_check());
     TRY(tensor_check());
     TRY(layers_check());
     TRY(optim_check());
+    TRY(data_rows_check());
     TRY(model_check());
+    TRY(schedule_rows_check());
+    TRY(parallel_rows_check());
     TRY(checkpoint_rows_check());
+    TRY(step_modes_check());
     return best_metrics_check();
 }

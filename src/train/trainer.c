@@ -36,7 +36,7 @@ static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micro_batc
  * replica a micro-batch, if the batch has enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
-    int replicas = t->mode->local ? t->shape.dp : 1;
+    int replicas = step_mode_is_local(t->mode) ? t->shape.dp : 1;
     int64_t best = divisor_of_batch(t->batch, 32, replicas);
     return best > 0 ? best : 1;
 }
@@ -186,7 +186,7 @@ static Deal choose_deal(const Trainer *t)
 {
     const Config *c = t->config;
     bool any_dp = c->train.reproducible == REPRODUCIBLE_ANY_GRID && !c->train.sync_batch_norm;
-    return any_dp && !t->mode->local ? DEAL_SUBTREES : DEAL_BLOCKS;
+    return any_dp && !step_mode_is_local(t->mode) ? DEAL_SUBTREES : DEAL_BLOCKS;
 }
 
 Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
@@ -376,8 +376,8 @@ static Status setup_ranks(Trainer *t)
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     t->alone = world_alone();
     comm_set_sum_algorithm((SumAlgorithm)c->grid.sums);
-    Status st = comm_new(&t->comm, t->mode->local ? &t->alone : &t->grid.dp_world, t->backend,
-                         c->grid.transport, t->plan->micro_grad_elements);
+    Status st = comm_new(&t->comm, step_mode_is_local(t->mode) ? &t->alone : &t->grid.dp_world,
+                         t->backend, c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));

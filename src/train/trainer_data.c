@@ -248,7 +248,7 @@ static Status fail_no_labels(const Config *c, const DataSet *set)
             if (kind->loss && kind->loss->reads == LOSS_READS_TARGETS)
                 text_list_add(&losses, kind->loss->word.word);
         line = text_list_end(&losses);
-        if (data_kind(set)->has_fields)
+        if (data_has_fields(set))
             st = fail(ERR_DATA,
                       "%s: its targets are numbers, and train.loss %s needs labels: set train.loss "
                       "to one for numbers (%s), or give the target's classes in data.variables, "
@@ -273,7 +273,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     const LossInfo *loss = loss_info(c);
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t outputs_needed = numbers ? set->target_width : set->classes;
-    const bool fields = data_kind(set)->has_fields, pixels = data_has_label_fields(set);
+    const bool fields = data_has_fields(set), pixels = data_has_label_fields(set);
     if (pixels && (numbers || loss->outputs > 0))
         return config_fail_key(c, "train.loss",
                                "%s has a label for each pixel, which %s does not read: set it to "
@@ -331,7 +331,7 @@ static Status check_targets(const Graph *graph, const Config *config, const Data
 {
     char y[64], needed[64];
     const Shape is = graph->node[graph->logits_node].spec.y.shape;
-    const bool fields = data_kind(set)->has_fields, pixels = data_has_label_fields(set);
+    const bool fields = data_has_fields(set), pixels = data_has_label_fields(set);
     const int64_t channels = pixels ? set->classes : set->y.dim[1];
     Shape needs = shape_of(2, is.dim[0], set->target_width, 1, 1);
     if (fields) needs = shape_of(4, is.dim[0], channels, set->y.dim[2], set->y.dim[3]);
@@ -349,7 +349,7 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
     char y[64];
     const OpSpec *loss = &graph->node[graph->loss_node].spec;
     /* sets with boxes are not checked here, because the loader checks them */
-    if (op_info(loss->kind)->reads != READS_LABELS || data_kind(set)->has_boxes) return OK;
+    if (op_info(loss->kind)->reads != READS_LABELS || data_has_boxes(set)) return OK;
     const int64_t needed = loss_labels(loss) / loss->x[0].shape.dim[0];
     const int64_t given = data_labels_per_sample(set);
     if (needed == given) return OK;
@@ -363,13 +363,13 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
 /* Returns true if weights of targets differ between samples of the set; false for an empty set. */
 static bool weights_vary(const DataSet *set)
 {
-    return data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);
+    return data_has_fields(set) && field_loss_weights_vary(&set->field_set);
 }
 
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples)
 {
-    const bool tokens = data_kind(train)->next_token, fields = data_kind(train)->has_fields;
+    const bool tokens = data_has_tokens(train), fields = data_has_fields(train);
     int64_t outputs = 0;
     if (config->train.rollout > 1 && !fields)
         return config_fail_key(config, "train.rollout",

@@ -77,7 +77,7 @@ const char *trainer_classes(const Trainer *t)
 
 const BestMetric *trainer_metric(const Trainer *t)
 {
-    return best_metric(t->config, data_kind(&t->train_set)->next_token);
+    return best_metric(t->config, data_has_tokens(&t->train_set));
 }
 
 GridShape trainer_shape(const Trainer *t)
@@ -147,7 +147,7 @@ int train_sum_slices(const Trainer *t)
 
 bool train_same_bits(const Trainer *t)
 {
-    return !t->config->train.sync_batch_norm && !t->mode->local &&
+    return !t->config->train.sync_batch_norm && !step_mode_is_local(t->mode) &&
            (t->shape.tp == 1 || train_sum_slices(t) > 0);
 }
 

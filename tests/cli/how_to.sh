@@ -248,9 +248,9 @@ check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2
 cp -a "$here/tests" schedule
 make -C schedule -j2 BUILD=build build/tests/config/test_bad_input >test.log 2>&1 || tail -n 20 test.log
 holds 'messages that name the schedules are still those expected' schedule/build/tests/config/test_bad_input >bad_input
-sed -i 's/order_breadth_first}/order_breadth_first, .split = true}/' schedule/src/schedule/breadth_first.c
+sed -i 's/BACKWARD_WHOLE/BACKWARD_HALVES/' schedule/src/schedule/breadth_first.c
 make -C schedule -j2 BUILD=build weft >test.log 2>&1 || tail -n 20 test.log
-check 70 'breadth-first: stage 0: the form sets .split' schedule/build/weft plan job.yaml $new
+check 70 'breadth-first: stage 0: .backward is BACKWARD_HALVES' schedule/build/weft plan job.yaml $new
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
 
 # RMSProp's first step moves every number by ten times the rate: w - lr g / (sqrt(0.01 g g) + eps).

@@ -46,6 +46,8 @@ static void operations(void)
     UNSAID(norm, params);
     UNSAID(norm, reads);
     UNSAID(norm, traffic);
+    UNSAID(norm, dx);
+    UNSAID(norm, acts);
     OpInfo row = *norm;
     row.name = NULL;
     CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation without a name: .name is not given");
@@ -176,6 +178,19 @@ static void rules(void)
     table = rule_of("adam");
     table.row_state = NULL;
     refused_rule(table, "optimizer adam: .row_state and .row_update go together");
+    table = rule_of("adam");
+    table.average = AVERAGE_UNSET;
+    refused_rule(table, "optimizer adam: .average is not given");
+    table = rule_of("adam");
+    table.scratch = SCRATCH_UNSET;
+    refused_rule(table, "optimizer adam: .scratch is not given");
+    table.scratch = SCRATCH_MEASURE;
+    refused_rule(table, "optimizer adam: .scratch is SCRATCH_MEASURE only with .measure");
+    table.scratch = SCRATCH_DIRECTION;
+    refused_rule(table, "optimizer adam: .direction and SCRATCH_DIRECTION go together");
+    table = rule_of("adam");
+    table.devices = DEVICES_UNSET;
+    refused_rule(table, "optimizer adam: .devices is not given");
     table = rule_of("lars");
     table.measure = NULL;
     refused_rule(table, "optimizer lars: .norms and .measure go together");
@@ -186,7 +201,7 @@ static void rules(void)
     refused_rule(table, "optimizer muon: .update is not given");
 }
 
-/* The slots that an update uses are counted, for every rule. */
+/* The fields of each rule agree with the memory and the functions that the rule uses. */
 static void slots(void)
 {
     Backend *backend = NULL;
@@ -201,6 +216,26 @@ static void slots(void)
     table.slots = 2;
     CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
                 "optimizer lion: .slots is 2, but update uses no slot 1");
+    table = rule_of("lamb");
+    table.scratch = SCRATCH_UNUSED;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer lamb: .scratch is SCRATCH_UNUSED, but the rule uses");
+    table = rule_of("lars");
+    table.scratch = SCRATCH_MEASURE;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer lars: .scratch is not SCRATCH_UNUSED, but the rule uses no");
+    table = rule_of("adamw");
+    table.average = AVERAGE_SECOND_PASS;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer adamw: .average is AVERAGE_SECOND_PASS, but update moves");
+    table = rule_of("lion");
+    table.average = AVERAGE_IN_UPDATE;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer lion: .average is AVERAGE_IN_UPDATE, but update does not move");
+    table = rule_of("lion");
+    table.devices = DEVICES_ALL;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer lion: .devices is not DEVICES_CPU, but optim_each needs");
     backend_close(&backend);
 }
 
@@ -225,6 +260,8 @@ static void others(void)
     CHECK_FAILS(zoo_row_check(&model), ERR_BUG, "model mlp: .build is not given");
     model = *zoo[0], model.help = NULL;
     CHECK_FAILS(zoo_row_check(&model), ERR_BUG, "model mlp: .help is not given");
+    model = *zoo[0], model.maps = MAPS_UNSET;
+    CHECK_FAILS(zoo_row_check(&model), ERR_BUG, "model mlp: .maps is not given");
     Family family = families[0];
     family.skip = NULL;
     CHECK_FAILS(family_check(&family, false), ERR_BUG, "family gpt2: .bare, .skip");
@@ -257,6 +294,11 @@ static void words(void)
         CHECK_FAILS(config_words_check(), ERR_BUG, text);
         mem_free(&text);
     }
+    static const ConfigWords rules = {"optim.name", .word = faulty_word};
+    faulty = (ConfigWord){"rmsprop", "a rule", "clip", NULL};
+    config_use_words(&rules, 1);
+    CHECK_FAILS(config_words_check(), ERR_BUG,
+                "optim.name rmsprop: uses a key whose row has no .constant");
     train_use_words();
     CHECK_OK(config_words_check());
 }

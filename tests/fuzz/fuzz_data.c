@@ -11,10 +11,10 @@ static void use(const DataSet *set, FILE *nowhere)
     (void)data_set_print(set, nowhere, true);
     if (data_set_check(set, 0) == OK && data_set_fingerprint(set, text) != OK) fail_message();
     if (reader_new(&reader, set) == OK) {
-        int64_t rows = data_kind(set)->next_token ? set->context : 1;
+        int64_t rows = data_has_tokens(set) ? set->context : 1;
         uint8_t *x = mem_new((size_t)(rows * set->x.sample_bytes));
         int32_t label;
-        const bool labelled = set->target_width == 0 && !data_kind(set)->has_boxes;
+        const bool labelled = set->target_width == 0 && !data_has_boxes(set);
         fuzz_took(reader_get(reader, set->samples - 1, x, labelled ? &label : NULL, NULL));
         mem_free(&x);
     }

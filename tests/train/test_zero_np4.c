@@ -30,7 +30,7 @@ static size_t most_of(const Trainer *t, size_t mine)
 
 static size_t state_of(const Trainer *t)
 {
-    bool scratch = t->plan->zero && t->optim->table->scratch;
+    bool scratch = t->plan->zero && t->optim->table->scratch == SCRATCH_MEASURE;
     return optim_state_bytes(t->optim) +
            (scratch ? (size_t)t->optim->scratch_elements * sizeof(float) : 0);
 }

@@ -90,7 +90,7 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
  * tokens. */
 static int64_t sample_bytes(const DataSet *set)
 {
-    return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
+    return set->x.sample_bytes * (data_has_tokens(set) ? set->context : 1);
 }
 
 /* Reads or copies random samples for w->seconds, and sets w->samples_per_s. to: room for one
@@ -220,7 +220,7 @@ static Status io_file(const IoArgs *args, const char *path)
     double rate, limit;
     TRY(data_set_open(&set, NULL, path));
     if (set.encoded) {
-        const bool boxes = data_kind(&set)->has_boxes;
+        const bool boxes = data_has_boxes(&set);
         data_set_fini(&set);
         return bench_pictures(path, boxes, args->seconds, args->json);
     }

@@ -120,7 +120,7 @@ static void report(const Pictures *p, double open_s, bool json)
     printf("  loaded as %lldx%lld      %8.1f images/s a core: %.0f %%%s\n",
            (long long)p->set->height, (long long)p->set->width, p->loaded_per_s,
            100 * p->loaded_per_s / p->decoded_per_s,
-           data_kind(p->set)->has_boxes ? "; each is made of four" : "");
+           data_has_boxes(p->set) ? "; each is made of four" : "");
 }
 
 Status bench_pictures(const char *path, bool boxes, double seconds, bool json)

@@ -95,7 +95,7 @@ const char *bench_model_name(const Trainer *t)
 
 const char *bench_row_name(const Trainer *t)
 {
-    return data_kind(trainer_train_set(t))->next_token ? "tokens" : "samples";
+    return data_has_tokens(trainer_train_set(t)) ? "tokens" : "samples";
 }
 
 const char *bench_precision_name(const Trainer *t)

@@ -48,7 +48,7 @@ static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *mo
         return fail(ERR_USAGE, "the data set%s%.*s is needed for the shape of a sample: %s",
                     *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
     TRY(st);
-    DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
+    DType type = data_has_tokens(set) ? DTYPE_I32 : DTYPE_F32;
     model->input = desc_plain(data_set_shape(set, 1), type);
     model->set = set;
     return OK;

@@ -20,7 +20,7 @@ typedef struct Checked {
 static bool has_labels(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    return !kind->next_token && !kind->has_boxes && set->classes > 0;
+    return kind->x != X_TOKENS && kind->labels != LABELS_BOXES && set->classes > 0;
 }
 
 /* Opens set i, checks it, prints warnings, and prints that the set is good. */
@@ -30,7 +30,7 @@ static Status check_one(Checked *c, const Config *config, const DataWords *words
     char *line;
     TRY(data_words_open(words, i, config, set));
     TRY(data_set_check(set, config->model.classes));
-    if (data_kind(set)->has_boxes) TRY(data_set_class_names(set, &c->names));
+    if (data_has_boxes(set)) TRY(data_set_class_names(set, &c->names));
     if (has_labels(set)) {
         TRY(data_set_count_labels(set, c->use));
         TRY(data_set_class_names(set, &c->names));
@@ -78,10 +78,10 @@ static Status check_both(Checked *first, Checked *second)
     TRY(train_prepare_test_set(second->set, first->set));
     TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
     print_line(line);
-    if (!data_kind(first->set)->has_boxes) TRY(data_set_check_labels(second->set));
+    if (!data_has_boxes(first->set)) TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
     TRY(data_sets_compare_ranges(second->set, first->set, &differ));
-    if (data_kind(first->set)->next_token)
+    if (data_has_tokens(first->set))
         printf("%s and %s %s\n", train, test,
                tokenizer_match(second->set->tokenizer_hash, first->set->tokenizer_hash) ==
                        TOKENIZERS_UNKNOWN
@@ -100,7 +100,7 @@ static Status check_both(Checked *first, Checked *second)
         printf(
             "%s and %s go together: shapes, types, scales and ranges of samples are compatible%s\n",
             train, test,
-            data_kind(first->set)->has_fields ? ""
+            data_has_fields(first->set) ? ""
             : class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
                 ? ", and classes have no names to compare"
                 : ", and so are the names of classes");

@@ -76,7 +76,7 @@ void data_fields_memory_init(const DataSet *set, int ranks, void *at)
 int64_t data_fields_chunks(const DataSet *set)
 {
     ChunkCount fixed, other;
-    if (!data_kind(set)->has_fields) return 0;
+    if (!data_has_fields(set)) return 0;
     count_chunks(&set->field_set, &fixed, &other);
     return (int64_t)(fixed.chunks + other.chunks);
 }

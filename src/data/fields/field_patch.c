@@ -32,7 +32,7 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
     const int64_t size[] = {key->rows, key->columns};
     const int64_t inputs[] = {set->height, set->width}, targets[] = {set->y.dim[2], set->y.dim[3]};
     if (key->rows == 0) return OK;
-    if (!data_kind(set)->has_fields)
+    if (!data_has_fields(set))
         return config_fail_key(config, "data.patch", "%s holds no fields: remove it", set->path);
     for (int i = 0; i < 2; ++i) {
         const char *name = i == 0 ? "rows" : "columns";

@@ -200,7 +200,7 @@ Status data_set_select_times(DataSet *set, const Config *config, bool test)
     char first[FIELD_TIME_TEXT], last[FIELD_TIME_TEXT];
     Span span;
     int kept = 0;
-    if (!times->from || !data_kind(set)->has_fields) return OK;
+    if (!times->from || !data_has_fields(set)) return OK;
     TRY(read_times(set, config, key, times, &span));
     const FieldSegment *end = &f->segment[f->segments - 1];
     field_time_text(f, f->segment[0].start, first);

@@ -23,6 +23,22 @@ typedef struct FlowVar {
 /* A solver for one grid, with its scratch memory; each thread has its own. Each kind defines it. */
 typedef struct FlowSolver FlowSolver;
 
+/* Lengths of the sides of a grid, in cells. The value 0 of this and of the next enum means that the
+ * kind does not set the field, which is an error. */
+typedef enum FlowSides {
+    SIDES_UNSET,
+    SIDES_ANY,
+    SIDES_POWERS_OF_TWO,
+} FlowSides;
+/* Edges of a grid. */
+typedef enum FlowEdges {
+    EDGES_UNSET,
+    /* periodic in both directions */
+    EDGES_PERIODIC,
+    /* walls in the south and in the north */
+    EDGES_WALLS,
+} FlowEdges;
+
 /* A kind of flow. Model time is time in the unit of the equations. */
 struct FlowKind {
     /* word of the verb, such as "shallow-water" */
@@ -40,11 +56,8 @@ struct FlowKind {
     /* variables of its files, [vars]; the last two are the velocity (u, v) */
     FlowVar var[FLOW_VARS];
     int vars;
-    /* true: the sides of a grid must be powers of two */
-    bool powers_of_two;
-    /* true: the grid has walls in the south and in the north; false: it is periodic in both
-     * directions */
-    bool walls;
+    FlowSides sides;
+    FlowEdges edges;
     /* Creates a solver. Owner: the caller, who releases it with solver_free. */
     FlowSolver *(*solver_new)(const FlowMake *make);
     void (*solver_free)(FlowSolver **solver);
@@ -69,6 +82,9 @@ struct FlowKind {
     /* Computes the orography (H,W), in m; NULL: the kind has none. */
     void (*orography)(const FlowSolver *solver, double *field);
 };
+
+/* Returns ERR_BUG, naming the slot, if a kind lacks something (../rows.c). */
+Status flow_kind_check(const FlowKind *kind);
 
 /* Largest product of the step and the fastest rate for which the integrator is stable: 2.82 for
  * waves, 2.78 for decay. */

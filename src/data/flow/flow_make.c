@@ -151,8 +151,8 @@ static Status write_frame(Member *m, int64_t frame)
         TRY(write_field(m, m->first_var + i, frame, 1, m->field[i]));
     if (!m->make->labels) return OK;
     /* the velocity is the last two fields of all kinds */
-    flow_regimes(m->make->height, m->make->width, kind->walls, m->field[kind->vars - 2],
-                 m->field[kind->vars - 1], m->scratch, m->regime);
+    flow_regimes(m->make->height, m->make->width, kind->edges == EDGES_WALLS,
+                 m->field[kind->vars - 2], m->field[kind->vars - 1], m->scratch, m->regime);
     return netcdf_write(m->file, m->first_var + kind->vars, frame, 1, m->regime);
 }
 
@@ -246,7 +246,7 @@ static Status check_grid(const FlowMake *make)
     if (h < SIDE_LEAST || w < SIDE_LEAST)
         return fail(ERR_USAGE, "--size %lldx%lld: each side needs %d points at least", (long long)h,
                     (long long)w, SIDE_LEAST);
-    if (make->kind->powers_of_two && !(is_power_of_two(h) && is_power_of_two(w)))
+    if (make->kind->sides == SIDES_POWERS_OF_TWO && !(is_power_of_two(h) && is_power_of_two(w)))
         return fail(ERR_USAGE, "--size %lldx%lld: the sides must be powers of two, such as 64x128",
                     (long long)h, (long long)w);
     if (3 * make->waves >= h)

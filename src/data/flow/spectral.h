@@ -36,8 +36,8 @@ struct FlowSolver {
 /* The part of a FlowKind that all pseudo-spectral solvers have in common. */
 #define SPECTRAL_KIND                                                                              \
     .time_units = "seconds since 2000-01-01 00:00:00", .time_scale = 1, .length_units = "1",       \
-    .advice = "choose a larger --viscosity, or a finer grid", .powers_of_two = true,               \
-    .solver_free = spectral_free, .value_count = spectral_values,                                  \
+    .advice = "choose a larger --viscosity, or a finer grid", .sides = SIDES_POWERS_OF_TWO,        \
+    .edges = EDGES_PERIODIC, .solver_free = spectral_free, .value_count = spectral_values,         \
     .coordinate = spectral_coordinate
 
 /* Creates a solver without drag and forcing, and with the viscosity of `make`; if that is NaN, the

@@ -273,12 +273,13 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     PartFile part;
     Layout layout = {facts, names, copy};
     if (facts->status != OK) return fail(facts->status, "%s", facts->why);
-    if (data_kind_info(facts->kind)->has_boxes || facts->encoded || facts->ids.ndim > 0)
+    if (data_kind_info(facts->kind)->labels == LABELS_BOXES || facts->encoded ||
+        facts->ids.ndim > 0)
         return fail(ERR_DATA, "%s: is a set of %s, whose arrays are plain already; use it as it is",
                     copy->request.path,
-                    data_kind_info(facts->kind)->has_boxes ? "boxes"
-                    : facts->encoded                       ? "encoded pictures"
-                                                           : "tables");
+                    data_kind_info(facts->kind)->labels == LABELS_BOXES ? "boxes"
+                    : facts->encoded                                    ? "encoded pictures"
+                                                                        : "tables");
     copy->x = facts->x;
     copy->y = facts->y;
     copy->only_x = facts->y.ndim == 0;

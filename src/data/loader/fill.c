@@ -18,14 +18,14 @@ enum {
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
 {
-    bool tokens = data_kind(&f->set)->next_token;
+    bool tokens = data_has_tokens(&f->set);
     int64_t rows = f->plan.micro_batch, bytes = f->set.x.sample_bytes;
     int64_t samples = f->plan.training ? 1 : READ_BYTES / bytes;
     *scratch = (FillScratch){.raw_items = samples < 1 ? 1 : samples < rows ? samples : rows};
     if (tokens) scratch->raw_items = f->set.context + 1;
     if (f->needs_picture_converter && !f->plan.skips_inputs)
         scratch->converter = picture_converter_new(&f->set, f->config);
-    else if (tokens || (!f->plan.skips_inputs && !data_kind(&f->set)->has_fields))
+    else if (tokens || (!f->plan.skips_inputs && !data_has_fields(&f->set)))
         scratch->raw = mem_new((size_t)(scratch->raw_items * bytes));
     if (f->set.fields > 0)
         scratch->sample_id_first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
@@ -157,8 +157,8 @@ static Status read_fields(const Fill *f, Batch *b, int64_t r)
 
 static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 {
-    if (data_kind(&f->set)->has_fields) return read_fields(f, b, r);
-    if (b->x && s->converter && data_kind(&f->set)->has_boxes) {
+    if (data_has_fields(&f->set)) return read_fields(f, b, r);
+    if (b->x && s->converter && data_has_boxes(&f->set)) {
         TRY(picture_prepare_scene(s->converter, f->reader, &f->boxes, f->plan.training, b->epoch,
                                   b->sample[r], b->x + r * f->sample_floats));
     } else if (b->x && s->converter) {
@@ -174,7 +174,7 @@ static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
                               int *bad_row)
 {
-    bool tokens = data_kind(&f->set)->next_token, prefetch = (tokens || b->x) && !f->set.encoded;
+    bool tokens = data_has_tokens(&f->set), prefetch = (tokens || b->x) && !f->set.encoded;
     int end = first + count, prefetched = first;
     int ahead = tokens || f->set.x.sample_bytes > SMALL_SAMPLE ? PREFETCH_LARGE : PREFETCH_SMALL;
     for (int r = first; r < end; ++r) {
@@ -213,7 +213,7 @@ Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first
 {
     const DataKindInfo *kind = data_kind(&fill->set);
     bool consecutive =
-        !fill->plan.training && !scratch->converter && !kind->next_token && !kind->has_fields;
+        !fill->plan.training && !scratch->converter && kind->x != X_TOKENS && kind->x != X_FIELDS;
     return consecutive ? fill_consecutive(fill, scratch, batch, first, count, bad_row)
                        : fill_one_by_one(fill, scratch, batch, first, count, bad_row);
 }

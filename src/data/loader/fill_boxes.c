@@ -94,7 +94,7 @@ int64_t data_box_most(const DataSet *set, const Config *config, bool training)
 size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples)
 {
     const size_t most = (size_t)data_box_most(set, config, true);
-    if (!data_kind(set)->has_boxes) return 0;
+    if (!data_has_boxes(set)) return 0;
     return (size_t)samples * (sizeof(int32_t) + most * BOX_NUMBERS * sizeof(float)) +
            sizeof(int32_t) + (BOX_LEVELS + 1) * sizeof(int64_t);
 }

@@ -202,9 +202,9 @@ static Status check_image_keys(const Loader *l)
     const DataSet *set = &l->fill.set;
     const char *mixes = c->data.mixup > 0 ? "data.mixup" : "data.cutmix";
     TRY(data_set_check_size(set, c));
-    if (p->training && c->data.erasing > 0 && !data_kind(set)->is_image)
+    if (p->training && c->data.erasing > 0 && !data_has_images(set))
         return config_fail_key(c, "data.erasing", "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes_images(c) && !data_kind(set)->is_image)
+    if (p->training && data_mixes_images(c) && !data_has_images(set))
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
     if (p->training && data_mixes_images(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
@@ -225,20 +225,20 @@ static Status check_plan(const Loader *l)
         (p->shift != 0 && (!p->training || first < 0 || first >= set->samples)))
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
-    if (p->training && c->data.augment && !data_kind(set)->is_image)
+    if (p->training && c->data.augment && !data_has_images(set))
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
     TRY(check_image_keys(l));
-    if (data_kind(set)->has_boxes && loss_info(c)->reads != LOSS_READS_BOXES)
+    if (data_has_boxes(set) && loss_info(c)->reads != LOSS_READS_BOXES)
         return config_fail_key(c, "train.loss", "%s is a set of boxes: set train.loss: yolo",
                                set->path);
-    if (data_kind(set)->has_boxes) return OK;
+    if (data_has_boxes(set)) return OK;
     if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
         return config_fail_key(
             c, "train.micro_batch",
             "%lld samples with up to %lld ids each are too many; make it smaller",
             (long long)p->micro_batch, (long long)set->id_most);
-    if (data_kind(set)->next_token && loss_info(c)->reads != LOSS_READS_TOKENS)
+    if (data_has_tokens(set) && loss_info(c)->reads != LOSS_READS_TOKENS)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                set->path);
     if (loss_info(c)->reads == LOSS_READS_BOXES)
@@ -268,7 +268,7 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
 {
     const Fill *f = &l->fill;
     const bool skips_inputs = f->plan.skips_inputs, skips_labels = f->plan.skips_labels,
-               tokens = data_kind(&f->set)->next_token;
+               tokens = data_has_tokens(&f->set);
     const size_t rows = (size_t)f->plan.micro_batch;
     size_t x = skips_inputs || tokens ? 0 : rows * (size_t)f->sample_floats;
     size_t labels = skips_labels ? 0 : rows * (size_t)f->sample_labels;
@@ -348,7 +348,7 @@ static Status loader_open(Loader *l)
     Fill *f = &l->fill;
     const LoaderPlan *p = &f->plan;
     TRY(check_plan(l));
-    TRY(reader_new_part(&f->reader, &f->set, !p->skips_inputs || data_kind(&f->set)->next_token,
+    TRY(reader_new_part(&f->reader, &f->set, !p->skips_inputs || data_has_tokens(&f->set),
                         !p->skips_labels));
     if (p->chunks.at) field_reader_share(reader_fields(f->reader), &p->chunks);
     int64_t steps = data_steps_per_epoch(f->set.samples, p->batch);
@@ -358,7 +358,7 @@ static Status loader_open(Loader *l)
     l->all_planned = !p->training && l->step >= steps;
     f->shuffle = data_shuffle_plan(&f->set, f->config);
     f->needs_picture_converter = data_needs_picture_converter(&f->set, f->config);
-    if (data_kind(&f->set)->has_boxes) TRY(fill_boxes_init(f));
+    if (data_has_boxes(&f->set)) TRY(fill_boxes_init(f));
     TRY(fill_weights_init(f));
     f->mixes_images = p->training && data_mixes_images(f->config);
     l->worker_count = p->workers > 1 ? p->workers : 1;
@@ -376,7 +376,7 @@ int data_workers(const DataSet *set, const Config *config, int cores)
         FIELDS = 4
     };
     if (config->data.workers > 0) return (int)config->data.workers;
-    if (data_kind(set)->has_fields) return FIELDS;
+    if (data_has_fields(set)) return FIELDS;
     if (!data_needs_picture_converter(set, config) || cores < 4) return 1;
     return cores / 2 < DEFAULT_MAX ? cores / 2 : DEFAULT_MAX;
 }

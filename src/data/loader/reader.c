@@ -30,7 +30,7 @@ struct Reader {
  * the size of one entry. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
-    return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);
+    return a->sample_bytes * (data_has_tokens(&r->set) ? r->set.context : 1);
 }
 
 static Status encoded_open(const Reader *r)
@@ -103,10 +103,10 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->index = source_of(r, &r->set.index);
     r->orient = source_of(r, &r->set.orient);
     *reader = r;
-    y = y && !data_kind(set)->next_token && !data_kind(set)->has_boxes;
-    Status st = data_kind(set)->has_fields ? field_reader_new(&r->fields, set)
-                : set->file_count          ? open_files(r, x, y)
-                                           : reader_open(r, x, y);
+    y = y && !data_has_tokens(set) && !data_has_boxes(set);
+    Status st = data_has_fields(set) ? field_reader_new(&r->fields, set)
+                : set->file_count    ? open_files(r, x, y)
+                                     : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
     return st;
 }
@@ -171,7 +171,7 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
     const DataArray *y = &r->set.y;
     /* memory for the stored label or targets (`raw`) if they have at most 8 bytes */
     uint64_t one;
-    if (data_kind(&r->set)->has_boxes)
+    if (data_has_boxes(&r->set))
         return fail(ERR_DATA, "%s: is a set of boxes, whose samples have no label", r->set.path);
     uint8_t *raw =
         y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
@@ -191,7 +191,7 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
 {
     if (reader->fields) return reader_get_fields(reader, 0, sample, x, label, target);
     const Reader *r = reader_of(reader, &sample);
-    int64_t count = data_kind(&r->set)->next_token ? r->set.context : 1;
+    int64_t count = data_has_tokens(&r->set) ? r->set.context : 1;
     if (x) TRY(source_read(&r->x, sample * count, count, x));
     return label || target ? y_read(r, sample, label, target) : OK;
 }

@@ -90,7 +90,7 @@ ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
     int64_t chunk = set->x.chunk_rows;
     bool large = set->x.dim[0] > LARGE_BYTES / set->x.sample_bytes;
     int shuffle = config ? config->data.shuffle : SHUFFLE_AUTO;
-    if (shuffle == SHUFFLE_FULL || chunk < 1 || data_kind(set)->next_token) return (ShufflePlan){0};
+    if (shuffle == SHUFFLE_FULL || chunk < 1 || data_has_tokens(set)) return (ShufflePlan){0};
     if (shuffle == SHUFFLE_AUTO && !large) return (ShufflePlan){0};
     int64_t chunks = WINDOW_BYTES / (chunk * set->x.sample_bytes);
     return (ShufflePlan){chunk, chunk * (chunks < WINDOW_CHUNKS_MIN ? WINDOW_CHUNKS_MIN : chunks)};

@@ -119,7 +119,7 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
  * their reader normalises. */
 static bool normalises(const DataSet *set)
 {
-    return set->has_stats && !data_kind(set)->has_fields;
+    return set->has_stats && !data_has_fields(set);
 }
 
 /* Sets a and b so that raw * a + b is (raw * scale - mean) / std, with entry i of mean and std. */
@@ -138,7 +138,7 @@ static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 
 static bool has_choices(const DataSet *set, const Config *config, bool training)
 {
-    return training && data_kind(set)->is_image && config &&
+    return training && data_has_images(set) && config &&
            (config->data.augment || config->data.erasing > 0);
 }
 

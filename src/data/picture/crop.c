@@ -49,9 +49,9 @@ static bool jitters(const Config *c)
 
 bool data_needs_picture_converter(const DataSet *set, const Config *c)
 {
-    if (!data_kind(set)->is_image) return false;
+    if (!data_has_images(set)) return false;
     if (set->encoded) return true;
-    if (c && data_kind(set)->has_boxes && (c->data.letterbox || scene_is_changed(c))) return true;
+    if (c && data_has_boxes(set) && (c->data.letterbox || scene_is_changed(c))) return true;
     return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
                  c->data.center_crop || jitters(c));
 }
@@ -119,7 +119,7 @@ static Status check_box_keys(const DataSet *set, const Config *c)
                   {"data.mosaic", c->data.mosaic > 0},
                   {"data.affine_scale", c->data.affine_scale.count > 0},
                   {"data.affine_shift", c->data.affine_shift > 0}};
-    const bool boxes = data_kind(set)->has_boxes;
+    const bool boxes = data_has_boxes(set);
     for (size_t i = 0; boxes && i < sizeof unsuited / sizeof *unsuited; ++i)
         if (unsuited[i].given)
             return config_fail_key(c, unsuited[i].key,
@@ -135,8 +135,8 @@ static Status check_box_keys(const DataSet *set, const Config *c)
 Status view_set_model_size(DataSet *set, const Config *c)
 {
     if (c) TRY(check_box_keys(set, c));
-    if (!data_kind(set)->is_image) return OK;
-    if (data_kind(set)->has_boxes) {
+    if (!data_has_images(set)) return OK;
+    if (data_has_boxes(set)) {
         const int64_t side = c ? c->data.letterbox : 0;
         if (c && side) TRY(check_resampling(set, c, "data.letterbox"));
         if (side || set->encoded) set->height = set->width = side;
@@ -175,7 +175,7 @@ Status view_set_model_size(DataSet *set, const Config *c)
 Status data_set_check_size(const DataSet *set, const Config *c)
 {
     if (!set->encoded || set->height > 0) return OK;
-    if (data_kind(set)->has_boxes)
+    if (data_has_boxes(set))
         return config_fail_key(
             c, "data.letterbox",
             "%s holds pictures of many sizes: set it to the model's size, as 640", set->path);
@@ -194,7 +194,7 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
                               int height, const char *name)
 {
     *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
-    if (data_kind(set)->has_boxes) {
+    if (data_has_boxes(set)) {
         const int side = (int)set->height;
         const ImageBox at = letterbox(width, height, side);
         view->width = at.width;

@@ -104,7 +104,7 @@ static ImageBox view_need(const PictureView *v)
 static Image *with_padding(PictureConverter *w, ImageBox part, ImageBox inside)
 {
     image_set_size(&w->padded, part.width, part.height);
-    const int margin = data_kind(w->set)->has_boxes ? LETTERBOX_GREY : 0;
+    const int margin = data_has_boxes(w->set) ? LETTERBOX_GREY : 0;
     memset(w->padded.pixel, margin, (size_t)part.width * (size_t)part.height * 3);
     for (int y = 0; y < inside.height; ++y)
         memcpy(w->padded.pixel + ((size_t)(inside.y - part.y + y) * (size_t)part.width +
@@ -227,7 +227,7 @@ static Status choose_import_view(PictureView *v, const DataSet *set, const Image
 {
     int width = (int)set->stored_width, height = (int)set->stored_height;
     *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
-    if (data_kind(set)->has_boxes) {
+    if (data_has_boxes(set)) {
         const ImageBox at = letterbox(picture->width, picture->height, width);
         v->width = at.width;
         v->height = at.height;
@@ -260,7 +260,7 @@ Status picture_prepare(PictureConverter *converter, const Image *picture, const 
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
     PictureView view = {.box = all, .kept = all, .width = all.width, .height = all.height};
-    if (data_kind(set)->has_boxes) {
+    if (data_has_boxes(set)) {
         /* The picture is placed by its own size, as in data_box_fit, not by the size of the
          * import's view. */
         TRY(view_choose_evaluation(&view, set, w->config, picture->width, picture->height, name));

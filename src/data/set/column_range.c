@@ -24,7 +24,7 @@ struct ColumnSums {
 ColumnSums *column_sums_new(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    const bool table = !kind->is_image && !kind->next_token && !kind->has_fields;
+    const bool table = kind->x == X_ROWS;
     if (!table || set->channels > DATA_COLUMNS_RANGED) return NULL;
     return mem_new((size_t)set->channels * sizeof(ColumnSums));
 }

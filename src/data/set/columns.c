@@ -37,7 +37,7 @@ bool data_scaling_matches(const DataColumns *a, const DataColumns *b)
 Status data_columns_check(const DataSet *set, const DataSet *like)
 {
     const DataColumns *a = &set->columns, *b = &like->columns;
-    if (data_kind(set)->has_fields) return field_units_check(set, like);
+    if (data_has_fields(set)) return field_units_check(set, like);
     if (a->names && b->names && a->names != b->names) {
         TRY(compare_names(set, like, "columns"));
         TRY(compare_names(set, like, "fields"));

@@ -234,7 +234,7 @@ static Status read_format(const Reading *r)
                     path, (long long)version);
     TRY(h5_attr_text(r->in.file, path, "kind", text, sizeof text));
     int kind = data_kind_find(text);
-    if (kind < 0 || data_kind_info((DataKind)kind)->has_fields)
+    if (kind < 0 || data_kind_info((DataKind)kind)->x == X_FIELDS)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens, table or boxes",
                     path);
     facts->kind = (DataKind)kind;
@@ -359,7 +359,7 @@ static Status read_x(const Reading *r)
     char store[16] = "";
     if (r->facts->by_weft) TRY(read_tokenizer(r));
     h5_attr_integer(r->in.file, "vocab", &r->facts->vocab);
-    if (is_default_x && kind->is_image) {
+    if (is_default_x && kind->x == X_IMAGES) {
         TRY(read_treatment(r));
         TRY(h5_attr_text(r->in.file, r->request->path, "store", store, sizeof store));
     }
@@ -390,7 +390,7 @@ static Status read_boxes(const Reading *r)
 static Status read_y(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
-    if (data_kind_info(r->facts->kind)->has_boxes) return read_boxes(r);
+    if (data_kind_info(r->facts->kind)->labels == LABELS_BOXES) return read_boxes(r);
     /* A vector of integers holds tokens, which have no y. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->by_weft &&

@@ -93,7 +93,7 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
     if (valid && has_x && facts->ids.ndim) valid = facts_array_is_valid(&facts->ids);
     if (valid && has_x && facts->id_first.ndim) valid = facts_array_is_valid(&facts->id_first);
     if (valid && has_y) valid = facts_array_is_valid(&facts->y);
-    if (valid && facts->parts > FACTS_Y && data_kind_info(facts->kind)->has_boxes)
+    if (valid && facts->parts > FACTS_Y && data_kind_info(facts->kind)->labels == LABELS_BOXES)
         valid = boxes_are_valid(facts);
     facts->why[sizeof facts->why - 1] = 0;
     facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;

@@ -40,13 +40,13 @@ void data_set_file(const DataSet *set, int i, DataSet *file)
 
 int data_set_files(const DataSet *set)
 {
-    if (data_kind(set)->has_fields) return set->field_set.files;
+    if (data_has_fields(set)) return set->field_set.files;
     return set->file_count ? set->file_count : 1;
 }
 
 const char *data_set_path(const DataSet *set, int i)
 {
-    if (data_kind(set)->has_fields) return field_path(&set->field_set, i);
+    if (data_has_fields(set)) return field_path(&set->field_set, i);
     return set->file_count ? set->file[i].path : set->path;
 }
 
@@ -83,7 +83,7 @@ static double fields_read(const FieldSet *f)
 
 double data_set_file_bytes(const DataSet *set)
 {
-    const bool fields = data_kind(set)->has_fields;
+    const bool fields = data_has_fields(set);
     double bytes = 0;
     for (int i = 0; i < data_set_files(set); ++i) {
         struct stat st;
@@ -176,7 +176,7 @@ static Status check_file(const DataSet *set, const DataSet *other)
     char x[DIMS_TEXT], other_x[DIMS_TEXT];
     if (set->kind != other->kind || set->encoded != other->encoded)
         return differ_fail(set, other, "its samples");
-    if (data_kind(set)->has_boxes)
+    if (data_has_boxes(set))
         return fail(ERR_DATA,
                     "%s: is a set of boxes, which must be one file; import all pictures "
                     "into one",
@@ -259,7 +259,7 @@ static Status open_and_add(DataSet *set, const Config *config, const char *path,
     bool first = set->file_count == 0;
     TRY(data_set_open_file(first ? set : other, config, path));
     if (first) *other = *set;
-    if (data_kind(other)->next_token)
+    if (data_has_tokens(other))
         return fail(ERR_DATA,
                     "%s: holds tokens, and token files cannot be joined to one set: import the "
                     "texts as one file",

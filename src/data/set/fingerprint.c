@@ -110,7 +110,7 @@ static Status hash_array(XXH3_state_t *state, const DataSet *set, const DataArra
     bool is_ids = array == &set->ids || array == &set->id_first;
     bool is_labels = is_y && set->target_width == 0;
     bool like_tokens =
-        (is_x && (data_kind(set)->next_token || set->encoded)) || (is_ids && array->ndim == 1);
+        (is_x && (data_has_tokens(set) || set->encoded)) || (is_ids && array->ndim == 1);
     bool large_targets =
         is_y && !is_labels && array->dim[0] > ALL_TARGETS_BYTES / array->sample_bytes;
     bool all_rows = !is_x && !is_ids && !large_targets;
@@ -130,7 +130,7 @@ static Status hash_array(XXH3_state_t *state, const DataSet *set, const DataArra
 static Status hash_file(XXH3_state_t *state, const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    if (!kind->next_token && !kind->has_boxes) TRY(hash_array(state, set, &set->y));
+    if (kind->x != X_TOKENS && kind->labels != LABELS_BOXES) TRY(hash_array(state, set, &set->y));
     for (int i = 0; i < BOX_ARRAYS; ++i)
         if (set->box[i].ndim) TRY(hash_array(state, set, &set->box[i]));
     if (set->encoded) TRY(hash_array(state, set, &set->index));
@@ -143,7 +143,7 @@ static Status hash_file(XXH3_state_t *state, const DataSet *set)
 static Status hash_set(XXH3_state_t *state, const DataSet *set)
 {
     DataSet *file = mem_new(sizeof *file);
-    const bool fields = data_kind(set)->has_fields;
+    const bool fields = data_has_fields(set);
     Status st = fields ? field_hash(state, set) : set->file_count ? OK : hash_file(state, set);
     for (int i = 0; st == OK && i < set->file_count; ++i) {
         data_set_file(set, i, file);
@@ -160,7 +160,7 @@ static Status hash_set(XXH3_state_t *state, const DataSet *set)
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 {
     char x[DIMS_TEXT], dims[DIMS_TEXT] = "", labels_and_ids[160] = "";
-    bool tokens = data_kind(set)->next_token;
+    bool tokens = data_has_tokens(set);
     text[0] = 0;
     XXH3_state_t *state = XXH3_createState();
     if (!state) die("out of memory: a hash's state");
@@ -169,7 +169,7 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     unsigned long long hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
     TRY(st);
-    if (data_kind(set)->has_boxes)
+    if (data_has_boxes(set))
         snprintf(labels_and_ids, sizeof labels_and_ids, "boxes %s, ",
                  dims_text(&set->box[BOX_ARRAY_BOXES], dims));
     else if (!tokens)
@@ -230,7 +230,7 @@ Status data_set_hash_layout(DataSet *set, uint64_t *layout)
     int64_t offset[ARRAYS];
     Status st = OK;
     for (int i = 0; st == OK && i < data_set_files(set); ++i) {
-        if (data_kind(set)->has_fields) {
+        if (data_has_fields(set)) {
             st = field_refresh_layout(set, i, &layout[i]);
             continue;
         }
@@ -254,7 +254,7 @@ Status data_set_hash_layout(DataSet *set, uint64_t *layout)
 
 const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout)
 {
-    if (!data_kind(set)->has_fields) return NULL;
+    if (!data_has_fields(set)) return NULL;
     const FieldFile *file = &set->field_set.file[i];
     *layout = file->layout;
     return &file->stat;

@@ -26,7 +26,7 @@ static Status file_scan(const DataSet *set, LabelUse *use)
 {
     enum { BUFFER_ROWS = 1 << 16 };
     Reader *reader;
-    bool tokens = data_kind(set)->next_token;
+    bool tokens = data_has_tokens(set);
     const DataArray *array = tokens ? &set->x : &set->y;
     int64_t below = tokens ? set->vocab : set->classes, total = array->dim[0], last = -1;
     size_t bytes = element_bytes(array->type);
@@ -88,9 +88,8 @@ Status integers_scan(const DataSet *set, LabelUse *use)
 Status data_set_count_labels(const DataSet *set, LabelUse *use)
 {
     *use = (LabelUse){.least = -1, .most = -1, .second = -1};
-    if (data_kind(set)->next_token || set->target_width > 0 || data_has_label_fields(set))
-        return OK;
-    if (data_kind(set)->has_boxes) return boxes_scan(set, use);
+    if (data_has_tokens(set) || set->target_width > 0 || data_has_label_fields(set)) return OK;
+    if (data_has_boxes(set)) return boxes_scan(set, use);
     return integers_scan(set, use);
 }
 
@@ -324,7 +323,7 @@ void data_import_warn_of_labels(const char *out)
 {
     DataSet *set = mem_new(sizeof *set);
     LabelUse *use = mem_new(sizeof *use);
-    if (data_set_open(set, NULL, out) == OK && !data_kind(set)->next_token && set->classes > 0 &&
+    if (data_set_open(set, NULL, out) == OK && !data_has_tokens(set) && set->classes > 0 &&
         data_set_count_labels(set, use) == OK)
         data_warn(data_set_label_warning(set, NULL, use));
     mem_free(&use);

@@ -114,7 +114,7 @@ static Status measure_sample(void *user, int64_t i, const void *item)
         element_scale_row(set->x.type, m->buffer, 1, (const char *)item + (size_t)at * bytes, 1, n,
                           set->scale, 0.0F);
         /* The reader has normalised fields already. */
-        const bool normalised = data_kind(set)->has_fields;
+        const bool normalised = data_has_fields(set);
         if (m->of == RANGE_INPUTS && set->has_stats && !normalised)
             normalise(set, m->buffer, at, n, all);
         measure_add(m, m->buffer, n);
@@ -131,11 +131,11 @@ static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSum
     Measure m = {.set = set, .of = of, .column = column};
     const bool targets = of == RANGE_TARGETS;
     *range = (DataRange){0};
-    if (data_kind(set)->next_token) return OK;
+    if (data_has_tokens(set)) return OK;
     if (targets ? set->target_width == 0 : set->encoded) return OK;
     m.all = targets ? set->target_width : set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
     int64_t limit = VALUES_MAX / m.all < SAMPLES_MIN ? SAMPLES_MIN : VALUES_MAX / m.all;
-    if (data_kind(set)->has_fields && limit > FIELDS_MAX) limit = FIELDS_MAX;
+    if (data_has_fields(set) && limit > FIELDS_MAX) limit = FIELDS_MAX;
     m.count = samples < limit ? samples : limit;
     if (set->samples < m.count) m.count = set->samples;
     TRY(reader_new(&m.reader, set));
@@ -233,7 +233,7 @@ static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a,
     double width = fmax(a->most, b->most) - fmin(a->least, b->least);
     double deviation = fmax(a->deviation, b->deviation);
     if (of == RANGE_TARGETS) return targets_are_alike(a, b);
-    if (data_kind(set)->is_image)
+    if (data_has_images(set))
         return fabs(a->least - b->least) <= tolerance * width &&
                fabs(a->most - b->most) <= tolerance * width;
     return (a->count < FEW_VALUES || b->deviation <= SPREAD * a->deviation) &&

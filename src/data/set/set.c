@@ -94,12 +94,12 @@ static Status derive_x_shape(Opening *o)
     bool nhwc = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
     bool has_tokens = x->ndim == 1 && !element_is_float(x->type);
-    if (data_kind(set)->next_token && !has_tokens)
+    if (data_has_tokens(set) && !has_tokens)
         return fail(ERR_DATA, "%s: %s must be one row of integers, it is %s of %s", set->path,
                     x->name, dims_text(x, dims), element_name(x->type));
     if (has_tokens && !o->facts->by_weft) set->kind = DATA_TOKENS;
-    if (data_kind(set)->next_token) return OK;
-    if (x->ndim < 2 || (o->facts->by_weft && data_kind(set)->is_image != (x->ndim > 2)))
+    if (data_has_tokens(set)) return OK;
+    if (x->ndim < 2 || (o->facts->by_weft && data_has_images(set) != (x->ndim > 2)))
         return fail(
             ERR_DATA,
             "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
@@ -274,7 +274,7 @@ static Status find_mean_and_std(Opening *o)
     bool valid = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
     for (int i = 0; valid && i < means; ++i)
         valid = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
-    if (!valid && configured && !data_kind(set)->is_image)
+    if (!valid && configured && !data_has_images(set))
         return config_fail_key(
             c, c->data.mean.count ? "data.mean" : "data.std",
             "%s is a table of %lld columns, not a set of pictures, and data.mean "
@@ -390,7 +390,7 @@ static Status open_contents(Opening *o)
     set->bicubic = o->facts->bicubic;
     set->columns = o->facts->columns;
     TRY(derive_x_shape(o));
-    if (data_kind(set)->next_token) return open_tokens(o);
+    if (data_has_tokens(set)) return open_tokens(o);
     set->samples = set->encoded ? set->index.dim[0] - 1 : set->x.dim[0];
     set->stored_height = set->encoded ? 0 : set->height;
     set->stored_width = set->encoded ? 0 : set->width;
@@ -402,8 +402,8 @@ static Status open_contents(Opening *o)
     TRY(check_part(o, FACTS_Y));
     set->y = o->facts->y;
     memcpy(set->box, o->facts->box, sizeof set->box);
-    TRY(data_kind(set)->has_boxes ? check_box_classes(o) : derive_y_shape(o));
-    if (data_kind(set)->has_boxes) TRY(boxes_find_most(set));
+    TRY(data_has_boxes(set) ? check_box_classes(o) : derive_y_shape(o));
+    if (data_has_boxes(set)) TRY(boxes_find_most(set));
     TRY(find_classes(o));
     return find_mean_and_std(o);
 }

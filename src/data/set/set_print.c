@@ -13,7 +13,7 @@ static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
     int32_t label;
-    if (data_kind(set)->has_boxes || set->classes < 1 || set->classes > COUNTED_CLASSES_MAX ||
+    if (data_has_boxes(set) || set->classes < 1 || set->classes > COUNTED_CLASSES_MAX ||
         set->samples > COUNTED_SAMPLES_MAX || reader_new(&reader, set) != OK)
         return NULL;
     int64_t *count = mem_new((size_t)set->classes * sizeof *count);
@@ -111,7 +111,7 @@ static void boxes_json(const DataSet *set, Json *json)
 
 static void images_json(const DataSet *set, const ClassNames *names, Json *json)
 {
-    if (data_kind(set)->has_boxes)
+    if (data_has_boxes(set))
         boxes_json(set, json);
     else
         array_json("y", &set->y, json);
@@ -134,13 +134,13 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
     json_text(&json, "file", set->path);
     json_text(&json, "kind", data_kind(set)->name);
     json_int(&json, "samples", set->samples);
-    if (data_kind(set)->has_fields) {
+    if (data_has_fields(set)) {
         field_print_json(set, &json);
         json_end(&json);
         return;
     }
     array_json("x", &set->x, &json);
-    if (data_kind(set)->next_token) {
+    if (data_has_tokens(set)) {
         json_int(&json, "tokens", set->x.dim[0]);
         json_int(&json, "context", set->context);
         json_int(&json, "vocab", set->vocab);
@@ -150,7 +150,7 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
         }
     } else {
         images_json(set, names, &json);
-        if (!data_kind(set)->is_image) table_json(set, &json);
+        if (!data_has_images(set)) table_json(set, &json);
     }
     json_end(&json);
 }
@@ -243,8 +243,8 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
 {
     fprintf(out, "%s: %s data set, %lld samples\n", set->path, data_kind(set)->name,
             (long long)set->samples);
-    array_text(data_kind(set)->next_token ? "tokens" : "x", &set->x, out);
-    if (data_kind(set)->next_token) {
+    array_text(data_has_tokens(set) ? "tokens" : "x", &set->x, out);
+    if (data_has_tokens(set)) {
         fprintf(out, "  %-9s %lld tokens and the next (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
@@ -254,13 +254,13 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
             fprintf(out, "  %-9s %s, hash %s\n", "tokenizer", set->tokenizer, set->tokenizer_hash);
         return;
     }
-    if (!data_kind(set)->has_boxes) array_text("y", &set->y, out);
+    if (!data_has_boxes(set)) array_text("y", &set->y, out);
     if (set->file_count)
         fprintf(out, "  %-9s %d, joined to one set; the path above is that of the first file\n",
                 "files", set->file_count);
     if (set->encoded && set->height == 0)
         fprintf(out, "  %-9s picture files, decoded and resampled when read\n", "sample");
-    else if (data_kind(set)->is_image)
+    else if (data_has_images(set))
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
@@ -270,7 +270,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
     for (int i = 0; set->has_stats && i < set->stats_count; ++i)
         fprintf(out, "  %-9s mean %.6g, deviation %.6g\n", i ? "" : "normalise",
                 (double)set->mean[i], (double)set->std[i]);
-    if (data_kind(set)->has_boxes)
+    if (data_has_boxes(set))
         boxes_text(set, names, out);
     else
         labels_text(set, names, out);
@@ -279,10 +279,10 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
 Status data_set_print(const DataSet *set, FILE *out, bool json)
 {
     ClassNames names = {0};
-    if (set->classes > 0 && !data_kind(set)->next_token) TRY(data_set_class_names(set, &names));
+    if (set->classes > 0 && !data_has_tokens(set)) TRY(data_set_class_names(set, &names));
     if (json)
         print_json(set, &names, out);
-    else if (data_kind(set)->has_fields)
+    else if (data_has_fields(set))
         field_print_text(set, out);
     else
         print_text(set, &names, out);
@@ -338,9 +338,9 @@ Status data_set_check(const DataSet *set, int64_t classes)
     Reader *reader;
     DataSet checked = *set;
     if (classes > 0) checked.classes = classes;
-    if (data_kind(set)->has_fields) return field_check(set);
-    if (data_kind(set)->next_token) return tokens_check(&checked);
-    const bool has_boxes = data_kind(set)->has_boxes;
+    if (data_has_fields(set)) return field_check(set);
+    if (data_has_tokens(set)) return tokens_check(&checked);
+    const bool has_boxes = data_has_boxes(set);
     DataBoxes boxes = {0};
     if (has_boxes) TRY(boxes_check(set, &boxes));
     Status st = reader_new(&reader, &checked);

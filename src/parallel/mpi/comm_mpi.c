@@ -309,7 +309,7 @@ static bool mpi_push_poll(Comm *comm, int64_t number)
 }
 
 #define BY_MESSAGES                                                                                \
-    .open = mpi_open, .close = mpi_close, .sum_begin = mpi_sum_begin,                              \
+    .open = mpi_open, .close = mpi_close, .sum_begin = mpi_sum_begin, .shards = SHARDS_ALWAYS,     \
     .params_open = mpi_params_open, .reduce_begin = mpi_reduce_begin,                              \
     .gather_begin = mpi_gather_begin, .gather_poll = mpi_gather_poll,                              \
     .push_begin = mpi_push_begin, .push_poll = mpi_push_poll, .wait = mpi_wait

@@ -425,6 +425,7 @@ const CommTable comm_nccl = {
     .open = nccl_open,
     .close = nccl_close,
     .sum_begin = nccl_sum_begin,
+    .shards = SHARDS_ALWAYS,
     .params_open = comm_params_alloc,
     .reduce_begin = nccl_reduce_begin,
     .gather_begin = nccl_gather_begin,

@@ -141,6 +141,7 @@ const CommTable comm_shm = {
     .open = shm_open_arena,
     .close = shm_close,
     .sum_begin = shm_sum_begin,
+    .shards = SHARDS_ALWAYS,
     .params_open = shm_params_open,
     .reduce_begin = shm_reduce_begin,
     .gather_begin = shm_gather_begin,

@@ -13,6 +13,8 @@ typedef struct Channel Channel;
  * in order. parallel/channels.h describes them at channel_slot, channel_send, channel_message and
  * channel_release. slot and message return NULL while the caller has to wait. */
 typedef struct ChannelTable {
+    /* true: this build lacks the transport, and all functions are NULL */
+    bool absent;
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);
     const void *(*message)(Channel *channel);
@@ -23,6 +25,10 @@ typedef struct ChannelTable {
      * message is in flight. */
     void (*close)(Channel *channel);
 } ChannelTable;
+
+/* Returns ERR_BUG, naming the slot, if the table of a transport lacks something. name: the
+ * transport's name for the message. */
+Status channel_table_check(const char *name, const ChannelTable *table);
 
 struct Channel {
     ChannelSpec spec;

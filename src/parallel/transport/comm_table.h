@@ -5,18 +5,29 @@
 
 #include "parallel.h"
 
+/* Whether a transport can shard sums and gather parameters (grid.zero). */
+typedef enum CommShards {
+    /* the table does not set the field, which is an error */
+    SHARDS_UNSET,
+    SHARDS_NEVER,
+    SHARDS_ALWAYS,
+} CommShards;
+
 /* Functions of a transport. A function without a comment is described in parallel/comm.h, at the
  * function of comm.c that calls it. */
 struct CommTable {
     /* name that comm_name returns */
     const char *name;
+    /* true: this build lacks the transport: `open` fails, and all other functions are NULL */
+    bool absent;
     /* Sets comm->arena, and comm->impl if the transport has a state. On error it releases
      * everything that it made, and `close` is not called. Collective. */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
+    CommShards shards;
     /* Sets comm->params, and comm->params_shared if it is true. Transports that cannot shard
-     * (comm_staged) have NULL for params_open, reduce_begin, gather_begin and gather_poll. */
+     * (SHARDS_NEVER) have NULL for params_open, reduce_begin, gather_begin and gather_poll. */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const Bounds *bounds);
     void (*gather_begin)(Comm *comm, const Bounds *bounds, int64_t shift);
@@ -32,6 +43,8 @@ struct CommTable {
     void (*wait)(Comm *comm);
 };
 
+/* Returns ERR_BUG, naming the slot, if the table of a transport lacks something. */
+Status comm_table_check(const CommTable *table);
 /* Returns whether the push has the last leaves of its tree. */
 static inline bool push_is_last(const Comm *comm, const CommPush *push)
 {

@@ -19,6 +19,8 @@ const OpInfo info_bag = {
     .params = PARAMS_SPARSE_ROWS,
     .reads = READS_IDS,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_NONE,
+    .acts = ACTS_NONE,
 };
 
 /* number of columns that are summed at a time */

@@ -48,6 +48,8 @@ const OpInfo info_conv_transpose2d = {
     .params = PARAMS_WEIGHT,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* Returns the plan of the passes over y or dy. A part is a sample. */

@@ -28,6 +28,8 @@ const OpInfo info_film = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 static Status film_plan(Op *op, Desc preferred[SPEC_INPUTS])

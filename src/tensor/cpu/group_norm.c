@@ -46,6 +46,7 @@ const OpInfo info_group_norm = {
     .runs_without_params = true,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_TWICE,
+    .dx = DX_WRITTEN,
     .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
 };
 

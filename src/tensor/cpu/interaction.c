@@ -35,6 +35,8 @@ const OpInfo info_interaction = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 typedef struct InteractionTask {

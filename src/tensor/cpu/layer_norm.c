@@ -13,6 +13,8 @@ const OpInfo info_rms_norm = {
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 typedef struct LayerNorm {

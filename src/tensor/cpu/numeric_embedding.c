@@ -16,6 +16,8 @@ const OpInfo info_numeric_embedding = {
     .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 typedef struct NumericTask {

@@ -26,6 +26,8 @@ const OpInfo info_pad = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 static Status pad_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -29,6 +29,8 @@ const OpInfo info_focal_loss = {
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 PixelTask pixel_task(Op *op, const OpRun *run)

@@ -28,6 +28,8 @@ const OpInfo info_pixel_shuffle = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* y gets the layout of x: plain, channels-last, or in blocks. But if y has fewer channels than a

@@ -29,6 +29,8 @@ const OpInfo info_pixel_tokens = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_IS_DY,
+    .acts = ACTS_NONE,
 };
 
 /* Returns the layout in which the channels of a pixel are side by side. */

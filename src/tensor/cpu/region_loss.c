@@ -30,6 +30,8 @@ const OpInfo info_region_loss = {
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
     .traffic = TRAFFIC_TWICE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 static Status region_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -17,6 +17,8 @@ const OpInfo info_sigmoid_loss = {
     .params = PARAMS_NONE,
     .reads = READS_LABELS,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 static float label_of(const LossTask *t, int64_t row)

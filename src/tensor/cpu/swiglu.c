@@ -36,6 +36,8 @@ const OpInfo info_swiglu = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 static Status swiglu_plan(Op *op, Desc preferred[SPEC_INPUTS])

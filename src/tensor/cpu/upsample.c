@@ -33,6 +33,8 @@ const OpInfo info_upsample = {
     .params = PARAMS_NONE,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 /* The longest sum occurs in backward, with align_corners, if a row of x has three pixels: nearly

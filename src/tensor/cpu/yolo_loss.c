@@ -70,6 +70,8 @@ const OpInfo info_yolo_loss = {
     .params = PARAMS_NONE,
     .reads = READS_BOXES,
     .traffic = TRAFFIC_ONCE,
+    .dx = DX_WRITTEN,
+    .acts = ACTS_NONE,
 };
 
 typedef struct Yolo {

@@ -68,7 +68,7 @@ static Batch make_substitute(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
     const DataSet *set = data->set;
-    bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
+    bool tokens = data_has_tokens(set), targets = set->target_width > 0;
     int64_t at = data->read + data->substitutes;
     return (Batch){.x = tokens || p->skips_inputs ? NULL : data->zeros,
                    .tokens = tokens && !p->skips_inputs ? data->zeros : NULL,

@@ -28,7 +28,7 @@ void eval_pictures_free(EvalPictures **at)
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted)
 {
     *making = (PictureMaking){.set = set};
-    making->wanted = wanted && data_kind(set)->has_fields && t->config->train.eval_pictures > 0;
+    making->wanted = wanted && data_has_fields(set) && t->config->train.eval_pictures > 0;
     if (!making->wanted || !train_collects_outputs(t)) return;
     making->trainer = t;
     making->status = field_reader_new(&making->reader, set);

@@ -112,7 +112,7 @@ static void fill_line(const Trainer *t, const DataSet *set, EvalSums sum, EvalLi
 {
     const int top = loss_top_k(loss_info(t->config));
     line->samples = sum.rows / t->rows_per_sample * t->counted_per_sample / data_tiles(set);
-    line->counts_tokens = data_kind(&t->train_set)->next_token;
+    line->counts_tokens = data_has_tokens(&t->train_set);
     line->loss = sum.loss / (double)sum.rows;
     line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.labelled : NAN;
     detections_loss_parts(

@@ -43,7 +43,7 @@ enum {
 /* Returns whether the set's targets are fields of numbers. */
 static bool is_scored(const Trainer *t, const DataSet *set)
 {
-    return data_kind(set)->has_fields && loss_info(t->config)->reads == LOSS_READS_TARGETS;
+    return data_has_fields(set) && loss_info(t->config)->reads == LOSS_READS_TARGETS;
 }
 
 bool field_scores_collect(const Trainer *t, const DataSet *set)

@@ -117,7 +117,7 @@ static Status generate(Generator *g)
 static Status check(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = t->graph->classes;
-    bool good = data_kind(&t->train_set)->next_token && t->world->size == 1 && t->batch == 1;
+    bool good = data_has_tokens(&t->train_set) && t->world->size == 1 && t->batch == 1;
     good = good && s->prompt_count > 0 && s->top_k <= vocab && s->temperature >= 0;
     for (int64_t i = 0; good && i < s->prompt_count; ++i)
         good = s->prompt[i] >= 0 && s->prompt[i] < vocab;

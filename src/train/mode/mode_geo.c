@@ -83,7 +83,7 @@ static void after_update(Trainer *t, StepResult *result)
     sync_point_share_requests(t, result);
 }
 
-const StepMode mode_geo = {.local = true,
+const StepMode mode_geo = {.ranks = STEP_RANKS_ALONE,
                            .check = check,
                            .bits_limit = bits_limit,
                            .make = make,

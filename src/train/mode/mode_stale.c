@@ -102,7 +102,8 @@ static void after_update(Trainer *t, StepResult *result)
     sync_point_share_requests(t, result);
 }
 
-const StepMode mode_stale = {.check = check,
+const StepMode mode_stale = {.ranks = STEP_RANKS_TOGETHER,
+                             .check = check,
                              .make = make,
                              .free = free_deferred,
                              .begin = sync_point_announce,

@@ -9,6 +9,7 @@ static void update(Trainer *t, UpdateArgs args)
     step_update_params(t, args);
 }
 
-const StepMode mode_sync_tables = {.forward_backward = sparse_forward_backward_batch,
+const StepMode mode_sync_tables = {.ranks = STEP_RANKS_TOGETHER,
+                                   .forward_backward = sparse_forward_backward_batch,
                                    .row_grad_squares = sparse_grad_squares,
                                    .update = update};

@@ -16,6 +16,31 @@ const StepMode *step_mode(const Config *config, bool tables)
     return modes[config->grid.mode];
 }
 
+Status step_mode_row_check(const char *word, const StepMode *mode)
+{
+    const bool alone = mode->ranks == STEP_RANKS_ALONE;
+    const RowSlot slots[] = {
+        ROW_SLOT(mode, ranks),
+        ROW_SLOT(mode, forward_backward),
+        ROW_SLOT(mode, update),
+        ROW_SLOT_IF(mode, free, mode->make != NULL),
+        ROW_SLOT_IF(mode, after_update, alone || mode->after_update),
+    };
+    return ROW_SLOTS_CHECK("mode", word, slots);
+}
+
+Status step_modes_check(void)
+{
+    for (int i = 0; i < (int)(sizeof modes / sizeof *modes); ++i) {
+        TRY(row_check("mode", update_mode_names[i], modes[i] ? NULL : "has no row in step_mode.c"));
+        TRY(step_mode_row_check(update_mode_names[i], modes[i]));
+        const bool agree = update_mode_is_local((UpdateMode)i) == step_mode_is_local(modes[i]);
+        TRY(row_check("mode", update_mode_names[i],
+                      agree ? NULL : ".ranks contradicts update_mode_is_local"));
+    }
+    return step_mode_row_check("sync with tables", &mode_sync_tables);
+}
+
 /* An option that a mode other than sync excludes. */
 typedef struct ExcludedOption {
     /* true: the configuration sets the option */
@@ -28,7 +53,7 @@ typedef struct ExcludedOption {
 Status step_mode_check(const Trainer *t)
 {
     const Config *c = t->config;
-    const bool local = t->mode->local, async = t->mode == &mode_async;
+    const bool local = step_mode_is_local(t->mode), async = t->mode == &mode_async;
     const ExcludedOption excluded[] = {
         {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "only stop is possible in this grid.mode"},
         {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",

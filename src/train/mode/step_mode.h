@@ -15,11 +15,20 @@ typedef struct UpdateArgs {
     int micro_batches;
 } UpdateArgs;
 
+/* Whether ranks make their steps together. */
+typedef enum StepRanks {
+    /* the mode does not set the field, which is an error */
+    STEP_RANKS_UNSET,
+    /* yes: the loss, the metrics and the gradients of a step are those of the whole batch */
+    STEP_RANKS_TOGETHER,
+    /* no: each rank makes its steps without waiting for other ranks. It reads its share of a batch,
+     * and its loss, metrics and gradients are those of this share. */
+    STEP_RANKS_ALONE,
+} StepRanks;
+
 /* A function may be NULL only if its comment says so. */
 typedef struct StepMode {
-    /* True: each rank makes its steps without waiting for other ranks. It reads its share of a
-     * batch, and its loss, metrics and gradients are those of this share. */
-    bool local;
+    StepRanks ranks;
     /* Checks options and optimizer rules that the mode excludes: ERR_CONFIG. Not collective. May be
      * NULL. */
     Status (*check)(const Trainer *t);
@@ -28,7 +37,7 @@ typedef struct StepMode {
     char *(*bits_limit)(const Trainer *t);
     /* Creates the state of the mode, after the executor is made. Collective. May be NULL. */
     Status (*make)(Trainer *t);
-    /* Frees the state of the mode, if there is one. May be NULL. */
+    /* Frees the state of the mode, if there is one. NULL if `make` is NULL. */
     void (*free)(Trainer *t);
     /* Copies the current parameters to the places where the mode needs them. Called by
      * train_begin_steps when it opens the loader: before the first step, and before the next step
@@ -47,7 +56,7 @@ typedef struct StepMode {
     void (*update)(Trainer *t, UpdateArgs args);
     /* Called after the update, also in a skipped step. At a sync point, gives all ranks the same
      * state, and sets the requests in *result to those of all ranks. NULL: all ranks have the same
-     * state after each step. */
+     * state after each step; never NULL with STEP_RANKS_ALONE. */
     void (*after_update)(Trainer *t, StepResult *result);
 } StepMode;
 
@@ -56,6 +65,15 @@ extern const StepMode mode_sync, mode_sync_tables, mode_stale, mode_geo, mode_as
 
 /* Returns the functions of grid.mode. tables: true if the model has sparse tables. */
 const StepMode *step_mode(const Config *config, bool tables);
+/* Returns ERR_BUG, naming the slot, if a mode lacks something. word: the mode's word. */
+Status step_mode_row_check(const char *word, const StepMode *mode);
+/* Checks the rows of all modes with step_mode_row_check. */
+Status step_modes_check(void);
+/* Returns whether each rank makes its steps alone. */
+static inline bool step_mode_is_local(const StepMode *mode)
+{
+    return mode->ranks == STEP_RANKS_ALONE;
+}
 /* Checks options that the trainer's mode excludes: ERR_CONFIG. Call it after rules are assigned.
  * Not collective. */
 Status step_mode_check(const Trainer *t);

@@ -21,7 +21,7 @@ bool sync_point_take_step(Trainer *t, StepResult *result)
         char fault[80] = "a gradient is not finite";
         if (result->bad_kind != BAD_GRADIENT)
             snprintf(fault, sizeof fault, "the loss%s is %g",
-                     t->mode->local ? " of this rank's samples" : "",
+                     step_mode_is_local(t->mode) ? " of this rank's samples" : "",
                      text_nan_without_sign(result->bad_loss));
         die_as(ERR_DATA,
                "step %lld: %s; lower optim.lr, or look at the data with `weft data check`; the "

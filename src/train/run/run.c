@@ -35,7 +35,7 @@ static void log_description(const Run *r)
     const Trainer *t = r->trainer;
     const GridShape *g = &t->shape;
     int threads = t->backend->options.threads;
-    bool tokens = data_kind(&t->train_set)->next_token;
+    bool tokens = data_has_tokens(&t->train_set);
     const bool numbers = t->train_set.target_width > 0;
     char bytes[32], grid[96] = "", length[48] = "", set[32] = "";
     bool cpu = t->backend->table == &backend_cpu;
@@ -212,7 +212,7 @@ static Status finish(Run *r, Status st)
     r->summary.best_path = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
     r->summary.samples_per_s = r->steady_s > 0 ? r->steady_rows / r->steady_s : r->rate;
-    r->summary.counts_tokens = data_kind(&r->trainer->train_set)->next_token;
+    r->summary.counts_tokens = data_has_tokens(&r->trainer->train_set);
     r->summary.stopped = r->stopped;
     r->summary.ended = r->ended;
     r->summary.fresh = r->config->run.fresh;

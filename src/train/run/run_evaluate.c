@@ -8,7 +8,7 @@
 Status run_evaluations_check(const Run *r)
 {
     const Trainer *t = r->trainer;
-    bool tokens = data_kind(&t->train_set)->next_token;
+    bool tokens = data_has_tokens(&t->train_set);
     return best_check(r->config, tokens, t->test_set.samples > 0);
 }
 

@@ -9,7 +9,7 @@ Status run_refresh_begin(Run *r)
     Trainer *t = r->trainer;
     const Config *c = r->config;
     if (c->data.refresh == REFRESH_NEVER) return OK;
-    if (!data_kind(&t->train_set)->has_fields)
+    if (!data_has_fields(&t->train_set))
         return config_fail_key(c, "data.refresh", "%s holds no fields: remove it",
                                t->train_set.path);
     if (!data_paths_have_pattern(c->data.train))

@@ -68,7 +68,7 @@ static void report(Run *r, const StepResult *result)
                       .skipped = t->skipped,
                       .has_boxes = loss_info(r->config)->results == LOSS_RESULTS_PARTS,
                       .has_one_logit = loss_info(r->config)->results == LOSS_RESULTS_LOGIT,
-                      .counts_tokens = data_kind(&t->train_set)->next_token};
+                      .counts_tokens = data_has_tokens(&t->train_set)};
     detections_loss_parts(result->loss, result->loss_result, line.part);
     run_live_take(r, result);
     memcpy(line.time_s, r->live_s, sizeof line.time_s);

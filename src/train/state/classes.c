@@ -149,7 +149,7 @@ static Status fit_names(Trainer *t, Lists *l)
 Status classes_fit(Trainer *t)
 {
     Lists l = {0};
-    if (t->train_set.classes == 0 || data_kind(&t->train_set)->next_token) return OK;
+    if (t->train_set.classes == 0 || data_has_tokens(&t->train_set)) return OK;
     Status st = data_set_class_names(&t->train_set, &l.train);
     if (st == OK && t->test_set.samples > 0) st = data_set_class_names(&t->test_set, &l.test);
     if (st == OK) st = fit_names(t, &l);
@@ -200,7 +200,7 @@ Status classes_check_labels(Trainer *t)
     LabelUse *train = mem_new(sizeof *train), *test = mem_new(sizeof *test);
     Status st = data_set_count_labels(&t->train_set, train);
     if (st == OK && t->test_set.samples > 0) st = data_set_count_labels(&t->test_set, test);
-    if (st == OK && t->train_set.classes > 0 && !data_kind(&t->train_set)->next_token)
+    if (st == OK && t->train_set.classes > 0 && !data_has_tokens(&t->train_set))
         st = warn_of_labels(t, train, test);
     mem_free(&train);
     mem_free(&test);

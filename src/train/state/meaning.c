@@ -64,13 +64,13 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
     const long long c = (long long)f->channels;
     if (f->kind < 0) return;
     const DataKindInfo *kind = data_kind_info((DataKind)f->kind);
-    if (kind->has_fields)
+    if (kind->x == X_FIELDS)
         snprintf(text, FACT_TEXT, "fields of %lldx%lldx%lld", c, (long long)f->height,
                  (long long)f->width);
-    else if (kind->is_image)
+    else if (kind->x == X_IMAGES)
         snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
                  (long long)f->width);
-    else if (kind->next_token)
+    else if (kind->x == X_TOKENS)
         snprintf(text, FACT_TEXT, "tokens");
     else
         snprintf(text, FACT_TEXT, "rows of %lld columns", c);
@@ -240,12 +240,11 @@ static Facts facts_now(const Trainer *t)
                    .tokenizer = known->tokenizer_hash,
                    .path = known->path,
                    .kind = (int)set->kind,
-                   .channels =
-                       data_kind(set)->has_fields ? set->field_set.step_inputs : set->channels,
+                   .channels = data_has_fields(set) ? set->field_set.step_inputs : set->channels,
                    .height = set->height,
                    .width = set->width,
                    .columns = set->columns,
-                   .has_labels = set->classes > 0 && !data_kind(set)->next_token};
+                   .has_labels = set->classes > 0 && !data_has_tokens(set)};
 }
 
 /* Compares one fact. Returns ERR_DATA if it differs. With begins = true, or if m->warn_only is set,

@@ -20,11 +20,11 @@
 static void describe_input(const DataSet *set, CheckpointMeta *meta)
 {
     CheckpointInput *input = &meta->input;
-    if (data_kind(set)->next_token) return;
+    if (data_has_tokens(set)) return;
     *input = (CheckpointInput){.classes = set->classes, .stat_count = set->stats_count};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
-    if (!data_kind(set)->is_image && !data_kind(set)->has_fields) return;
+    if (!data_has_images(set) && !data_has_fields(set)) return;
     input->channels = set->channels;
     input->height = set->height;
     input->width = set->width;
@@ -33,7 +33,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     input->turned = set->orient_requested;
     input->bicubic = set->bicubic;
     input->scale = set->scale;
-    if (!data_kind(set)->has_fields) return;
+    if (!data_has_fields(set)) return;
     input->channels = set->field_set.step_inputs;
     if (!set->has_stats) return;
     input->target_count = set->field_set.step_targets;

@@ -123,7 +123,7 @@ Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *p
 {
     const DataSet *set = &t->train_set;
     const bool is_set = t->config->data.scale != 0;
-    if (data_kind(set)->next_token) return OK;
+    if (data_has_tokens(set)) return OK;
     Scaling then = scaling_of(meta, path);
     if (then.factor == 0) return OK;
     if (then.type_known && then.type != set->x.type && is_set)
@@ -182,7 +182,7 @@ void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *
 {
     const bool is_set =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
-    const bool fields = data_kind(set)->has_fields;
+    const bool fields = data_has_fields(set);
     char now[64], then[64];
     if (input->channels == 0) return;
     if (input->channels != (fields ? set->field_set.step_inputs : set->channels)) return;
@@ -260,7 +260,7 @@ static void take_table_stats(const Config *config, const CheckpointInput *input,
 static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet *train)
 {
     const Scaling then = scaling_of(meta, t->checkpoint);
-    if (data_kind(train)->next_token) return;
+    if (data_has_tokens(train)) return;
     if (then.factor != 0 && then.type_known && then.type == train->x.type &&
         t->config->data.scale == 0)
         train->scale = then.factor;
@@ -305,7 +305,7 @@ Status scaling_compare_sets(const Trainer *t)
 {
     const DataSet *train = &t->train_set, *test = &t->test_set;
     char *line = NULL;
-    if (data_kind(train)->next_token) return OK;
+    if (data_has_tokens(train)) return OK;
     TRY(data_files_compare_ranges(train, &line));
     data_warn(line);
     if (test->samples == 0) return OK;

@@ -141,7 +141,7 @@ static const char *order_changed(const Trainer *t, const CheckpointMeta *meta, c
         return "data.train has another number of samples";
     if (meta->seed != c->run.seed) return "run.seed has changed";
     if (old && old->data.shuffle != c->data.shuffle) return "data.shuffle has changed";
-    bool tokens = data_kind(&t->train_set)->next_token;
+    bool tokens = data_has_tokens(&t->train_set);
     if (old && tokens && data_context(old) != data_context(c)) return "model.context has changed";
     return NULL;
 }

@@ -61,10 +61,10 @@ static void check_loss(Trainer *t, StepResult *result)
  * *result to the values of the last step that had samples, up to step `step`. */
 static void read_stats(Trainer *t, StepResult *result, int64_t step)
 {
-    const bool local = t->mode->local;
+    const bool local = step_mode_is_local(t->mode);
     while (t->stats_step < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->stats_step));
-        /* If ranks step independently (StepMode.local), this rank may have no samples of a short
+        /* If ranks step alone (STEP_RANKS_ALONE), this rank may have no samples of a short
          * batch. */
         bool empty = local && metrics[METRIC_ROWS] < 1;
         if (!empty)
@@ -82,7 +82,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         for (int p = 0; p < PHASE_COUNT; ++p)
             result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
         result->timed_ranks += (int)metrics[METRIC_TIMED];
-        /* with StepMode.local the metrics count only this rank's rows */
+        /* with STEP_RANKS_ALONE the metrics count only this rank's rows */
         result->rows += local ? position_batch_samples(t, t->stats_step - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
         if (!empty) check_loss(t, result);
@@ -101,13 +101,13 @@ void train_step_stats(Trainer *t, StepResult *result)
 /* Returns the factor by which the update multiplies gradients so that their norm is at most
  * optim.clip. Returns 1 if optim.clip is 0, or if the device clips during the update
  * (Trainer.update_clips). Computes the norm only if the factor depends on it or the step is logged.
- * With StepMode.local the norm is never computed, not even for a logged step; optim.clip is refused
- * there. */
+ * With STEP_RANKS_ALONE the norm is never computed, not even for a logged step; optim.clip is
+ * refused there. */
 static double clip_factor(Trainer *t, StepResult *result)
 {
     double limit = t->config->optim.clip;
     bool clips = limit > 0 && !t->update_clips;
-    if (t->mode->local || (!clips && !result->logged)) return 1;
+    if (step_mode_is_local(t->mode) || (!clips && !result->logged)) return 1;
     result->grad_norm = train_grad_norm(t);
     if (!isfinite(result->grad_norm)) record_bad(result, BAD_GRADIENT, t->step);
     return clips && result->grad_norm > limit ? limit / result->grad_norm : 1;
@@ -135,7 +135,9 @@ void step_update_params(Trainer *t, UpdateArgs args)
         update_work(t);
 }
 
-const StepMode mode_sync = {.forward_backward = forward_backward, .update = step_update_params};
+const StepMode mode_sync = {.ranks = STEP_RANKS_TOGETHER,
+                            .forward_backward = forward_backward,
+                            .update = step_update_params};
 
 /* ---- a step ---- */
 
