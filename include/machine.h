@@ -55,8 +55,6 @@ typedef struct ForecastInput {
     const char *setup;
     /* algorithm of sums (grid.sums) */
     SumAlgorithm sums;
-    /* number of micro-batches of one replica in a step */
-    int micro_batches;
     /* true: the forecast uses median times only, which takes a third of the time; the three values
      * of Forecast.step are then equal */
     bool median_only;

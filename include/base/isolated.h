@@ -50,8 +50,8 @@ enum { ISOLATED_MOST = 32 };
 /* Runs a job on `count` inputs, at most ISOLATED_MOST, each in its own process, all at the same
  * time. Returns the status and the message of the first input that failed. *good: number of inputs
  * before that input, or `count` if no input failed. answer[*good] and all later answers are set to
- * NULL. clock_s limits the time for all inputs together. In all other respects it behaves as
- * isolated_run does. */
+ * NULL. clock_s limits the time for all inputs together. ERR_BUG: there are too many inputs; no
+ * answer is set. In all other respects it behaves as isolated_run does. */
 Status isolated_run_many(const IsolatedJob *job, int count, const void *const *input,
                          const size_t *input_bytes, const char *const *path, char **answer,
                          size_t *answer_bytes, int *good);

@@ -28,9 +28,11 @@ Status json_scan_open(JsonScan *scan, char opening, bool *more);
 /* Reads the text after a value in an object or array: a comma, and then sets *more to true; or the
  * bracket `closing`, '}' or ']', and then sets *more to false. */
 Status json_scan_more(JsonScan *scan, char closing, bool *more);
-/* json_scan_text reads a text of at most 1024 bytes of UTF-8, which the caller owns. json_scan_key
- * does this, too, and reads the colon after it. */
+/* json_scan_text reads a text of at most 1024 bytes of UTF-8, which the caller owns;
+ * json_scan_long_text one of at most 64 KiB. json_scan_key does what json_scan_text does, and reads
+ * the colon after the text. */
 Status json_scan_text(JsonScan *scan, char **text);
+Status json_scan_long_text(JsonScan *scan, char **text);
 Status json_scan_key(JsonScan *scan, char **key);
 /* Reads a whole number from 0 to 2^63 - 1. */
 Status json_scan_count(JsonScan *scan, int64_t *value);

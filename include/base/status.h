@@ -80,6 +80,20 @@ Status slots_check(const char *table, const char *row, const RowSlot *slot, int 
  * next fail(). */
 const char *fail_message(void);
 
+/* The first of several errors, kept with its message until it is reported; all zeros: there is
+ * none. */
+typedef struct KeptError {
+    Status status;
+    /* owned */
+    char *message;
+} KeptError;
+/* Keeps a failure and the message of the last fail() on this thread. Does nothing if status is OK,
+ * or if an error is kept already. */
+void error_keep(KeptError *error, Status status);
+/* Fails with the kept error and its message; returns OK if there is none. *error becomes all
+ * zeros. */
+Status error_report(KeptError *error);
+
 /* Ends the job after a fault that cannot be handled. Prints the text that die_context has set (rank
  * and host) and the message, then calls the function that die_context has set (MPI_Abort). The exit
  * code is ERR_BUG. */

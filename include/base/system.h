@@ -104,8 +104,11 @@ bool file_can_create(const char *path);
 FILE *file_create_stream(const char *path);
 /* Opens a stream to write a new file (file_create_new). On failure returns NULL and sets errno. */
 FILE *file_create_new_stream(const char *path);
-/* Closes a stream of file_create_stream or file_create_new_stream. path: for the message. ERR_IO: a
- * part of the data could not be written. */
+/* Closes a stream that was written. Returns 0, or the errno if a part of the data could not be
+ * written; EIO if an earlier write has failed, whose errno is lost. */
+int file_finish_stream(FILE *out);
+/* Calls file_finish_stream. path: for the message. ERR_IO: a part of the data could not be
+ * written. */
 Status file_close_stream(FILE *out, const char *path);
 /* Returns a text that explains an errno: for ELOOP that a symbolic link is not followed, for EISDIR
  * that it is a folder, for ENXIO that it is a pipe, a socket or a device; for any other errno

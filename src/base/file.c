@@ -106,12 +106,17 @@ FILE *file_create_stream(const char *path)
     return stream_on(file_create(path, O_WRONLY | O_TRUNC), "w");
 }
 
+int file_finish_stream(FILE *out)
+{
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0) return errno;
+    return failed ? EIO : 0;
+}
+
 Status file_close_stream(FILE *out, const char *path)
 {
-    bool good = !ferror(out);
-    if (fclose(out) != 0 || !good)
-        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
-    return OK;
+    int error = file_finish_stream(out);
+    return error ? fail(ERR_IO, "%s: writing failed: %s", path, strerror(error)) : OK;
 }
 
 const char *file_error(int error)

@@ -42,7 +42,7 @@ enum { DONE = 0, WRITE_FAILED = 1 };
 typedef struct Outcome {
     /* status from waitpid */
     int state;
-    /* errno if the worker could not be made, else 0 */
+    /* errno if the worker could not be made or its answer not be read, else 0 */
     int error;
     /* late: true if the worker exceeded IsolatedJob.clock_s; too_long: true if its answer exceeded
      * answer_bytes */
@@ -162,14 +162,16 @@ static void start(const IsolatedJob *job, const void *input, size_t bytes, Runni
 }
 
 /* Appends bytes of an answer that have arrived to r->text. Closes the pipe at the end of the
- * answer, or if the answer is too long. */
+ * answer, if the answer is too long, or after an error. */
 static void read_some(const IsolatedJob *job, Running *r)
 {
     if (r->o.bytes + 1 >= r->room) r->text = mem_resize(r->text, r->room = 2 * r->room + 65536);
     const ssize_t got = read(r->in, r->text + r->o.bytes, r->room - r->o.bytes - 1);
+    if (got < 0 && errno == EINTR) return;
+    if (got < 0) r->o.error = errno;
     if (got > 0) r->o.bytes += (size_t)got;
     r->o.too_long = r->o.bytes > job->answer_bytes;
-    if (got != 0 && !r->o.too_long) return;
+    if (got > 0 && !r->o.too_long) return;
     close(r->in);
     r->in = -1;
 }
@@ -206,7 +208,7 @@ static void run_workers(const IsolatedJob *job, int count, const void *const *in
         Running *r = &all[i];
         if (r->in >= 0) close(r->in);
         if (r->child <= 0) continue;
-        if (r->o.late || r->o.too_long) kill(r->child, SIGKILL);
+        if (r->o.late || r->o.too_long || r->o.error) kill(r->child, SIGKILL);
         while (waitpid(r->child, &r->o.state, 0) < 0 && errno == EINTR) continue;
     }
 }
@@ -324,7 +326,7 @@ static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
     int number = WIFSIGNALED(o->state) ? WTERMSIG(o->state) : 0;
     text_bytes((double)job->memory_bytes, memory);
     if (o->error)
-        return fail(ERR_IO, "%s: no process can be started to read it: %s", path,
+        return fail(ERR_IO, "%s: the process to read it cannot be started or asked: %s", path,
                     strerror(o->error));
     if (o->late)
         snprintf(how, sizeof how, "took more than %d s", job->clock_s);
@@ -352,6 +354,10 @@ Status isolated_run_many(const IsolatedJob *job, int count, const void *const *i
 {
     Running all[ISOLATED_MOST] = {0};
     Status status = OK;
+    *good = 0;
+    if (count > ISOLATED_MOST)
+        return fail(ERR_BUG, "isolated_run_many: %d inputs, at most %d are possible", count,
+                    ISOLATED_MOST);
     pthread_mutex_lock(&lock);
     bool alive = true;
     if (maker >= 0)
@@ -359,8 +365,10 @@ Status isolated_run_many(const IsolatedJob *job, int count, const void *const *i
     else
         run_workers(job, count, input, input_bytes, all);
     pthread_mutex_unlock(&lock);
-    if (!alive) status = fail(ERR_IO, "%s: the process that reads files has been killed", path[0]);
-    for (*good = 0; status == OK && *good < count; *good += status == OK)
+    if (!alive)
+        status =
+            fail(ERR_IO, "%s: the process that reads files has been killed: start again", path[0]);
+    for (; status == OK && *good < count; *good += status == OK)
         status = judge(job, path[*good], &all[*good].o);
     for (int i = 0; i < count; ++i) {
         answer[i] = NULL;

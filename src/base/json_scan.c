@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits. TEXT_BYTES: bytes of a text that is read; DEPTH: nesting of a skipped value;
- * NUMBER_CHARS: characters of a number that json_scan_real reads. */
-enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
+/* Limits. TEXT_BYTES, LONG_TEXT_BYTES: bytes of a text that is read; DEPTH: nesting of a skipped
+ * value; NUMBER_CHARS: characters of a number that json_scan_real reads. */
+enum { TEXT_BYTES = 1024, LONG_TEXT_BYTES = 64 << 10, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
 {
@@ -131,25 +131,40 @@ static int scan_char(JsonScan *s, char *out)
     return 1;
 }
 
-Status json_scan_text(JsonScan *s, char **text)
+/* Reads a text of at most `most` bytes to `out`, which has most + 8 bytes. */
+static Status scan_text(JsonScan *s, int most, char *out)
 {
-    char buffer[TEXT_BYTES + 8];
     int used = 0;
     TRY(want(s, '"'));
     while (s->at < s->end && *s->at != '"') {
-        int bytes = scan_char(s, buffer + used);
+        int bytes = scan_char(s, out + used);
         if (bytes == 0) return json_scan_fail(s, "a text has a control character or a bad escape");
         used += bytes;
-        if (used > TEXT_BYTES)
-            return json_scan_fail(s, "a text is longer than %d bytes", TEXT_BYTES);
+        if (used > most) return json_scan_fail(s, "a text is longer than %d bytes", most);
     }
     if (s->at == s->end) return json_scan_fail(s, "a text does not end");
     ++s->at;
-    buffer[used] = 0;
-    for (const unsigned char *c = (const unsigned char *)buffer; *c; c += utf8_bytes(c))
+    out[used] = 0;
+    for (const unsigned char *c = (const unsigned char *)out; *c; c += utf8_bytes(c))
         if (utf8_bytes(c) == 0) return json_scan_fail(s, "a text is not UTF-8");
+    return OK;
+}
+
+Status json_scan_text(JsonScan *s, char **text)
+{
+    char buffer[TEXT_BYTES + 8];
+    TRY(scan_text(s, TEXT_BYTES, buffer));
     *text = mem_text(buffer);
     return OK;
+}
+
+Status json_scan_long_text(JsonScan *s, char **text)
+{
+    char *buffer = mem_new(LONG_TEXT_BYTES + 8);
+    Status status = scan_text(s, LONG_TEXT_BYTES, buffer);
+    if (status == OK) *text = mem_text(buffer);
+    mem_free(&buffer);
+    return status;
 }
 
 Status json_scan_key(JsonScan *s, char **key)

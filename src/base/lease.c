@@ -143,7 +143,8 @@ static WriteResult write_text(Lease *l, int flags, bool ended, int *error)
     ssize_t got = creates ? 0 : pread(file, found, sizeof found - 1, 0);
     found[got > 0 ? got : 0] = 0;
     bool other = is_of_other(l, found);
-    if (!other && pwrite(file, text, sizeof text, 0) != (ssize_t)sizeof text) *error = errno;
+    ssize_t put = other ? (ssize_t)sizeof text : pwrite(file, text, sizeof text, 0);
+    if (put != (ssize_t)sizeof text) *error = put < 0 ? errno : ENOSPC;
     if (close(file) != 0 && !*error) *error = errno;
     if (other) return WRITE_OTHER_OWNER;
     return *error ? WRITE_FAILED : WRITTEN;

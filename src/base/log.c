@@ -73,22 +73,28 @@ void log_copy(const char *text)
     pthread_mutex_unlock(&copies.lock);
 }
 
-void log_copy_begin(void)
-{
-    log_copy_to(NULL, NULL);
-    copies.keeps = true;
-}
-
-void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user)
+/* Sets the receiver of messages, and whether messages are kept until there is one. */
+static void copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user,
+                    bool keeps)
 {
     pthread_mutex_lock(&copies.lock);
-    copies.keeps = false;
+    copies.keeps = keeps;
     copies.take = take;
     copies.user = user;
     if (take && copies.bytes > 0) take(user, copies.text, copies.bytes);
     mem_free(&copies.text);
     copies.bytes = 0;
     pthread_mutex_unlock(&copies.lock);
+}
+
+void log_copy_begin(void)
+{
+    copy_to(NULL, NULL, true);
+}
+
+void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user)
+{
+    copy_to(take, user, false);
 }
 
 static void say(const char *prefix, const char *colour, const char *fmt, va_list args)

@@ -186,9 +186,7 @@ Status trace_write(const char *path, int rank)
     FILE *out = file_create_stream(path);
     if (!out) return cannot_write(path);
     write_spans(out, rank);
-    bool bad = fflush(out) != 0 || ferror(out);
-    int error = errno;
-    if (fclose(out) != 0 && !bad) bad = true, error = errno;
-    if (bad) return fail(ERR_IO, "%s: writing the trace failed: %s", path, strerror(error));
+    int error = file_finish_stream(out);
+    if (error) return fail(ERR_IO, "%s: writing the trace failed: %s", path, strerror(error));
     return OK;
 }

@@ -37,3 +37,17 @@ const char *fail_message(void)
 {
     return message;
 }
+
+void error_keep(KeptError *error, Status status)
+{
+    if (status == OK || error->status != OK) return;
+    *error = (KeptError){status, mem_text(message)};
+}
+
+Status error_report(KeptError *error)
+{
+    Status status = error->status == OK ? OK : fail(error->status, "%s", error->message);
+    mem_free(&error->message);
+    error->status = OK;
+    return status;
+}

@@ -12,11 +12,16 @@ void faults_add(Faults *faults, Status status)
 {
     if (status == OK) return;
     const char *message = fail_message();
-    size_t free_bytes = sizeof faults->text - faults->used;
+    size_t free_bytes = sizeof faults->text - faults->used, length = strlen(message);
     if (faults->count++ == 0) faults->status = status;
-    if (faults->count > FAULTS_SHOWN_MAX || strlen(message) + 2 > free_bytes) return;
-    faults->used += (size_t)snprintf(faults->text + faults->used, free_bytes, "%s%s",
-                                     faults->shown++ ? "\n" : "", message);
+    if (faults->shown == 0) {
+        snprintf(faults->text, sizeof faults->text, "%s", message);
+        faults->used = strlen(faults->text);
+        faults->shown = 1;
+    } else if (faults->count <= FAULTS_SHOWN_MAX && length + 2 <= free_bytes) {
+        faults->used += (size_t)snprintf(faults->text + faults->used, free_bytes, "\n%s", message);
+        ++faults->shown;
+    }
 }
 
 Status faults_end(const Faults *faults)

@@ -184,8 +184,9 @@ typedef struct Faults {
     /* the messages, a line each */
     char text[FAULTS_BYTES];
 } Faults;
-/* Adds the message of the last failure, unless status is OK. The error is only counted if there are
- * FAULTS_SHOWN_MAX errors already, or if the message does not fit into `text`. */
+/* Adds the message of the last failure, unless status is OK. The first message is cut if it does
+ * not fit into `text`. A later error is only counted if there are FAULTS_SHOWN_MAX errors already,
+ * or if its message does not fit. */
 void faults_add(Faults *faults, Status status);
 /* Returns OK if there are no errors. Otherwise fails with the status of the first error; the
  * message is `text` and, if errors were only counted, "and N more". */

@@ -386,7 +386,7 @@ const Option options[] = {
     {"optim.warmup_momentum", &kind_real, AT(optim.warmup_momentum), "-1", "no warm-up of the momentum", .lo = 0, .lo_open = true, .hi = 1, .hi_open = true,
      .help = "Momentum (beta1 of adam, of its variants and of lion) at the start of the warm-up; it changes linearly to its usual value."},
 
-    {"grid.dp", &kind_int, AT(grid.dp), "0", "ranks / (pp * tp)", RANGE(1, 1048576), .unit = "ranks",
+    {"grid.dp", &kind_int, AT(grid.dp), "0", "(ranks - servers) / (pp * tp)", RANGE(1, 1048576), .unit = "ranks",
      .help = "Number of data-parallel replicas."},
     {"grid.pp", &kind_int, AT(grid.pp), "1", NULL, RANGE(1, 1048576), .unit = "ranks",
      .help = "Number of pipeline stages in a replica."},

@@ -284,11 +284,14 @@ static Status set_model_defaults(Config *config)
 static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(keep_one(config, "model.name", "model.layers"));
-    if (config->model.depth > 0 && !*config->model.name)
-        return config_fail_key(
-            config, "model.layers",
-            "a number of blocks needs a model by name: set model.name: gpt2 or llama");
-    return set_model_defaults(config);
+    if (config->model.depth == 0 || *config->model.name) return set_model_defaults(config);
+    char *users = option_users(&options[option_find("model.name")], "blocks", ", ");
+    Status st = config_fail_key(config, "model.layers",
+                                "a number of blocks needs a model by name: set model.name to one "
+                                "of %s",
+                                users);
+    mem_free(&users);
+    return st;
 }
 
 /* Checks that the parameters of a run come from at most one file (model.init_from or

@@ -40,7 +40,5 @@ Status coco_results_write(const char *path, const DetectedBox *detected, int64_t
         put_result(file, d, image_id[d->image], category_id[d->category]);
     }
     fputs("]\n", file);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0) failed = true;
-    return failed ? fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno)) : OK;
+    return file_close_stream(file, path);
 }

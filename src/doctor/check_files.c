@@ -44,7 +44,8 @@ static void read_line(FolderTest *f, const char *line)
                   {"write_error", offsetof(FolderTest, write_error)},
                   {"read_error", offsetof(FolderTest, read_error)},
                   {"flock_error", offsetof(FolderTest, flock_error)},
-                  {"fcntl_error", offsetof(FolderTest, fcntl_error)}};
+                  {"fcntl_error", offsetof(FolderTest, fcntl_error)},
+                  {"space_error", offsetof(FolderTest, space_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
     /* the value of this line is a path, which may contain blanks, so sscanf cannot read it */
     if (!strncmp(line, "above ", 6))
@@ -69,6 +70,7 @@ static void measure(Doctor *d, void *mine)
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         read_line(f, line);
     f->tested = true;
+    f->not_started = code == COMMAND_NONE;
     f->answered = code == 0 && !strcmp(f->last_call, "end");
     d->folder_timed_out = code == COMMAND_TIMED_OUT;
 }
@@ -116,7 +118,10 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
         const char *verb;
         int error = first_error(&f[r], &verb);
         if (!f[r].tested) continue;
-        if (!f[r].answered)
+        if (f[r].not_started)
+            report_add_host(report, SEVERITY_FATAL, r, "ulimit -a; free; /proc must be mounted",
+                            "the process that tests the folder cannot be started");
+        else if (!f[r].answered)
             report_add_host(report, SEVERITY_FATAL, r, "df DIR; dmesg | grep -i -e nfs -e lustre",
                             "no answer within %.0f s, at %s", check->threshold,
                             *f[r].last_call ? f[r].last_call : "its beginning");
@@ -127,17 +132,25 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
         else if (error)
             report_add_host(report, SEVERITY_FATAL, r, error_remedy(error), "cannot %s: %s", verb,
                             strerror(error));
-        else if (strcmp(f[r].type, f[0].type) != 0)
+        else if (f[r].space_error)
+            report_add_host(report, SEVERITY_WARN, r, "df DIR",
+                            "the free space is not known: statfs: %s", strerror(f[r].space_error));
+        else if (!f[0].space_error && strcmp(f[r].type, f[0].type) != 0)
             report_add_host(report, SEVERITY_WARN, r, "one shared folder for all nodes",
                             "the folder is on %s, the first node's on %s", f[r].type, f[0].type);
     }
 }
 
-/* Returns whether the probe of this rank came to its end and could make its test file. Free space
- * and inodes are then known, unless statfs failed. */
+/* Returns whether the probe of this rank came to its end and could make its test file. */
 static bool has_numbers(const FolderTest *f)
 {
     return f->tested && f->answered && !f->open_error;
+}
+
+/* Returns whether free space and inodes are known, too. */
+static bool has_space(const FolderTest *f)
+{
+    return has_numbers(f) && !f->space_error;
 }
 
 static void judge_space(const Check *check, const Allocation *a, const void *all, Report *report)
@@ -148,7 +161,7 @@ static void judge_space(const Check *check, const Allocation *a, const void *all
     text_bytes(a->checkpoint_bytes, text[1]);
     for (int r = 0; r < a->ranks; ++r) {
         double checkpoints = f[r].free_bytes / a->checkpoint_bytes;
-        if (!has_numbers(&f[r])) continue;
+        if (!has_space(&f[r])) continue;
         if (smallest < 0 || f[r].free_bytes < smallest) smallest = f[r].free_bytes;
         if (checkpoints < check->threshold)
             report_add_host(
@@ -166,14 +179,14 @@ static void judge_space(const Check *check, const Allocation *a, const void *all
 static void judge_inodes(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
-    if (!has_numbers(&f[0]))
+    if (!has_space(&f[0]))
         report_skip(report, "not measured");
     else if (f[0].inodes > 0)
         report_set_summary(report, "room for %.0f more files", f[0].free_inodes);
     else
         report_set_summary(report, "no limit");
     for (int r = 0; r < a->ranks; ++r)
-        if (has_numbers(&f[r]) && f[r].inodes > 0 && f[r].free_inodes < check->threshold)
+        if (has_space(&f[r]) && f[r].inodes > 0 && f[r].free_inodes < check->threshold)
             report_add_host(report, SEVERITY_WARN, r, "df -i DIR; remove small files",
                             "room for %.0f more files, of %.0f", f[r].free_inodes, f[r].inodes);
 }

@@ -167,6 +167,8 @@ void cards_compare(const Card *before, int count_before, const Card *after, int 
 typedef struct FolderTest {
     /* true: this rank ran the test, as only leaders do */
     bool tested;
+    /* true: the process of the test could not be started */
+    bool not_started;
     /* true: the test came to its end in time, whether or not calls failed */
     bool answered;
     /* the kind of call that the test began last, such as "fsync"; "end": the test is complete */
@@ -183,6 +185,8 @@ typedef struct FolderTest {
      * was incomplete; EIO: the file ended early; other values: the errno of the call. write_error
      * is that of write or of fsync. */
     int open_error, write_error, read_error, flock_error, fcntl_error;
+    /* errno of statfs; if it is not 0, type, free_bytes and inodes are not known */
+    int space_error;
     /* median time of a write of 4 KiB with an fsync; 0: not measured */
     double sync_s;
     /* rate of writing, with an fsync at the end; 0: not measured */

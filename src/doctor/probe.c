@@ -48,7 +48,10 @@ static void measure_space(const char *folder)
 {
     struct statfs fs;
     puts("at statfs");
-    if (statfs(folder, &fs) != 0) return;
+    if (statfs(folder, &fs) != 0) {
+        print_number("space_error", errno);
+        return;
+    }
     printf("type %s\n", type_name((long)fs.f_type));
     print_number("free_bytes", (double)fs.f_bavail * (double)fs.f_bsize);
     print_number("inodes", (double)fs.f_files);

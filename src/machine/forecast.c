@@ -18,16 +18,18 @@ static Status part_range(const Machine *m, const ForecastInput *input, const Op 
 {
     char *key = m->operation_count > 0 || !m->has_rates ? operation_key(&op->spec) : NULL;
     const OperationTime *time = key ? machine_find(m, key) : NULL;
+    double seconds = 0;
     Status st = OK;
     if (time && time->has[part])
         *range = time->part[part];
     else if (m->has_rates)
-        *range = rates_range(rates_operation_s(m, input, op, part));
+        st = rates_operation_s(m, input, op, part, &seconds);
     else
         st = fail(ERR_CONFIG,
                   "%s: has no %s time of %s: measure this configuration with weft bench machine "
                   "--save %s",
                   input->path, operation_part_names[part], key, input->path);
+    if (st == OK && !(time && time->has[part])) *range = rates_range(seconds);
     mem_free(&key);
     return st;
 }

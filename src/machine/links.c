@@ -7,17 +7,22 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+/* Checks that the machine's file has the time of messages on a node. ERR_CONFIG. */
+static Status message_known(const Machine *m, const ForecastInput *input)
+{
+    if (m->has_message) return OK;
+    return fail(ERR_CONFIG,
+                "%s: has no time of messages on a node: add the key `message`, or measure it with "
+                "weft bench machine -n 2 --save %s",
+                input->path, input->path);
+}
+
 /* Computes the cost of a message in shared memory, which its sender and its receiver copy. */
 static Status message_on_node(const Machine *m, const ForecastInput *input, double bytes,
                               MessageCost *cost)
 {
-    if (!m->has_message)
-        return fail(ERR_CONFIG,
-                    "%s: has no time of messages on a node: add the key `message`, or measure it "
-                    "with weft bench machine -n 2 --save %s",
-                    input->path, input->path);
-    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2,
-                          .wire = m->message_link.latency_s};
+    TRY(message_known(m, input));
+    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2, .wire = m->message_link.latency_s};
     return OK;
 }
 
@@ -43,13 +48,13 @@ Status message_between_stages(const Machine *m, const ForecastInput *input, int 
     return OK;
 }
 
-Link link_in_tensor_group(const Machine *m, const ForecastInput *input)
+Status link_in_tensor_group(const Machine *m, const ForecastInput *input, Link *link)
 {
-    int ranks = input->plan[0]->shape.tp;
-    bool inside = m->ranks % ranks == 0 && m->has_message;
-    Link link = inside || !m->has_network ? m->message_link : m->network_link;
-    if (!inside) link.s_per_byte *= m->ranks;
-    return link;
+    bool inside = m->nodes == 1 || m->ranks % input->plan[0]->shape.tp == 0;
+    TRY(inside ? message_known(m, input) : network_known(m, input));
+    *link = inside ? m->message_link : m->network_link;
+    if (!inside) link->s_per_byte *= m->ranks;
+    return OK;
 }
 
 /* Returns the number of neighbouring replicas that form a group on a node that has the replicas

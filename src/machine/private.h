@@ -14,12 +14,12 @@ static inline double time_at(const TimeRange *range, Level level)
 
 /* ---- rates.c ---- */
 
-/* Returns the seconds of a part of an operation by the machine's rates: the time of its
+/* Computes the seconds of a part of an operation by the machine's rates: the time of its
  * calculations or of its bytes, whichever is longer (the roofline of Williams, Waterman and
- * Patterson 2009), plus call_s. For an exchange in a tensor-parallel group, returns the time of its
- * messages. */
-double rates_operation_s(const Machine *machine, const ForecastInput *input, const Op *op,
-                         OperationPart part);
+ * Patterson 2009), plus call_s. For an exchange in a tensor-parallel group, computes the time of
+ * its messages. ERR_CONFIG: the machine's file has no time of such messages. */
+Status rates_operation_s(const Machine *machine, const ForecastInput *input, const Op *op,
+                         OperationPart part, double *seconds);
 
 /* ---- links.c: rank r of the grid is on node r / machine->ranks ---- */
 
@@ -35,11 +35,10 @@ Status message_between_stages(const Machine *machine, const ForecastInput *input
                               double bytes, MessageCost *cost);
 /* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
 Status network_known(const Machine *machine, const ForecastInput *input);
-/* Returns the link between the ranks of a tensor-parallel group. It is Machine.message_link if
- * every node holds whole groups and the machine's file has the key `message`. Otherwise it is
- * Machine.network_link (or Machine.message_link if the file has no key `network`), shared by all
- * ranks of a node. A link that the file does not have is all zeros. */
-Link link_in_tensor_group(const Machine *machine, const ForecastInput *input);
+/* Finds the link between the ranks of a tensor-parallel group: Machine.message_link if every node holds
+ * whole groups, otherwise Machine.network_link, shared by all ranks of a node. ERR_CONFIG: the machine's
+ * file has no time of this link. */
+Status link_in_tensor_group(const Machine *machine, const ForecastInput *input, Link *link);
 /* Distribution of the replicas of a stage over nodes. */
 typedef struct SumPlaces {
     /* number of neighbouring replicas that form a group on one node, as comm_group_width returns

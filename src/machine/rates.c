@@ -31,33 +31,38 @@ static double part_flops(const Op *op, OperationPart part)
     return has_weight && has_data ? op->flops_backward / 2 : op->flops_backward;
 }
 
-/* Returns the time of an exchange of x in a tensor-parallel group: the time of an all-reduce in a
+/* Computes the time of an exchange of x in a tensor-parallel group: the time of an all-reduce in a
  * ring or, for a gather or a scatter, half of it. An exchange that is made only in forward or only
  * in backward takes no time in the other pass. */
-static double exchange_s(const Machine *m, const ForecastInput *input, const OpSpec *s,
-                         OperationPart part)
+static Status exchange_time(const Machine *m, const ForecastInput *input, const OpSpec *s,
+                            OperationPart part, double *seconds)
 {
     const Slices divided = exchange_slices(s);
     double ranks = divided.ranks, halves = 2;
     bool forward = part == PART_FORWARD;
-    if (part == PART_WEIGHT || ranks == 1) return 0;
-    if (s->exchange == EXCHANGE_ENTER && forward) return 0;
-    if (s->exchange == EXCHANGE_LEAVE && !forward) return 0;
+    *seconds = 0;
+    if (part == PART_WEIGHT || ranks == 1) return OK;
+    if (s->exchange == EXCHANGE_ENTER && forward) return OK;
+    if (s->exchange == EXCHANGE_LEAVE && !forward) return OK;
     if (s->exchange != EXCHANGE_ENTER && s->exchange != EXCHANGE_LEAVE) halves = 1;
     const double element =
         fmax((double)dtype_bytes(s->x[0].dtype), (double)dtype_bytes(s->y.dtype));
     const double whole = (double)(divided.ranges * divided.items * divided.item_elements) * element;
-    Link link = link_in_tensor_group(m, input);
-    return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.s_per_byte);
+    Link link;
+    TRY(link_in_tensor_group(m, input, &link));
+    *seconds = halves * (ranks - 1) * (link.latency_s + whole / ranks * link.s_per_byte);
+    return OK;
 }
 
-double rates_operation_s(const Machine *m, const ForecastInput *input, const Op *op,
-                         OperationPart part)
+Status rates_operation_s(const Machine *m, const ForecastInput *input, const Op *op, OperationPart part,
+                         double *seconds)
 {
     const Rates *rates = &m->rates;
     if (op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)
-        return exchange_s(m, input, &op->spec, part);
+        return exchange_time(m, input, &op->spec, part, seconds);
     double bytes = part_bytes(op, part), flops = part_flops(op, part);
-    if (bytes == 0 && flops == 0) return 0;
-    return rates->call_s + fmax(flops / rates->flops_per_s, bytes / rates->bytes_per_s);
+    *seconds = bytes == 0 && flops == 0
+                   ? 0
+                   : rates->call_s + fmax(flops / rates->flops_per_s, bytes / rates->bytes_per_s);
+    return OK;
 }

@@ -23,6 +23,13 @@ static Status add_place(const Config *config, Status status)
     return status;
 }
 
+/* True if model.hidden is neither empty nor its default, [512, 512]. */
+static bool hidden_is_set(const ConfigList *hidden)
+{
+    if (hidden->count == 0) return false;
+    return hidden->count != 2 || hidden->value[0] != 512 || hidden->value[1] != 512;
+}
+
 /* Returns the models that use a key, as "gpt2, llama"; the caller owns the text. */
 static char *models_using(const char *leaf)
 {
@@ -63,6 +70,7 @@ static Status check_keys(const Config *config)
                 {"qkv_bias", config->model.qkv_bias},
                 {"tied", config->model.tied},
                 {"activation", config->model.activation != 0},
+                {"hidden", hidden_is_set(&config->model.hidden)},
                 {"bottom", config->model.bottom.count > 0},
                 {"depth_multiple", config->model.depth_multiple > 0},
                 {"channels", config->model.channels.count > 0},

@@ -149,6 +149,17 @@ static void print_counts(const Graph *graph, FILE *out)
     if (frozen) fprintf(out, ", frozen: %s", with_commas(frozen, part));
 }
 
+/* Prints each OpInfo.macs_note of the graph's operations once. */
+static void print_macs_notes(const Graph *graph, FILE *out)
+{
+    for (int i = 0; i < graph->node_count; ++i) {
+        const char *note = node_info(&graph->node[i])->macs_note;
+        int same = 0;
+        while (same < i && node_info(&graph->node[same])->macs_note != note) ++same;
+        if (note && same == i) fprintf(out, ", %s", note);
+    }
+}
+
 void graph_print(const Graph *graph, FILE *out)
 {
     graph_print_marked(graph, NULL, NULL, out);
@@ -163,12 +174,11 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
             "layout", count_width, "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
         print_node(graph, &graph->node[i], width, count_width, mark ? mark[i] : NULL, out);
-    const char *note = NULL;
-    for (int i = 0; i < graph->node_count && !note; ++i)
-        note = node_info(&graph->node[i])->macs_note;
     print_counts(graph, out);
-    fprintf(out, "; %.2f MFLOP forward for one sample (convolutions and dense layers%s%s)\n",
-            2e-6 * graph_forward_macs(graph), note ? ", " : "", note ? note : "");
+    fprintf(out, "; %.2f MFLOP forward for one sample (convolutions and dense layers",
+            2e-6 * graph_forward_macs(graph));
+    print_macs_notes(graph, out);
+    fprintf(out, ")\n");
     print_tables(graph, out);
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)

@@ -31,7 +31,7 @@ static Status read_value(LedgerHistory *h, JsonScan *scan, const char *key, Line
         if (strcmp(key, number[i].key) == 0) return json_scan_real(scan, number[i].value);
     if (strcmp(key, "versions") == 0) {
         mem_free(&h->versions);
-        return json_scan_text(scan, &h->versions);
+        return json_scan_long_text(scan, &h->versions);
     }
     return ledger_read_end(h, scan, key);
 }

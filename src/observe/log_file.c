@@ -1,11 +1,11 @@
 /* Writes log.txt in a run's folder: a copy of rank 0's messages, after the messages of earlier
  * starts. Each message is one write(2) by the thread that logs it. The size is bounded: before a
  * write that would exceed LIMIT_BYTES the file is renamed to log.txt.1, which replaces an older
- * file of that name. Writes that fail, for instance on a full disk, are counted, and the count is
- * written once there is room. Before each write the path and the size are checked. If the path
- * leads to no file, the content of the file that is still open is copied to a new file at the path;
- * if it leads to another file, later messages go to that file. After log_file_pin nothing is
- * checked, and the size is not bounded. */
+ * file of that name. Lines that cannot be written, for instance on a full disk, are counted, and
+ * the count is written once there is room. Before each write the path and the size are checked. If
+ * the path leads to no file, the content of the file that is still open is copied to a new file at
+ * the path; if it leads to another file, later messages go to that file. After log_file_pin nothing
+ * is checked, and the size is not bounded. */
 #include "observer.h"
 
 #include <errno.h>
@@ -28,8 +28,7 @@ static struct {
     int fd;
     /* size of the file */
     int64_t bytes;
-    /* number of writes that have failed and are not reported in the file yet; a write has a message
-     * or several */
+    /* number of lines that could not be written and are not reported in the file yet */
     int64_t lost;
     /* lease of the run's folder, which must be held to open or rename the file; NULL: no other
      * process writes in the folder, so nothing is checked; borrowed */
@@ -55,7 +54,8 @@ static int open_for_append(int flags)
         close(fd);
         return ENXIO;
     }
-    if (flags & O_EXCL && file.fd >= 0) (void)append_copy(file.fd, fd);
+    if (flags & O_EXCL && file.fd >= 0 && append_copy(file.fd, fd) != 0)
+        atomic_fetch_or(&changes, CUT);
     if (file.fd >= 0) close(file.fd);
     file.fd = fd;
     file.bytes = fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
@@ -85,26 +85,27 @@ static void follow_path(void)
     file.bytes = (int64_t)opened.st_size;
 }
 
-/* Renames the file to log.txt.1, and opens a new one. */
+/* Renames the file to log.txt.1, and opens a new one. If that fails, the file gets its name back
+ * and grows beyond the limit. */
 static void rotate(void)
 {
     char *older = mem_format("%s.1", file.path);
-    if (lease_is_held(file.lease) && rename(file.path, older) == 0) {
-        close(file.fd);
-        file.fd = -1;
-        open_for_append(0);
-    }
+    if (lease_is_held(file.lease) && rename(file.path, older) == 0 && open_for_append(0) != 0)
+        (void)rename(older, file.path);
     mem_free(&older);
 }
 
-static bool put(const char *text, size_t bytes)
+/* Writes a text, and returns the number of lines that could not be written. */
+static int64_t put(const char *text, size_t bytes)
 {
     ssize_t done = file.fd < 0 ? -1 : write(file.fd, text, bytes);
+    int64_t lost = 0;
     if (done > 0) file.bytes += done;
-    return done == (ssize_t)bytes;
+    for (size_t i = done > 0 ? (size_t)done : 0; i < bytes; ++i) lost += text[i] == '\n';
+    return lost;
 }
 
-/* Writes one message or several, after the number of failed writes if there were any. Called by
+/* Writes one message or several, after the number of lost lines if there are any. Called by
  * log_copy, under its lock. */
 static void append_text(void *user, const char *text, size_t bytes)
 {
@@ -115,13 +116,9 @@ static void append_text(void *user, const char *text, size_t bytes)
     if (file.lost > 0) {
         int n = snprintf(line, sizeof line, "\n(%lld lines could not be written here)\n",
                          (long long)file.lost);
-        if (!put(line, (size_t)n)) {
-            ++file.lost;
-            return;
-        }
-        file.lost = 0;
+        if (put(line, (size_t)n) == 0) file.lost = 0;
     }
-    if (!put(text, bytes)) ++file.lost;
+    file.lost += put(text, bytes);
 }
 
 /* Closes the file. Call it only while log_copy does not pass messages to append_text. */

@@ -81,14 +81,18 @@ static void put_schedule(FILE *out, const RunFiles *run)
     mem_free(&note);
 }
 
+static bool is_shown(const RunFiles *run)
+{
+    return run->ledger.schedule.shape.stages > 1 && run->ledger.schedule.name;
+}
+
 void section_schedules(FILE *out, const RunFiles *run, int runs)
 {
     bool any = false;
-    for (int r = 0; r < runs; ++r) any = any || run[r].ledger.schedule.shape.stages > 1;
+    for (int r = 0; r < runs; ++r) any = any || is_shown(&run[r]);
     if (!any) return;
     html_section(out, "Schedule");
     for (int r = 0; r < runs; ++r)
-        if (run[r].ledger.schedule.shape.stages > 1 && run[r].ledger.schedule.name)
-            put_schedule(out, &run[r]);
+        if (is_shown(&run[r])) put_schedule(out, &run[r]);
     html_section_end(out);
 }

@@ -60,7 +60,6 @@ static ForecastInput forecast_of(const Trainer *t, const Plan *const *plan,
                            .threads = t->backend->options.threads,
                            .setup = setup,
                            .sums = (SumAlgorithm)t->config->grid.sums,
-                           .micro_batches = t->micro_batches_local,
                            .median_only = by->median_only,
                            .path = by->path};
 }

@@ -32,6 +32,18 @@ static void test_fail(void)
     mem_free(&longer);
 }
 
+/* A kept error keeps its message, whatever fails later. */
+static void test_kept_error(void)
+{
+    KeptError error = {0};
+    CHECK_OK(error_report(&error));
+    error_keep(&error, OK);
+    error_keep(&error, fail(ERR_DATA, "the first"));
+    error_keep(&error, fail(ERR_IO, "the second"));
+    CHECK_FAILS(error_report(&error), ERR_DATA, "the first");
+    CHECK_OK(error_report(&error));
+}
+
 static void test_memory(void)
 {
     unsigned char *p = mem_new(1000);
@@ -270,7 +282,8 @@ static void test_file_describe(void)
     CU_ASSERT_STRING_EQUAL(b, "no file to read (No such file or directory)");
 }
 
-TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
-          {"clock", test_clock}, {"nearest", test_nearest}, {"bytes", test_bytes},
-          {"unsigned nan", test_unsigned_nan}, {"seconds", test_seconds}, {"log", test_log},
-          {"die", test_die}, {"colour", test_colour}, {"files described", test_file_describe})
+TEST_MAIN("base", {"fail", test_fail}, {"kept error", test_kept_error}, {"memory", test_memory},
+          {"pages", test_pages}, {"clock", test_clock}, {"nearest", test_nearest},
+          {"bytes", test_bytes}, {"unsigned nan", test_unsigned_nan}, {"seconds", test_seconds},
+          {"log", test_log}, {"die", test_die}, {"colour", test_colour},
+          {"files described", test_file_describe})

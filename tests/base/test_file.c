@@ -168,5 +168,24 @@ static void test_create(void)
     remove_all();
 }
 
+/* An earlier write has failed, and closing succeeds: the errno of another call is not reported. */
+static void test_failed_write(void)
+{
+    FILE *out = fopen("/dev/full", "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    setvbuf(out, NULL, _IONBF, 0);
+    CU_ASSERT_EQUAL(fputc('x', out), EOF);
+    errno = 0;
+    CHECK_FAILS(file_close_stream(out, "new"), ERR_IO, "new: writing failed: Input/output error");
+    out = fopen("/dev/full", "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    fputc('x', out);
+    CHECK_FAILS(file_close_stream(out, "new"), ERR_IO, "new: writing failed: No space left");
+    out = fopen("/dev/null", "w");
+    fputc('x', out);
+    CHECK_OK(file_close_stream(out, "new"));
+}
+
 TEST_MAIN("file", {"files that are read", test_read}, {"whole files", test_whole},
-          {"a pipe without a name", test_unnamed_pipe}, {"files that are written", test_create})
+          {"a pipe without a name", test_unnamed_pipe}, {"files that are written", test_create},
+          {"a write that failed", test_failed_write})

@@ -116,6 +116,19 @@ static void all(void)
     echoes(77);
 }
 
+static void too_many(void)
+{
+    enum { MANY = ISOLATED_MOST + 1 };
+    const void *input[MANY] = {0};
+    const char *path[MANY] = {0};
+    char *answer[MANY];
+    size_t bytes[MANY] = {0}, answer_bytes[MANY];
+    int good;
+    CHECK_FAILS(isolated_run_many(&job, MANY, input, bytes, path, answer, answer_bytes, &good),
+                ERR_BUG, "33 inputs, at most 32");
+    CU_ASSERT_EQUAL(good, 0);
+}
+
 static void by_the_caller(void)
 {
     char *answer, pid_text[24];
@@ -202,5 +215,5 @@ static void folder_end(void)
 }
 
 TEST_MAIN("isolated", {"a folder", folder_begin}, {"by the caller", by_the_caller},
-          {"by the maker", by_the_maker}, {"none is left", none_is_left},
+          {"too many", too_many}, {"by the maker", by_the_maker}, {"none is left", none_is_left},
           {"the folder goes", folder_end})

@@ -16,6 +16,7 @@ for verb in train eval plan; do
     check 78 "number.yaml:3:16: train.batch: '32x' is not a whole number" "$WEFT" $verb number.yaml
     check 78 "model.yaml:1:9: model.name: there is no model 'lente'; did you mean 'lenet'?" "$WEFT" $verb model.yaml
     check 78 'no model: set model.name' "$WEFT" $verb bare.yaml
+    check 78 "set model.name to one of unet, " "$WEFT" $verb bare.yaml model.layers=3
     [ $verb = eval ] && needs='no test data: set data.test' || needs='no training data: set data.train'
     check 78 "$needs" "$WEFT" $verb nodata.yaml
     check 78 "command line: train.batch=1e3: '1e3' is not a whole number" "$WEFT" $verb good.yaml train.batch=1e3

@@ -146,6 +146,12 @@ holds "messages take $one s without sums, $two s with sums" awk -v a="$one" -v b
 check 78 'rates.yaml: has 2 nodes of 2 ranks, and this plan has 8 ranks' "$WEFT" plan job.yaml --ranks 8 train.batch=64 --machine rates.yaml
 grep -v '^network' rates.yaml >alone.yaml
 check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 --machine alone.yaml
+# Exchanges of a tensor-parallel group: on a node by the key `message`, between nodes by `network`, never one instead of the other.
+sed 's/width: 3}/width: 4}/' job.yaml | sed 's/^model: {/&classes: 4, /' >sliced.yaml
+check 0 '' "$WEFT" plan sliced.yaml --ranks 2 grid.tp=2 --machine alone.yaml
+grep -v '^message' rates.yaml >remote.yaml
+check 78 'on a node: add the key `message`' "$WEFT" plan sliced.yaml --ranks 2 grid.tp=2 --machine remote.yaml
+check 78 'between nodes: add the key `network`' "$WEFT" plan sliced.yaml --ranks 4 grid.tp=4 --machine alone.yaml
 sed 's/, call_s: 0.001//' rates.yaml >broken.yaml
 check 78 'broken.yaml:6:8: expected {flops_s: F, bytes_s: B, call_s: S}' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^network: .*/network: {latency_s: 0, latency_s: 1}/' rates.yaml >broken.yaml

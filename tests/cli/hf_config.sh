@@ -105,6 +105,8 @@ for kind in '"rope_type": ["linear"]=rope_type is [linear], a list: expected a t
     refused "rope_scaling.${kind##*=}" "s/\"rope_scaling\": null/\"rope_scaling\": {${kind%=*}}/"
 done
 refused 'appears twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta": 10,/'
+refused 'rope_scaling.factor appears twice' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "linear", "factor": 2, "factor": 4}/'
+refused 'the name rope_scaling.factor has a dot' 's/^ "use_cache": true,/ "rope_scaling.factor": 2,/'
 refused 'byte ' 's/^ "use_cache": true,/ "use_cache": true/'
 refused 'its 3 heads do not divide' 's/"num_attention_heads": 2/"num_attention_heads": 3/'
 refused 'of another size: ' 's/"hidden_size": 16/"hidden_size": 32/'

@@ -170,6 +170,7 @@ cat >voc/Annotations/1.xml <<'END'
 </annotation>
 END
 sed 's/1.jpg/2.png/; s/dog &amp; cat/ape/; s/<difficult>1/<difficult>0/; s/<xmin>1</<xmin>5</' voc/Annotations/1.xml >voc/Annotations/2.xml
+sed -i 's/<size>/<size><channels>3<\/channels>/; s/<\/size>/<channels>3<\/channels><\/size>/' voc/Annotations/2.xml
 check 0 "wrote v.h5: 2 pictures, 2 boxes of 2 classes; 1 around crowds" "$WEFT" data import voc voc -o v.h5
 check 0 '"class_names": ["ape", "dog & cat"]' "$WEFT" data info --json v.h5
 holds "boxes from 0" test "$(dump /boxes v.h5)" = " 0, 1, 21, 17, 4, 1, 17, 17"

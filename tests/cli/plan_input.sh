@@ -106,6 +106,7 @@ holds 'and so are changes of rows' sh -c "tr -d '\n' <out | grep -qE '\"changes 
 # Without --ranks the number of ranks is the configuration's, servers included.
 check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 grid.servers=2 grid.dp=2 grid.mode=async optim.name=adagrad
 check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 grid.servers=1 grid.mode=async optim.name=adagrad
+check 64 '5 ranks without grid.servers 2 are no multiple of grid.pp 2 x grid.tp 1: use --ranks 4 or 6' "$WEFT" plan ids.yaml --input 13+26 --ranks 5 grid.servers=2 grid.pp=2
 check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=async optim.name=adagrad
 holds 'no sums' sh -c '! grep -q "\"sums\"" out'
 holds 'not the same bits' grep -q '"same_bits_on_every_grid": false' out

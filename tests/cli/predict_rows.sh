@@ -125,6 +125,16 @@ said='raw.h5: its columns were transformed, scaled or standardised by its import
 check 0 "$said" one eval data.train=raw.h5 data.test=raw.h5
 check 0 "$said" one train run.name=more train.epochs=4 data.train=raw.h5 data.test=raw.h5 checkpoint.resume="$(at one 12)"
 check 0 "model.init_from: $said" one train run.name=init data.train=raw.h5 data.test=raw.h5 model.init_from=runs/one/checkpoints/best.h5
+# words may have zero bytes
+sed 's/word /word_/' train.csv | tr _ '\0' >zero.csv
+check 0 'wrote zero.h5' "$WEFT" data import csv zero.csv --schema rows.yaml -o zero.h5 --threads 1
+check 0 'done after' "$WEFT" train job.yaml run.name=zero data.train=zero.h5 data.test=zero.h5
+check 0 '' predict run.name=zero data.train=zero.h5 zero.h5; cp out zero.out
+check 0 '' predict run.name=zero data.train=zero.h5 zero.csv; holds 'words with zero bytes are found' cmp out zero.out
+# a text that has neither the label nor a column after it
+sed 's/at: 2/at: 5/; s/at: 1/at: 4/' raw.yaml >far.yaml
+cut -d, -f1-2 test.csv >narrow.csv
+check 65 "narrow.csv: line 1: its first record has 2 values, but the schema's column n is the 5th" one predict data.train=raw.h5 narrow.csv --schema far.yaml
 sed 's/  n: /  m: /' hash.yaml >named.yaml
 check 0 'wrote' "$WEFT" data import csv train.csv --schema named.yaml -o named.h5 --threads 1
 named="number 0 of its columns is 'm', but 'n' in hash-train.h5"

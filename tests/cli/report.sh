@@ -75,7 +75,7 @@ cost=$(for k in $(seq 16); do printf '%s0.00%d,0.002,0.003' "$([ $k = 1 ] || ech
 for run in long short; do
     cat >$run/ledger.jsonl <<JSON
 {"start":1700000000,"startup_s":3,"step":0,"earlier_step":0,"earlier_end":0,"versions":"weft 0.0\nMPI <4>"}
-{"start":1700001000,"startup_s":3,"step":200,"earlier_step":250,"earlier_end":1700000900,"versions":"weft 0.0\nMPI <4>"}
+{"start":1700001000,"startup_s":3,"step":200,"earlier_step":250,"earlier_end":1700000900,"versions":"weft 0.0\nMPI <4>$(printf %2000s long)"}
 {"step":500,"steps":300,"ranks":64,"end":1700002000,"measured":{"compute":2,"bubble":0.5,"other":0.25},"memory":{"rank":5,"planned":1e6,"measured":2e6,"peak":3e6},"path":{"stage 3":1.5,"stage 4":0.9,"other":0.35},"schedule":{"name":"1f1b","stages":16,"chunks":1,"micros":512,"cost":[$cost]},"rank":[$ranks]}
 JSON
     printf 'run:\n  name: %s\ntrain:\n  batch: 32\n  steps: 9\nmodel:\n  layers:\n    - %s\n' $run $run >$run/config.yaml

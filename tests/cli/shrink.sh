@@ -79,6 +79,9 @@ check 0 'resuming from half.h5' "$WEFT" train net.yaml run.name=on checkpoint.re
 check 0 'resuming from half.h5' "$WEFT" train -n 2 net.yaml run.name=on2 checkpoint.resume=half.h5 train.steps=6
 check 0 'to the bit' "$WEFT" ckpt diff "$(step on 6)" "$(step on2 6)"
 check 0 'model.widths are those of runs/on/' "$WEFT" train net.yaml run.name=on train.steps=6
+# The run's own checkpoint has precedence over the file from which the run began, which may have been replaced since.
+cp zero.h5 replaced.h5
+check 0 'model.widths are those of runs/on/' "$WEFT" train net.yaml run.name=on checkpoint.resume=replaced.h5 train.steps=7
 check 0 '    4 -> 2      layer1.0.conv1' "$WEFT" ckpt shrink "$(step on 6)" --method l2 --sparsity .5 -o quarter.h5
 check 0 'model.widths are those of quarter.h5' "$WEFT" eval net.yaml --checkpoint quarter.h5
 # With all widths written out it is the same model; with other widths it is not.

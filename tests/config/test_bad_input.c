@@ -186,6 +186,7 @@ static const BadCase value_cases[] = {
 static const BadCase layer_cases[] = {
     {"model: {layers: relu}\n", NULL, 1, 17, "write [relu]"},
     {"model: {layers: []}\n", NULL, 1, 17, "empty"},
+    {"model: {layers: 3}\n", NULL, 1, 9, "needs a model by name: set model.name to one of "},
     {"model: {layers: }\n", NULL, 1, 17, "no value"},
     {"model: {layers: 0}\n", NULL, 1, 17, "from 1 to 65536"},
     {"model: {layers: -2}\n", NULL, 1, 17, "from 1 to 65536"},
@@ -315,6 +316,17 @@ static void test_twice(void)
     CHECK_FAILS(config_parse(&config, "x", NULL, 2, both), ERR_CONFIG, "train.epochs is set, too");
 }
 
+/* A message that is longer than the text of all errors is shown as far as it fits. */
+static void test_long_message(void)
+{
+    enum { LONG = 3900 };
+    char word[LONG + 1] = "", *words[] = {word, "train.batch=x"};
+    Config *config = NULL;
+    memset(word, 'x', LONG);
+    CHECK_FAILS(config_parse(&config, "x", NULL, 1, words), ERR_CONFIG, "xxxxxxxxxx");
+    CHECK_FAILS(config_parse(&config, "x", NULL, 2, words), ERR_CONFIG, "\nand 1 more");
+}
+
 /* Any cut of a good file is a good file or an ERR_CONFIG with a place, never anything else. */
 static void test_cut(void)
 {
@@ -334,4 +346,5 @@ static void test_cut(void)
 
 TEST_MAIN("bad input", {"words of modules", use_test_words}, {"syntax", test_syntax},
           {"keys", test_key}, {"values", test_value}, {"layers", test_layer}, {"rules", test_rule},
-          {"overrides", test_override}, {"twice", test_twice}, {"cut anywhere", test_cut})
+          {"overrides", test_override}, {"twice", test_twice},
+          {"a long message", test_long_message}, {"cut anywhere", test_cut})

@@ -291,11 +291,33 @@ static int choose(const HarnessTest *test, int count, const char *part, HarnessT
     return n;
 }
 
+/* A window whose numbers are all -infinity gives its gradient to its first pixel, as on the CPU. */
+static void test_infinite_pool(void)
+{
+    const OpCase c = {"max_pool",   "kernel=3 stride=3 pad=1", 1, {4, {1, 8, 5, 5}}, ACT_NONE, 0,
+                      allowed.exact};
+    const int64_t count = shape_count(c.x);
+    Pair p = pair_new();
+    CU_ASSERT_EQUAL_FATAL(pair_open(&p, &c, gpu), OK);
+    for (int64_t i = 0; i < count; ++i) p.given[i] = -INFINITY;
+    for (int d = 0; d < 2; ++d) rig_set_x(&p.rig[d], 0, p.given);
+    fill(p.given, shape_count(p.rig[0].spec.y.shape), 1);
+    for (int d = 0; d < 2; ++d) {
+        rig_forward(&p.rig[d]);
+        rig_backward(&p.rig[d], p.given);
+        rig_get_dx(&p.rig[d], 0, p.got[d]);
+    }
+    CU_ASSERT_EQUAL(memcmp(p.got[1], p.got[0], (size_t)count * sizeof(float)), 0);
+    pair_close(&p);
+    pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     train_use_words();
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"pools of infinities", test_infinite_pool},
                                           {"layouts", test_reorder},
                                           {"a convolution with its bias", test_biased},
                                           {"gelu before dense", test_gelu},

@@ -155,6 +155,33 @@ static void other_storage(void)
     refused(path, &c, "the data of /x lies in other files (a virtual data set)");
 }
 
+/* Names of classes that are stored in another file are not read: an untrusted file must not make
+ * weft print the content of other files. */
+static void names_elsewhere(void)
+{
+    ClassNames names;
+    const char *secret = in_scratch("secret"), *path = in_scratch("names.h5");
+    hsize_t dim[1] = {2};
+    FILE *out = fopen(secret, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    fputs("password", out);
+    fclose(out);
+    hid_t file = h5_new(path), create = H5Pcreate(H5P_DATASET_CREATE), type = H5Tcopy(H5T_C_S1);
+    put_x(file, "x", 7);
+    put_y(file, "y");
+    H5Tset_size(type, 4);
+    H5Pset_external(create, secret, 0, 8);
+    hid_t space = H5Screate_simple(1, dim, NULL);
+    H5Dclose(H5Dcreate2(file, "classes", type, space, H5P_DEFAULT, create, H5P_DEFAULT));
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Pclose(create);
+    H5Fclose(file);
+    CHECK_OK(class_names_read(&names, path));
+    CU_ASSERT_EQUAL(names.count, 0);
+    class_names_free(&names);
+}
+
 /* Soft and hard links lead to the same bytes of this file. */
 static void links_inside(void)
 {
@@ -181,4 +208,4 @@ static void links_inside(void)
 
 TEST_MAIN("elsewhere", {"external links", external_links},
           {"external storage and virtual data sets", other_storage},
-          {"links inside the file", links_inside})
+          {"names in another file", names_elsewhere}, {"links inside the file", links_inside})

@@ -381,6 +381,8 @@ static void files(void)
     all[6].answered = false;
     snprintf(all[6].last_call, sizeof all[6].last_call, "statfs");
     REFUSES("file system", all, "n4: no answer within 6 s, at statfs");
+    all[6].not_started = true;
+    REFUSES("file system", all, "n4: the process that tests the folder cannot be started");
     mem_free(&all);
 }
 
@@ -407,6 +409,11 @@ static void files_that_fail(void)
     all[2].read_error = EIO;
     REFUSES("file system", all, "n2: cannot read: Input/output error", "dmesg");
     all[2].read_error = 0;
+    all[2].space_error = ENOSYS;
+    all[2].free_bytes = all[2].inodes = all[2].free_inodes = 0;
+    WARNS("file system", all, "n2: the free space is not known: statfs: Function not implemented");
+    ALL_WELL("space", all);
+    all[2].space_error = 0;
     snprintf(all[2].type, sizeof all[2].type, "tmpfs");
     WARNS("file system", all, "n2: the folder is on tmpfs, the first node's on NFS");
     for (int r = 0; r < RANKS; ++r) shared[r] = (SharedFile){r % RANKS_A_NODE == 0, true};

@@ -291,7 +291,7 @@ static void print(void)
     fclose(out);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "46,473,216 trained parameters"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "lm_head.weight is tied to wte.weight"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "causal half of attention"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "attended pairs of tokens"));
     /* attention: 2 * 768 * 1024 * 1025 */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  1612.19\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  tied "));

@@ -186,6 +186,10 @@ static void zoo_errors(void)
     expect_error("model:\n  name: lenet\n  stem: small\n", images(2, 1, 28), 10, "test.yaml:3:");
     expect_error("model: {name: lenet, activation: tanh}", images(2, 1, 28), 10,
                  "model.activation: lenet does not use it; it is for mlp");
+    expect_error("model: {name: lenet, hidden: [64]}", images(2, 1, 28), 10,
+                 "model.hidden: lenet does not use it; it is for mlp, ");
+    expect_error("model: {hidden: [64], layers: [flatten, dense: {width: 10}]}", images(2, 1, 28),
+                 10, "model.hidden: a list of layers does not use it");
     expect_error("model: {name: lenet}", images(2, 1, 28), 0, "set model.classes");
     expect_error("model: {name: lenet}", images(2, 1, 3), 10, "too small");
     expect_error("model: {name: lenet}", desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32), 10,
@@ -449,8 +453,25 @@ static void print(void)
     graph_free(&g);
 }
 
+/* The summary names what is counted besides convolutions and dense layers, each once. */
+static void print_notes(void)
+{
+    char text[8192] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    Graph *g = graph_of("model: {layers: [pixels_to_tokens, dense: {width: 24}, attention: {heads: "
+                        "2, full: true}, dense: {width: 24}, attention: {heads: 2}, flatten, "
+                        "interaction: {width: 8}, dense: {width: 10}]}",
+                        images(2, 4, 4), 10);
+    graph_print(g, out);
+    fclose(out);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "(convolutions and dense layers, attended pairs of tokens, dots of pairs)\n"));
+    graph_free(&g);
+}
+
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo: every model", zoo_every_model},
           {"zoo names", zoo_names}, {"zoo errors", zoo_errors}, {"list", list},
           {"list errors", list_errors}, {"fuse gelu", fuse_gelu}, {"fuse residual", fuse_residual},
           {"fuse lenet", fuse_lenet}, {"fuse resnet, mobilenet", fuse_resnet},
-          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print})
+          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print},
+          {"notes", print_notes})

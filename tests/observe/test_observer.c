@@ -412,8 +412,63 @@ static void test_summary(void)
     CU_ASSERT_PTR_NULL(strstr(text, "top-1"));
 }
 
+static int64_t size_of(const char *file)
+{
+    struct stat st;
+    return stat(file, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+/* If no new log.txt can be opened when the old one is full, messages go on in the old one. */
+static void test_full_log(void)
+{
+    enum { ALMOST_FULL = (16 << 20) - 1000, LINE = 2000 };
+    char *text = mem_new(ALMOST_FULL), older[140], line[LINE + 1] = "";
+    struct rlimit files;
+    begin();
+    snprintf(path, sizeof path, "%s/log.txt", folder);
+    snprintf(older, sizeof older, "%s.1", path);
+    memset(text, '\n', ALMOST_FULL);
+    put(text, ALMOST_FULL);
+    memset(line, 'x', LINE - 1);
+    line[LINE - 1] = '\n';
+    CHECK_OK(log_file_open(folder, NULL, 0));
+    int64_t size = size_of(path);
+    CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &files), 0);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, files.rlim_max}), 0);
+    log_copy(line);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &files), 0);
+    CU_ASSERT_EQUAL(size_of(path), size + LINE);
+    CU_ASSERT_EQUAL(size_of(older), -1);
+    log_copy("later\n");
+    CU_ASSERT_EQUAL(size_of(older), size + LINE);
+    CU_ASSERT_STRING_EQUAL(content(), "later\n");
+    log_copy_to(NULL, NULL);
+    mem_free(&text);
+    end();
+}
+
+/* Lines that could not be written are counted as lines, also if one write has several. */
+static void test_lost_lines(void)
+{
+    struct rlimit size;
+    begin();
+    snprintf(path, sizeof path, "%s/log.txt", folder);
+    CHECK_OK(log_file_open(folder, NULL, 0));
+    CU_ASSERT_EQUAL(getrlimit(RLIMIT_FSIZE, &size), 0);
+    const struct rlimit full = {(rlim_t)size_of(path) + 4, size.rlim_max};
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &full), 0);
+    log_copy("one\ntwo\nthree\n");
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &size), 0);
+    signal(SIGXFSZ, before);
+    log_copy("four\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(content(), "one\n\n(2 lines could not be written here)\nfour\n"));
+    log_copy_to(NULL, NULL);
+    end();
+}
+
 TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens}, {"boxes", test_boxes},
           {"times", test_times}, {"cut on resume", test_resume}, {"torn lines", test_torn},
           {"cut in place", test_cut_in_place}, {"errors", test_errors},
           {"changed by others", test_changed}, {"no observer", test_null},
-          {"summary", test_summary})
+          {"summary", test_summary}, {"a full log", test_full_log}, {"lost lines", test_lost_lines})

@@ -95,8 +95,15 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     while (more) {
         char *key = NULL;
         TRY(json_scan_key(s, &key));
+        /* it would be taken for the member of an object */
+        const bool dot = depth == 0 && strchr(key, '.');
         char *name = mem_format("%s%s", prefix, key);
         mem_free(&key);
+        if (dot) {
+            const Status st = json_scan_fail(s, "the name %.80s has a dot", name);
+            mem_free(&name);
+            return st;
+        }
         ++*members;
         TRY(scan_value(s, f, name, depth));
         TRY(json_scan_more(s, '}', &more));
@@ -104,15 +111,15 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     return OK;
 }
 
-/* Fails if two fields of the outermost object have the same name. */
+/* Fails if two fields have the same name: a member that occurs twice in its object, or a name with
+ * a dot that is also that of another object's member. */
 static Status check_unique(const HfFields *f)
 {
     const char **name = mem_new(((size_t)f->count + 1) * sizeof *name);
-    int count = 0, same = 0;
-    for (int i = 0; i < f->count; ++i)
-        if (!strchr(f->field[i].name, '.')) name[count++] = f->field[i].name;
-    qsort(name, (size_t)count, sizeof *name, text_compare);
-    for (int i = 1; i < count && !same; ++i)
+    int same = 0;
+    for (int i = 0; i < f->count; ++i) name[i] = f->field[i].name;
+    qsort(name, (size_t)f->count, sizeof *name, text_compare);
+    for (int i = 1; i < f->count && !same; ++i)
         if (strcmp(name[i], name[i - 1]) == 0) same = i;
     Status st = same ? fail(ERR_DATA, "%s: %s appears twice", f->path, name[same]) : OK;
     mem_free(&name);

@@ -27,8 +27,7 @@ typedef struct HfFields {
 } HfFields;
 
 /* Reads a description. ERR_NOINPUT, ERR_IO: the file cannot be read. ERR_DATA: it is not JSON, is
- * nested too deep, or a field of the outermost object occurs twice. Release with hf_close in every
- * case. */
+ * nested too deep, or a field occurs twice. Release with hf_close in every case. */
 Status hf_open(HfFields *fields, const char *path);
 void hf_close(HfFields *fields);
 /* Returns the field of that name and marks it as known; returns NULL if there is none. */

@@ -77,17 +77,21 @@ static Status count_ranks(const Config *config, const World *world, int64_t give
  * ranks. given: value of --ranks; 0: not given. */
 static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
-    int64_t replica = config->grid.pp * config->grid.tp;
+    int64_t replica = config->grid.pp * config->grid.tp, servers = config->grid.servers;
+    int64_t computing = ranks - servers;
     if (given == 0 && !is_launched()) return OK;
     config->grid.dp = 0;
-    if (ranks % replica == 0) return OK;
-    int64_t below = ranks / replica * replica;
-    char fewer[32] = "";
-    if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)below);
+    /* trainer_dry_run refuses a grid of servers only */
+    if (computing % replica == 0 || computing < 1) return OK;
+    int64_t below = computing / replica * replica;
+    char fewer[32] = "", without[48] = "";
+    if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)(below + servers));
+    if (servers)
+        snprintf(without, sizeof without, " without grid.servers %lld", (long long)servers);
     return fail(ERR_USAGE,
-                "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: use --ranks %s%lld",
-                ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
-                (long long)(below + replica));
+                "%d ranks%s are no multiple of grid.pp %lld x grid.tp %lld: use --ranks %s%lld",
+                ranks, without, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
+                (long long)(below + replica + servers));
 }
 
 /* ---- the view ---- */
@@ -193,10 +197,7 @@ static Status write_svg(const PlanView *v, const char *path)
     FILE *file = file_create_stream(path);
     if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, file_error(errno));
     schedule_svg(trainer_schedule(v->trainer), &v->real, file);
-    bool good = !ferror(file);
-    if (fclose(file) != 0 || !good)
-        return fail(ERR_IO, "--svg %s: writing failed: %s", path, strerror(errno));
-    return OK;
+    return file_close_stream(file, path);
 }
 
 static Status show(const PlanView *v, const PlanFlags *o)

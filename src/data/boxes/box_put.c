@@ -48,21 +48,39 @@ static void fill(Arrays *a, const BoxSet *set, const uint8_t *left_out)
         ((int64_t *)a->at[BOX_ARRAY_CATEGORY_ID])[c] = set->category[c].id;
 }
 
+/* Returns the number of rows of array i of a set with `pictures` pictures and `labels` labels. */
+static int64_t rows_of(const BoxSet *set, int i, int64_t pictures, int64_t labels)
+{
+    const int64_t rows[] = {[BOX_PER_SAMPLE] = pictures,
+                            [BOX_PER_END] = pictures + 1,
+                            [BOX_PER_BOX] = labels,
+                            [BOX_PER_CLASS] = set->categories};
+    return rows[box_array_info[i].rows];
+}
+
+static int64_t row_bytes(int i)
+{
+    return box_array_info[i].columns * (int64_t)element_bytes(box_array_info[i].type);
+}
+
+int64_t box_set_bytes(const BoxSet *set)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < BOX_ARRAYS; ++i)
+        if (set->import->side || !box_array_info[i].letterbox)
+            bytes += rows_of(set, i, set->pictures, set->labels) * row_bytes(i);
+    return bytes;
+}
+
 /* Counts the pictures and labels that are kept, and allocates the arrays. */
 static void arrays_init(Arrays *a, const BoxSet *set, const uint8_t *left_out)
 {
     int64_t n = 0, m = 0;
     for (int64_t i = 0; i < set->pictures; ++i) n += !left_out[i];
     for (int64_t k = 0; k < set->labels; ++k) m += !set->label[k].left_out;
-    const int64_t rows[] = {[BOX_PER_SAMPLE] = n,
-                            [BOX_PER_END] = n + 1,
-                            [BOX_PER_BOX] = m,
-                            [BOX_PER_CLASS] = set->categories};
     for (int i = 0; i < BOX_ARRAYS; ++i) {
-        const BoxArrayInfo *info = &box_array_info[i];
-        a->rows[i] = rows[info->rows];
-        a->at[i] =
-            mem_new((size_t)(a->rows[i] + 1) * (size_t)info->columns * element_bytes(info->type));
+        a->rows[i] = rows_of(set, i, n, m);
+        a->at[i] = mem_new((size_t)((a->rows[i] + 1) * row_bytes(i)));
     }
 }
 

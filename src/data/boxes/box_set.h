@@ -109,6 +109,9 @@ Status box_set_check_classes(const BoxSet *set);
  * around groups, boxes without area and duplicates. left_out[i] is not 0 if picture i is left
  * out. */
 Status box_set_close(BoxSet *set, const uint8_t *left_out);
+/* Returns the bytes of the arrays that box_set_put writes if nothing is left out, without the gaps
+ * between them. */
+int64_t box_set_bytes(const BoxSet *set);
 /* Writes the arrays of box_array_info. left_out: as in box_set_close. Returns false if this
  * fails. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);

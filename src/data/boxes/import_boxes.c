@@ -46,6 +46,12 @@ static Status find(void *user, FolderFiles *files)
     return list_files(set, files);
 }
 
+/* Returns the bytes of the arrays of boxes (FolderLabels.bytes). */
+static int64_t bytes(void *user)
+{
+    return box_set_bytes(user);
+}
+
 /* Checks that a picture has the size that its labels name (FolderLabels.check); if they name none,
  * takes the picture's size. */
 static Status check(void *user, int64_t i, const FolderSample *sample)
@@ -111,7 +117,7 @@ static void report(void *user, int64_t samples, int64_t left_out, const char *or
 Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks)
 {
     BoxSet set = {.import = import, .source = import->labels ? import->labels : import->images};
-    FolderLabels labels = {&set, DATA_BOXES, find, check, close_set, put, name, report};
+    FolderLabels labels = {&set, DATA_BOXES, find, bytes, check, close_set, put, name, report};
     FolderImport folder = {.dir = import->images,
                            .out = import->out,
                            .labels = &labels,

@@ -84,16 +84,16 @@ static Status end_object(Voc *v)
 static Status read_element(Voc *v, const XmlScan *s)
 {
     static const char *const edge_name[] = {"xmin", "ymin", "xmax", "ymax"};
-    static const char object[] = "annotation/object/", size[] = "annotation/size/";
+    static const char *const side[] = {"annotation/size/width", "annotation/size/height"};
+    static const char object[] = "annotation/object/";
     double value;
     if (strcmp(s->path, "annotation/filename") == 0)
         snprintf(v->filename, sizeof v->filename, "%s", s->value);
     if (strcmp(s->path, "annotation/object") == 0) return end_object(v);
-    if (strncmp(s->path, size, sizeof size - 1) == 0 &&
-        strcmp(s->path + sizeof size - 1, "depth")) {
+    for (int i = 0; i < 2; ++i) {
+        if (strcmp(s->path, side[i]) != 0) continue;
         TRY(read_number(v, s->value, &value));
-        *(s->path[sizeof size - 1] == 'w' ? &v->width : &v->height) =
-            value >= 0 && value < INT32_MAX ? (int32_t)value : 0;
+        *(i == 0 ? &v->width : &v->height) = value >= 0 && value < INT32_MAX ? (int32_t)value : 0;
     }
     if (strncmp(s->path, object, sizeof object - 1) != 0) return OK;
     const char *field = s->path + sizeof object - 1;
@@ -133,10 +133,10 @@ static Status read_file(Voc *v)
     return OK;
 }
 
-static int by_bytes(const void *left, const void *right)
+static int by_name(const void *left, const void *right)
 {
-    const char *const *a = left, *const *b = right;
-    return strcmp(*a, *b);
+    const BoxCategory *const *a = left, *const *b = right;
+    return strcmp((*a)->name, (*b)->name);
 }
 
 /* Reads the XML files that are named in the file `list`; the first word of a line is a name without
@@ -178,15 +178,13 @@ static Status read_all(Voc *v)
 static void sort_classes(BoxSet *set)
 {
     size_t n = (size_t)set->categories;
-    const char **name = mem_new((n + 1) * sizeof *name);
-    for (size_t i = 0; i < n; ++i) name[i] = set->category[i].name;
-    if (n) qsort(name, n, sizeof *name, by_bytes);
-    for (size_t i = 0; i < n; ++i)
-        for (size_t k = 0; k < n; ++k)
-            if (set->category[i].name == name[k]) set->category[i].id = (int64_t)k + 1;
+    BoxCategory **sorted = mem_new((n + 1) * sizeof *sorted);
+    for (size_t i = 0; i < n; ++i) sorted[i] = &set->category[i];
+    if (n) qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 0; i < n; ++i) sorted[i]->id = (int64_t)i + 1;
     for (int64_t k = 0; k < set->labels; ++k)
         set->label[k].category_id = set->category[set->label[k].category_id - 1].id;
-    mem_free(&name);
+    mem_free(&sorted);
 }
 
 static Status read_voc(BoxSet *set)

@@ -6,6 +6,7 @@
 #include "csv.h"
 #include "moments.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* the training split or the test split: its input files and the data set that is made of them */
@@ -300,6 +301,8 @@ typedef struct Rows {
 typedef struct Writing {
     Import *import;
     Split *split;
+    /* number of blocks whose rows are written */
+    atomic_llong blocks;
 } Writing;
 
 /* Writes the `count` rows of a block to the split's data set. first: number of the block's first
@@ -324,7 +327,7 @@ static Status put_rows(const Writing *w, int64_t first, int64_t count, const Row
 
 static Status write_block(void *user, int worker, CsvBlock *b)
 {
-    const Writing *w = user;
+    Writing *w = user;
     const Split *p = w->split;
     int64_t columns = p->layout.columns, fields = p->layout.fields, at = 0;
     (void)worker;
@@ -348,6 +351,7 @@ static Status write_block(void *user, int worker, CsvBlock *b)
     if (st == OK && (at != count || got))
         st = fail(ERR_IO, "%s: has changed while it was read", p->input.file[b->file].path);
     if (st == OK) st = put_rows(w, first, count, &rows);
+    if (st == OK) atomic_fetch_add(&w->blocks, 1);
     mem_free(&rows.dense);
     mem_free(&rows.ids);
     mem_free(&rows.y);
@@ -357,7 +361,11 @@ static Status write_block(void *user, int worker, CsvBlock *b)
 static Status write_split(Import *im, Split *p)
 {
     Writing w = {.import = im, .split = p};
-    return csv_for_each_block(&p->input, im->options->threads, write_block, &w, &im->bytes);
+    TRY(csv_for_each_block(&p->input, im->options->threads, write_block, &w, &im->bytes));
+    if (w.blocks == p->blocks) return OK;
+    return fail(ERR_IO, "%s: %s became shorter while it was read",
+                p->input.file[p->input.count - 1].path,
+                p->input.count == 1 ? "it" : "it, or a file before it,");
 }
 
 /* ---- the import ---- */

@@ -238,7 +238,7 @@ static Status assign_by_position(CsvFile *file, const CsvReader *r)
             return csv_fail(r, r->value[0].text, -1,
                             "its first record has %d values, but the schema's column %s is the "
                             "%dth; is the separator right?",
-                            file->width, s->column[c].name, position + 1);
+                            file->width, s->column[c].name, s->column[c].position + 1);
         file->column[position] = c;
     }
     if (s->has_positions || file->width == s->file_columns || missing >= 0) return OK;

@@ -180,7 +180,8 @@ static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
     return OK;
 }
 
-/* Reads the next array, the words of the field whose first id is `first`. The field's first two ids
+/* Reads the next array, the words of the field whose first id is `first`; zero bytes follow a
+ * word, which may have such bytes inside. The field's first two ids
  * are for missing and for unknown values, so the ids of the words begin at first + 2. */
 static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
@@ -189,8 +190,10 @@ static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *c
     TRY(stored_next(s, &value, &each, count));
     char *word = mem_new(each + CSV_OVERREAD_BYTES);
     for (uint64_t i = 0; i < *count; ++i) {
+        uint64_t length = each;
         memcpy(word, value + i * each, each);
-        CsvValue v = {word, strnlen(word, each)};
+        while (length && !word[length - 1]) --length;
+        CsvValue v = {word, length};
         csv_vocab_add(vocab, &v, first + 2 + i, 1);
     }
     mem_free(&word);

@@ -118,10 +118,12 @@ static Status describe(Described *d, hid_t object, const char *name, const char 
 }
 
 /* Reads the values of a scale that is a coordinate of `length` numbers; NULL: the scale is no such
- * coordinate. */
-static double *read_values(hid_t scale, const char *path, int64_t length)
+ * coordinate, or its bytes are in another file. */
+static double *read_values(hid_t file, hid_t scale, const char *path, int64_t length)
 {
-    if (!scale_is_coordinate(scale, path, length)) return NULL;
+    if (!scale_is_coordinate(scale, path, length) ||
+        hdf5_check_in_one_file(file, scale, path, "a coordinate") != OK)
+        return NULL;
     double *value = mem_new((size_t)length * sizeof *value);
     if (H5Dread(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
         mem_free(&value);
@@ -155,9 +157,10 @@ static int add_axis(FieldOutput *o, Axis *axis)
     return o->axes++;
 }
 
-/* Makes the axis of dimension i of a variable. scale: its dimension scale; -1: it has none. */
-static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scale, int i,
-                        Axis *axis)
+/* Makes the axis of dimension i of a variable in `file`. scale: its dimension scale; -1: it has
+ * none. */
+static Status make_axis(const FieldOutput *o, hid_t file, const FieldVariable *v, hid_t scale,
+                        int i, Axis *axis)
 {
     static const char *const usual[] = {"time", "level", "y", "x"};
     const char *path = o->plan.set->path;
@@ -169,7 +172,7 @@ static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scal
     axis->unnamed = !axis->is.name[0];
     if (axis->unnamed) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
     if (role != FIELD_TIME && role != FIELD_LEVEL)
-        axis->value = read_values(scale, path, axis->length);
+        axis->value = read_values(file, scale, path, axis->length);
     if (role == FIELD_TIME) axis->length = o->plan.samples;
     if (role != FIELD_LEVEL) return st;
     axis->length = v->levels;
@@ -192,7 +195,7 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     Status st = describe(&out->is, dataset, v->name, field_path(f, 0));
     for (int i = 0; st == OK && i < v->ndim; ++i) {
         Axis axis;
-        st = make_axis(o, v, scale[i], i, &axis);
+        st = make_axis(o, file, v, scale[i], i, &axis);
         if (v->dim[i] == FIELD_TIME && o->axes > 0) continue;
         const int at = add_axis(o, &axis);
         if (v->dim[i] != FIELD_TIME) out->axis[v->dim[i]] = at;
@@ -223,7 +226,7 @@ static Status add_time(FieldOutput *o, hid_t file)
     TRY(h5_dataset(&dataset, file, field_path(f, 0), v->name, NULL));
     while (v->dim[at] != FIELD_TIME) ++at;
     scales_open(dataset, v->ndim, scale);
-    Status st = make_axis(o, v, scale[at], at, &axis);
+    Status st = make_axis(o, file, v, scale[at], at, &axis);
     scales_close(scale);
     H5Dclose(dataset);
     TRY(st);

@@ -61,8 +61,8 @@ Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const
     char *part = mem_format("%s.part", path), from[FIELD_TIME_TEXT], to[FIELD_TIME_TEXT];
     const FieldSegment *last = &f->segment[f->segments - 1];
     FILE *out = fopen(part, "w");
-    bool good = out != NULL;
-    if (good) {
+    int error = out ? 0 : errno;
+    if (out) {
         fprintf(out,
                 "# Mean and deviation of fields, for data.stats: frames from %s to %s in %d "
                 "file%s\nstatistics:\n",
@@ -74,12 +74,11 @@ Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const
             while (!same_name(f, &stats->row[same], &stats->row[i])) ++same;
             if (same == i) print_row(f, &stats->row[i], out);
         }
-        good = !ferror(out);
-        good &= fclose(out) == 0;
+        error = file_finish_stream(out);
     }
-    if (good) good = rename(part, path) == 0;
-    Status st = good ? OK : fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
-    if (!good && out) unlink(part);
+    if (!error && rename(part, path) != 0) error = errno;
+    Status st = error ? fail(ERR_IO, "%s: cannot be written: %s", path, file_error(error)) : OK;
+    if (error && out) unlink(part);
     mem_free(&part);
     return st;
 }

@@ -27,6 +27,8 @@ typedef struct FolderLabels {
     DataKind kind;
     /* Lists the pictures and the names of classes. */
     Status (*find)(void *user, FolderFiles *files);
+    /* Returns the largest number of bytes that `put` writes. Called after `find`. */
+    int64_t (*bytes)(void *user);
     /* Returns whether the labels fit the picture: OK, or ERR_DATA if the picture cannot be used.
      * Called once for each picture that was decoded, and again to log the reason of a refusal. */
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);

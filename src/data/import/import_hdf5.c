@@ -50,7 +50,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
         ssize_t n = pwrite(copy->out_fd, from, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return fail(ERR_IO, "%s: cannot be copied: %s", copy->request.path, strerror(errno));
+            return fail(ERR_IO, "%s: cannot be copied: %s", copy->request.path,
+                        n < 0 ? strerror(errno) : "nothing was written");
         from += n, at += n, bytes -= n;
     }
     return OK;

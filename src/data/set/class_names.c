@@ -74,8 +74,8 @@ static void names_close(StoredNames *names)
     if (names->dataset >= 0) H5Dclose(names->dataset);
 }
 
-/* Opens a list of names. Returns false if there is no list that can be read; then nothing needs to
- * be closed. */
+/* Opens a list of names. Returns false if there is no list that can be read, or if its bytes are in
+ * another file; then nothing needs to be closed. */
 static bool names_open(StoredNames *names, hid_t file, const char *list)
 {
     char path[LIST_BYTES + 1];
@@ -90,8 +90,11 @@ static bool names_open(StoredNames *names, hid_t file, const char *list)
         hid_t access = hdf5_access_without_links(&is_external);
         names->dataset = H5Dopen2(file, path, access);
         H5Pclose(access);
-        if (names->dataset >= 0) names->space = H5Dget_space(names->dataset);
-        if (names->dataset >= 0) names->type = H5Dget_type(names->dataset);
+        /* bytes of other files are not names, and an untrusted file must not get them read */
+        if (names->dataset >= 0 && hdf5_check_in_one_file(file, names->dataset, list, path) == OK) {
+            names->space = H5Dget_space(names->dataset);
+            names->type = H5Dget_type(names->dataset);
+        }
     }
     if (names->space >= 0) names->count = (int64_t)H5Sget_simple_extent_npoints(names->space);
     if (names->type >= 0 && H5Tget_class(names->type) == H5T_STRING && names->count > 0 &&

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* seconds without a mark after which a rank's swapped memory is looked at */
+static const double STILL_S = 1;
+
 /* Sets node->count and node->mine, and for each rank the address of its marks, its process id and
  * its number in the job. */
 static void use_segments(NodeRanks *node)
@@ -79,6 +82,13 @@ static void note_since(double *since_s, bool holds, double now_s)
         *since_s = now_s;
 }
 
+static double swapped_bytes(int process)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", process);
+    return proc_bytes(path, "VmSwap:");
+}
+
 static void look_at(const NodeRanks *node, int rank, double now_s)
 {
     const Beat *beat = node->beat[rank];
@@ -94,6 +104,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     double marked_s = state->newest.at_s, awake_s = node->awake_s;
     state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
+    state->swapped_bytes = state->still_s >= STILL_S ? swapped_bytes(state->process) : 0;
     double *stopped_s = &node->times[rank].stopped_s;
     note_since(stopped_s, is_stopped(state->process_state), now_s);
     /* A rank that has made a mark since it was first seen stopped has run in between, so the next

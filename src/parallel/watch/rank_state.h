@@ -23,7 +23,8 @@ typedef struct RankState {
     double still_s;
     /* seconds of a usual step; 0: unknown */
     double usual_s;
-    /* bytes of the process's memory that are swapped out; always 0, because no code sets it yet */
+    /* bytes of the process's memory that are swapped out, looked at only while the rank makes no
+     * marks; 0 or less: none, or not known */
     double swapped_bytes;
     /* the newest mark of the rank */
     BeatMark newest;

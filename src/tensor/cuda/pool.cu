@@ -60,7 +60,8 @@ template <class T, int E, bool ALIGNED> static __global__ void max_kernel(PoolRu
         int index[E];
         for (int k = 0; k < E; ++k) {
             best[k] = -INFINITY;
-            index[k] = POOL_NO_POSITION;
+            /* the first pixel, which is kept if all pixels are -infinity */
+            index[k] = (v.row_begin - v.top) * run.kernel[1] + v.column_begin - v.left;
         }
         for_window<E, ALIGNED>(run, v, image + c, [&](int h, int w, const Pack<T, E> &x) {
             int here = (h - v.top) * run.kernel[1] + w - v.left;

@@ -54,7 +54,7 @@ void detections_fini(Detections *detections)
     detector_boxes_free(&d->found);
     mem_free(&d->kept);
     mem_free(&d->truth);
-    mem_free(&d->message);
+    mem_free(&d->error.message);
 }
 
 /* Writes the truths of a picture to d->truth, and returns their number. */
@@ -102,10 +102,8 @@ static Status add_picture(Detections *d, int64_t row, int64_t picture)
 void detections_add(Detections *detections, const Batch *batch)
 {
     Detections *d = detections;
-    for (int r = 0; d->eval && d->status == OK && r < batch->rows; ++r) {
-        d->status = add_picture(d, r, batch->sample[r]);
-        if (d->status != OK) d->message = mem_text(fail_message());
-    }
+    for (int r = 0; d->eval && d->error.status == OK && r < batch->rows; ++r)
+        error_keep(&d->error, add_picture(d, r, batch->sample[r]));
 }
 
 /* Gathers the matches of all ranks on rank 0, and sets line->coco on every rank. each: on rank 0
@@ -182,8 +180,7 @@ Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
     Detections *d = detections;
     line->has_boxes = loss_info(t->config)->reads == LOSS_READS_BOXES;
     if (!line->has_boxes) return OK;
-    Status st = d->status == OK ? OK : fail(d->status, "%s", d->message);
-    TRY(status_agree(t->world, st));
+    TRY(status_agree(t->world, error_report(&d->error)));
     TRY(join(d, t, line, extras->coco));
     return extras->results ? write_results(d, t, extras->results) : OK;
 }

@@ -31,10 +31,7 @@ typedef struct Detections {
     int64_t kept_capacity;
     /* truths of one picture */
     TruthBox *truth;
-    /* the first error */
-    Status status;
-    /* message of this error */
-    char *message;
+    KeptError error;
 } Detections;
 /* Divides the loss of a detector into its parts. column: means of the loss's parts for boxes and
  * for objects (LOSS_RESULTS_PARTS). The part for classes is the rest; 0 if the rest is a rounding

@@ -31,13 +31,14 @@ void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *
     making->wanted = wanted && data_has_fields(set) && t->config->train.eval_pictures > 0;
     if (!making->wanted || !train_collects_outputs(t)) return;
     making->trainer = t;
-    making->status = field_reader_new(&making->reader, set);
+    error_keep(&making->error, field_reader_new(&making->reader, set));
 }
 
 void eval_pictures_fini(PictureMaking *making)
 {
     field_reader_free(&making->reader);
     mem_free(&making->message);
+    mem_free(&making->error.message);
 }
 
 /* Draws a picture and appends it to the message. */
@@ -137,8 +138,8 @@ static Status draw_row(PictureMaking *m, const Batch *batch, int row)
 
 void eval_pictures_add(PictureMaking *making, const Batch *batch)
 {
-    for (int r = 0; making->trainer && making->status == OK && r < batch->rows; ++r)
-        if (batch->sample[r] == 0) making->status = draw_row(making, batch, r);
+    for (int r = 0; making->trainer && making->error.status == OK && r < batch->rows; ++r)
+        if (batch->sample[r] == 0) error_keep(&making->error, draw_row(making, batch, r));
 }
 
 void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line)

@@ -27,15 +27,15 @@ typedef struct PictureMaking {
     const Trainer *trainer;
     /* reads the inputs and the truth of the sample again; owned */
     FieldReader *reader;
-    /* first error of eval_pictures_init or eval_pictures_add */
-    Status status;
+    /* error of eval_pictures_init or eval_pictures_add */
+    KeptError error;
     /* message to rank 0: for each picture a PictureHead and the bytes of its PNG; owned */
     char *message;
     /* length of the message */
     size_t message_bytes;
 } PictureMaking;
 /* Prepares an evaluation. wanted: true if the caller requests pictures. Only ranks with the model's
- * outputs draw. If the set cannot be read, this function and eval_pictures_add set making->status
+ * outputs draw. If the set cannot be read, this function and eval_pictures_add set making->error
  * to ERR_IO or ERR_DATA. */
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted);
 void eval_pictures_fini(PictureMaking *making);

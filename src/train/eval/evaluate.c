@@ -174,8 +174,8 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
         if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
     }
     Status read = eval_data_fini(&data);
-    if (st == OK) st = evaluation.fields.status;
-    if (st == OK) st = evaluation.pictures.status;
+    if (st == OK) st = error_report(&evaluation.fields.error);
+    if (st == OK) st = error_report(&evaluation.pictures.error);
     if (st == OK && read == OK && stop)
         read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
     /* after this call no rank reads the parameters of the evaluation, so they can be exchanged

@@ -191,7 +191,7 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
     if (!scores->scoring->weights.vary) return OK;
     const int64_t planes = set->field_set.offsets[FIELD_TARGET];
     scores->pixel_weight = mem_new((size_t)(planes * scores->scoring->pixels) * sizeof(double));
-    scores->status = field_reader_new(&scores->reader, set);
+    error_keep(&scores->error, field_reader_new(&scores->reader, set));
     return OK;
 }
 
@@ -202,6 +202,7 @@ void field_scores_fini(FieldScores *scores)
     mem_free(&scores->predicted);
     mem_free(&scores->truth);
     mem_free(&scores->pixel_weight);
+    mem_free(&scores->error.message);
     field_reader_free(&scores->reader);
 }
 
@@ -276,9 +277,9 @@ void field_scores_add(FieldScores *s, const Batch *batch)
     const int64_t width = set->target_width, doubles = record_doubles(set);
     const int64_t inputs = set->channels * set->height * set->width;
     const float *output = executor_logits(s->trainer->executor, 0);
-    for (int r = 0; r < batch->rows && s->status == OK; ++r, ++s->samples) {
-        s->status = read_weights(s, batch->sample[r]);
-        if (s->status != OK) return;
+    for (int r = 0; r < batch->rows && s->error.status == OK; ++r, ++s->samples) {
+        error_keep(&s->error, read_weights(s, batch->sample[r]));
+        if (s->error.status != OK) return;
         if (s->samples == s->capacity) {
             s->capacity = s->capacity ? 2 * s->capacity : 64;
             s->record = mem_resize(s->record, (size_t)(s->capacity * doubles) * sizeof *s->record);

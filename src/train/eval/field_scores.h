@@ -36,8 +36,8 @@ typedef struct FieldScores {
     const DataSet *set;
     /* true: field_scores_collect is true for this rank */
     bool collects;
-    /* first error of opening `reader` or of reading the weights of a sample */
-    Status status;
+    /* error of opening `reader` or of reading the weights of a sample */
+    KeptError error;
     /* reads weights of pixels that vary in time; NULL: weights do not vary; owned */
     FieldReader *reader;
     /* weights of pixels at the times of a sample's targets, (offsets of targets, pixels); NULL:

@@ -5,18 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On rank 0: returns the file of checkpoint.resume or, without it, of model.init_from, if it can be
- * read; else the run's newest checkpoint, or NULL. Owner: the caller. */
+/* On rank 0: returns the run's newest checkpoint, from which the run continues if there is one;
+ * else the file of checkpoint.resume or, without it, of model.init_from, if it can be read; else
+ * NULL. Owner: the caller. */
 static char *find_source(const Config *c)
 {
     const char *named = c->model.init_from;
-    if (c->checkpoint.resume == RESUME_FILE) named = c->checkpoint.resume_path;
-    if (named && *named && access(named, R_OK) == 0) return mem_text(named);
-    if (c->run.fresh) return NULL;
     char *dir = mem_format("%s/%s/checkpoints", c->run.dir, c->run.name);
-    char *path = access(dir, R_OK) == 0 ? checkpoint_newest_unread(dir) : NULL;
+    char *own = !c->run.fresh && access(dir, R_OK) == 0 ? checkpoint_newest_unread(dir) : NULL;
     mem_free(&dir);
-    return path;
+    if (own) return own;
+    if (c->checkpoint.resume == RESUME_FILE) named = c->checkpoint.resume_path;
+    return named && *named && access(named, R_OK) == 0 ? mem_text(named) : NULL;
 }
 
 /* On rank 0: returns the text of the configuration in a checkpoint if it has widths, else NULL.
