@@ -171,6 +171,18 @@ static Status find_tree(void *user, FolderFiles *files)
     return folder_scan(files, ((const FolderImport *)user)->dir);
 }
 
+static int64_t few_bytes(void *user)
+{
+    (void)user;
+    return 1000;
+}
+
+static int64_t bytes_of_no_disk(void *user)
+{
+    (void)user;
+    return INT64_C(1) << 60;
+}
+
 static Status refuse_once(void *user, int64_t i, const FolderSample *sample)
 {
     static bool refused;
@@ -183,11 +195,24 @@ static Status refuse_once(void *user, int64_t i, const FolderSample *sample)
 static void unfit_ones_that_fit_later_end_the_import(void)
 {
     FolderImport import = import_of(small_tree("unfit"), in_scratch("unfit.h5"));
-    FolderLabels labels = {
-        .user = &import, .kind = DATA_BOXES, .find = find_tree, .check = refuse_once};
+    FolderLabels labels = {.user = &import,
+                         .kind = DATA_BOXES,
+                         .find = find_tree,
+                         .bytes = few_bytes,
+                         .check = refuse_once};
     import.labels = &labels, import.encoded = true, import.allow_empty = true;
     CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO,
                 "B/x: did not fit its labels before, but does now: import again");
+}
+
+/* A disk that is too small for the labels is noticed before anything is decoded. */
+static void space_for_labels_is_reserved_first(void)
+{
+    FolderImport import = import_of(small_tree("large"), in_scratch("large.h5"));
+    FolderLabels labels = {
+        .user = &import, .kind = DATA_BOXES, .find = find_tree, .bytes = bytes_of_no_disk};
+    import.labels = &labels, import.encoded = true, import.allow_empty = true;
+    CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO, "No space left on device");
 }
 
 static void broken_ones_are_named_or_left_out(void)
@@ -293,6 +318,7 @@ int main(void)
          folders_are_sorted_as_torchvision_sorts_them},
         {"broken files that change end the import", broken_files_that_change_end_the_import},
         {"unfit ones that fit later end the import", unfit_ones_that_fit_later_end_the_import},
+        {"space for labels is reserved first", space_for_labels_is_reserved_first},
         {"broken ones are named or left out", broken_ones_are_named_or_left_out},
         {"folders that make no sense are refused", folders_that_make_no_sense_are_refused},
         {"thousands of long names", thousands_of_long_names},

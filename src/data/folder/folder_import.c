@@ -188,9 +188,9 @@ static Status open_part(FolderWork *work)
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
     /* space for HDF5's metadata and all arrays except the samples */
-    const FolderExtra *extra = work->import->extra;
+    const FolderLabels *labels = work->import->labels;
     int64_t rest_bytes =
-        work->files.count * 32 + (1 << 20) + (extra ? extra->bytes(extra->user) : 0);
+        work->files.count * 32 + (1 << 20) + (labels ? labels->bytes(labels->user) : 0);
     if (!keep) TRY(journal_clear(work));
     Status status = part_open(&work->part, out, keep, work->data_bytes + rest_bytes);
     if (status != OK && !keep) unlink(work->journal);
