@@ -316,6 +316,8 @@ check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^src/config/options.c$$' | xargs awk \
 	    'length > 100 { print FILENAME ":" FNR ": longer than 100 columns"; bad = 1 } END { exit bad }'
+	@git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' 'include/*.h' | xargs awk 'FNR == 1 { open = 0 } /^{$$/ { open = FNR } \
+	    /^}/ { if (open && FNR - open > 61) { print FILENAME ":" open ": a function of more than 60 lines"; bad = 1 } open = 0 } END { exit bad }'
 doc-tables: $(BUILD)/weft ## the pages of docs/ that are made of the program's tables, after a row was added
 	@tools/docs/tables.sh $< docs
 .PHONY: doc-tables

@@ -22,7 +22,8 @@ static Status message_on_node(const Machine *m, const ForecastInput *input, doub
                               MessageCost *cost)
 {
     TRY(message_known(m, input));
-    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2, .wire = m->message_link.latency_s};
+    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2,
+                          .wire = m->message_link.latency_s};
     return OK;
 }
 

@@ -35,9 +35,9 @@ Status message_between_stages(const Machine *machine, const ForecastInput *input
                               double bytes, MessageCost *cost);
 /* Checks that the machine's file has the time of messages between nodes. ERR_CONFIG. */
 Status network_known(const Machine *machine, const ForecastInput *input);
-/* Finds the link between the ranks of a tensor-parallel group: Machine.message_link if every node holds
- * whole groups, otherwise Machine.network_link, shared by all ranks of a node. ERR_CONFIG: the machine's
- * file has no time of this link. */
+/* Finds the link between the ranks of a tensor-parallel group: Machine.message_link if every node
+ * holds whole groups, otherwise Machine.network_link, shared by all ranks of a node. ERR_CONFIG:
+ * the machine's file has no time of this link. */
 Status link_in_tensor_group(const Machine *machine, const ForecastInput *input, Link *link);
 /* Distribution of the replicas of a stage over nodes. */
 typedef struct SumPlaces {

@@ -54,8 +54,8 @@ static Status exchange_time(const Machine *m, const ForecastInput *input, const 
     return OK;
 }
 
-Status rates_operation_s(const Machine *m, const ForecastInput *input, const Op *op, OperationPart part,
-                         double *seconds)
+Status rates_operation_s(const Machine *m, const ForecastInput *input, const Op *op,
+                         OperationPart part, double *seconds)
 {
     const Rates *rates = &m->rates;
     if (op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)

@@ -205,6 +205,22 @@ static void watch(Tables *t, const ServerPlan *plan)
     start_end(true);
 }
 
+/* Takes part in the sum of squares of the gradients of a step's rows; workers use the result. */
+static void sum_squares(Tables *t, TableStream *s, Flight *f)
+{
+    double *squares = mem_new((size_t)t->stores * sizeof *squares);
+    stream_squares(s, f, squares);
+    mem_free(&squares);
+}
+
+/* Takes part in the reports of all owners; rank 0 uses them. */
+static void report_contents(Tables *t)
+{
+    OwnerReport *report = mem_new((size_t)t->plan.world->size * sizeof *report);
+    contents_report(t, report);
+    mem_free(&report);
+}
+
 /* Receives a command and carries it out. Returns false if it was the last command. COMMAND_BEGIN
  * sets *status to the result of opening the order file. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
@@ -214,8 +230,6 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
     if (what.evaluation && !t->evaluation.tables) stream_init(t, &t->evaluation, false);
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
-    double *squares;
-    OwnerReport *report;
     switch (what.kind) {
     case COMMAND_IDS:
         stream_ids(s, f);
@@ -227,9 +241,7 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
         stream_gradients(s, f);
         break;
     case COMMAND_SQUARES:
-        squares = mem_new((size_t)t->stores * sizeof *squares);
-        stream_squares(s, f, squares);
-        mem_free(&squares);
+        sum_squares(t, s, f);
         break;
     case COMMAND_UPDATE:
         stream_update(s, f, what.lr, what.grad_scale);
@@ -250,9 +262,7 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
         contents_put(t);
         break;
     case COMMAND_REPORT:
-        report = mem_new((size_t)t->plan.world->size * sizeof *report);
-        contents_report(t, report);
-        mem_free(&report);
+        report_contents(t);
         break;
     case COMMAND_WATCH:
         watch(t, plan);

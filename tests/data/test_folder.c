@@ -196,10 +196,10 @@ static void unfit_ones_that_fit_later_end_the_import(void)
 {
     FolderImport import = import_of(small_tree("unfit"), in_scratch("unfit.h5"));
     FolderLabels labels = {.user = &import,
-                         .kind = DATA_BOXES,
-                         .find = find_tree,
-                         .bytes = few_bytes,
-                         .check = refuse_once};
+                           .kind = DATA_BOXES,
+                           .find = find_tree,
+                           .bytes = few_bytes,
+                           .check = refuse_once};
     import.labels = &labels, import.encoded = true, import.allow_empty = true;
     CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO,
                 "B/x: did not fit its labels before, but does now: import again");

@@ -67,7 +67,7 @@ int64_t box_set_bytes(const BoxSet *set)
 {
     int64_t bytes = 0;
     for (int i = 0; i < BOX_ARRAYS; ++i)
-        if (set->import->side || !box_array_info[i].letterbox)
+        if (set->import->side || !box_array_info[i].decoded_only)
             bytes += rows_of(set, i, set->pictures, set->labels) * row_bytes(i);
     return bytes;
 }

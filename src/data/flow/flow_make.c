@@ -53,6 +53,25 @@ typedef struct Member {
 
 /* ---- the file of a member ---- */
 
+/* number of attributes that the files of all kinds of flow have */
+enum { ATTRS_OF_ALL = 6 };
+
+/* Writes the attributes of the file's root to `root`, [ATTRS_OF_ALL + FLOW_PARAMETERS]. Returns
+ * their number. Texts are borrowed from the member's options and its kind of flow. */
+static int root_attributes(const Member *m, NetcdfAttr *root)
+{
+    const NetcdfAttr of_all[ATTRS_OF_ALL] = {
+        {"Conventions", "CF-1.8", 0},
+        {"title", m->make->kind->title, 0},
+        {"source", "weft " WEFT_VERSION ", weft data make", 0},
+        {"seed", NULL, (double)m->make->seed},
+        {"member", NULL, (double)m->number},
+        {"spin_up", NULL, m->make->spin_up},
+    };
+    memcpy(root, of_all, sizeof of_all);
+    return ATTRS_OF_ALL + m->make->kind->parameters(m->solver, root + ATTRS_OF_ALL);
+}
+
 /* Begins the file: coordinates, orography, attributes. */
 static Status begin_file(Member *m, const char *path)
 {
@@ -78,17 +97,8 @@ static Status begin_file(Member *m, const char *path)
          .attr = ground,
          .attrs = 2},
     };
-    enum { OWN = 6 };
-    NetcdfAttr of_field[FLOW_VARS][2];
-    NetcdfAttr root[OWN + FLOW_PARAMETERS] = {
-        {"Conventions", "CF-1.8", 0},
-        {"title", kind->title, 0},
-        {"source", "weft " WEFT_VERSION ", weft data make", 0},
-        {"seed", NULL, (double)make->seed},
-        {"member", NULL, (double)m->number},
-        {"spin_up", NULL, make->spin_up},
-    };
-    int attrs = OWN + kind->parameters(m->solver, root + OWN);
+    NetcdfAttr of_field[FLOW_VARS][2], root[ATTRS_OF_ALL + FLOW_PARAMETERS];
+    const int attrs = root_attributes(m, root);
     m->first_var = kind->orography ? 4 : 3;
     for (int i = 0; i < kind->vars; ++i) {
         const FlowVar *v = &kind->var[i];
