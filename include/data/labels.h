@@ -42,10 +42,10 @@ Status data_set_class_names(const DataSet *set, ClassNames *names);
 /* Maps the labels of the set, whose classes have the names `file_names`, to the classes with the
  * names `classes`, if one of the two lists contains all names of the other. A sample of a class
  * that only `file_names` has is then an error of data_set_check_labels. ERR_DATA: each list has a
- * name that the other lacks; the message has the first names that differ. If a list is empty, or is
- * 0, 1, 2, ... and does not match the other list, labels keep their numbers. classes_of: owner of
- * `classes`, for messages ("a.h5"). *line: a message for the user, owned by the caller; NULL: the
- * lists are equal, or neither list has names. */
+ * name that the other lacks; the message has the first names that differ. Labels keep their
+ * numbers if a list is empty, or if the lists do not match and one of them is only 0, 1, 2, and so
+ * on. classes_of: owner of `classes`, for messages ("a.h5"). *line: a message for the user, owned
+ * by the caller; NULL: the lists are equal, or neither list has names. */
 Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
                             const char *classes_of, char **line);
 

@@ -4,8 +4,8 @@
  *     ranks   0 1 2  3 4 5 6  7 8         the change of node that is nearest to their middle
  *
  *             0 -> 1 -> 2
- *               -> 3 -> 4 -> 5            each node is entered once; inside it the rest is halved
- *                         -> 6
+ *               -> 3 -> 4 -> 5            each node gets the bytes from another node once;
+ *                         -> 6            its ranks are then halved again and again
  *                    -> 7 -> 8
  */
 #ifndef WEFT_PARALLEL_MULTICAST_H

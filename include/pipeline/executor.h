@@ -18,17 +18,18 @@ typedef struct ExecutorOptions {
     /* transport of the messages between stages (Transport) */
     int transport;
 } ExecutorOptions;
-/* Makes an executor. comm: communicator of grid->dp_world, to whose arena of at least
- * plan->micro_grad_elements floats backward writes gradients. All arguments are borrowed. Release
+/* Makes an executor. comm: communicator of grid->dp_world; backward writes gradients to its arena,
+ * which must have at least plan->micro_grad_elements floats. All arguments are borrowed. Release
  * with executor_free. Collective; all ranks return the same Status. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 /* Collective. */
 void executor_free(Executor **executor);
-/* Returns the parameter arena; borrowed. If plan->zero is not ZERO_NONE, it is comm->params, of
- * which a rank updates only its shard (plan_shard); if comm->params_shared, only one replica sets
- * the values outside the shards. If parameters are gathered (plan->gathers), the arena has only
- * this rank's shard. plan_local_offset gives the offsets. */
+/* Returns the parameter arena; borrowed. plan_local_offset gives the offsets. With ZeRO
+ * (plan->zero is not ZERO_NONE) the arena is comm->params, and a rank updates only its shard of it
+ * (plan_shard). If comm->params_shared is true, replicas share this memory, and only one of them
+ * sets values outside the shards. If parameters are gathered (plan->gathers), the arena has only
+ * this rank's shard. */
 float *executor_params(Executor *executor);
 /* Returns this rank's part of a parameter of its stage in the parameter arena: the whole parameter
  * or, if parameters are gathered, its shard. Borrowed. */

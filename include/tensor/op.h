@@ -22,9 +22,9 @@ struct Exchange {
      * cut into slices (OpSpec.slices), by the binary tree of neighbours. */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
-/* The ranks that have the slices of one tensor (Slices.ranks): `size` neighbours in the
- * tensor-parallel group. first: rank in the group of the first of them; rank: number of this rank
- * among them. */
+/* The neighbours in the tensor-parallel group that together have the slices of one tensor. They may
+ * be fewer than the ranks of an Exchange (Slices.ranks). size: their number; first: rank of the
+ * first of them in the group; rank: number of this rank among them. */
 typedef struct ExchangeBlock {
     int first, size, rank;
 } ExchangeBlock;

@@ -1,7 +1,7 @@
 /* Forecasts fields with a trained model: in each step, the outputs of the step before become
- * inputs. A step advances the time by the last offset of the targets. An input whose variable and
- * level are a target is a prediction if its time is after the start of the forecast; all other
- * inputs are read from the set. */
+ * inputs. A step advances the time by the last offset of the targets. If the model
+ * predicts the variable and level of an input, the input's values after the start of the forecast
+ * are predictions. All other inputs are read from the set. */
 #ifndef WEFT_TRAIN_ROLLOUT_H
 #define WEFT_TRAIN_ROLLOUT_H
 

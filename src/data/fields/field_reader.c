@@ -157,8 +157,9 @@ Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *
     return field_read_window(r, variable, frame, &whole, plane);
 }
 
-/* Fills `count` planes of `pixels` numbers: plane i with the number plane[i]. The last plane is
- * filled first, since the numbers and the planes share memory. */
+/* Expands `count` numbers to `count` planes of `pixels` numbers each, in place: all pixels of plane
+ * i get the value that plane[i] had before. The last plane is filled first, so that no number is
+ * overwritten before it is used. */
 static void spread(double *plane, int count, int64_t pixels)
 {
     for (int i = count - 1; i >= 0; --i)

@@ -10,8 +10,8 @@
  * all-gather only the second. A push has the first phase; after it each rank adds its slices to the
  * partial sums of a tree, piece after piece in the order in which the pieces were begun. The last
  * push of a tree with PUSH_TO_ALL also has the second phase. Between many ranks a phase consists of
- * rounds of halving instead (order/halving.h). A push may need a round all to all after the rounds
- * of halving.
+ * rounds of halving instead (order/halving.h). If halving joins only some neighbouring ranks of the
+ * rail in a push, one round follows in which all ranks exchange messages.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
  * comm_group_width ranks in comm_nodes. The rail of a rank consists of the ranks that have the same

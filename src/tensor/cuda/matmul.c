@@ -37,8 +37,9 @@ static void set_attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t w
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* Sets the epilogue and examples of its addresses, because cuBLASLt chooses an algorithm by their
- * alignment. The examples have the smallest alignment that a run may have, MATMUL_ALIGN bytes. */
+/* Sets the epilogue, and for each array that it reads or writes an address with the smallest
+ * alignment that a run may have, MATMUL_ALIGN bytes: cuBLASLt chooses an algorithm by the alignment
+ * of the addresses. A run sets the real ones. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     const char *example = (const char *)state->blas_workspace + MATMUL_ALIGN;

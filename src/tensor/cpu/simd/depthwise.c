@@ -16,8 +16,8 @@ SIMD_INLINE Vf load(const float *p)
     return v;
 }
 
-/* Sets row[] to the rows of x that row p of y reads. Each pointer is to the pixel before the
- * image's first column, which is not read. */
+/* Sets row[] to the rows of x that row p of y reads. Each pointer points one pixel before the first
+ * column of its row, the place of the padding; nothing is read there. */
 SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, const int stride,
                          const float *row[KERNEL])
 {
