@@ -84,9 +84,9 @@ for t in "$@"; do
         *) if [ "${cost[$t]}" -lt 100 ]; then light+=("$t"); else others+=("$t"); fi;;
     esac
 done
-# Light tests begin first, because other tests can run at the same time. Programs of one process,
-# which are short, begin last and fill the gaps at the end.
-waiting=(${light[@]+"${light[@]}"} ${ranks[@]+"${ranks[@]}"} ${others[@]+"${others[@]}"})
+# Light tests begin first, so that others run at the same time. Programs with ranks are last: a rank that waits for a message polls, so
+# that next to other tests they take twice their processor time.
+waiting=(${light[@]+"${light[@]}"} ${others[@]+"${others[@]}"} ${ranks[@]+"${ranks[@]}"})
 while [ ${#waiting[@]} -gt 0 ]; do
     room=$((100 * jobs)) later=()
     for pid in "${!running[@]}"; do
