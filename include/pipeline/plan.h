@@ -418,8 +418,8 @@ void plan_free(Plan **plan);
 /* Returns the bytes of the plan's memory on this rank, without sent_bytes and staged_bytes, which
  * only some transports need. */
 size_t plan_bytes(const Plan *plan);
-/* Computes the part of a parameter of this stage that replica dp_rank updates: elements *first ..
- * *first + *count - 1, where *first is a multiple of FLAT_CHUNK; if nothing is sharded, all
+/* Computes the part of a parameter of this stage that replica dp_rank updates: *count elements from
+ * *first on, where *first is a multiple of FLAT_CHUNK; if nothing is sharded, all
  * elements. A tied parameter has the same part as the parameter to which it is tied. */
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 /* Returns the offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of

@@ -23,8 +23,8 @@ void rollout_free(Rollout **rollout);
  * borrowed. */
 int rollout_leads(const Rollout *rollout);
 const int64_t *rollout_lead_frames(const Rollout *rollout);
-/* Returns the number of targets at each time; the targets of the first time are f->target[0] ..
- * f->target[channels - 1] of the set's FieldSet f. */
+/* Returns the number of targets at each time; the targets of the first time are the first
+ * entries of f->target, where f is the set's FieldSet. */
 int rollout_channels(const Rollout *rollout);
 /* Returns the largest number of steps of a forecast from this sample, at most the steps of
  * rollout_new. It is limited because the set must have, for each step, the inputs that the model
