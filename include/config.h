@@ -236,8 +236,8 @@ typedef struct Config {
          * the side of the random crop, and for encoded pictures resize becomes 8/7 of the crop's
          * side. */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* with random_resized_crop. crop_scale: smallest and largest fraction of the picture's area
-         * that is cropped; crop_ratio: smallest and largest ratio of width to height of the crop */
+        /* Bounds of random_resized_crop. crop_scale: smallest and largest fraction of the picture's
+         * area that is cropped; crop_ratio: smallest and largest ratio of width to height */
         ConfigList crop_scale, crop_ratio;
         /* sets of boxes: side in pixels of the square that contains a whole picture; 0: the stored
          * side */

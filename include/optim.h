@@ -490,9 +490,8 @@ UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *
 const char *lr_text_if_end_moves(const Config *config);
 /* Returns true if the rate depends on evaluations. */
 bool lr_depends_on_evaluations(const Config *config);
-/* Records the value of an evaluation after at->step steps. larger_is_better: true if larger values
- * are better. Evaluations during the warm-up, and those of curves that do not depend on them, are
- * ignored. */
+/* Records the value of an evaluation after at->step steps, unless it is during the warm-up or the
+ * curve does not depend on evaluations. larger_is_better: true if larger values are better. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
                   bool larger_is_better);
 /* Checks the keys of the curve. ERR_CONFIG: they contradict each other. */

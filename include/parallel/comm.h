@@ -47,7 +47,7 @@ struct Comm {
     const World *world;
     /* borrowed */
     Backend *backend;
-    /* those of world */
+    /* number of this rank and number of ranks in `world` */
     int rank, size;
     /* the transport that was requested: the argument of comm_new, a Transport */
     int transport;

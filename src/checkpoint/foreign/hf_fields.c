@@ -95,7 +95,7 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     while (more) {
         char *key = NULL;
         TRY(json_scan_key(s, &key));
-        /* it would be taken for the member of an object */
+        /* Members of objects are stored as OBJECT.MEMBER, so a name with a dot is refused. */
         const bool dot = depth == 0 && strchr(key, '.');
         char *name = mem_format("%s%s", prefix, key);
         mem_free(&key);

@@ -32,15 +32,15 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* How the value of a field is used. */
 typedef enum HfUse {
-    /* it is read by a separate function */
+    /* The field is read by a separate function. */
     USE_HANDLED,
-    /* it is stored in HfModel as an int64_t */
+    /* The field is stored in HfModel as an int64_t. */
     USE_COUNT,
-    /* it is stored in HfModel as a double */
+    /* The field is stored in HfModel as a double. */
     USE_REAL,
-    /* it is stored in HfModel as a bool */
+    /* The field is stored in HfModel as a bool. */
     USE_BOOL,
-    /* it must be one of HfRow.values; null and absent fields are accepted */
+    /* The field must be one of HfRow.values; null and absent fields are accepted. */
     USE_ONLY
 } HfUse;
 
