@@ -56,10 +56,10 @@ void channels_wait(Channels *channels, double waited_s);
 
 /* Makes the exchange of slices between ranks whose GPUs NCCL connects (tensor.h, Exchange). It
  * queues grouped sends and receives on the compute stream, so work that is queued later sees the
- * result. Partial results are added in the order of the ranks; if `tree` is true, those in fp32 are
- * added by the binary tree of neighbours instead. most: bytes of the largest tensor that is
- * exchanged. Returns NULL if world has no NCCL communicator. The caller owns the result. Not
- * collective. */
+ * result. Partial results are added in the order of the ranks. If `tree` is true, partial results
+ * in fp32 are added by the binary tree of neighbours instead. most: bytes of the largest tensor
+ * that is exchanged. Returns NULL if world has no NCCL communicator. The caller owns the result.
+ * Not collective. */
 Exchange *gpu_exchange_new(const World *world, size_t most, bool tree);
 void gpu_exchange_free(Exchange **exchange);
 /* Returns the bytes of GPU memory that gpu_exchange_new allocates for `ranks` ranks. */

@@ -72,7 +72,7 @@ struct Comm {
     int64_t sums, pushes, gathers;
     /* number of messages that this rank has sent over MPI so far */
     int64_t message_count;
-    /* bytes that these messages had */
+    /* number of bytes in those messages */
     int64_t message_bytes;
     /* measures the compute stream's waits in comm_wait, comm_allgather_poll and comm_push_poll;
      * borrowed; NULL: these waits are not measured */
@@ -151,10 +151,10 @@ bool comm_allgather_poll(Comm *comm, int64_t number);
  * comm_push_poll returns true for this number. The arrays push->partial may be read after the
  * comm_wait that follows the last push. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
-/* Returns true if no rank still reads this rank's leaves of the pushes up to this number; then they
- * may be overwritten (with NCCL only by work that is queued on the compute stream). Returns false
- * if this is not so after about a millisecond. Call it in a loop. Not collective; but without NCCL
- * it returns true only once every rank has begun these pushes. */
+/* Returns true if no rank still reads this rank's leaves of the pushes up to this number; then the
+ * leaves may be overwritten (with NCCL only by work that is queued on the compute stream). Returns
+ * false if a rank still reads them after about a millisecond. Call it in a loop. Not collective;
+ * but without NCCL it returns true only once every rank has begun these pushes. */
 bool comm_push_poll(Comm *comm, int64_t number);
 /* Advances the operations in flight. Cheap. Not collective. */
 void comm_progress(Comm *comm);

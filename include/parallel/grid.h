@@ -37,10 +37,10 @@ Status grid_shape(GridShape *shape, const Config *config, int ranks);
 Status grid_init(Grid *grid, const World *world, GridShape shape);
 /* Makes NCCL communicators between the GPUs of all ranks, for the sums and messages of grid's
  * worlds; grid_fini releases them. Makes none for one rank, for host memory, or if transport is shm
- * or mpi: data is then copied through host memory. NCCL cannot connect ranks that share a GPU: with
- * transport auto they get a warning and use host memory, with nccl this is ERR_CONFIG. Different
- * models of GPU compute different bits: a mixture of models is ERR_CONFIG if bits
- * (train.reproducible) is REPRODUCIBLE_ANY_GRID, and a warning otherwise. Collective on
+ * or mpi: data is then copied through host memory. NCCL cannot connect ranks that share a GPU. If
+ * ranks share one, transport auto prints a warning and all ranks use host memory; transport nccl is
+ * ERR_CONFIG. Different models of GPU compute different bits: a mixture of models is ERR_CONFIG if
+ * bits (train.reproducible) is REPRODUCIBLE_ANY_GRID, and a warning otherwise. Collective on
  * grid->world; every rank returns the same Status. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);

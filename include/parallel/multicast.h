@@ -15,8 +15,8 @@
 
 /* The place of a rank in the tree. */
 typedef struct MulticastPlace {
-    /* parent: rank in the world of the parent; child: ranks of the children; -1: there is no such
-     * rank */
+    /* parent: number of the parent in the world; child: numbers of the children in the world; -1:
+     * there is no such rank */
     int parent, child[2];
     /* approximate number of messages on the way from the root to the last member */
     int levels;

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Gradient buckets: elements 0 .. elements - 1 of the gradients, cut at tensor boundaries into
- * ranges of about bucket_bytes bytes. Bucket 0 has the last tensors, because backward finishes
- * their gradients first. */
+/* Gradient buckets: the array of all gradients of a rank, cut at tensor boundaries into contiguous
+ * ranges of about bucket_bytes bytes (buckets_init). Bucket 0 has the last tensors, because
+ * backward finishes their gradients first. */
 typedef struct Buckets {
     int count;
     /* first element of each bucket, [count]; owned */
@@ -19,9 +19,9 @@ typedef struct Buckets {
      * gradient of this tensor is complete. */
     int *first_tensor;
 } Buckets;
-/* Makes the buckets. tensor_offset: first element of each tensor, ascending, [tensors]. Elements
- * before the first tensor belong to the last bucket, elements after the last tensor to the first
- * bucket. */
+/* Makes the buckets. elements: number of gradients; tensor_offset: first element of each tensor,
+ * ascending, [tensors]. Elements before the first tensor belong to the last bucket, elements after
+ * the last tensor to the first bucket. */
 void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
                   size_t bucket_bytes);
 void buckets_fini(Buckets *buckets);
@@ -36,7 +36,7 @@ typedef struct Bounds {
     int64_t *begin;
 } Bounds;
 /* Makes the bounds of shards: rank r's shard is bound[r] .. bound[r + 1] - 1, and is empty if the
- * two bounds are equal. bound: [ranks + 1], not descending. */
+ * two bounds are equal. bound: [ranks + 1], ascending; neighbours may be equal. */
 void bounds_init(Bounds *bounds, const int64_t *bound, int ranks);
 void bounds_fini(Bounds *bounds);
 /* Returns the index of the first stored shard whose rank is at least `rank`; count if there is

@@ -30,7 +30,7 @@ typedef struct SumShape {
     /* true: the operation is a push, so its sum is added to a tree that grows with later pushes. If
      * the number of ranks of a rail is not a power of two, the rail's sum is not a node of that
      * tree. Halving then stops at groups of ranks whose sums are nodes, and the groups exchange
-     * these sums all to all. If the number is odd, halving is impossible. */
+     * these sums all to all. If the number of ranks of a rail is odd, halving is impossible. */
     bool is_push;
     /* floats in the longest shard if the range is cut at given bounds; 0: the range is cut
      * evenly */
@@ -93,10 +93,11 @@ typedef struct SumCost {
 } SumCost;
 /* Returns the cost of an operation over a link. algorithm: not COMM_BY_RULE. */
 SumCost sum_cost(const SumShape *shape, SumAlgorithm algorithm, Link link);
-/* Returns the smallest number of pieces from which halving costs less than all to all between the
- * `rail` ranks of a rail; COMM_BY_RULE uses it. The number is the same for every link, because both
- * algorithms send the same mean number of bytes. INT64_MAX: halving never costs less. COMM_BY_RULE
- * uses a lower number if halving moves in fewer pieces than all to all. */
+/* Returns the smallest number of pieces from which a sum costs less by halving than all to all,
+ * between the `rail` ranks of a rail, if both algorithms move it in the same number of pieces. The
+ * result is the same for every link, because both algorithms send the same mean number of bytes.
+ * INT64_MAX: halving never costs less. COMM_BY_RULE (sum_algorithm) compares the same costs, but
+ * with the number of pieces of each algorithm. */
 int64_t sum_halving_from(int rail);
 /* Returns the algorithm that a sum uses if grid.sums is `requested`: `requested` itself or, for
  * COMM_BY_RULE, the algorithm that the rule chooses. Returns COMM_ALL_TO_ALL if halving is

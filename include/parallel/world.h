@@ -19,7 +19,7 @@ typedef struct World {
     /* MPI_COMM_WORLD, or the communicator of a part of it; MPI_COMM_NULL: a single rank, without
      * MPI */
     MPI_Comm comm;
-    /* communicator of this world's ranks on this node; owned; MPI_COMM_NULL without MPI */
+    /* communicator of this world's ranks on this node; owned; MPI_COMM_NULL if comm is */
     MPI_Comm node;
     /* NCCL communicator of the GPUs of this world's ranks, borrowed from a Grid; NULL: there is
      * none */
@@ -98,7 +98,7 @@ void world_swap_wait(WorldSwap *swap);
 
 /* A swap in two halves for sparse traffic: most ranks send nothing to most others. A receiver does
  * not know in advance which ranks send to it, nor how many bytes, and no extra message announces
- * that. The swap uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
+ * it. The swap uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
  * "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. */
 typedef struct WorldSparse WorldSparse;
 /* Makes a sparse swap. The caller owns the result; world is borrowed. sleeps: as in world_swap_new.

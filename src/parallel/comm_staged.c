@@ -77,7 +77,7 @@ static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
     comm_allreduce_begin(s->inner, offset, count);
 }
 
-/* Copies only the leaf, because the partial sums, push->level, are in host memory. The caller has
+/* Copies only the leaf, because the partial sums, push->partial, are in host memory. The caller has
  * waited for the previous push of this range, so the leaf's copy in the host's arena may be
  * overwritten. */
 static void staged_push_begin(Comm *comm, const CommPush *push)
@@ -100,7 +100,7 @@ static bool staged_progress(Comm *comm)
 {
     Staged *s = comm->impl;
     comm_progress(s->inner);
-    /* callers do not use the result, because the table has a wait function */
+    /* comm_progress ignores the result; comm_wait calls staged_wait */
     return s->range_count == 0;
 }
 

@@ -10,8 +10,8 @@
  * all-gather only the second. A push has the first phase; after it each rank adds its slices to the
  * partial sums of a tree, piece after piece in the order in which the pieces were begun. The last
  * push of a tree with PUSH_TO_ALL also has the second phase. Between many ranks a phase consists of
- * rounds of halving instead (order/halving.h). If halving joins only some neighbouring ranks of the
- * rail in a push, one round follows in which all ranks exchange messages.
+ * rounds of halving instead (order/halving.h). In some pushes these rounds join only sets of
+ * neighbouring ranks. One round all to all between the sets is then added to the phase.
  *
  * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
  * comm_group_width ranks in comm_nodes. The rail of a rank consists of the ranks that have the same
@@ -31,7 +31,7 @@
 
 /* In comm_wait a rank first polls for POLL_S without sleeping. After that it sleeps until the
  * progress thread has moved something, at most SLEEP_S at a time. comm_allgather_poll and
- * comm_push_poll sleep so from the start. */
+ * comm_push_poll sleep in the same way from the start. */
 static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
 /* interval between checks that the group's ranks are alive */
 static const double CHECK_S = 0.1;
@@ -200,8 +200,8 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .number = comm->pushes});
 }
 
-/* Returns true if an operation still has pieces without a slot, and all ranks of the group have
- * begun the oldest such operation. */
+/* Returns true if an operation still has pieces that have not been started, and all ranks of the
+ * group have begun the oldest such operation. */
 static bool can_start(const MpiState *m)
 {
     return m->op_first < m->op_count &&

@@ -1,8 +1,9 @@
-/* Moves a piece. Before it collects, sums the piece inside the group; then makes its phases on the
- * rail; after it has spread, copies the result inside the group (parallel/sums.h explains group and
- * rail). A phase is one round in which all ranks exchange messages (all to all), or the rounds of
- * halving. In some pushes it is both: while collecting, halving is first; while spreading, it is
- * last. order/sum_cost.c chooses the size of a piece. */
+/* Moves a piece. The piece is first summed inside the group, if the operation collects. Then the
+ * ranks of the rail exchange messages, in up to two phases: collect and spread. If the operation
+ * spreads, the result is last copied inside the group (parallel/sums.h explains group, rail and
+ * phase). A phase is one round in which all ranks of the rail exchange messages (all to all), or
+ * the rounds of halving. In some pushes a phase has both: collecting begins with halving, and
+ * spreading ends with halving. order/sum_cost.c chooses the size of a piece. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
@@ -411,8 +412,9 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* Sets slot->shard and slot->shard_end to the stored shards that overlap the slot's cut; to all
- * shards from op->shard on if pieces are slices. If pieces are ranges, advances op->shard. */
+/* Sets slot->shard and slot->shard_end, the limits of the stored shards that may have elements in
+ * the piece. If pieces are slices, these are all shards from op->shard on. If pieces are ranges,
+ * they are the shards that overlap the slot's cut; then also advances op->shard. */
 static void find_shards(Operation *op, Slot *slot)
 {
     const Cut *cut = &slot->op.cut;

@@ -26,8 +26,9 @@ typedef struct Operation {
     bool collect;
     /* true: the operation has the phase in which ranks spread their slices to all ranks */
     bool spread;
-    /* true: phases consist of rounds of halving, for some pushes with one round all to all in
-     * addition (leaf_ranks); false: in a phase a rank exchanges messages with all peers at once */
+    /* true: phases consist of rounds of halving, and in some pushes of one additional round all to
+     * all (leaf_ranks in pieces.c); false: in a phase a rank exchanges messages with all peers at
+     * once */
     bool halves;
     /* true: a piece is the next slice of every shard; false: a piece is a consecutive range */
     bool slices;
@@ -36,7 +37,7 @@ typedef struct Operation {
     int64_t done;
     /* if bounds are given: index of the first stored shard that may have elements left */
     int shard;
-    /* the push; level is NULL if the operation is not a push */
+    /* the push; push.partial is NULL if the operation is not a push */
     CommPush push;
     /* number among all operations begun, from 1 on */
     int64_t id;
@@ -52,7 +53,8 @@ typedef struct Slot {
     Operation op;
     /* if bounds are given: index of the first stored shard that may have elements in the piece */
     int shard;
-    /* if bounds are given: 1 + index of the last stored shard that may have elements in it */
+    /* if bounds are given: 1 + index of the last stored shard that may have elements in the
+     * piece */
     int shard_end;
     /* number among all pieces started; wraps */
     uint32_t piece;
@@ -66,9 +68,9 @@ typedef struct Slot {
      * received messages that will be added, and messages whose slices are not contiguous in the
      * arena. Owned. */
     float *staging;
-    /* contribution of each rank of the rail to this rank's slice, in rank order. If an all to all
-     * follows rounds of halving, contribution of each group of ranks that the rounds have joined.
-     * The array is owned. */
+    /* contribution of each rank of the rail to this rank's slice, in rank order. If a round all to
+     * all follows rounds of halving: sum over each set of ranks that halving has joined. The array
+     * is owned. */
     const float **in;
     /* requests in flight, [request_count], with room for one send and one receive per peer;
      * owned */
@@ -98,7 +100,7 @@ typedef struct MpiState {
     /* the slots, of which the first `slots` are used */
     Slot slot[SUM_PIECES_IN_FLIGHT];
     int slots;
-    /* operations; op_first .. op_count - 1 are those that still have pieces without a slot, oldest
+    /* operations; op_first .. op_count - 1 still have pieces that have not been started, oldest
      * first; owned */
     Operation *op;
     int op_first, op_count, op_capacity;

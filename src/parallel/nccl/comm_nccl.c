@@ -1,14 +1,14 @@
-/* Makes sums between GPUs (comm_nccl). An ordered sum cuts a range into one shard per rank. Grouped
- * sends bring all contributions to a shard to its rank; the rank adds them in the tree's order, and
- * sends the sum to all ranks. A rank sends the same number of bytes as in a ring, and the result
- * has the bits of the tree. If any order of additions is allowed, NCCL's all-reduce is used
- * instead, but only for sums that all ranks get. A reduce-scatter has only the first exchange, an
- * all-gather only the second. A push has the first exchange and adds the received contributions to
- * the tree's partial sums; the last push of a tree with PUSH_TO_ALL also has the second exchange.
- * Between many ranks the exchanges of sums and all-gathers, but not of pushes, are rounds of
- * halving (halving.h), and each round is one group of sends. All work is queued on the
- * communicator's stream, which first waits for the compute stream. comm_wait makes the compute
- * stream wait for the communicator's stream; the host does not wait. */
+/* Makes sums between GPUs (comm_nccl). An ordered sum cuts a range into one shard per rank. By
+ * grouped sends each rank sends its contribution to every shard to the owner of the shard. The
+ * owner adds the contributions in the tree's order, and sends the sum to all ranks. A rank sends
+ * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
+ * additions is allowed, NCCL's all-reduce is used instead, but only for sums that all ranks get. A
+ * reduce-scatter has only the first exchange, an all-gather only the second. A push has the first
+ * exchange and adds the received contributions to the tree's partial sums; the last push of a tree
+ * with PUSH_TO_ALL also has the second exchange. Between many ranks the exchanges of sums and
+ * all-gathers, but not of pushes, are rounds of halving (halving.h), and each round is one group of
+ * sends. All work is queued on the communicator's stream, which first waits for the compute stream.
+ * comm_wait makes the compute stream wait for the communicator's stream; the host does not wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -118,8 +118,9 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* Returns the slice of rank `rank` in the piece that begins `done` elements after the begin of each
- * shard. An even cut may assign its parts in any order; the order of Halving.position is used. */
+/* Returns the slice of rank `rank` in the piece that begins `done` elements after the beginning of
+ * each shard. An even cut may assign its parts in any order; the order of Halving.position is
+ * used. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
@@ -318,7 +319,7 @@ typedef struct Work {
 } Work;
 
 /* Queues one piece. If range->slices is true, the piece consists of the slices that begin `done`
- * elements after the begin of each shard; otherwise it is the complete range. */
+ * elements after the beginning of each shard; otherwise it is the complete range. */
 static void queue_piece(const Comm *comm, const Work *work, const Range *range, int64_t done)
 {
     const NcclState *state = comm->impl;
@@ -332,9 +333,9 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
 
 /* Queues an operation in pieces. All slices of a piece fit into the scratch memory. In an even cut
  * a slice exceeds an even share by at most one cache line. With given bounds a piece is a slice of
- * every shard; with halving it is a consecutive range instead if this does not give more pieces.
- * One round of halving may receive a complete range, so a range is at most as large as the scratch
- * memory. */
+ * every shard or a consecutive range. With halving the form with fewer pieces is used, and without
+ * halving always the slices. One round of halving may receive a complete range, so a range is at
+ * most as large as the scratch memory. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;

@@ -1,8 +1,8 @@
 /* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
  * communicators. Rank 0 broadcasts the id of the communicator of all ranks. The communicators of
- * the grid's dp_world, pp_world and tp_world are split from it. ERR_CONFIG if the GPUs are of
- * several models although results must be the same on any grid, and if ranks share a GPU although
- * transport nccl is configured. Tests may share a GPU (WEFT_TEST_SHARED_GPU). */
+ * the grid's dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if
+ * results must be the same on any grid, and refuses a GPU that ranks share if transport nccl is
+ * configured; both are ERR_CONFIG. Tests may share a GPU (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -298,8 +298,8 @@ static void warn_unordered(void)
 
 /* Makes NCCL accept several ranks of one host on one GPU, which it otherwise refuses. NCCL treats
  * ranks with different NCCL_HOSTID as ranks of different hosts. Unless the user has set
- * NCCL_SOCKET_IFNAME, they connect over the interface lo. NCCL reads both variables when it makes
- * its first communicator. */
+ * NCCL_SOCKET_IFNAME, the ranks connect over the interface lo. NCCL reads both variables when it
+ * makes its first communicator. */
 static void pose_as_host(int rank)
 {
     char name[32];

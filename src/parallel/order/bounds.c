@@ -1,6 +1,6 @@
 /* Stores the bounds of shards that are not empty. A search for a rank starts at the entry that the
- * rank would have if the stored shards were spread evenly over the ranks. The rank's real entry is
- * near: buckets are cut evenly, so ranks have no shard only if there are many ranks. */
+ * rank would have if the stored shards were spread evenly over the ranks. Most buckets are cut
+ * about evenly, so the rank's real entry is usually near. */
 #include "cut.h"
 #include "parallel.h"
 

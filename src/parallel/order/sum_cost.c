@@ -128,9 +128,9 @@ SumCost sum_cost(const SumShape *shape, SumAlgorithm algorithm, Link link)
 int64_t sum_halving_from(int rail)
 {
     Load halving = load_of(COMM_HALVING, rail, false), all = load_of(COMM_ALL_TO_ALL, rail, false);
-    /* Both waiting times are linear functions of the number of pieces. saved: what halving saves
-     * per piece; more: what it costs in addition without regard to pieces. The lines cross at more
-     * / saved. */
+    /* Both waiting times are linear functions of the number of pieces. saved: time that halving
+     * saves per piece; more: time that halving adds whatever the number of pieces. Both times are
+     * equal at more / saved pieces. */
     double saved =
         (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
     double more = waits_of(halving, 0) - waits_of(all, 0);

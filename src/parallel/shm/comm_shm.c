@@ -10,7 +10,7 @@
  *
  * In a push each rank reads its shard from all arenas (shm_push.c) and keeps the partial sums in
  * its own memory. The parameters are in one segment that all ranks map, so an all-gather copies
- * nothing. It only waits until every rank has begun it. */
+ * nothing: it is done as soon as every rank has begun it. */
 #include "comm_shm.h"
 #include "futex.h"
 

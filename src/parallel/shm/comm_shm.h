@@ -1,5 +1,6 @@
 /* The state of comm_shm, in shared memory (Control) and in each process (Shm), and the functions of
- * its sums and pushes. File comments: comm_shm.c, shm_sum.c (tickets), shm_push.c. */
+ * its sums and pushes. comm_shm.c explains the transport, shm_sum.c explains tickets, and
+ * shm_push.c explains pushes. */
 #ifndef WEFT_PARALLEL_COMM_SHM_H
 #define WEFT_PARALLEL_COMM_SHM_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* seconds without a mark after which a rank's swapped memory is looked at */
+/* seconds without a mark after which the size of a rank's swapped memory is read */
 static const double STILL_S = 1;
 
 /* Sets node->count and node->mine, and for each rank the address of its marks, its process id and

@@ -1,5 +1,5 @@
-/* The state of one rank, as watchdogs see it. Watchdogs send it between nodes as bytes, because all
- * ranks run the same program. */
+/* The state of one rank, as watchdogs see it. All ranks run the same program, so watchdogs send it
+ * between nodes as bytes. */
 #ifndef WEFT_PARALLEL_RANK_STATE_H
 #define WEFT_PARALLEL_RANK_STATE_H
 
@@ -23,8 +23,8 @@ typedef struct RankState {
     double still_s;
     /* seconds of a usual step; 0: unknown */
     double usual_s;
-    /* bytes of the process's memory that are swapped out, looked at only while the rank makes no
-     * marks; 0 or less: none, or not known */
+    /* bytes of the process's memory that are swapped out, read only while the rank makes no marks;
+     * 0 or less: none, or not known */
     double swapped_bytes;
     /* the newest mark of the rank */
     BeatMark newest;

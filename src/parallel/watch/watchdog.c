@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds between two checks. If more have passed, this process was suspended in between. */
+/* Longest time between two checks, in seconds, if this process runs. If more time has passed, the
+ * process was suspended in between. */
 static const double ASLEEP_S = 3;
 /* Seconds for which a rank has been stopped (STOPPED_S) or dead (DEAD_S) when the job ends. The
  * delay for a dead rank gives a rank that notices the death elsewhere the time to print the
@@ -92,8 +93,8 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add_part(words, text);
 }
 
-/* Adds the states of some ranks to a message: of the ranks that are in a step or are servers and
- * that wait (waits = true) or do not wait (waits = false). Describes at most NAMED ranks and adds
+/* Adds the states of ranks that wait (waits = true) or do not wait (waits = false) to a message.
+ * Considers only ranks that are in a step or are servers. Describes at most NAMED ranks and adds
  * the number of further ranks. all: states of ranks, [count]. Returns the number of ranks found. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {

@@ -22,7 +22,7 @@ static const char *with_servers(const Config *config, char text[48])
 }
 
 /* Fails because `ranks`, the number of ranks without servers, is not a multiple of pp x tp, the
- * ranks of a replica. */
+ * number of ranks of a replica. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;

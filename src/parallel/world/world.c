@@ -133,7 +133,7 @@ static Status split(World *part, const World *world, int color, int key)
     if (world->comm == MPI_COMM_NULL) return OK;
     MPI_CHECK(MPI_Comm_split(world->comm, color, key, &part->comm));
     MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
-    /* MPI_Comm_free sets part->comm to MPI_COMM_NULL, as a world of one rank has it */
+    /* MPI_Comm_free sets part->comm to MPI_COMM_NULL, its value in a world of one rank */
     if (part->size == 1) {
         MPI_CHECK(MPI_Comm_free(&part->comm));
         return OK;
