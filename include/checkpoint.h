@@ -1,5 +1,5 @@
 /* checkpoint: saves and loads checkpoints, and converts them. A checkpoint is one HDF5 file that
- * any HDF5 tool can read and any grid can load. Its data sets are whole tensors:
+ * any HDF5 tool can read and any grid can load. Its HDF5 data sets are whole tensors:
  *  - /params/<name>, /buffers/<name>, /optim/<slot>/<name> and /ema/<name>: fp32, in plain order
  *    (dimensions as in PyTorch), each with a checksum in an attribute xxh64
  *  - /tables/<name>/ids (64-bit), /tables/<name>/rows and /optim/<slot>/tables/<name> (fp32): a
@@ -44,10 +44,10 @@ typedef struct CheckpointMeta {
     /* number of steps done */
     int64_t step;
     /* epoch: number of epochs done; data_step, epoch_samples: numbers of steps and of samples done
-     * in the epoch after that, in which a run resumes */
+     * in the next epoch, in which a run resumes */
     int64_t epoch, data_step, epoch_samples;
     /* samples: number of samples in an epoch; batch: train.batch of the last step; schedule_batch:
-     * train.batch of the first step, in steps of which the curve of the learning rate counts. All
+     * train.batch of the first step; the curve of the learning rate counts steps of this size. All
      * are 0 in files of earlier versions. */
     int64_t samples, batch, schedule_batch;
     int64_t seed;
@@ -79,8 +79,8 @@ typedef struct CheckpointMeta {
     /* config: resolved configuration (config_text); version: version of weft that saved the file.
      * Owned after a load (release with checkpoint_meta_fini). */
     char *config, *version;
-    /* names of the classes, one per line, in the order of their numbers; NULL: they have none.
-     * Owned after a load. */
+    /* names of the classes, one per line, in the order of their numbers; NULL: the classes have no
+     * names. Owned after a load. */
     char *classes;
     /* list of the files of a training set that grows (data.refresh), a text of data_set_list_files;
      * NULL: other sets. Owned after a load. */
@@ -99,8 +99,8 @@ typedef struct CheckpointMeta {
     DataIds data_ids;
     /* meaning of the training set's columns */
     DataColumns columns;
-    /* statistics of the training set's values; those of a DataRange with count 0 are unknown.
-     * ranges.column is owned after a load, and set only on rank 0. */
+    /* statistics of the training set's values; a DataRange with count 0 is unknown. ranges.column
+     * is owned after a load, and set only on rank 0. */
     DataRanges ranges;
     /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */
     char tokenizer_hash[TOKENIZER_IDENTITY];
@@ -171,9 +171,9 @@ typedef struct CheckpointIo {
      * error the content is undefined. If place or its result is NULL, the tensor is read into a
      * buffer and set copies it. */
     float *(*place)(void *user, int i);
-    /* Save: these two gather tensor i, which is distributed over several ranks, on rank `writer`.
-     * All ranks call collect_begin for several tensors in the same order, at most one for each
-     * writer, then collect_wait, which waits for all of them. Both are NULL if no tensor is
+    /* Save: these two functions gather tensor i, which is distributed over several ranks, on rank
+     * `writer`. All ranks call collect_begin for several tensors in the same order, at most one for
+     * each writer, then collect_wait, which waits for all of them. Both are NULL if no tensor is
      * distributed. */
     void (*collect_begin)(void *user, int i, int writer);
     void (*collect_wait)(void *user);
@@ -185,11 +185,11 @@ typedef struct CheckpointIo {
     const char *second_path;
     /* Load: returns true if this rank sets tensor i. NULL: every rank sets all tensors. */
     bool (*wants)(void *user, int i);
-    /* Load: true if everything in the file under /optim and /ema is skipped; false if tensors of
-     * /ema are set if both the caller and the file have averages, and are skipped otherwise */
+    /* Load: true: everything in the file under /optim and /ema is skipped. false: tensors under
+     * /ema are set if both the caller and the file have averages, and are skipped otherwise. */
     bool params_only;
-    /* Load: true if the averages in /ema, as far as the file has them, are read instead of the
-     * parameters and running statistics of the same names */
+    /* Load: true: the averages in /ema, as far as the file has them, are read instead of the
+     * parameters and running statistics of the same names. */
     bool loads_averages;
     /* Load, on rank 0: chooses a tensor of the file for each tensor i. stored[count] are the
      * tensors of the file, sorted by path; match sets from[i] to an index into stored, or leaves it
@@ -197,9 +197,9 @@ typedef struct CheckpointIo {
      * returns an error of this function. NULL: file and caller must have the same tensors. */
     Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                     int count, int *from);
-    /* Load: true if each tensor is set as soon as it has been verified, so that it is read only
-     * once; after ERR_DATA for a checksum some tensors may then have been set, and the caller must
-     * load another file or end. false: all tensors are verified before the first is set. */
+    /* Load: true: each tensor is set as soon as it has been verified, so that it is read only once.
+     * After ERR_DATA for a checksum some tensors may have been set, and the caller must load
+     * another file or end. false: all tensors are verified before the first is set. */
     bool sets_early;
 } CheckpointIo;
 
@@ -250,8 +250,8 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
  * Collective; all ranks return the same Status. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* Verifies attributes, table and all checksums of the file `path`. ERR_DATA: it is no good
- * checkpoint. meta may be NULL. Not collective. */
+/* Verifies attributes, table and all checksums of the file `path`. ERR_DATA: the file is damaged,
+ * or is no checkpoint. meta may be NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
 /* A list of tensors. */
 typedef struct CheckpointList {
@@ -259,8 +259,9 @@ typedef struct CheckpointList {
     /* [count]; owned, including the paths */
     CheckpointTensor *tensor;
 } CheckpointList;
-/* Lists the blocks of rows in a file, sorted by path, since only the file has the number of rows.
- * Release with checkpoint_list_fini. Collective; all ranks return the same Status. */
+/* Lists the blocks of the sparse tables' rows in a file, sorted by path. Callers need the list
+ * before a load, because only the file has the number of rows. Release with checkpoint_list_fini.
+ * Collective; all ranks return the same Status. */
 Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list);
 void checkpoint_list_fini(CheckpointList *list);
 /* Checks that the model of the file's configuration and the model of `config` compute the same from
@@ -334,27 +335,27 @@ typedef struct CheckpointImport {
     int rename_count, drop_count;
     /* result: number of values in the parameters */
     int64_t values;
-    /* result: help line of the family (names and layouts); static */
+    /* result: help line of the model family to which the file's names and layouts belong; static */
     const char *family;
-    /* result: section model of a configuration, as lines, by the description; owned by the caller;
-     * NULL: there is no description */
+    /* result: lines of section `model` of a configuration for the described model; owned by the
+     * caller; NULL: there is no description */
     char *model;
     /* result: length of context for which the model was made */
     int64_t context;
 } CheckpointImport;
 /* Writes all parameters and running statistics of a file as a checkpoint of step 0. The names of
- * the tensors decide the family of models, which decides names and layouts. A description is
- * checked against the tensors, and its model becomes the checkpoint's configuration. ERR_NOINPUT,
- * ERR_IO. ERR_USAGE: `key` is no group, or `out` is a file that is read. ERR_DATA: the description
- * has a field that changes results and is not supported, tensors do not fit the described model,
- * the file violates its format, or a tensor has elements that are no floats or not finite. Not
- * collective. */
+ * the tensors in the file decide the family of models, and the family decides names and layouts in
+ * the checkpoint. A description is checked against the tensors, and its model becomes the
+ * checkpoint's configuration. ERR_NOINPUT, ERR_IO. ERR_USAGE: `key` is no group, or `out` is a file
+ * that is read. ERR_DATA: the description has a field that changes results and is not supported,
+ * tensors do not fit the described model, the file violates its format, or a tensor has elements
+ * that are no floats or not finite. Not collective. */
 Status checkpoint_import(CheckpointImport *import);
 /* Checks the const tables of file formats and of families of models. ERR_BUG names the first that
  * is incomplete. */
 Status checkpoint_rows_check(void);
-/* Return the name of file format i of other programs, or of model family i; NULL if i is past the
- * last one. *help: its description. */
+/* These two functions return the name of file format i of other programs, or of model family i;
+ * NULL if i is past the last one. *help: description of the format or family. */
 const char *checkpoint_format_name(int i, const char **help);
 const char *checkpoint_family_name(int i, const char **help);
 /* Arguments and results of an export as safetensors. */
@@ -365,7 +366,7 @@ typedef struct CheckpointExport {
     bool exports_averages;
     /* results. tensors: number of tensors written; averaged: number of averages among them */
     int tensors, averaged;
-    /* result: help line of the family; static */
+    /* result: help line of the model family; static */
     const char *family;
 } CheckpointExport;
 /* Verifies parameters and running statistics of a checkpoint, and writes them in fp32 to a
@@ -408,8 +409,8 @@ typedef struct OnnxModel {
     bool normalize, softmax;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;
-    /* largest number of bytes of OUT, 0: 2 GiB, the limit of the format; the tensors of a larger
-     * model are stored separately in OUT.data */
+    /* largest number of bytes of the written file OUT; 0: 2 GiB, the limit of the format. The
+     * tensors of a larger model are stored separately in OUT.data. */
     int64_t bytes_max;
     /* true: an existing OUT.data may be overwritten, or removed if OUT does not need it */
     bool force;

@@ -1,7 +1,7 @@
-/* Compares the model of the configuration in a checkpoint with the run's. Fails if both have the
- * same tensors but compute different results from them: another number of heads, another stride or
- * activation, other inputs. Layers are matched by name, or, if a layer without tensors has another
- * name, by kind and inputs. Layers with tensors that only one model has are left to
+/* Compares the model of the configuration in a checkpoint with the run's model. Fails if both have
+ * the same tensors but compute different results from them: another number of heads, another stride
+ * or activation, other inputs. Layers are matched by name, or, if a layer without tensors has
+ * another name, by kind and inputs. Layers with tensors that only one model has are left to
  * checkpoint_load, which names their missing or surplus tensors; if there are any, inputs are not
  * compared. Dropout is ignored, because evaluation does not have it. */
 #include "checkpoint.h"

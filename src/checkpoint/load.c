@@ -30,7 +30,7 @@ static bool has_averages(const CheckpointIo *io)
 
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
  * to `state` for optimizer state and averages, and to `fit` for other tensors. If the file has no
- * averages, they are skipped. */
+ * averages at all, averages are skipped. */
 static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;

@@ -9,8 +9,8 @@ typedef struct CheckpointSource {
     /* [count]; borrowed */
     const CheckpointTensor *tensor;
     void *user;
-    /* fills `plain` with tensor i; called twice for each tensor (save.c), but no more after it has
-     * failed */
+    /* fills `plain` with tensor i; called twice for each tensor (save.c), but not again after a
+     * call has failed */
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
 /* Writes a checkpoint. Returns errors of checkpoint_save and of source->read. After an error the

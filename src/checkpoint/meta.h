@@ -39,10 +39,10 @@ uint64_t checksum_bind(const char *path, bool ids, int ndim, const int64_t *dim,
 
 /* Writes all attributes of a checkpoint's root. */
 bool meta_put(hid_t root, const CheckpointMeta *meta);
-/* meta_state.c. The functions for the state write and read evaluations, learning rate and hook. The
- * functions for the input write and read the description of a sample, names of classes, ranges of
- * the data's values, files of a set that grows, and the record of algorithms. The get functions
- * return the name of an attribute that is missing or damaged, or NULL. */
+/* Functions of meta_state.c. The two functions for the state write and read evaluations, learning
+ * rate and hook. The two functions for the input write and read the description of a sample, names
+ * of classes, ranges of the data's values, files of a set that grows, and the record of algorithms.
+ * The get functions return the name of an attribute that is missing or damaged, or NULL. */
 bool meta_put_state(hid_t root, const CheckpointMeta *meta);
 bool meta_put_input(hid_t root, const CheckpointMeta *meta);
 const char *meta_get_state(hid_t root, CheckpointMeta *meta);

@@ -14,8 +14,8 @@ typedef struct NewFile {
     /* number of bytes written so far */
     int64_t bytes;
 } NewFile;
-/* Creates path.part, in place of a file of that name. ERR_IO: it cannot be written. Release with
- * new_file_end in every case. */
+/* Creates path.part, and replaces an existing file of that name. ERR_IO: it cannot be written.
+ * Release with new_file_end in every case. */
 Status new_file_begin(NewFile *file, const char *path);
 /* Appends bytes. ERR_IO. */
 Status new_file_put(NewFile *file, const void *from, size_t bytes);

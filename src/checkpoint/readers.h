@@ -36,10 +36,10 @@ void readers_init(Readers *readers, const World *world, const CheckpointIo *io,
                   const ReadBy *taken);
 void readers_fini(Readers *readers);
 /* Assigns a reader to each tensor that is read: rank 0 if only rank 0 may read it; else a rank that
- * wants it; if no rank wants it, any rank, which only verifies it. Of the ranks from which it may
- * choose, it takes the rank with the fewest bytes to read; of several such ranks, a rank whose node
- * has the fewest bytes to read; of several such ranks, the lowest. A reader reads its tensors in
- * the order of io->tensor. All fields but `reader` must be set. A pure function. */
+ * wants it; if no rank wants it, any rank, which only verifies it. Among the permitted ranks the
+ * reader is the rank with the fewest bytes to read so far; among several such ranks, a rank whose
+ * node has the fewest bytes to read; among several such ranks, the lowest. A reader reads its
+ * tensors in the order of io->tensor. All fields but `reader` must be set. A pure function. */
 void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 /* Returns true if the rank wants tensor i. */
 bool readers_want(const Readers *readers, int rank, int i);

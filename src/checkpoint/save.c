@@ -10,8 +10,8 @@
  *      -                        read back (rank 0 the table, each rank a share of the tensors)
  *      -                        rank 0 copies it to io->second_path, if set, and renames it
  *
- * In a background save a thread does the work of the right column, which then sends no messages;
- * the collective part runs between two steps. If a stage fails on any rank, the save ends. Existing
+ * In a background save a thread does the work of the right column, and sends no messages. The
+ * collective part runs between two steps. If a stage fails on any rank, the save ends. Existing
  * files do not change before the rename. */
 #include "layout.h"
 #include "owners.h"

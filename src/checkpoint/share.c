@@ -15,8 +15,9 @@
 #include <pthread.h>
 #include <string.h>
 
-/* While tensors of at least this number of bytes have a destination and are not sent yet, no more
- * tensors get a destination. Also the most bytes that the kernel is asked to read ahead. */
+/* If the tensors that have a destination and are not sent yet have at least this number of bytes,
+ * no more tensors get a destination. Also the largest number of bytes that the kernel is asked to
+ * read ahead. */
 static const int64_t AHEAD_BYTES = 256 << 20;
 
 /* A tensor that this rank reads. */

@@ -1,6 +1,6 @@
 /* An existing checkpoint file, opened for reading: its table of tensors, its attributes, and its
  * tensors' values with their checksums verified. HDF5 runs in a separate process, except for files
- * that this process has just written. It reads metadata, and the values of tensors that are not
+ * that this process has just written. HDF5 reads metadata, and the values of tensors that are not
  * contiguous fp32 or ids. All other values are read with pread, at the offsets that HDF5
  * returns. */
 #ifndef WEFT_CHECKPOINT_STORED_H

@@ -111,8 +111,8 @@ static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int dept
     return OK;
 }
 
-/* Fails if two fields have the same name: a member that occurs twice in its object, or a name with
- * a dot that is also that of another object's member. */
+/* Fails if two fields have the same name: a member that occurs twice in its object, or a member
+ * whose name has a dot and which gets the same name as a member of an inner object. */
 static Status check_unique(const HfFields *f)
 {
     const char **name = mem_new(((size_t)f->count + 1) * sizeof *name);

@@ -15,8 +15,8 @@ typedef struct TorchFile {
     Pickle pickle;
     /* the folder in the zip that contains all members ("archive"); owned */
     char *folder;
-    /* sum over the tensors so far: of each tensor the number of its values, or the number of
-     * elements that it spans in its storage if that is larger */
+    /* sum over the tensors so far of the larger of two numbers: the tensor's values, and the
+     * elements that the tensor spans in its storage */
     int64_t values;
 } TorchFile;
 
