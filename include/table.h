@@ -68,7 +68,7 @@ typedef struct TablesPlan {
     int staleness;
     /* update rule of each table of the graph; borrowed during the call */
     const OptimRule *rule;
-    /* number of this rule (optim_rule); borrowed during the call */
+    /* number of each rule in `rule`, an argument of optim_rule; borrowed during the call */
     const int *rule_number;
     uint64_t seed;
     /* mode async: all dense parameters, [dense_count]; borrowed during the call */
@@ -175,11 +175,11 @@ typedef struct TableTraffic {
 typedef struct TableMessages {
     /* content of the messages, as text; static */
     const char *what;
-    /* true: they are sent at sync points; false: in every step */
+    /* true: the messages are sent at sync points; false: in every step */
     bool at_sync_point;
     /* largest number of messages */
     int64_t messages;
-    /* largest number of bytes of all of them, if ids are spread evenly over the owners */
+    /* largest number of bytes of all these messages, if ids are spread evenly over the owners */
     double bytes;
 } TableMessages;
 /* largest number of kinds of messages */
@@ -187,7 +187,8 @@ enum { TABLE_MESSAGES = 8 };
 /* Computes the messages of each kind, and returns the number of kinds. */
 int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES]);
 /* Returns the number of requests of all workers in a step, counted as in OwnerReport.requests. In
- * modes geo and async it is an upper limit, since a worker sends no request that has no ids. */
+ * modes geo and async the number is an upper limit, since a worker sends requests only to the
+ * owners from which it needs rows. */
 int64_t tables_requests(const TableTraffic *of);
 /* Mode async: computes the number of floats of all dense parameters, and of their optimizer state,
  * on all servers together. */
@@ -266,7 +267,7 @@ void tables_put_end(Tables *tables);
 typedef struct OwnerReport {
     /* rows: number of rows in the owner's memory */
     int64_t rows;
-    /* bytes that these rows have */
+    /* bytes of the owner's rows */
     size_t bytes;
     /* requests: number of requests of training since the start; rows_requested: number of rows that
      * they requested */

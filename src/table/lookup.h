@@ -18,8 +18,8 @@ typedef struct Bag {
     int first_table, tables;
     /* floats of a row */
     int width;
-    /* how the micro-batches of a step are dealt to the workers, which also divides each worker's
-     * micro-batches into runs (MicroRun). A row has one sum of gradients for each run */
+    /* How the micro-batches of a step are dealt to the workers. This also divides each worker's
+     * micro-batches into runs (MicroRun). A row has one sum of gradients for each run. */
     Deal deal;
     /* number of micro-batches of each worker in a step */
     int micro_batches;

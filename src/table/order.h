@@ -25,8 +25,8 @@ typedef struct OrderPlan {
     int64_t step;
     /* hash of the parameters at the beginning of this start */
     uint64_t params_hash;
-    /* text of the whole configuration that decides the run's bits (config_text); borrowed during
-     * the call */
+    /* configuration on which the bits of the run depend, as text (config_text); borrowed during the
+     * call */
     const char *run_text;
 } OrderPlan;
 

@@ -170,10 +170,10 @@ static void list_gradients(Owner *owner)
     }
 }
 
-/* Lists the gradients of one row in the order of the tree's leaves. Writes each gradient to `leaf`,
- * and its leaf's number in the tree to `position`: the number in the global batch of the first
- * micro-batch of the gradient's run or, if each rank has one run, the rank. Returns the number of
- * gradients. */
+/* Lists the gradients of one row in the order of the tree's leaves. Writes the address of each
+ * gradient to `leaf`, and the gradient's leaf number in the tree to `position`: the number in the
+ * global batch of the first micro-batch of the gradient's run or, if each rank has one run, the
+ * rank. Returns the number of gradients. */
 static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
 {
     const Bag *bag = owner->bag;

@@ -42,7 +42,7 @@ typedef struct OwnerRequest {
 typedef struct RowUpdate {
     /* borrowed from the store; NULL: the row does not exist yet */
     float *row;
-    /* sum of the row's gradients, in the memory of one of them; borrowed */
+    /* sum of the row's gradients, in the memory of the first of the gradients; borrowed */
     float *grad;
     uint64_t id;
     /* index of the table in the bag */

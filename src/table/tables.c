@@ -1,5 +1,7 @@
 /* Sets up a rank's sparse tables, and does a worker's part of one step, from the first micro-batch
- * to the update. A step in modes sync and stale (geo.c and async.c describe the other modes):
+ * to the update. In modes sync and stale a step consists of the following calls (geo.c and async.c
+ * describe the other modes). `next` is the function of the source that returns a micro-batch;
+ * reduce and update are tables_reduce and tables_update:
  *
  *     first next    rows of the step's ids <── owners; the ids were sent in the step before
  *     last next     distinct ids of the next step's micro-batches ──> owners
@@ -114,7 +116,8 @@ void command_servers(const Tables *t, Command what)
     if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
         /* In mode async commands are control messages, which the order of requests leaves out. They
-         * overtake no request, since the owners have carried out all requests by then. */
+         * overtake no request, since rank 0 sends them only after the owners have carried out all
+         * requests. */
         if (t->plan.mode == UPDATE_ASYNC)
             world_send_control(world, t->first_owner + o, &what, sizeof what);
         else
@@ -135,7 +138,7 @@ static bool is_local(const TableStream *s)
 
 /* Fetches all micro-batches of a step from the source, finds their ids and begins to send the ids.
  * An error is stored in the flight, and begin_step returns it later, so that the previous step ends
- * as usual; the step's messages then have no ids. */
+ * as usual. The messages of the step with the error then have no ids. */
 static void load_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;

@@ -52,8 +52,8 @@ typedef struct TableStream {
     /* rows: exchange of rows for each bag; gradients: exchange of gradients for each bag; [bags],
      * owned */
     WorldSwap **rows, **gradients;
-    /* ids_of: flight whose ids are being exchanged; rows_of: whose rows are; gradients_of: whose
-     * gradients are. NULL: there is no such exchange in progress */
+    /* flights of the exchanges in progress: of ids (ids_of), of rows (rows_of) and of gradients
+     * (gradients_of); NULL: no such exchange is in progress */
     Flight *ids_of, *rows_of, *gradients_of;
     /* messages of one exchange to each rank (`to`) and from each rank (`from`), [ranks of world];
      * scratch, owned */
@@ -218,8 +218,8 @@ void tables_init(Tables *tables, const SparseTable *table, int count);
 void tables_fini(Tables *tables);
 /* Returns the bytes of all rows on this rank. tables: points to a Tables. */
 size_t tables_bytes(const void *tables);
-/* stream.c. Returns the number of steps that training loads ahead. In modes sync and stale it also
- * sends their ids ahead. */
+/* Functions of stream.c. table_steps_ahead returns the number of steps that training loads ahead.
+ * In modes sync and stale training also sends the ids of those steps ahead. */
 int table_steps_ahead(int staleness);
 void stream_init(Tables *tables, TableStream *stream, bool gradients);
 void stream_fini(TableStream *stream);
@@ -236,8 +236,8 @@ void stream_settle(TableStream *stream);
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
 /* For workers. geo_request requests from the servers the rows of a step that the worker does not
- * have yet; servers do not change rows within a period. geo_rows then copies the values of all ids
- * of the step from the worker's local rows. geo_update updates the local rows. */
+ * have yet; servers do not change rows between two sync points. geo_rows then copies the values of
+ * all ids of the step from the worker's local rows. geo_update updates the local rows. */
 void geo_request(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);

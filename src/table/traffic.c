@@ -1,5 +1,6 @@
 /* Counts the messages of one worker in a step and at a sync point for `weft plan`, without sending
- * any. The counts must agree with the messages that stream.c, geo.c and async.c send. */
+ * any. The counts must agree with the messages that stream.c, geo.c and async.c send. The receipts
+ * and the barrier of a sparse swap (WorldSparse) are not counted. */
 #include "tables.h"
 
 typedef struct Count {
