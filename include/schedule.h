@@ -59,11 +59,11 @@ typedef struct Schedule {
     const char *name;
     /* true: every backward pass is two tasks, its two halves, and no list has a TASK_BACKWARD */
     bool split;
-    /* stage of each chunk of the model, [stages * chunks]; owned */
+    /* stage of each chunk of the model, [chunks of the model]; owned */
     int *stage_of;
-    /* index of each chunk among its stage's chunks, [stages * chunks]; owned */
+    /* index of each chunk among its stage's chunks, [chunks of the model]; owned */
     int *index_on_stage;
-    /* chunks of each stage in ascending order, [stages][chunks]; owned */
+    /* chunks of each stage in ascending order, [stages][chunks_per_stage]; owned */
     int *chunk_at;
     /* number of tasks of each stage, [stages]; owned */
     int *count;
@@ -104,8 +104,8 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
            schedule->stage_of[chunk] != schedule->stage_of[chunk + 1];
 }
 
-/* Checks the functions of all kinds of schedule. ERR_BUG, naming the kind and the slot: a kind
- * lacks something. */
+/* Checks that every kind of schedule defines what it needs. ERR_BUG: a kind does not; the message
+ * names the kind and the field that it lacks. */
 Status schedule_rows_check(void);
 /* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
  * of each kind in src/schedule names the paper that describes the kind, and the properties of the
@@ -121,9 +121,10 @@ Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleSha
  * for SCHEDULE_FILE, which also needs a path. */
 int schedule_kind(const char *name);
 /* Makes a schedule with only forward passes, for evaluation: at most `stages` micro-batches are in
- * flight, and no channel needs more than 2 slots. stage_of: stage of each chunk, borrowed for the
- * call; NULL: chunk c is on stage c % stages. ERR_CONFIG: the shape is too large, or a stage has
- * more than shape.chunks chunks. Release with schedule_free. */
+ * flight, and no channel needs more than 2 slots. A slot of a channel holds one message. stage_of:
+ * stage of each chunk, borrowed for the call; NULL: chunk c is on stage c % stages. ERR_CONFIG: the
+ * shape is invalid or too large, or a stage has more than shape.chunks_per_stage chunks. Release
+ * with schedule_free. */
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
@@ -226,7 +227,8 @@ typedef struct Moves {
 Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage);
 
 /* schedule_print draws the simulated schedule as text ("F0 F1 . B0") with one line per stage, at
- * most `columns` characters wide; schedule_svg draws it as SVG. Time goes to the right. */
+ * most `columns` characters wide, but with at least 10 characters for the time; schedule_svg draws
+ * it as SVG. Time goes to the right. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
 /* Draws the SVG as a part of an HTML page. The page must have CSS for the classes inside .schedule:

@@ -19,7 +19,7 @@ enum {
 };
 /* the effect of each kind of task */
 static const struct {
-    /* bits that must be set before the task, except those that are no duties of its chunk
+    /* bits that must be set before the task, if they are among the duties of its chunk
      * (chunk_duties) */
     int needs;
     /* bits that the task sets */
@@ -43,8 +43,8 @@ static const TaskKind task_of_bit[DID_BITS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    /* the bits above of each chunk of the stage, for each micro-batch, [chunks][micro_batches];
-     * owned */
+    /* tasks that have been done (DID_FORWARD, ...) for each chunk of the stage and each
+     * micro-batch, [chunks][micro_batches]; owned */
     uint8_t *did;
     /* number of backwards or data halves so far of each chunk of the stage, [chunks]; owned. The
      * next one must be that of the micro-batch with this number. */
@@ -85,7 +85,7 @@ static int chunk_duties(const Schedule *s, int chunk)
            (after ? GOT_GRADIENT : 0);
 }
 
-/* Returns a pointer to the bits of a chunk, numbered in the model, for a micro-batch. */
+/* Returns a pointer to the bits of a chunk for a micro-batch. chunk: its number in the model. */
 static uint8_t *did_at(const Check *c, int chunk, int micro)
 {
     size_t local = (size_t)schedule_index_on_stage(c->schedule, chunk);

@@ -1,7 +1,8 @@
 /* Orders the forward passes of an evaluation, for any mapping of chunks to stages. Time is counted
- * in units of one pass. In each unit every stage runs one chunk: of its chunks that can run, the
- * one nearest to the loss. So a micro-batch in flight (begun and not finished) has priority over a
- * new one. At most `stages` micro-batches are in flight, and no channel has more than 2 messages.
+ * in units of one pass. In each unit a stage runs at most one chunk: of its chunks that can run,
+ * the one nearest to the loss. So a micro-batch in flight (begun and not finished) has priority
+ * over a new one. At most `stages` micro-batches are in flight, and no channel has more than 2
+ * messages.
  * If two consecutive chunks are on one stage, the second runs before the first runs again. */
 #include "private.h"
 

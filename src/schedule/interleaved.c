@@ -7,10 +7,10 @@
 /* Micro-batches are divided into groups of at least `stages` micro-batches. If there are fewer than
  * `stages`, they are one group. Groups are larger than `stages` rather than smaller: in a smaller
  * group stage 0 would wait until the group's first micro-batch has passed through all stages. The
- * largest groups come first, so that `ahead` forwards, which are computed from the first group's
- * size, suffice for every group. If a group is larger than `stages`, its outputs arrive at stage 0
- * before stage 0 needs them. A channel then needs 1 slot, and 1 more for each micro-batch by which
- * the group exceeds `stages`. */
+ * largest groups come first. Therefore the number `ahead` of forwards, which is computed from the
+ * first group's size, suffices for every group. If a group is larger than `stages`, its outputs
+ * arrive at stage 0 before stage 0 needs them. A channel then needs 1 slot, and 1 more for each
+ * micro-batch by which the group exceeds `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

@@ -1,7 +1,7 @@
-/* Makes the lists of moves (Moves) for GPUs. All stages are played as one sequence of tasks and
- * moves: the task that can begin first is played next. Every forward, every backward and every half
- * of a backward takes one unit of time; messages take none. A message moves as soon as it has been
- * sent and the receiver has a free slot. */
+/* Makes the lists of moves (Moves) for GPUs. All stages are simulated as one sequence of tasks and
+ * moves. The next task of the sequence is the one that can begin first. Every forward, every
+ * backward and every half of a backward takes one unit of time; messages take none. A message moves
+ * as soon as it has been sent and the receiver has a free slot. */
 #include "private.h"
 
 typedef struct Channel {

@@ -32,8 +32,9 @@ static int messages_before(const Schedule *s, Place at)
     return count;
 }
 
-/* Returns the place of the task at the other end of the channel that receives (if the task at `at`
- * is a send) or sends (if it is a receive) the channel's message with index `number`, from 0. */
+/* Takes the message with index `number`, from 0, of the channel that the task at `at` uses. Returns
+ * the place of the task at the other end of the channel that receives this message, if the task at
+ * `at` is a send, or that sends it, if the task at `at` is a receive. */
 static Place peer_message(const Schedule *s, Place at, int number)
 {
     const Task mine = task_at(s, at);

@@ -36,7 +36,8 @@ typedef struct ScheduleForm {
     Status (*read)(TaskList *list, const char *path, Schedule *schedule);
     ScheduleBackward backward;
 } ScheduleForm;
-/* Returns ERR_BUG, naming the slot, if the form lacks something. word: the kind's word. */
+/* Returns ERR_BUG if the form lacks a field that it needs; the message names the field. word: value
+ * of grid.pipeline_schedule that selects the kind, for the message. */
 Status schedule_form_check(const char *word, const ScheduleForm *form);
 
 /* ---- mappings ---- */
@@ -63,7 +64,7 @@ typedef struct SchedulePhase {
     /* the pattern, one letter per step: "FbW".
      *  F, f: forward of the next micro-batch through the stage's first (F) or second (f) chunk
      *  B, b: data half of the next backward through the first (B) or second (b) chunk
-     *  W: weight half of the oldest data half that has none yet, of either chunk */
+     *  W: weight half, of either chunk, that belongs to the oldest data half still without one */
     const char *steps;
 } SchedulePhase;
 /* Appends a stage's tasks, given as `phases` phases (v_shaped.c). The phases may contain more
