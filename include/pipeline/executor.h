@@ -37,8 +37,9 @@ float *executor_param(Executor *executor, int param);
 /* Sets this rank's part of a parameter. stored: the whole value of the parameter, in the
  * operation's stored order (tensor/op.h), in host memory. */
 void executor_set_param(Executor *executor, int param, const float *stored);
-/* Makes changed parameters known; call it after each change. If parameters are sharded, fetches the
- * shards of the other replicas, or discards gathered parameters. Collective on grid->dp_world. */
+/* Call it after each change of parameters. If parameters are sharded, fetches the shards of the
+ * other replicas; if parameters are gathered (plan->gathers), discards the gathered values instead.
+ * Repacks all weights that are not gathered. Collective on grid->dp_world. */
 void executor_params_changed(Executor *executor);
 /* A source of micro-batches of data, usually a loader. */
 typedef struct BatchSource {
@@ -78,7 +79,7 @@ void executor_reduce(Executor *executor);
  * skipped. */
 void executor_move_statistics(Executor *executor, const StepBatch *batch);
 /* Sets whether executor_reduce checks the gradients for infinite and NaN values, from the next step
- * on. If it does, it waits for the step's statistics. */
+ * on. If it is enabled, executor_reduce waits until the step's statistics have arrived. */
 void executor_find_overflow(Executor *executor, bool enabled);
 /* Returns the METRIC_COUNT sums over all ranks (METRIC_...) of the last step (behind = 0) or of the
  * step before it (behind = 1). Waits until they have arrived. The array is in host memory and
@@ -118,8 +119,8 @@ typedef struct StepFault {
     int micro, sample_count;
     /* numbers of the first FAULT_SAMPLES bad samples */
     int64_t sample[FAULT_SAMPLES];
-    /* number by which faults are ordered: micro or, if micro-batches share statistics, the number
-     * of the group of micro-batches, because a fault spreads inside the group */
+    /* number by which faults are ordered: `micro`. If micro-batches share statistics, it is the
+     * number of the group of micro-batches instead, because a fault spreads inside the group. */
     int order;
     /* largest loss of a sample */
     double largest;
@@ -150,7 +151,8 @@ typedef struct ChunkTime {
 } ChunkTime;
 /* Returns the times of this stage's chunks so far, [chunks of the stage]; borrowed. */
 const ChunkTime *executor_chunk_times(const Executor *executor);
-/* Releases all micro-batches to their sources. Call it before a source is freed. */
+/* Releases all micro-batches that have not been released to their sources yet. Call it before a
+ * source is freed. */
 void executor_release_batches(Executor *executor);
 /* Returns gradient arena 0; borrowed. After executor_reduce it has the sums of the gradients,
  * including those of tied parameters. plan_sum_offset gives the offsets. */

@@ -24,10 +24,11 @@ extern const ConfigWords pipeline_words[PIPELINE_WORDS];
 typedef enum ActionKind {
     /* runs the node's forward operation */
     ACTION_FORWARD,
-    /* runs the node's whole backward: backward_begin, backward_weight (unless it is frozen),
+    /* runs the node's whole backward: backward_begin, backward_weight (unless the node is frozen),
      * backward_data */
     ACTION_BACKWARD,
-    /* runs backward without backward_weight if that can wait for PASS_WEIGHT */
+    /* runs the node's backward, but leaves backward_weight to PASS_WEIGHT if the operation allows
+     * this delay */
     ACTION_BACKWARD_DATA,
     /* does the node's work of PASS_WEIGHT: runs the delayed backward_weight, or copies gradients
      * from RunOffsets.dw to the gradient arena. For a node that no gradient reaches, it only passes
@@ -40,9 +41,9 @@ typedef enum ActionKind {
     ACTION_ADD,
     /* waits until the memory of bucket `index` is free; later actions write gradients to it */
     ACTION_WAIT_FOR_BUCKET,
-    /* begins to gather the parameters of the uses that follow soon, and waits until those of use
-     * `index` have been gathered, which the next actions read; only in plans that gather
-     * parameters */
+    /* begins to gather the parameters of use `index` and of the next few uses. Then waits until the
+     * parameters of use `index` have been gathered, because the next actions read them. Only in
+     * plans that gather parameters. */
     ACTION_GATHER,
     /* adds this micro-batch's gradients of bucket `index` to the partial sums. After the last
      * micro-batch the sum over the replicas begins. If a replica has several runs of micro-batches
@@ -412,15 +413,16 @@ enum {
 int *graph_blocks(const Graph *graph, const int *first, int chunks);
 
 /* Plans stage options->stage of the grid. The caller owns *plan; graph and schedule are borrowed
- * until plan_free. */
+ * until plan_free. ERR_CONFIG: two parameters are tied to one parameter, and neither is on its
+ * stage. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
 /* Returns the bytes of the plan's memory on this rank, without sent_bytes and staged_bytes, which
  * only some transports need. */
 size_t plan_bytes(const Plan *plan);
 /* Computes the part of a parameter of this stage that replica dp_rank updates: *count elements from
- * *first on, where *first is a multiple of FLAT_CHUNK; if nothing is sharded, all
- * elements. A tied parameter has the same part as the parameter to which it is tied. */
+ * *first on, where *first is a multiple of FLAT_CHUNK. If nothing is sharded, the part is the whole
+ * parameter. A tied parameter has the same part as the parameter to which it is tied. */
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 /* Returns the offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of
  * the gradient arena. The element must be in this replica's shard. */

@@ -152,8 +152,10 @@ static void keep_gradient(Planner *p, int i, int k)
     storage_use(p, s);
 }
 
-/* If the node's operation may compute the gradients of frozen parameters together with other
- * gradients, gives them storages that no action reads. */
+/* Gives each frozen parameter of the node a storage for its gradient, which no action reads: the
+ * operation may write this gradient together with others. Does nothing if all parameters of the
+ * operation are frozen and only backward_weight would write their gradients, because it does not
+ * run then. */
 static void discard_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -174,8 +176,8 @@ static void keep_weight_gradients(Planner *p, int i)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* Lists the update of running statistics for a batch norm before all trained layers. No gradient
- * reaches such a batch norm, but its forward has saved the batch statistics. */
+/* Lists the update of running statistics for a batch norm that comes before all trained layers. No
+ * gradient reaches such a batch norm, but its forward has saved the batch statistics. */
 static void plan_statistics(Planner *p, int i)
 {
     if (!planner_updates_statistics(p, i)) return;
@@ -282,10 +284,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 /* ---- boundaries ---- */
 
 /* Creates storages for the tensors of a message that arrives before the pass. early = true: other
- * tasks may run between the message and the pass, so the tensors are in the slot. A message to a
- * chunk on the same stage is not sent. Instead, when the later chunk's forward begins, it copies
- * the activations that it does not read in this chunk's slot; when its backward ends, it copies the
- * gradients back. */
+ * tasks may run between the message and the pass, so the tensors are in the slot. Between two
+ * chunks on one stage no message is sent. Instead, the forward of the later chunk begins with a
+ * copy of the activations that the later chunk does not read in the earlier chunk's slot. The
+ * backward of the later chunk ends with a copy of the gradients to the earlier chunk. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {

@@ -35,7 +35,7 @@ typedef struct Storage {
     int back_first;
     /* highest-numbered node that has the storage as an input in planner_back_run, or NO_NODE */
     int input_last;
-    /* place (pipeline.h, OFFSET_*); set by storages_lay */
+    /* place (pipeline/plan.h, OFFSET_*); set by storages_lay */
     int64_t offset;
 } Storage;
 

@@ -325,7 +325,7 @@ static void place_weights(Plan *plan)
     }
 }
 
-/* Counts the gatherings of a step, before which no bucket is in memory. */
+/* Counts the gatherings of a step that begins with no bucket in memory. */
 static void count_step(Plan *plan)
 {
     Window w;

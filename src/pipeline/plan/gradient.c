@@ -1,8 +1,8 @@
 /* Chooses where a node's backward writes the gradients of its inputs: to separate memory, over dy,
  * over x, or added to the gradient that other readers of the input have already contributed to. If
  * a gradient equals dy (dx_is_dy), nothing is written, and both share memory where that is safe.
- * The first contribution to a node's gradient becomes its storage; later ones are added in the
- * order of the list of actions. */
+ * The storage of the first contribution to a node's gradient becomes the storage of this gradient;
+ * later contributions are added in the order of the list of actions. */
 #include "chunk.h"
 
 /* Returns true if the gradient of i's input k may be written over that input. False if something
@@ -36,10 +36,11 @@ static bool can_overwrite_dy(const Planner *p, int i, int k)
 }
 
 /* Returns true if dy, the gradient of node i's output, may be the gradient of both `early` and
- * `late`, two inputs of i. dy stays the gradient of `early`; it is the gradient of `late` until the
- * backward of `late`, which runs first. False if dy could change before then: by the contribution
- * of another reader of `late` or `early` (`late` itself may read `early`), or by the backward of
- * `late`. */
+ * `late`, two inputs of i. The backward of `late` runs before the backward of `early`. dy is the
+ * gradient of `late` only until the backward of `late` has run, and remains the gradient of
+ * `early`. False if another reader of `late` or `early` adds its contribution to dy before or
+ * during the backward of `late`; this reader may be `late` itself. False also if the backward of
+ * `late` changes dy, if PASS_WEIGHT reads dy again for `late`, or if `late` is in another chunk. */
 static bool can_lend_dy(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -51,10 +52,10 @@ static bool can_lend_dy(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy the gradient of v, which has none yet. Returns false, and changes nothing, if dy is
- * borrowed or the weight-gradient pass will read it. *keeper: the input whose gradient is dy
- * already, or NO_NODE; set to the input that keeps dy. If dy is the gradient of two inputs, the
- * earlier node keeps dy and the later node borrows it. */
+/* Makes dy the gradient of v, which has none yet. *keeper: the input whose gradient is dy already,
+ * or NO_NODE; set to the input that keeps dy. If dy is the gradient of two inputs, the earlier node
+ * keeps dy and the later node borrows it (can_lend_dy). Returns false, and changes nothing, if dy
+ * is borrowed, if the weight-gradient pass will read dy, or if the two inputs must not share dy. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows_gradient[i] || planner_delays_weight(p, i)) return false;

@@ -264,7 +264,7 @@ static size_t average_bytes(const Plan *plan, const PlanOptions *o)
     return most * sizeof(float);
 }
 
-/* Sets the sizes of the gradient arenas. gpus_joined: see PlanOptions. */
+/* Sets the sizes of the gradient arenas. joined: PlanOptions.gpus_joined. */
 static void set_gradient_sizes(Plan *plan, bool joined)
 {
     int micro_batches = plan->schedule->shape.micro_batches, dp = plan->shape.dp;

@@ -21,10 +21,10 @@ static inline int64_t align_floats(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: plans the passes of a chunk. The caller has set the fields `chunk`, `first`, `last`,
- * `slots`, `buckets` and `opens` of *chunk; chunk_plan sets its action lists, runs, messages and
- * sizes. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait: the
- * result of messages_may_wait. block: the result of graph_blocks; NULL: nothing is recomputed.
+/* chunk.c: plans the passes of a chunk. The caller has set the fields `chunk`, `first`, `end`,
+ * `slots`, `buckets` and `opening_node` of *chunk; chunk_plan sets the action lists, runs, messages
+ * and sizes. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait:
+ * the result of messages_may_wait. block: the result of graph_blocks; NULL: nothing is recomputed.
  * ERR_BUG: a tensor of a message has no place. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
@@ -76,13 +76,14 @@ int64_t place_lowest(const Span *taken, int count, int64_t length);
 bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 
 /* gather.c: plans which buckets of parameters are gathered, when, and to which places. Call it
- * after shards and action lists are planned. Sets plan->cache and plan->weight_offset. */
+ * after shards and action lists are planned. Sets plan->gather, plan->weight_offset,
+ * plan->cache_offset and plan->cache_bytes, and inserts ACTION_GATHER into the action lists. */
 Status plan_gather(Plan *plan);
 /* Returns the bucket (index into GatherPlan.bucket) after whose gathering the node's weights must
  * be repacked; -1: no bucket, so they are repacked only after updates. */
 int gather_bucket_of(const Plan *plan, const Node *node);
-/* Returns true if the action reads values of parameters. In backward only gradients of inputs need
- * them. */
+/* Returns true if the action reads values of parameters. In backward only the computation of
+ * gradients of inputs reads them. */
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
 /* Position in the list of parameter uses of a schedule, and the buckets that are in memory at this
  * position. All replicas visit the same uses in the same order, because they gather together. */
@@ -97,7 +98,7 @@ typedef struct Window {
     int use;
     /* number of buckets that are in memory or being gathered */
     int here_count;
-    /* indices of the buckets in memory, [plan->gather.count + 1]; owned */
+    /* indices of these buckets, [plan->gather.count + 1]; owned */
     int *here;
 } Window;
 /* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: largest number of

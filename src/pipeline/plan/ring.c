@@ -1,10 +1,10 @@
 /* Plans where gradients are until they are summed, and where the shards of their sums are. Without
  * sharded gradients, backward writes to the arena of partial sums that the summation tree chooses
  * (tree_step), at gradient_offset. With sharded gradients (zero 2 and 3), backward writes buckets
- * to a ring, from which the owners of the shards fetch them while backward continues. Memory then
- * contains only the buckets being written or sent, and only this rank's shards of the sums. Two
- * buckets may overlap in the ring if at least IN_TRANSIT buckets are between them and the first is
- * complete before the second is opened. */
+ * to a ring. While backward continues, pushes add these buckets to the sums of the ranks that own
+ * the shards. Memory then contains only the buckets being written or pushed, and only this rank's
+ * shards of the sums. Two buckets may overlap in the ring if at least IN_TRANSIT buckets are
+ * between them and the first is complete before the second is opened. */
 #include "plan.h"
 
 /* Number of buckets that may be in transit to their owners while another bucket is written, before

@@ -88,8 +88,8 @@ static size_t larger(size_t a, size_t b)
 
 /* Returns the bytes of a replica's updates: its state, scratch, and the temporary memory for whole
  * tensors and slices. With sharding or a tensor-parallel group, scratch has a place for each
- * parameter that needs it; otherwise it has one place, for the largest of them. It is never smaller
- * than the largest tensor that must stay whole. */
+ * parameter that needs it; otherwise it has one place, for the largest of them. Scratch is never
+ * smaller than the largest tensor that must stay whole. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, scratch = 0, largest = 0, whole = 0, slices = 0;

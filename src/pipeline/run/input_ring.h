@@ -66,8 +66,8 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
 /* Frees the places of the oldest micro-batches whose last task, last_task[micro], is before task
  * `end`. If batches are not copied, this releases them to the source. */
 void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end);
-/* Starts a new list, and releases all copied batches to their sources. Batches that are not copied
- * have been released by input_return. */
+/* Starts a new list of tasks, and releases all copied batches to their sources. Batches that are
+ * not copied have been released by input_return. */
 void input_settle(InputRing *ring);
 /* Returns the place of micro-batch `micro` of the list. */
 const Input *input_of(const InputRing *ring, int micro);

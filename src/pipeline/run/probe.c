@@ -1,9 +1,9 @@
 /* Checks on the host every output and gradient that an operation of a step has written, as soon as
  * it is written. This is slow; it is used when a bad step is repeated to find the cause. The first
  * fault is reported, because later ones are consequences. Faults are ordered by pass (forward, then
- * backward), then by micro-batch, then by layer. With synced layers the micro-batches with the same
- * number on all replicas share statistics and have the same turn; faults are then ordered by turn
- * instead of micro-batch. */
+ * backward), then by micro-batch, then by layer. With synced layers, the micro-batches that have
+ * the same number on their replicas share statistics. They form a turn, and faults are ordered by
+ * turn before they are ordered by layer. */
 #include "probe.h"
 
 #include <math.h>

@@ -2,9 +2,13 @@
  * Replicas), in host memory. Neighbours 2i and 2i+1 are added, then their sums, and so on; the
  * total is sent back along the same tree.
  *
- *     0 <- 1   2 <- 3   4            r's parent is r without its lowest bit; its children are
- *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
+ *     0 <- 1   2 <- 3   4
+ *     0 <----- 2        4
  *     0 <-------------- 4
+ *
+ * The parent of rank r is r without its lowest set bit, 2^b. The children of r are r + 1, r + 2,
+ * r + 4, ... up to r + 2^(b - 1); rank 0 has children at all powers of two. A rank adds the sums of
+ * its children in this order.
  *
  * Each rank has a channel to its parent and one from it. Numbers are sent in pieces of PIECE
  * doubles. While a rank waits, gradient sums and other messages make progress. The replicas of a

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* PIECE_BYTES: bytes of a piece. PIECE_ELEMENTS: number of elements that fit into a piece. */
+/* PIECE_BYTES: bytes of a piece. PIECE_ELEMENTS: largest number of elements in a piece. */
 enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, PIECE_ELEMENTS = PIECE_BYTES / (int)sizeof(Bf16) };
 
 struct HostExchange {
@@ -23,19 +23,19 @@ struct HostExchange {
     /* true: parts are added by the binary tree; false: in the order of ranks */
     bool tree;
     /* partial sums of one piece in fp32, PIECE_ELEMENTS floats for each level of the tree, level
-     * after level; level 0 is not used for fp32 tensors, whose result has its place; owned */
+     * after level; owned. For fp32 tensors level 0 is not here but in the result. */
     float *sum;
     /* packed piece of this rank's slice; owned */
     char *local;
 };
 
-/* One rank's slice within a tensor: stretches of equal length at equal distances. */
+/* One rank's slice of a tensor: contiguous ranges of equal length at equal distances. */
 typedef struct Part {
     /* first byte of the slice in the tensor; borrowed */
     char *base;
-    /* bytes of each stretch */
+    /* bytes of each range */
     size_t run;
-    /* bytes from the beginning of a stretch to the beginning of the next one */
+    /* bytes from the beginning of a range to the beginning of the next one */
     size_t stride;
     /* bytes of the slice */
     size_t bytes;
@@ -152,9 +152,9 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds the piece of rank r of the block to the partial sums of the block's ranks before r. These
- * sums are on `depth` levels: level 0 is at `sum`, the others are in g->sum. Returns the new
- * depth. */
+/* Adds the piece of rank r of the block (ExchangeBlock) to the partial sums of the block's ranks
+ * before r. These sums are on `depth` levels: level 0 is at `sum`, the others are in g->sum.
+ * Returns the new depth. */
 static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
                       const void *piece, size_t n)
 {

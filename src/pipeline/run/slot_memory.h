@@ -51,9 +51,9 @@ typedef struct SlotLinks {
 } SlotLinks;
 void slot_memory_init(SlotMemory *memory, const Context *context, const SlotLinks *links);
 void slot_memory_fini(SlotMemory *memory);
-/* Returns the address of a place (pipeline.h, OFFSET_*) for the micro-batch in `slot`. NULL: the
- * place is OFFSET_NONE or OFFSET_INPUT, or it is in the previous chunk's slot and slot_bind_before
- * has not been called. */
+/* Returns the address of a place (pipeline/plan.h, OFFSET_*) for the micro-batch in `slot`. NULL:
+ * the place is OFFSET_NONE or OFFSET_INPUT, or it is in the previous chunk's slot and
+ * slot_bind_before has not been called. */
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
                    int64_t place);
 /* Sets the addresses of the tensors that the slot's runs read in `before`, the same micro-batch's

@@ -1,7 +1,7 @@
-/* Statistics of a step. They are made in the backend's memory, and copied to the host at the end of
- * the step; only a reader waits for the copy. They are summed with the gradients: one bucket of a
- * micro-batch's gradients contains its metrics, and the sum of that bucket contains the metrics of
- * the step. */
+/* Statistics of a step. They are computed in the backend's memory, and copied to the host at the
+ * end of the step; only step_report_read and a check for overflow wait for the copy. They are
+ * summed with the gradients: one bucket of a micro-batch's gradients contains the metrics of the
+ * micro-batch, and the sum of that bucket contains the metrics of the step. */
 #ifndef WEFT_PIPELINE_STEP_REPORT_H
 #define WEFT_PIPELINE_STEP_REPORT_H
 

@@ -1,6 +1,6 @@
-/* Chooses the exchange of slices in the tensor-parallel group of a rank, and adds up partial
- * gradients with it. Slices are exchanged by NCCL if it connects the ranks' GPUs, else through host
- * memory. */
+/* Chooses how slices are exchanged in the tensor-parallel group of a rank, and adds up partial
+ * gradients by this exchange. NCCL exchanges slices if it connects the ranks' GPUs; otherwise they
+ * are exchanged through host memory. */
 #include "tensor_group.h"
 
 #include "slice_exchange.h"
