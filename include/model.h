@@ -142,8 +142,8 @@ typedef struct Graph {
     /* while a step k > 1 of a rollout is added: the prefix of its nodes' names, borrowed; else
      * NULL */
     const char *prefix;
-    /* while a step of a rollout is added: 1 + the index of the node from which its layers with
-     * input NODE_INPUT read; else 0: they read the data */
+    /* while a step of a rollout is added: 1 + the index of the node that layers with input
+     * NODE_INPUT read; else 0: such layers read the data */
     int source;
     /* arrays to which OpSpec.channel_sums of nodes point, [channel_sum_count]; the array and its
      * entries are owned */
@@ -241,7 +241,8 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
  * units has fewer slices. If slices is 0, each rank adds up its terms without cutting the sum. If
  * ranks is 1, the graph is not divided; its sums are cut if several ranks could divide it. Call it
  * after graph_build and before graph_fuse, on every rank with the same arguments except `rank`.
- * ERR_CONFIG: several ranks cannot divide the graph, or too little of it. */
+ * ERR_CONFIG: several ranks cannot divide the graph, a rank would get nothing of a layer, or the
+ * number of ranks does not fit `slices`. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, makes all layers that support it compute their statistics over the
  * micro-batches of all replicas (OpSpec.synced), except frozen layers. Call it before graph_plan.

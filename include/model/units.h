@@ -19,8 +19,8 @@ typedef struct UnitGroup {
     int divided_by;
     /* true: no unit of the group can be removed */
     bool is_kept;
-    /* if kept is true: index of the node of the layer that needs all units, or -1 if a pattern of
-     * the caller keeps them */
+    /* if is_kept is true: index of the node of the layer that needs all units, or -1 if a pattern
+     * of the caller keeps them */
     int kept_by;
     int layer_count;
     /* indexes of the nodes of layers that introduce channels of this group, ascending,
@@ -42,9 +42,9 @@ typedef struct Units {
     int *group_of;
 } Units;
 
-/* Finds units and groups. keep: `keep_count` patterns (fnmatch) on names of layers all of whose
- * channels are kept. ERR_USAGE: a pattern matches no layer. The graph is borrowed until units_free.
- * The caller owns *units. */
+/* Finds units and groups. keep: `keep_count` patterns (fnmatch); all channels of layers whose names
+ * match one of them are kept. ERR_USAGE: a pattern matches no layer. The graph is borrowed until
+ * units_free. The caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
 /* Returns an array with the unit of each output channel of the node, or of each channel of the data

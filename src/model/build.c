@@ -23,7 +23,7 @@ static Status add_place(const Config *config, Status status)
     return status;
 }
 
-/* True if model.hidden is neither empty nor its default, [512, 512]. */
+/* Returns true if model.hidden is neither empty nor its default, [512, 512]. */
 static bool hidden_is_set(const ConfigList *hidden)
 {
     if (hidden->count == 0) return false;
@@ -151,8 +151,8 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
 }
 
 /* Checks that the last layer has one output for each class or target of a sample. For fields it
- * must have one channel for each class or target, and in a rollout these outputs for each step. If
- * the loss needs a fixed number of outputs, the last layer must have that number. */
+ * must have one channel for each class or target, and in a rollout one for each class or target of
+ * each step. If the loss needs a fixed number of outputs, the last layer must have that number. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];

@@ -60,7 +60,7 @@ bool graph_name_taken(const Graph *graph, const char *name);
 /* Returns the description of a node's output. For NODE_INPUT it is that of the data or, while a
  * step of a rollout is added, that of the node that replaces the data (Graph.source). */
 Desc graph_output(const Graph *graph, int node);
-/* Returns the number of channels of that output. */
+/* Returns the number of channels of the output that graph_output describes. */
 int64_t graph_channels(const Graph *graph, int node);
 /* Sets uses[i] to the number of times that nodes read the output of node i. A node that reads it
  * through two inputs counts twice. */
@@ -113,8 +113,8 @@ Status graph_set_widths(Graph *graph, const Config *config);
 Status graph_add_list(Graph *graph, const Config *config, int *last);
 
 /* ---- helpers of the models in the zoo (zoo.c) ---- */
-/* x: index of the node that gives the input. Functions that add layers return the index of the last
- * new node, or GRAPH_FAILED. */
+/* In these functions x is the index of the node that gives the input. Functions that add layers
+ * return the index of the last new node, or GRAPH_FAILED. */
 /* Adds dropout with the probability model.dropout, or default_value if that key is not set. Returns
  * x itself if the probability is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double default_value);

@@ -1,7 +1,7 @@
 /* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as wide
- * as the vectors, and a head that shares the embedding's weight. Parameter names are GPT-2's;
- * weights have the shape out x in, in GPT-2's files in x out. Initial weights are those of the
- * paper: N(0, 0.02^2), but N(0, 0.02^2 / (2L)) for projections into the residual stream of L
+ * as the vectors, and a head that shares the embedding's weight. Parameter names are GPT-2's.
+ * Weights have the shape out x in; GPT-2's files store them as in x out. Initial weights are those
+ * of the paper: N(0, 0.02^2), but N(0, 0.02^2 / (2L)) for projections into the residual stream of L
  * blocks. Positions are also N(0, 0.02^2); OpenAI's code uses the standard deviation 0.01 for them.
  * Attention probabilities have no dropout. graph->classes is the size of the vocabulary. Samples
  * may be shorter than the context. */

@@ -1,5 +1,5 @@
-/* Finds nodes by name with a hash table, because each new name is compared with the names of up to
- * thousands of earlier nodes. */
+/* Finds nodes by name with a hash table, because each new name must differ from the names of all
+ * earlier nodes, of which there may be thousands. */
 #include "build.h"
 
 #include <string.h>

@@ -103,7 +103,7 @@ static Status add_rows(Choice *c, int param, const int *unit)
 
 /* Returns whether the parameter contributes to scores. If scores are channel scales, these are the
  * scales of batch norms. Otherwise they are the weights of layers with CHANNELS_NEW, such as dense
- * and conv2d, also if it is depthwise. */
+ * and conv2d, including depthwise convolutions. */
 static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];

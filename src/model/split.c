@@ -85,8 +85,8 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
 }
 
 /* Returns the node of the new graph that the attention node i reads. If several ranks share each
- * key head, it is an exchange: each of the ranks computes a slice of the head's columns of keys and
- * values, and gets the others. */
+ * key head, it is an exchange: each of these ranks computes a slice of the head's columns of keys
+ * and values, and the exchange gives it the other ranks' slices. */
 static int attention_input(Splitter *s, int i)
 {
     const Node *node = &s->from->node[i];
@@ -202,9 +202,10 @@ static void split_rest(Splitter *s, Node *node)
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
-    /* The executor sums the gradients of partial parameters over the ranks. If sums are not cut
-     * into slices, these are all parameters. If they are cut, these are only those of positions:
-     * the operations with TOKENS_SUMMED sum their gradients themselves. */
+    /* The executor sums the gradient of a parameter over the ranks if Param.partial is true. If
+     * sums are not cut into slices, it is true for all parameters of undivided layers. If sums are
+     * cut, it is true only for the positions, because operations with TOKENS_SUMMED sum their
+     * gradients themselves. */
     for (int k = 0; k < node->spec.w_count; ++k)
         s->to->param[node->param[k]].partial =
             s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;

@@ -74,7 +74,7 @@ Status split_check_slices(const Splitter *s);
 /* Returns whether node i is attention that is divided by query heads instead of key heads. This is
  * so if there are fewer key heads than slices of a sum (or than ranks, if sums are not cut). Keys
  * and values are then divided by columns. If there are also fewer key heads than ranks, each key
- * head belongs to a block of neighbouring ranks. Needs role and units. */
+ * head belongs to a block of neighbouring ranks. Call it after s->role and s->units are set. */
 bool split_cuts_keys(const Splitter *s, int i);
 /* Sets role, units, uses, reader and divides_sequence; may lower slices. ERR_CONFIG if nothing can
  * be divided, or a layer has too few units for the ranks. */

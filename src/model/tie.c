@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Sets *index to the index of the parameter whose name is Graph.prefix and `name`, if it is among
- * the first `count` parameters. */
+/* Sets *index to the index of the parameter whose name is Graph.prefix followed by `name`.
+ * ERR_CONFIG: it is not among the first `count` parameters. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
     const char *prefix = graph->prefix ? graph->prefix : "";
