@@ -296,8 +296,8 @@ typedef struct Config {
         /* true: batch_norm takes statistics over the micro-batches that all replicas process at the
          * same time */
         bool sync_batch_norm;
-        /* precision: a Precision; reproducible: a Reproducible; device: a DeviceKind; loss: a
-         * LossName */
+        /* precision: a Precision; reproducible: a Reproducible; device: a DeviceKind; loss: number
+         * of the loss among the layer kinds that are losses, from 0 (layers.h, loss_kind) */
         int precision, reproducible, device, loss;
         /* number of slices of a sum, a power of two; it applies to each sum that a tensor-parallel
          * group could divide. 0: automatic. */
@@ -306,7 +306,7 @@ typedef struct Config {
         int cuda_graphs;
         /* "off", "time", or the path of a file with recorded algorithms, which the run uses */
         char *cuda_tune;
-        /* instruction set of the CPU kernels, a InstructionSet */
+        /* instruction set of the CPU kernels, an InstructionSet */
         int cpu;
         double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
         /* weight of each class; empty: all 1 */
@@ -365,7 +365,7 @@ typedef struct Config {
         /* number of servers: the job's last ranks, which hold the rows of sparse tables and compute
          * nothing */
         int64_t servers;
-        /* when updates of parameters and tables are applied, a UpdateMode */
+        /* when updates of parameters and tables are applied, an UpdateMode */
         int mode;
         /* geo_steps: number of steps between sync points, in all modes but sync; staleness: delay
          * of updates in mode stale, in steps */
@@ -439,8 +439,8 @@ void config_use_words(const ConfigWords *lists, int count);
 /* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
  * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
-/* Checks the rows of all keys and of their kinds of value, after config_use_words. ERR_BUG, naming
- * the key and the slot: a row lacks something. */
+/* Checks the rows of all keys and of their kinds of value. Call it after config_use_words. ERR_BUG:
+ * a row lacks something; the message names the row and the field. */
 Status config_rows_check(void);
 /* Registers a check of another module, or NULL for none. It is called when all keys have been read
  * and before the rules across keys set further defaults. Its error is reported together with the

@@ -9,8 +9,8 @@
 typedef struct ConfigAttr {
     /* key, and value as text: a list [a, b] is stored as "a,b"; owned */
     char *key, *value;
-    /* position in the file, counted from 1, in a layer of the value and in ConfigPairs of the key;
-     * 0: the value is from the command line */
+    /* position in the file, counted from 1: of the value in a ConfigLayer, of the key in
+     * ConfigPairs; 0: the value is from the command line */
     int line, column;
 } ConfigAttr;
 /* One entry of model.layers: `- conv2d: {channels: 32, kernel: 3}` or `- relu`. */

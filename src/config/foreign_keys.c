@@ -1,6 +1,6 @@
 /* Table of other programs' keys and sections. Add a new word to the row with its meaning, or add a
  * new row. In a row, other programs' words come first, then weft's word. A test checks that weft
- * knows the latter and none of the former. */
+ * has this last word, and that none of the other programs' words is also a word of weft. */
 #include "config/foreign.h"
 
 #include <stddef.h>

@@ -261,7 +261,7 @@ static Status reset_constants(Config *config, OptimConfig *resolved)
 }
 
 /* Returns a constant that the group sets although its rule does not use it; NULL: there is none.
- * word: the rule's. */
+ * word: definition of the rule. */
 static const char *unused_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -273,7 +273,7 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
 }
 
 /* Computes all options of a group. Before the call group->options has only the options that the
- * group sets; after it, it has all. */
+ * group sets; after the call it has all options. */
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");

@@ -95,7 +95,7 @@ extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
 
-/* Return ERR_BUG, naming the slot, if a row lacks something (option_check.c). */
+/* Check one row (option_check.c). ERR_BUG: the row lacks something; the message names the field. */
 Status option_check(const Option *option);
 Status option_kind_check(const OptionKind *kind);
 /* Returns the index in options of the option with this key, or -1. */

@@ -163,7 +163,7 @@ bool word_uses(ConfigWord word, const char *leaf)
     return false;
 }
 
-/* Returns whether each key that the word of an update rule uses has Option.constant. */
+/* Returns true if Option.constant is true for each key that the word, an update rule, uses. */
 static bool uses_constants(ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -181,7 +181,7 @@ static bool keys_known(const ConfigWords *words, ConfigWord word, const char *ke
     for (const char *at = keys; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         char *leaf = mem_format("%.*s", (int)strcspn(at, " ="), at);
         char *key = mem_format("%.*s.%s", (int)strcspn(words->key, "."), words->key, leaf);
-        /* there is no key model.blocks: words mean model.layers with a number of blocks by it */
+        /* there is no key model.blocks; in words, "blocks" is model.layers as a number */
         known = known && (option_find(key) >= 0 || !strcmp(key, "model.blocks")) &&
                 (!must_use || word_uses(word, leaf));
         mem_free(&leaf);

@@ -129,7 +129,7 @@ static Status refuse_twice(const Parser *p, const YamlNode *map)
     return status;
 }
 
-/* Fails if the node has an anchor or a tag; both are NULL if it has none. */
+/* Fails if the node has an anchor or a tag. anchor, tag: NULL if the node has none. */
 static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor) return event_fail(p, "anchors (&name) are not used here: write the value out");
