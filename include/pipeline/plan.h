@@ -31,8 +31,8 @@ typedef enum ActionKind {
      * this delay */
     ACTION_BACKWARD_DATA,
     /* does the node's work of PASS_WEIGHT: runs the delayed backward_weight, or copies gradients
-     * from RunOffsets.dw to the gradient arena. For a node that no gradient reaches, it only passes
-     * on the node's statistics. */
+     * from RunOffsets.dw to the gradient arena. For a node that no gradient reaches, it only writes
+     * the node's batch statistics there. */
     ACTION_BACKWARD_WEIGHT,
     /* dst = src */
     ACTION_COPY,

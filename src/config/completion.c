@@ -61,7 +61,7 @@ static bool same_start(const char *a, const char *b, size_t length)
 
 /* Prints one line of a case statement for a group of verbs: those whose names begin with the first
  * `length` characters of the name of verb i. The line lists the words that come next in the names
- * of these verbs, each word once. Prints nothing if the group was printed for an earlier verb. */
+ * of the group, each word once. Prints nothing if the group was printed for an earlier verb. */
 static void print_verb_group(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;

@@ -84,7 +84,7 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
     int *last = mem_new(n * sizeof *last);
     /* data[i + 1]: node i's output is the data's memory; data[0]: the data itself */
     bool *data = mem_new(n * sizeof *data);
-    /* the last node that reads one of the outputs so far that may not cross a boundary */
+    /* last node that reads an output so far that must not cross a boundary */
     int reach = 0;
     data[0] = true;
     for (int i = 0; i < g->node_count; ++i)

@@ -85,8 +85,8 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
 }
 
 /* Returns the node of the new graph that the attention node i reads. If several ranks share each
- * key head, it is an exchange: each of these ranks computes a slice of the head's columns of keys
- * and values, and the exchange gives it the other ranks' slices. */
+ * key head, it is an exchange: each rank that shares a head computes a slice of the head's columns
+ * of keys and values, and the exchange gives it the other ranks' slices. */
 static int attention_input(Splitter *s, int i)
 {
     const Node *node = &s->from->node[i];

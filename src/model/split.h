@@ -51,9 +51,9 @@ typedef struct Splitter {
     int *reader;
     /* index in `to` of the node that gives the node's output */
     int *new_index;
-    /* index in `to` of the newest exchange between the node and layers divided by their outputs;
-     * -1: there is none yet. If slices is 0, all such layers read this exchange; else each has its
-     * own. */
+    /* index in `to` of the newest exchange that gives the node's output to layers divided by their
+     * outputs; -1: there is none yet. If slices is 0, all such layers read this exchange; else each
+     * layer has an exchange of its own. */
     int *exchange_of;
 } Splitter;
 

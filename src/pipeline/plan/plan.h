@@ -98,7 +98,7 @@ typedef struct Window {
     int use;
     /* number of buckets that are in memory or being gathered */
     int here_count;
-    /* indices of these buckets, [plan->gather.count + 1]; owned */
+    /* indices of the buckets that here_count counts, [plan->gather.count + 1]; owned */
     int *here;
 } Window;
 /* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: largest number of
