@@ -1,6 +1,6 @@
 /* observe: writes the reports of a run: the progress line, metrics.jsonl, TensorBoard events,
  * log.txt, the final summary. Rank 0 owns an Observer; other ranks pass NULL, which every function
- * accepts. Not collective. */
+ * with an Observer argument accepts. Not collective. */
 #ifndef WEFT_OBSERVE_H
 #define WEFT_OBSERVE_H
 
@@ -18,16 +18,18 @@ const char *loss_part_name(LossPart part);
 typedef struct TrainLine {
     /* step: number of completed steps; steps: number of all steps of the run */
     int64_t step, steps;
-    /* epoch: number of the current epoch; epochs: number of all epochs of the run, 0: the
-     * configuration sets the number of steps instead */
+    /* epoch: number of the current epoch, counted from 1; epochs: number of all epochs of the run,
+     * 0: the configuration sets the number of steps instead */
     int64_t epoch, epochs;
     double loss, lr, samples_per_s, grad_norm;
-    /* true: train.grad_noise is on, and grad_square, grad_variance and noise_scale are set */
+    /* true: the gradient noise was measured (train.grad_noise), so grad_square, grad_variance and
+     * noise_scale are set */
     bool has_grad_noise;
     /* grad_square: squared norm of the gradient; grad_variance: trace of the covariance of a
      * sample's gradient */
     double grad_square, grad_variance;
-    /* gradient noise scale in samples; NaN: the noise hides the gradient */
+    /* gradient noise scale in samples; NaN: the noise is so large that the gradient cannot be
+     * estimated */
     double noise_scale;
     /* top-1 and top-5 of the step's batch; NaN: not known */
     double top1, top5;
@@ -44,8 +46,8 @@ typedef struct TrainLine {
     /* parts of the loss */
     double part[LOSS_PARTS];
     /* seconds of each part of the ledger between the last two logged steps, mean over the ranks;
-     * all 0: not known. During a run, waiting is not divided by its causes: bubble and imbalance
-     * are 0. */
+     * all 0: not known. Bubble and imbalance are 0, because they are only computed at the end of a
+     * run. */
     double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
 /* A picture for TensorBoard. */
@@ -65,8 +67,8 @@ typedef struct EvalLine {
     double loss, seconds;
     /* top-1 and top-5; NaN for regression */
     double top1, top5;
-    /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the model has more than one logit,
-     * and auc, normalized_entropy and calibration are not set */
+    /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the loss is not one of a single
+     * logit, and auc, normalized_entropy and calibration are not set */
     const char *auc_kind;
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
@@ -140,14 +142,14 @@ Status observer_sync(Observer *observer);
  * the messages that were kept since log_copy_begin, and all later messages of this process. At 16
  * MiB it is renamed to log.txt.1, and a new file is begun. If the file is removed or renamed
  * meanwhile, a copy of it is written to the path. lease: as in observer_new, borrowed until
- * log_file_pin. ERR_IO: the file cannot be opened. Only one log file is open at a time: the next
- * call closes it. */
+ * log_file_pin. ERR_IO: the file cannot be opened. Only one log file is open at a time: each call
+ * closes the file that was open before. */
 Status log_file_open(const char *dir, const Lease *lease, int64_t step);
 /* Makes all later messages go to the file that is open, even if its name is removed or leads to
  * another file. It is then not renamed at 16 MiB either. */
 void log_file_pin(void);
-/* Warns if the file was removed, replaced or cut short since the last call, or could not be
- * written; it warns once about each change. */
+/* Warns if the file was removed, replaced or cut short since the last call, or could not be opened
+ * again after such a change. Warns once about each change. */
 void log_file_warn_of_changes(void);
 
 /* Everything that the summary at the end of a run prints. */
@@ -170,11 +172,12 @@ typedef struct RunSummary {
     Goodput goodput;
     /* last evaluation; if its `samples` is 0, there was none */
     EvalLine eval;
-    /* number of the rank that uses the most memory */
+    /* number of the rank whose measured memory is largest */
     int memory_rank;
     /* memory of this rank by its plan */
     double planned_bytes;
-    /* growth of this rank's memory since just before the plan was made; 0: not known */
+    /* growth of this rank's process since before its trainer was made or, with a device, memory
+     * that is allocated on the device; 0: not known */
     double measured_bytes;
     /* largest memory of this rank's process, libraries included */
     double peak_bytes;

@@ -13,13 +13,15 @@ typedef enum Auc { AUC_WORDS(LIST_CONSTANT) } Auc;
 const char *auc_word(int auc);
 
 /* Returns the fraction of (positive, negative) pairs of samples in which the positive sample has
- * the higher score; a pair of equal scores counts half. This is the Mann-Whitney statistic / (P N),
- * a quotient of integers, so the order of samples does not matter. NaN: there are no positive or no
- * negative samples, or a score is NaN. Allocates 8 bytes for each sample. */
+ * the higher score; a pair of equal scores counts half. This is the Mann-Whitney statistic divided
+ * by the number of pairs. It is computed from integers, so the order of samples does not matter.
+ * NaN: there are no positive or no negative samples, or a score is NaN. Allocates 8 bytes for each
+ * sample. */
 double auc_exact(const float *score, const int32_t *label, int64_t count);
 
-/* Counters over samples. The struct BinarySums is an array of BINARY_COUNTERS int64_t that ranks
- * can sum; integers may be added in any order. All counters are 0 if there are no samples. */
+/* Counters over samples. BinarySums has the layout of an array of BINARY_COUNTERS int64_t, which
+ * the ranks add up; integers may be added in any order. All counters are 0 if there are no
+ * samples. */
 enum { AUC_BUCKETS = 4096 };
 typedef struct BinarySums {
     /* number of positive and of negative samples in each bucket. The bucket of a sample is floor(p
@@ -32,7 +34,7 @@ typedef struct BinarySums {
     /* sum of the losses -ln(probability of the label), each at most BINARY_LOSS_MOST, in units of
      * 2^-24; 5e8 samples with the largest loss do not overflow */
     int64_t loss;
-    /* number of samples whose logit is NaN; the other counters leave them out */
+    /* number of samples whose logit is NaN; no other counter includes these samples */
     int64_t nan_count;
 } BinarySums;
 enum { BINARY_COUNTERS = sizeof(BinarySums) / sizeof(int64_t), BINARY_LOSS_MOST = 1 << 10 };
@@ -43,8 +45,8 @@ void binary_add(BinarySums *sums, const float *logit, const int32_t *label, int6
  * not occur. If any logit is NaN, all figures from `auc` on are NaN. */
 typedef struct BinaryFigures {
     int64_t samples, positives;
-    /* area under the ROC curve, computed from buckets; lower than auc_exact while the scores are
-     * still close together */
+    /* area under the ROC curve, computed from buckets. Samples of one bucket count as equal scores,
+     * so the value is usually lower than auc_exact if many scores are close together. */
     double auc;
     /* log_loss: mean of -ln(probability of the label). normalized_entropy: log_loss divided by the
      * log loss of a model that always predicts the fraction of positive samples (He et al.

@@ -49,9 +49,9 @@ typedef struct LedgerStart {
     /* step_before: number of the last step before this start; last_step: number of the last step of
      * this start */
     int64_t step_before, last_step;
-    /* true: the start has written its second line. Otherwise it was killed or still runs, and
-     * `ended` and last_step are the last change and the last step of metrics.jsonl, but `ended` is
-     * at least the time at which the first step began, and last_step at least step_before. */
+    /* true: the start has written its second line. false: it was killed or still runs. Then `ended`
+     * is the time of the last change of metrics.jsonl, but not before the time at which the first
+     * step began. last_step is the last step in metrics.jsonl, but at least step_before. */
     bool complete;
     /* seconds of steps, of evaluations, and of saves. If `complete` is false, steps_s is the sum of
      * all three, and eval_s and checkpoint_s are 0. */
@@ -95,7 +95,7 @@ typedef struct LedgerHistory {
     /* numbers of single ranks, which may be only some of the ranks, [rank_count]; owned */
     LedgerRank *rank;
     int parts, path_parts, rank_count;
-    /* ranks: number of all ranks; steps: number of steps of the start */
+    /* ranks: number of all ranks; steps: number of steps of the start that has written this line */
     double ranks, steps;
     /* true: the parts have a forecast */
     bool has_forecast;
@@ -108,8 +108,8 @@ typedef struct LedgerHistory {
     bool torn;
 } LedgerHistory;
 /* Reads ledger.jsonl; if there is no such file, the history is empty. Lines that a crash has torn
- * are left out. ERR_IO: the file cannot be read. ERR_DATA: weft does not write such a line as the
- * file has. Release with ledger_history_fini. */
+ * are left out. ERR_IO: the file cannot be read. ERR_DATA: the file has a line that weft does not
+ * write. Release with ledger_history_fini. */
 Status ledger_read(const char *folder, LedgerHistory *history);
 void ledger_history_fini(LedgerHistory *history);
 
@@ -132,7 +132,7 @@ extern const char *const goodput_names[GOODPUT_PART_COUNT];
 typedef struct Goodput {
     /* starts: number of starts; killed: number of starts that did not write their second line */
     int starts, killed;
-    /* seconds of each part, and wall_s, their sum */
+    /* part_s: seconds of each part; wall_s: their sum */
     double wall_s, part_s[GOODPUT_PART_COUNT];
     /* number of steps that were made again because a start had lost them at its end; for a killed
      * start only the steps up to its last line in metrics.jsonl are counted */

@@ -48,7 +48,8 @@ typedef struct Ledger {
     double line_s[LEDGER_LINE_COUNT];
     /* the parts of each rank, [ranks]; owned */
     RankLedger *rank;
-    /* number of the rank that works most: own work is compute, update, data and other */
+    /* number of the rank with the most own work. Own work is the sum of compute, update, data and
+     * other. */
     int busiest;
     /* busiest_s: seconds of own work of this rank; busy_s: mean of own work over all ranks */
     double busiest_s, busy_s;
@@ -63,10 +64,10 @@ typedef struct Ledger {
     const Schedule *schedule;
     /* mean measured cost of each chunk of the model; owned */
     TaskCost *cost;
-    /* Critical path. path_s: seconds of work of each stage in the longest chain of the schedule,
-     * [stages], owned; late_s: seconds of waiting for replicas that begin a sum later, mean over
-     * the ranks. path_s, late_s and all parts except compute, bubble and imbalance add up to the
-     * time of a rank. */
+    /* Critical path. path_s: seconds of work of each stage in the longest chain of tasks that wait
+     * for each other, [stages], owned; late_s: seconds of waiting for replicas that begin a sum
+     * later, mean over the ranks. path_s, late_s and all parts except compute, bubble and imbalance
+     * add up to the time of a rank. */
     double *path_s, late_s;
 } Ledger;
 void ledger_fini(Ledger *ledger);

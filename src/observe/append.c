@@ -107,8 +107,8 @@ static int64_t last_step(int fd)
 }
 
 /* Appends lines of the old file `from` to the file `to` that has replaced it: all lines of steps
- * after the step of the last line in `to`, or none if that line has no step. Such lines are missing
- * in an edited copy if they were written while it was being edited. Returns 0 or errno. */
+ * after the step of the last line in `to`, or none if that line has no step. A user's edited copy
+ * lacks the lines that were written while the user edited it. Returns 0 or errno. */
 static int append_later_lines(int from, int to)
 {
     char *line = NULL;
@@ -178,8 +178,8 @@ static void drop_partial(AppendFile *file)
     file->partial = false;
 }
 
-/* Notes in file->lost that another process has truncated the file, which then is shorter than after
- * the last write. */
+/* Compares the file's size with its size after the last write. If another process has truncated the
+ * file, notes this in file->lost, and makes a file of lines end with a complete line. */
 static Status check_size(AppendFile *file)
 {
     int64_t size = size_of(file->fd);

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LIMIT_BYTES: largest size of log.txt. HEAD_BYTES: size of the text of a line that this file
- * makes. */
+/* LIMIT_BYTES: largest size of log.txt. HEAD_BYTES: size of the buffers for the lines that
+ * log_file.c itself writes. */
 enum { LIMIT_BYTES = 16 << 20, HEAD_BYTES = 256 };
 
 /* The log file of the current run, protected by the lock of log_copy. */

@@ -1,7 +1,8 @@
 /* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Each line
  * is written to its file at once (append_write), so that no line is lost if the process is killed.
- * Every evaluation and decision, and a logged step if FLUSH_S seconds have passed, uses
- * append_flush instead, which also checks whether the paths still lead to the open files. */
+ * The lines of evaluations and decisions are written by append_flush instead, which also checks
+ * whether the paths still lead to the open files. So is the line of a logged step if FLUSH_S
+ * seconds have passed since the last flush. */
 #include "observer.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ struct Observer {
     int64_t written;
     /* time (clock_s) of the last observer_flush */
     double flushed_s;
-    /* true: the last flush could not write, of which a warning has been printed */
+    /* true: the last flush failed, and a warning has been printed */
     bool failing;
 };
 

@@ -50,8 +50,8 @@ void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_write(AppendFile *file);
 /* Checks that the path still leads to the open file, then writes as append_write does. A file that
  * has been removed or renamed is written again at its path, from its first byte. If another file
- * has taken the path, later data is appended to that file; a file of lines first gets those lines
- * of the old file whose steps come after its own last line. ERR_IO. */
+ * has taken the path, later data is appended to that file. A new file of lines first gets the lines
+ * of the old file whose steps come after the step of the new file's last line. ERR_IO. */
 Status append_flush(AppendFile *file);
 /* Waits until the written data is on the disk (fsync). Any thread may call it. ERR_IO. */
 Status append_sync(AppendFile *file);
@@ -140,8 +140,9 @@ int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part);
 /* Writes the number as "1,234,567" to `out`, which has at least 32 chars. Returns `out`. */
 char *text_count(int64_t value, char *out);
 /* Writes the figures of an evaluation without its loss, as in ", top-1 91.00 %, top-5 99.70 %", to
- * `out`, which has EVAL_CHARS bytes. Figures that are not defined are left out, except COCO's,
- * which are then "-", and those of fields and label fields, which are "nan". Returns `out`. */
+ * `out`, which has EVAL_CHARS bytes. Figures that are not defined are left out, with two
+ * exceptions: COCO's numbers are then "-"; the skill of fields, and the figures of label fields,
+ * are then "nan". Returns `out`. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
 /* Writes metrics of fields as keys of an open JSON object. */

@@ -48,10 +48,10 @@ static bool is_behind(const double *time_s, int i, int k)
     return time_s[i] < time_s[k] || (time_s[i] == time_s[k] && i > k);
 }
 
-/* If there are several stages, prints the critical path in percent of total_s: the stages (at most
- * three) with the most work in it, the sum of all other stages, and its other parts
- * (ledger_path_parts). The sum of other stages and the other parts are not printed below 0.05 %.
- * total_s: the mean time of the ranks. */
+/* If there are several stages, prints the critical path in percent of total_s, the mean time of the
+ * ranks. Prints first the stages (at most three) with the most work on the path, then the sum of
+ * all other stages, then the parts that are not work of a stage (ledger_path_parts). This sum and
+ * these parts are left out if they are below 0.05 %. */
 static void print_path(const Ledger *ledger, double total_s, FILE *out)
 {
     enum { STAGES = 3 };
