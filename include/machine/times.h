@@ -5,7 +5,7 @@
 #include "parallel/sums.h"
 #include "pipeline/operation_times.h"
 
-/* Measured times of an operation. Operations with equal keys need equal times. */
+/* Measured times of an operation. Operations with equal keys are assumed to take equal times. */
 typedef struct OperationTime {
     /* description of the operation (operation_key); owned */
     char *key;
@@ -21,7 +21,7 @@ typedef struct SumTime {
     int ranks;
     Link link;
 } SumTime;
-/* largest factor of an overlap that a file may have */
+/* largest value of Machine.overlap_compute that a file may have */
 enum { OVERLAP_MAX = 100 };
 
 /* Rates of one rank while all ranks of its node compute. They are written by hand into the file of

@@ -35,9 +35,9 @@ static void *triad(void *arg)
 
 /* Returns the number of elements of each of a thread's three arrays. The first arrays of all
  * threads of a node together have four times the size of the last-level cache, but at least 24 and
- * at most 128 MB; the same is true of the second and the third arrays. (On a node with a cache of
- * 384 MB, which holds the arrays of all threads, the result would be the rate of the cache.) The
- * arrays of a rank take at most an eighth of the memory that the rank may use. */
+ * at most 128 MB; the same is true of the second and the third arrays. (If the cache has 384 MB or
+ * more, it holds all these arrays, and the result is the rate of the cache.) The arrays of a rank
+ * take at most an eighth of the memory that the rank may use. */
 static int64_t triad_count(int node_ranks, int threads, double limit_bytes)
 {
     static const double NODE_BYTES_MIN = 24e6, NODE_BYTES_MAX = 128e6;

@@ -1,13 +1,13 @@
-/* Plays the connections between nodes in a replay. A node's connection carries one part after the
- * other in each direction. */
+/* Simulates the connections between nodes in a replay. A node's connection carries one part after
+ * the other in each direction. */
 #include "replay.h"
 
 #include <math.h>
 
-/* Bytes of a part. TCP hands at most 64 KiB at a time to a network card, and hands it more only
- * when these have left. */
+/* Bytes of a part. TCP gives a network card at most 64 KiB at a time, and gives it more only when
+ * these have left. */
 static const double PART_BYTES = 65536;
-/* largest number of parts of a parcel, so that a replay of long messages is short */
+/* largest number of parts of a parcel; the limit keeps replays of long messages short */
 enum { PARTS_MAX = 8 };
 
 void network_init(Network *network, int nodes, double s_per_byte)

@@ -1,5 +1,6 @@
 /* The machine module's private header, shared by the files that forecast a step: times from rates,
- * links between the ranks of a grid, a schedule on shared connections, and the end of a step. */
+ * links between the ranks of a grid, the simulation of a schedule on shared connections, and the
+ * end of a step. */
 #ifndef WEFT_MACHINE_PRIVATE_H
 #define WEFT_MACHINE_PRIVATE_H
 
@@ -62,13 +63,13 @@ SumCost sum_between_nodes(const Machine *machine, const ForecastInput *input, co
 /* ---- replay.c ---- */
 
 /* Simulates the schedule with messages and sums that share the connections of nodes, and replaces
- * the makespan and the spans of `report`; if all ranks are on one node, does neither. The span of a
- * task is that of the rank on which the task ends last. If a stage fills several whole nodes, only
- * the ranks of one such node are simulated. If the tasks or the sums would need more than
- * about a second, one rank of each stage is simulated, and each message has an equal share of the
- * connection. last_sum_end: receives for each stage the end of its last sum between nodes,
- * [stages]; 0: the stage has no such sum. ERR_CONFIG: the machine's file has no time of a sum or of
- * a message between nodes. */
+ * the makespan and the spans of `report`. If all ranks are on one node, leaves `report` as it is.
+ * The span of a task is that of the rank on which the task ends last. If a stage fills several
+ * whole nodes, only the ranks of one such node are simulated. If the simulation of the tasks or of
+ * the sums would take more than about a second, one rank of each stage is simulated, and each
+ * message has an equal share of the connection. last_sum_end: receives for each stage the end of
+ * its last sum between nodes, [stages]; 0: the stage has no such sum. ERR_CONFIG: the machine's
+ * file has no time of a sum or of a message between nodes. */
 Status replay_nodes(const Machine *machine, const ForecastInput *input, Level level,
                     const TaskCost *cost, ScheduleReport *report, double *last_sum_end);
 
@@ -96,8 +97,8 @@ typedef struct ChunkInput {
     const Plan *plan;
     const ChunkPlan *chunk;
     Level level;
-    /* sum to which add_action adds the times of exchanges in a tensor-parallel group; NULL: no such
-     * sum is made; borrowed */
+    /* total to which add_action adds the times of exchanges in a tensor-parallel group; NULL: these
+     * times are not totalled; borrowed */
     double *exchanges_s;
 } ChunkInput;
 /* Adds the time of an action to *pass_cost, the cost of its pass. In a backward pass that is not

@@ -1,20 +1,20 @@
-/* Plays a schedule on the ranks of several nodes. The ranks of a node share the node's connection,
- * over which their messages and sums go in the order in which they were begun. A rank that sends
- * goes on at once; it waits only for messages that it receives. The limit on the slots of channels
- * is left out: with and without this limit, simulations gave the same steps
+/* Simulates a schedule on the ranks of several nodes. The ranks of a node share the node's
+ * connection, over which their messages and sums go in the order in which they were begun. A rank
+ * that sends goes on at once; it waits only for messages that it receives. The limit on the slots
+ * of channels is left out: with and without this limit, simulations gave the same steps
  * (bench/results/forecast.md). */
 #include "replay.h"
 
 #include <math.h>
 
-/* largest number of tasks of all played ranks; playing them takes about a second */
+/* largest number of tasks of all simulated ranks, whose simulation takes about a second */
 static const double TASKS_MAX = 1e6;
-/* largest number of events of all sums; playing them takes about a second */
+/* largest number of events of all sums, whose simulation takes about a second */
 static const double SUM_EVENTS_MAX = 4e6;
 /* Work is done when less than this fraction of it is left, which may be an error of rounding. */
 static const double DONE = 1e-9;
 
-/* A rank whose tasks are played. A task is played in pieces. */
+/* A rank whose tasks are simulated. A task is simulated in pieces. */
 typedef struct Runner {
     int stage;
     /* number of the rank in its stage */
@@ -25,11 +25,11 @@ typedef struct Runner {
     int piece;
     /* number of sums whose parts the rank has completed */
     int sums;
-    /* begin of its current task */
+    /* beginning of its current task */
     double begin;
     /* seconds of the current piece if no message is on its way; 0: the rank does not compute */
     double work_s;
-    /* begin of the current piece */
+    /* beginning of the current piece */
     double since;
     /* network_busy_s of the rank's node at `since` */
     double busy_s;
@@ -41,12 +41,12 @@ typedef struct Replay {
     const Machine *machine;
     const ForecastInput *input;
     const TaskCost *cost;
-    /* number of ranks of each stage that are played */
+    /* number of ranks of each stage that are simulated */
     int stage_ranks;
-    /* number of ranks of a node that share its connection and for which each played rank stands: 1
-     * unless one rank of each stage is played */
+    /* number of ranks of a node that one simulated rank represents, and that share the node's
+     * connection. It is 1 unless only one rank of each stage is simulated. */
     double share;
-    /* the played ranks of all stages, [stages * stage_ranks]; owned */
+    /* the simulated ranks of all stages, [stages * stage_ranks]; owned */
     Runner *runner;
     /* true: the message has arrived, [activations, gradients][chunk][micro-batch][stage_rank];
      * owned */
@@ -60,8 +60,8 @@ typedef struct Replay {
 
 /* ---- ranks ---- */
 
-/* Returns the number of ranks of a stage that are played: the ranks of one node if the stage fills
- * several whole nodes, otherwise all ranks of the stage. */
+/* Returns the number of ranks of a stage that are simulated: the ranks of one node if the stage
+ * fills several whole nodes, otherwise all ranks of the stage. */
 static int ranks_played(const Machine *m, GridShape shape)
 {
     int replica_ranks = shape.dp * shape.tp;
@@ -147,9 +147,9 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro, double 
     }
 }
 
-/* ---- playing ---- */
+/* ---- simulation ---- */
 
-/* Plays the next piece of a task that sends or receives. The first piece is the copy of the
+/* Simulates the next piece of a task that sends or receives. The first piece is the copy of the
  * message; after it the task ends. *seconds: duration of the piece. Returns false at the end of the
  * task, and if the message has not arrived. */
 static bool play_message(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
@@ -187,11 +187,12 @@ static double work_left_s(const Replay *r, const Runner *runner, double now)
     double busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner)) - runner->busy_s;
     double lost_s = busy_s * (1 - 1 / r->machine->overlap_compute);
     double left_s = runner->work_s - (now - runner->since - lost_s);
-    /* a time that is too short to change the clock would be added for ever */
+    /* A time that is too short to change `now` counts as 0. Otherwise the rank would get the same
+     * event again and again. */
     return left_s > DONE * runner->work_s && now + left_s > now ? left_s : 0;
 }
 
-/* Plays the next piece of a task that computes. A piece ends at each bucket that the task
+/* Simulates the next piece of a task that computes. A piece ends at each bucket that the task
  * completes; the last piece ends with the task. *seconds: duration of the piece. Returns false at
  * the end of the task. */
 static bool play_work(Replay *r, Runner *runner, const Task *task, double now, double *seconds)
@@ -218,7 +219,7 @@ static void end_task(Replay *r, Runner *runner, double now)
     runner->begin = now;
 }
 
-/* Plays the tasks of a rank until a piece takes time, or a message has not arrived. */
+/* Simulates the tasks of a rank until a piece takes time, or a message has not arrived. */
 static void play(Replay *r, int index, double now)
 {
     Runner *runner = &r->runner[index];
@@ -323,8 +324,8 @@ static double sum_events(const Replay *r)
     return events;
 }
 
-/* Restricts the replay to one rank of each stage, whose messages have its equal share of the node's
- * connection. */
+/* Restricts the replay to one rank of each stage. The messages of this rank get an equal share of
+ * the node's connection. */
 static void play_one_rank(Replay *r)
 {
     r->share = r->stage_ranks < r->machine->ranks ? r->stage_ranks : r->machine->ranks;

@@ -1,6 +1,6 @@
-/* Declarations that the files of the replay share (replay.c: a schedule is played on several
- * nodes): events, the network, the sums of stages. Times are seconds since the beginning of the
- * step. */
+/* Declarations that the files of the replay share: events, the network, the sums of stages. A
+ * replay is the simulation of a schedule on the ranks of several nodes (replay.c). Times are
+ * seconds since the beginning of the step. */
 #ifndef WEFT_MACHINE_REPLAY_H
 #define WEFT_MACHINE_REPLAY_H
 
@@ -111,14 +111,14 @@ double network_busy_s(const Network *network, double now, int node);
 
 /* One sum over the replicas of a stage, which are on several nodes. */
 typedef struct StageSum {
-    /* number of played ranks whose part is not complete yet */
+    /* number of simulated ranks whose part is not complete yet */
     int ranks_left;
-    /* seconds in which the ranks of a node add their parts. The messages of the first round are
-     * begun without waiting for it, and arrive later by this time. */
+    /* seconds in which the ranks of a node add their parts. In the simulation the messages of the
+     * first round begin before the parts are added, and arrive later by this time. */
     double on_node_s;
     /* number of rounds of messages, which follow one another */
     int rounds;
-    /* bytes that a played rank sends in each round */
+    /* bytes that a simulated rank sends in each round */
     double round_bytes;
     /* latency of each round in seconds */
     double latency_s;
@@ -129,16 +129,15 @@ typedef struct StageSums {
     /* the sums in this order, [count]; owned */
     StageSum *sum;
     int count;
-    /* first node of the played ranks */
+    /* first node of the simulated ranks */
     int first_node;
-    /* last node of the played ranks */
+    /* last node of the simulated ranks */
     int last_node;
-    /* largest number of played ranks on a node */
+    /* largest number of simulated ranks on a node */
     int node_ranks;
-    /* number of the sum that is being made or comes next */
     /* index of the sum that is being made or comes next */
     int next;
-    /* number of its rounds that are not over */
+    /* number of rounds of this sum that are not over */
     int rounds_left;
     /* number of parcels of the current round that have not arrived */
     int parcels_left;
@@ -149,8 +148,8 @@ typedef struct StageSums {
     /* number of chunks of the stage */
     int chunks;
 } StageSums;
-/* Computes the sums of a stage. ranks: number of the stage's ranks that are played, which are its
- * first ranks. ERR_CONFIG: the machine's file has no time of a sum. */
+/* Computes the sums of a stage. ranks: number of ranks of the stage that are simulated; these are
+ * its first ranks. ERR_CONFIG: the machine's file has no time of a sum. */
 Status stage_sums_init(StageSums *sums, const Machine *machine, const ForecastInput *input,
                        Level level, int stage, int ranks);
 void stage_sums_fini(StageSums *sums);
@@ -160,8 +159,8 @@ double stage_sums_events(const StageSums *sums);
 int stage_sums_buckets(const StageSums *sums, const ForecastInput *input, int stage,
                        const Task *task);
 /* Notes that a rank has completed its part of sum number `number` of the stage. Begins the sum if
- * this was the last rank and all earlier sums are over. A rank calls it before it sends the
- * gradients that the same task has computed, as in a training run. */
+ * this was the last rank and all earlier sums are over. Call it for a rank before the rank sends
+ * the gradients that the same task has computed, as in a training run. */
 void stage_sums_complete(StageSums *sums, Network *network, Events *events, double now, int stage,
                          int number);
 /* Notes that a parcel of the stage's sum has arrived. */

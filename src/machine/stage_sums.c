@@ -1,4 +1,4 @@
-/* Plays the sums over a stage's replicas in a replay if the replicas are on several nodes. */
+/* Simulates in a replay the sums over a stage's replicas, if the replicas are on several nodes. */
 #include "replay.h"
 
 /* The stage whose sums are computed. */

@@ -14,7 +14,7 @@ static double last_end(const Schedule *schedule, const ScheduleReport *report, i
 }
 
 /* Adds to *seconds the time of the sums of a stage whose replicas are on one node. The ranks' own
- * cores add, so this time is not hidden behind backward passes. */
+ * cores add, so sums do not run during backward passes. */
 static Status sums_on_node(const Machine *m, const ForecastInput *input, const Plan *plan,
                            double *seconds)
 {

@@ -1,4 +1,4 @@
-/* Writes the file of a machine's times, which machine_read reads. It leaves out Machine.rates. */
+/* Writes the file of a machine's times, which machine_read reads. Leaves out Machine.rates. */
 #include "times_file.h"
 
 #include <errno.h>
