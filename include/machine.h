@@ -13,7 +13,8 @@
 char *operation_key(const OpSpec *spec);
 
 /* Parts of a step's time. Their sum is the time until the last rank has ended the step. compute and
- * exchanges are means over the stages; the other parts are the time that each adds. */
+ * exchanges are means over the stages; each other part is the time by which it makes the step
+ * longer. */
 #define FORECAST_LINES(W)                                                                          \
     /* operations except exchanges, and copies and additions between operations */                 \
     W(FORECAST_COMPUTE, "compute")                                                                 \

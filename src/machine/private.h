@@ -54,9 +54,9 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
  * machine's file has no time of such a sum. */
 Status sum_on_node(const Machine *machine, const ForecastInput *input, int ranks, double bytes,
                    double *seconds);
-/* Returns the cost of the messages between nodes of a sum of `elements` floats over the replicas of
- * a stage. places: the result of sum_places for the stage. As in SumShape (parallel/sums.h),
- * collect: values are summed; spread: the sums are sent to all ranks. */
+/* Returns the cost of a sum of `elements` floats over the replicas of a stage. Counts only its
+ * messages between nodes. places: the result of sum_places for the stage. As in SumShape
+ * (parallel/sums.h), collect: values are summed; spread: the sums are sent to all ranks. */
 SumCost sum_between_nodes(const Machine *machine, const ForecastInput *input, const Plan *plan,
                           SumPlaces places, double elements, bool collect, bool spread);
 

@@ -136,8 +136,8 @@ static void put_path(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-/* Writes the parts of at most RANKS_MAX ranks: of ranks that are evenly spread, and of the busiest
- * rank. */
+/* Writes the parts of at most RANKS_MAX ranks. If there are more ranks, these are every n-th rank
+ * and the busiest rank. */
 static void put_ranks(Json *json, const Ledger *ledger)
 {
     int every = (ledger->ranks + RANKS_MAX - 2) / (RANKS_MAX - 1);

@@ -7,7 +7,7 @@
 #include "base/json_scan.h"
 #include "observe/history.h"
 
-/* A number in a line of the ledger. */
+/* A number in a line of ledger.jsonl. */
 typedef struct LedgerNumber {
     /* key of the number; borrowed */
     const char *key;
