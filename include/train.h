@@ -25,8 +25,8 @@ typedef enum HookEvent { HOOK_WORDS(LIST_CONSTANT) HOOK_EVENTS } HookEvent;
 const char *hook_event_word(int event);
 enum { TRAIN_WORDS = 5 };
 extern const ConfigWords train_words[TRAIN_WORDS];
-/* Registers the words of this module and of all modules that it uses. Call it before anything is
- * parsed. Not collective. */
+/* Registers the words that are values of configuration keys, for this module and all modules that
+ * it uses. Call it before anything is parsed. Not collective. */
 void train_use_words(void);
 /* Checks the constant tables of this module and of the modules that it uses: operations, layers,
  * losses, rules, curves, models, formats, families, metrics. ERR_BUG names the first incomplete
@@ -71,8 +71,8 @@ typedef struct GradNoise {
 typedef struct StepResult {
     /* values over the global batch, the same on every rank; in modes geo and async, values over
      * this rank's share of the batch. On a device, loss, top1, top5 and loss_result are those of
-     * the step before, so that the host need not wait, unless this step is logged, the precision is
-     * fp16, or train.on_bad is not stop. */
+     * the step before, so that the host does not wait. In three cases they are those of this step:
+     * it is logged, the precision is fp16, or train.on_bad is not stop. */
     double loss, top1, top5, lr;
     /* means of the loss's results 1 and 2 (LossResults) */
     double loss_result[2];
@@ -96,14 +96,14 @@ typedef struct StepResult {
     /* number of rows of the loss in the zero, one or two steps whose statistics arrived during this
      * step */
     int64_t rows;
-    /* true: before such a step a rank requested (executor_request) to stop, or to save a
-     * checkpoint; or (hook_requested) a request of the hook is pending */
+    /* true: before a step whose statistics arrived during this step, a rank requested
+     * (executor_request) to stop or to save a checkpoint, or had a pending request of the hook */
     bool stop_requested, save_requested, hook_requested;
     /* logged steps: seconds in each phase since the previous logged step, summed over timed_ranks
      * ranks; timed_ranks 0: no times have arrived */
     double phase_s[PHASE_COUNT];
     int timed_ranks;
-    /* true: when the last step whose statistics arrived began, a rank was writing a checkpoint */
+    /* true: a rank was writing a checkpoint when the last step with known statistics began */
     bool was_saving;
 } StepResult;
 
@@ -111,11 +111,10 @@ typedef struct StepResult {
  * Finds errors in the configuration and the data. *trainer is NULL on error; release it with
  * trainer_free. Collective; all ranks return the same Status. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
-/* Does what trainer_new does, for a trainer that makes no steps, only evaluations and predictions,
- * and without initial parameters: call train_load next. samples: description of the samples of a
- * caller that has no data sets; NULL: data sets are opened. checkpoint: path of the file that
- * train_load will load; labels are numbered by the names of its classes. Both are borrowed for the
- * call. */
+/* Makes a trainer that makes no steps, only evaluations and predictions. It has no initial
+ * parameters: call train_load next. samples: description of the samples, for a caller that has no
+ * data sets; NULL: data sets are opened. checkpoint: path of the file that train_load will load;
+ * labels are numbered by the names of its classes. Both are borrowed for the call. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint);
 /* Collective. */
@@ -131,9 +130,9 @@ typedef struct DryRun {
     /* number of ranks of a node; 0: all ranks are on one node */
     int node_ranks;
 } DryRun;
-/* Plans a run of only->ranks ranks in this process: does what trainer_new does, but allocates no
+/* Plans a run of dry_run->ranks ranks in this process: does what trainer_new does, but allocates no
  * memory and makes no communicators or executor. On a machine without a GPU, a plan for GPUs
- * assumes the model only->gpu. trainer_plan returns the plan of stage 0; train_plan_stage makes
+ * assumes the model dry_run->gpu. trainer_plan returns the plan of stage 0; train_plan_stage makes
  * those of other stages. Not collective. */
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
                        const DryRun *dry_run);
@@ -142,9 +141,9 @@ Status trainer_dry_run(Trainer **trainer, const Config *config, const World *wor
  * caller owns *graph. Not collective. */
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples);
-/* If config has no model.widths, copies them from the checkpoint `path` or, if that is NULL, from
- * the checkpoint that the run resumes or starts from, and logs a line. If the file cannot be read,
- * nothing changes; the error is reported when the file is loaded. Collective. */
+/* If config has no model.widths, copies them from a checkpoint and logs a line. The checkpoint is
+ * `path` or, if that is NULL, the one that the run resumes or starts from. If the file cannot be
+ * read, nothing changes; the error is reported when the file is loaded. Collective. */
 void train_use_widths(Config *config, const World *world, const char *path);
 /* ---- accessors to a trainer's parts, for printing and measuring; all results are borrowed ---- */
 
@@ -178,8 +177,7 @@ typedef struct TrainSizes {
     /* micro_batches: number of micro-batches of a global batch; micro_batches_local: of one
      * replica, ceil(micro_batches / dp) */
     int micro_batches, micro_batches_local;
-    /* rows of the loss that a sample has, in which throughput is counted: 1, or its number of
-     * tokens */
+    /* number for which a sample counts in reports of throughput: 1, or the number of its tokens */
     int64_t rows_per_sample;
     int64_t steps_per_epoch, steps;
 } TrainSizes;
@@ -296,7 +294,8 @@ bool train_gpus_joined(const Trainer *trainer);
 int train_data_slots(const Trainer *trainer, const Plan *plan);
 /* Returns the number of the loader's threads. */
 int train_workers(const Trainer *trainer, const DataSet *set);
-/* Writes the grids of the inputs of a loss for boxes, and returns their number; 0: another loss. */
+/* If the loss reads boxes, writes the grid of each of its inputs, and returns the number of grids.
+ * Otherwise returns 0. */
 int train_box_grids(const Trainer *trainer, BoxGrid grid[BOX_LEVELS]);
 /* Memory of this process, in bytes; -1: the kernel does not report it. own_bytes: without file
  * mappings; shared memory is divided by the number of processes that map it. peak_bytes: largest
@@ -341,8 +340,8 @@ Status train_repeat_step(Trainer *trainer, StepFault *fault, double *loss);
  * with their own copies have the same values. ERR_DATA names tensor, rank and host. Collective; all
  * ranks return the same Status. */
 Status train_check(Trainer *trainer);
-/* Does what train_check does, before a save: if there is memory for saves that no save is using,
- * also copies the values there in the same pass. */
+/* Does what train_check does, for a check before a save. If there is memory for the save's copy,
+ * and no save is using it, also copies the values in the same pass. */
 Status train_check_and_copy(Trainer *trainer);
 /* Returns true if replicas store the same values, so that train_check can compare them; else sets
  * *why_not to the reason. */
@@ -370,9 +369,9 @@ typedef struct EvalExtras {
     /* true: line->picture is set for sets of fields (train.eval_pictures) */
     bool pictures;
 } EvalExtras;
-/* Evaluates every sample of the set once, with running statistics. The line is the same on every
- * rank, with the same bits for every number of ranks, except its seconds, and its pictures, which
- * only rank 0 has. extras may be NULL. ERR_STOPPED: a rank received a stop request meanwhile.
+/* Evaluates every sample of the set once, with running statistics. The line has the same bits on
+ * every rank and for every number of ranks, with two exceptions: its seconds, and its pictures,
+ * which only rank 0 has. extras may be NULL. ERR_STOPPED: a rank received a stop request meanwhile.
  * Collective; all ranks return the same Status. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line,
                       const EvalExtras *extras);
@@ -436,9 +435,10 @@ Status train_prepare_set(DataSet *set, const DataSet *train);
  * number of values, and raises train->id_most to that of the test set, so that buffers have room
  * for its ids. */
 Status train_prepare_test_set(DataSet *test, DataSet *train);
-/* Sets the mean and deviation of the set to those of `input`, from the checkpoint `path`, if that
- * has them and the configuration does not set others. Logs a line if they differ from the set's,
- * except if the set is one of fields and had no mean and deviation. */
+/* Sets the mean and deviation of the set to those of `input`, from the checkpoint `path`, or
+ * removes them if `input` has none. If the configuration sets others, only warns of a difference.
+ * Does nothing if `input` has other channels. Logs a change, unless the set is one of fields and
+ * had no mean and deviation. */
 void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                      const char *path);
 /* train_save and train_load save and load as checkpoint_save and checkpoint_load. After an error of
@@ -447,7 +447,7 @@ void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *
 Status train_save(Trainer *trainer, const char *path);
 /* A save in the background, as by checkpoint_save_begin, from a copy of the values if there is
  * memory for it. There may be only one save at a time. The caller owns it and frees it before the
- * trainer. */
+ * trainer. train_save_begin and train_save_next are collective. */
 typedef struct TrainSave TrainSave;
 typedef struct TrainSaveTo {
     /* path: path of the checkpoint; second_path: path of a second file with the same content
@@ -462,8 +462,8 @@ TrainSave *train_save_begin(Trainer *trainer, const TrainSaveTo *to);
 /* Allocates and touches the memory of the copy before the first save needs it. Collective. */
 void train_make_save_copy(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
-/* Returns true if the next call of train_save_next is collective: it assembles whole tensors and
- * does not wait for the background thread. The same on all ranks. */
+/* Returns true if the next call of train_save_next makes ranks send each other parts of tensors,
+ * and does not wait for the background thread. The same on all ranks. */
 bool train_save_collects(const TrainSave *save);
 Status train_save_next(TrainSave *save, bool *done);
 /* Returns the seconds that this rank has spent on the save so far, in the background and outside

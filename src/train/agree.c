@@ -202,8 +202,8 @@ Status agree_on_bits(const Trainer *t)
 /* longest time that a slow file system may need until another node sees a new file */
 static const double LEASE_VISIBLE_S = 5;
 
-/* Waits until the lease that the folder contains is rank 0's, whose id is `id`. Returns false if it
- * is not within LEASE_VISIBLE_S. */
+/* Waits until the folder contains rank 0's lease, whose id is `id`. Returns false after
+ * LEASE_VISIBLE_S. */
 static bool wait_for_lease(const RunDir *dir, const char *id)
 {
     double begin_s = clock_s();

@@ -1,6 +1,6 @@
-/* Memory in which the ranks of a node share the unpacked chunks of a set of fields, so that a chunk
- * that is still in this memory is not read and unpacked again. All ranks of a node map the memory,
- * also those of pipeline stages that read nothing. */
+/* Memory in which the ranks of a node share the unpacked chunks of a set of fields. While a chunk
+ * is in this memory, no rank reads and unpacks it again. All ranks of a node map the memory, also
+ * those of pipeline stages that read nothing. */
 #include "chunk_share.h"
 
 /* Returns the number of ranks of this node that share memory; 1: each rank keeps chunks for

@@ -28,7 +28,7 @@ static void limit_by(HostShare *share, int resource, const char *what)
 }
 
 /* Divides the memory of the machine, or that of the control group of a batch system or container,
- * among the ranks of the node, and applies the limits of a process (ulimit). */
+ * among the ranks of the node. Then applies the limits of the process (ulimit). */
 static HostShare share_of_host(const Trainer *t)
 {
     MemoryLimit limit = memory_limit("");

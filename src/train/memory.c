@@ -1,9 +1,9 @@
 /* The planned and the measured memory of a run, for its summary and `weft plan`. Arenas, the
  * loader's micro-batches and messages are planned. Memory inside oneDNN and HDF5 cannot be planned.
- * When the graph has been planned, these libraries have allocated it, except for packed weights
- * (Op.packing_bytes); the amount is about the same on every rank, because each rank plans the whole
- * graph. Therefore a run and `weft plan` measure it at that time, before the first arena is
- * allocated. */
+ * When the graph has been planned, these libraries have allocated this memory, except for packed
+ * weights (Op.packing_bytes); the amount is about the same on every rank, because each rank plans
+ * the whole graph. Therefore a run and `weft plan` measure this memory at that time, before the
+ * first arena is allocated. */
 #include "data/field_read.h"
 #include "chunk_share.h"
 #include "state/save_copy.h"

@@ -103,9 +103,8 @@ static Status check_slim(const Trainer *t, const Graph *g)
                            "needs a batch norm that is trained, and the model has none");
 }
 
-/* Refuses options with which two steps at the same parameters have different gradients, because a
- * rule that updates all parameters together needs the gradient of the whole training set in each
- * step. */
+/* Refuses options with which two steps at the same parameters have different gradients. A rule that
+ * updates all parameters together needs the gradient of the same training set in each step. */
 static Status check_same_gradient(const Trainer *t, const char *word)
 {
     const Config *c = t->config;
@@ -231,9 +230,9 @@ static bool cuts_sums(const Graph *g)
     return false;
 }
 
-/* Appends to range[], which has `count` entries, those of this rank's trained parameters or, with
- * statistics = true, those of the running statistics that training updates and train.ema averages.
- * Returns the new number of entries. */
+/* Appends to range[], which has `count` entries, the ranges of this rank's trained parameters.
+ * statistics = true: appends instead those of the running statistics that training updates and
+ * train.ema averages. Returns the new number of entries. */
 static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
     const Graph *g = t->graph, *whole = graph_undivided(t->graph);
@@ -279,8 +278,8 @@ static void make_slices(Trainer *t)
 }
 
 /* Returns whether the optimizer can clip without a wait of the host. All gradients of the model
- * must be in this rank's arena, and there must be no loss scale (fp16), because with a loss scale
- * the host checks for overflow before the update. */
+ * must be in this rank's arena. There must be no loss scale (fp16): with one, the host checks for
+ * overflow before the update. */
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;

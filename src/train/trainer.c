@@ -1,7 +1,7 @@
 /* Sets up a trainer in the order data set -> model -> plan -> memory -> parameters, and frees it.
- * train_step.c makes the steps. Set-up finds errors in the configuration and in the data sets,
- * except samples that cannot be read, and reports them to all ranks before any rank writes a
- * file. */
+ * train_step.c makes the steps. Set-up finds errors in the configuration and in the data sets, and
+ * reports them to all ranks before any rank writes a file. Samples that cannot be read are only
+ * found later. */
 #include "agree.h"
 #include "algorithms.h"
 #include "average.h"
@@ -316,7 +316,7 @@ static Status check_batch_norms(const Trainer *t)
 }
 
 /* Makes the decisions of set-up that need no arenas, for `ranks` ranks; memory_fit decides on
- * recomputation later. dry_run: the dry run; NULL: this is no dry run. */
+ * recomputation later. only: arguments of the dry run; NULL: this is no dry run. */
 static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
     t->bytes_before = memory_use().own_bytes;

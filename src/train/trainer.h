@@ -151,12 +151,12 @@ struct Trainer {
     struct DeferredUpdates *deferred;
     /* a world with this rank only, over which `comm` sums in modes geo and async */
     World alone;
-    /* true: since the last sync point a request has arrived on this rank to stop the run; only in
-     * modes other than sync, as the next two fields */
+    /* The next three fields are used only in modes other than sync. true: since the last sync
+     * point, a request to stop the run has arrived on this rank */
     bool stop_requested;
-    /* true: a request has arrived to save a checkpoint */
+    /* true: since the last sync point, a request to save a checkpoint has arrived */
     bool save_requested;
-    /* true: a request of the hook has arrived */
+    /* true: since the last sync point, a request of the hook has arrived */
     bool hook_requested;
     /* loader of the steps' batches; NULL: not open; owned */
     Loader *loader;
@@ -195,7 +195,7 @@ struct Trainer {
     bool grid_ready;
     /* DryRun.node_ranks */
     int node_ranks;
-    /* steps of an epoch that the run makes from its first sample on */
+    /* number of steps in an epoch that is run from its first sample on */
     int64_t steps_per_epoch;
     /* steps from `begin` to the end of the epoch that contains it */
     int64_t first_epoch_steps;
@@ -204,7 +204,7 @@ struct Trainer {
     /* steps completed */
     int64_t step;
     /* step after which the run uses this batch size and this training set: 0, the step of the
-     * loaded checkpoint, or that after which new files joined the set */
+     * loaded checkpoint, or the step after which new files joined the set */
     int64_t begin_step;
     /* position after step begin_step, from which all later positions are computed (position.c) */
     Position begin;
@@ -212,7 +212,7 @@ struct Trainer {
      * steps of this size, or with train.steps only the curve's milestones (position.c) */
     int64_t schedule_batch;
     LossScale loss_scale;
-    /* number of steps so far that made no update because they were skipped */
+    /* number of skipped steps so far, which made no update */
     int64_t skipped;
     /* true: the host waits for each step's loss before the update */
     bool waits_for_loss;
@@ -283,9 +283,9 @@ void train_draw_params(Trainer *t);
  * and evaluation_due. Not collective. */
 void train_forget_end(Trainer *t);
 
-/* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only: the
- * dry run, which may describe data instead; NULL: this is no dry run. Collective; all ranks return
- * the same Status. */
+/* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only:
+ * arguments of the dry run, whose `data` may replace the data sets; NULL: this is no dry run.
+ * Collective; all ranks return the same Status. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
 /* grad_norm.c. Returns the sum of squares of the gradients in the arenas, times the square of the
  * loss scale. one_use = true: includes only the parameters for which graph_has_one_use returns

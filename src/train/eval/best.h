@@ -42,9 +42,9 @@ Status best_metrics_check(void);
 /* Returns the configured metric; for auto, the metric that suits the loss and the kind of labels.
  * tokens: true if the data are tokens. */
 const BestMetric *best_metric(const Config *config, bool tokens);
-/* Returns ERR_CONFIG in three cases: the metric does not suit the loss or the kind of data,
- * lr_check fails, or there is no test set (tested = false) although train.early_stop or the
- * learning rate's curve needs evaluations. tokens: true if the data are tokens. */
+/* Returns ERR_CONFIG in three cases: the metric does not suit the loss or the kind of data;
+ * lr_check fails; train.early_stop or the learning rate's curve needs evaluations, but there is no
+ * test set (tested = false). tokens: true if the data are tokens. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
 /* State of early stopping, which checkpoints contain. */
@@ -52,14 +52,14 @@ typedef struct EarlyStop {
     /* value of the last evaluation that was better than earlier ones by more than
      * train.early_stop_delta; NaN: no evaluation has given a number yet */
     double best;
-    /* number of consecutive evaluations since then; none of them was better */
+    /* number of evaluations since then, none of which was better */
     int64_t bad_evaluations;
 } EarlyStop;
 /* Returns the state before the first evaluation. */
 EarlyStop early_stop(void);
 /* Counts an evaluation in *stop. value: its metric. rises = true: larger values are better; false:
- * smaller ones. A value is better only by more than train.early_stop_delta; NaN never is. The first
- * number is better in any case. */
+ * smaller ones. A value counts as better if it is better than the best value so far by more than
+ * train.early_stop_delta. NaN never counts as better; the first number always does. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
 /* Returns true if the run must end, because the metric has not improved for train.early_stop
  * evaluations. */

@@ -11,9 +11,9 @@
 struct FieldScoring {
     /* weights of pixels; owned */
     FieldWeights weights;
-    /* columns of a target's field, not only of a patch */
+    /* number of columns of a target's whole field; a sample may be a patch of it */
     int64_t columns;
-    /* pixels of this field */
+    /* number of pixels of this field */
     int64_t pixels;
     /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; NULL on
      * ranks without the model's outputs; owned */
@@ -67,8 +67,8 @@ bool field_scores_collect(const Trainer *t, const DataSet *set);
 /* Returns whether this rank also needs the inputs of samples for its records, because a target is a
  * change since an input. */
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
-/* Adds a record for each sample of the micro-batch that the executor has just evaluated. Sets
- * scores->status after an error. */
+/* Adds a record for each sample of the micro-batch that the executor has just evaluated. Keeps an
+ * error in scores->error. */
 void field_scores_add(FieldScores *scores, const Batch *batch);
 /* Sets line->fields to the metrics over the samples of all ranks, on every rank; NULL: the set's
  * targets are not fields of numbers. Collective. */

@@ -10,8 +10,8 @@ Status local_steps_check(const Trainer *t);
 /* Returns true if the rule can update rows of a table and has no state for them. */
 bool local_rows_are_stateless(const OptimRule *rule);
 /* Returns true if the rule can update a parameter in pieces, each with its own state, as it updates
- * rows of a table. A rule can if its state of a row has as many slots with one value per element as
- * its state of a parameter has slots. */
+ * rows of a table. A rule can do this if two numbers are equal: the slots of its state for a row
+ * that have one value per element, and the slots of its state for a parameter. */
 bool local_can_update_pieces(const OptimRule *rule);
 /* Returns, for messages, " with momentum" if the rule has state for parameters but not for rows
  * (sgd); else "". */

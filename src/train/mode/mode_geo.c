@@ -1,7 +1,7 @@
-/* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets them
- * to old + (sum of all ranks' changes since the previous sync point) / ranks, where old are the
- * parameters at the previous sync point. The summation tree fixes the order of additions. Tables do
- * the same with the rows that have changed (table/geo.c). */
+/* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets its
+ * parameters to old + (sum of changes) / ranks. old: the parameters at the previous sync point;
+ * changes: those that each rank has made since then. The summation tree fixes the order of
+ * additions. Tables do the same with the rows that have changed (table/geo.c). */
 #include "local_steps.h"
 #include "sync_points.h"
 

@@ -1,6 +1,7 @@
 /* Sync points. In modes geo, async and stale (grid.mode), all ranks have the same state, including
- * all updates, only every grid.geo_steps steps, at the end of an epoch and at the end of the run.
- * Evaluations, checkpoints and stops on request happen only at sync points. */
+ * all updates, only at these points: after every grid.geo_steps steps, at the end of an epoch and
+ * at the end of the run. Evaluations, checkpoints and stops on request happen only at sync
+ * points. */
 #ifndef WEFT_TRAIN_SYNC_POINTS_H
 #define WEFT_TRAIN_SYNC_POINTS_H
 

@@ -19,8 +19,9 @@ void data_watch_free(DataWatch **watch);
  * Not collective. */
 Status data_watch_check(DataWatch *watch);
 /* Ends the job because a batch cannot be read, with `status` and the message of the last fail(). If
- * the data have changed since the start of the run, the message reports this change instead. watch
- * may be NULL: the data are then not watched. */
+ * `status` is ERR_DATA or ERR_IO, and the data have changed since the start of the run, ends the
+ * job with ERR_DATA and a message about this change instead. watch may be NULL: the data are then
+ * not watched. */
 _Noreturn void data_watch_die(DataWatch *watch, Status status);
 
 #endif

@@ -1,5 +1,5 @@
 /* Runs the commands of run.hook. A command reads its input line from an unnamed file (memfd),
- * because a pipe could fill up, and writes its answer to a pipe, which is read between steps. Each
+ * because a pipe could fill up. It writes its answer to a pipe, which is read between steps. Each
  * command has its own process group, which is killed when the command has ended, has run too long
  * or has written too much. A command that hangs in a file system may survive SIGKILL: the run does
  * not wait for its end, but starts no other command until it has ended. */

@@ -1,7 +1,7 @@
 /* A whole run: folder, resume, first lines of the log, steps, summary. All ranks get every decision
  * that one rank makes: results of reading files are broadcast, and requests of a rank during the
- * run (to stop after a signal or at a time limit, to save by the clock, to carry out the hook's
- * request) are summed with the metrics of the step. */
+ * run are summed with the metrics of the step. A rank may request to stop after a signal or at a
+ * time limit, to save by the clock, or to carry out the hook's request. */
 #include "run.h"
 
 #include "../agree.h"

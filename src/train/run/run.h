@@ -150,8 +150,8 @@ typedef struct Run {
     MetricsEnd earlier;
     /* seconds by phase when this rank last sent its times (run_live_send) */
     double live_from_s[PHASE_COUNT];
-    /* seconds by line of the ledger between the last two logged steps, as the mean over the ranks;
-     * all 0: not known */
+    /* seconds of each part of the ledger between the last two logged steps, as the mean over the
+     * ranks; all 0: not known */
     double live_s[LEDGER_LINE_COUNT];
     /* true: a stop request ends the run before its last step */
     bool stopped;
@@ -225,8 +225,8 @@ Status run_save_best(Run *run, double metric, bool checkpoint_due);
 Status run_save_continue(Run *run, const StepResult *result);
 /* Waits until the running save has ended. Collective; all ranks return the same Status. */
 Status run_save_wait(Run *run);
-/* Returns true if an evaluation is due after that step. Without a test set, run_evaluate then does
- * nothing. */
+/* Returns true if an evaluation is due after step number `step`. Without a test set, run_evaluate
+ * then does nothing. */
 bool run_eval_due(const Run *run, int64_t step);
 /* Returns ERR_CONFIG if the configuration depends on evaluations that cannot be made. Not
  * collective. */
@@ -261,7 +261,8 @@ Status run_forecast(Run *run);
 void run_ledger_write(Run *run);
 /* Fills summary.ledger on rank 0 from the times of all ranks, except the forecast. Collective. */
 void run_ledger_end(Run *run);
-/* Converts seconds by phase to seconds by line of the ledger. Waiting is not divided by cause. */
+/* Converts seconds by phase to seconds of each part of the ledger. Waiting is not divided by
+ * cause. */
 void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
                   double line_s[LEDGER_LINE_COUNT]);
 /* Sends this rank's times with the sums of the next step, if that step will be logged and is not

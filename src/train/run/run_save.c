@@ -61,8 +61,8 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* Ends a save with status st: reports a failure, or records the checkpoint. last: true if it was
- * the last save of the run. */
+/* Handles the end of a save, whose status is st: reports a failure, or records the checkpoint.
+ * last: true if it was the last save of the run. */
 static Status save_ended(Run *r, Status st, bool last)
 {
     bool written = st == OK, both = r->saving_both;
@@ -136,7 +136,8 @@ static Status save_begin(Run *r, char *path, bool best, bool last)
     r->saving_path = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    /* flushes here, because a failure of this call is logged */
+    /* The metrics are written here, because before_file only syncs them. If this fails, the next
+     * flush after a step or an evaluation reports it. */
     (void)observer_flush(r->observer);
     lease_require(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);

@@ -17,7 +17,7 @@ static double before_sums_s(const RankTimes *t)
     return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES] + t->phase_s[PHASE_EXCHANGE];
 }
 
-/* Moves at most `seconds` from one line of the ledger to another. Returns the seconds that could
+/* Moves at most `seconds` from one part of the ledger to another. Returns the seconds that could
  * not be moved. */
 static double move(double *line_s, LedgerLine from, LedgerLine to, double seconds)
 {
@@ -27,8 +27,9 @@ static double move(double *line_s, LedgerLine from, LedgerLine to, double second
     return seconds - moved;
 }
 
-/* Renames the waits for sums if there is one replica, which has no sums: the wait for the
- * statistics at the end of a step then counts as messages or, on one rank, as other work. */
+/* Moves the waits for sums to another part of the ledger if there is one replica. It has no sums,
+ * so these waits are for the statistics at the end of a step: they count as messages or, on one
+ * rank, as other work. */
 static void name_sums(const Run *r, double *line_s)
 {
     if (r->trainer->shape.dp > 1) return;

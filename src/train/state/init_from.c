@@ -21,8 +21,8 @@ typedef struct Match {
     int *from;
     /* renamed paths of the file's tensors, [count]; NULL for tensors of the optimizer; owned */
     char **name;
-    /* true for tensors of the file whose name a tensor of the model has that keeps the file's
-     * values; [count]; owned */
+    /* for each tensor of the file, true if the model has a tensor of this name that does not get
+     * new initial values; [count]; owned */
     bool *used;
     /* name of a tensor, such as "fc.weight", of the layer that gets new initial values because its
      * size differs; NULL: there is no such layer */

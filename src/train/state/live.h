@@ -8,7 +8,8 @@
 typedef struct Live {
     /* the tensors of the checkpoint, without rows of sparse tables */
     Tensors list;
-    /* buffer for the host copy of a tensor; NULL if operations use host memory */
+    /* buffer for the host copy of a tensor; NULL if operations use host memory; owned, as are all
+     * buffers below */
     float *host;
     /* buffer for a tensor that is assembled from shards; NULL if nothing is sharded */
     float *whole;

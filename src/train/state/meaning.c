@@ -134,8 +134,9 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
-/* Writes the name of the first column that differs. If it cannot be found, because only the hash of
- * the names is known on one side, writes all names of this run. */
+/* Writes the name of the first column that differs. This column cannot be found if one side has
+ * only the hash of the names. Then writes all names of this run or, for the checkpoint, that it has
+ * others. */
 static void names_text(const Facts *f, char text[FACT_TEXT])
 {
     const char *a = f->columns.lines, *b = f->other->columns.lines;

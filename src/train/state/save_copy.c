@@ -9,8 +9,9 @@
  *        the rank that writes the tensor.
  *     5. The thread that writes the file gets whole tensors in plain order (copy_get).
  *
- * All data that one rank sends to another is one range of its copy: the parts of all tensors that
- * the other rank writes, in order. All data that it receives from one rank is one range, too. */
+ * The data that a rank sends to another rank is one range of the sender's copy: the parts of all
+ * tensors that the receiver writes, in order. The data that a rank receives from another rank is
+ * one range of the receiver's copy. */
 #include "save_copy.h"
 
 #include <string.h>

@@ -14,8 +14,8 @@ SaveCopy *save_copy_new(Trainer *t);
 void save_copy_free(SaveCopy **copy);
 /* Returns the bytes of this rank's copy, with its buffer. */
 size_t save_copy_local_bytes(const SaveCopy *copy);
-/* Returns where the copy has a parameter's value, optimizer state or average, or this rank's shard
- * or slice of it; NULL if another rank copies it. slot: as in Tensors.slot. */
+/* Returns the address in the copy of a parameter's value, optimizer state or average, or of this
+ * rank's shard or slice of it; NULL if another rank copies it. slot: as in Tensors.slot. */
 float *save_copy_place(const SaveCopy *copy, int param, int slot);
 /* Copies this rank's tensors, shards and slices, with all threads or from the device. */
 void save_copy_take(SaveCopy *copy);

@@ -20,10 +20,10 @@ void scaling_take(Trainer *t);
  * similar. (3) The types are the same but not uint8, data.scale is set, and the data are not those
  * of the training; if the checkpoint has no ranges, this is logged as a warning. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Warns if the values of the test set have another scale than those of the training set, or if the
- * values of a file have another scale than those of the first file of its set. If the test set has
- * the scale of the training set, an evaluation also compares it with the ranges in its checkpoint,
- * if there are any. ERR_IO: a file cannot be read. */
+/* Warns if the values of the test set have another scale than those of the training set. Also warns
+ * if the values of a file have another scale than those of the first file of its set. If the test
+ * set has the scale of the training set, an evaluation also compares the test set with the ranges
+ * in the evaluated checkpoint, if it has ranges. ERR_IO: a file cannot be read. */
 Status scaling_compare_sets(const Trainer *t);
 /* Logs a difference in mean and deviation between this run and the checkpoint. */
 void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path);
@@ -31,9 +31,10 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
  * training set. before: the beginning of the line. */
 void scaling_warn_ranges(const Trainer *t, const CheckpointMeta *meta, const char *path,
                          const char *before);
-/* Logs differences in scaling for a run that begins with a file's parameters and may scale
- * differently: the difference that scaling_check would refuse or, if there is none, mean and
- * deviation that only one side has; and another scale of the values (scaling_warn_ranges). */
+/* Logs differences in scaling for a run that begins with a file's parameters, because such a run
+ * may scale its samples differently. Logs the difference that scaling_check would refuse or, if
+ * there is none, that only one side has mean and deviation. Also warns of another scale of the
+ * values (scaling_warn_ranges). */
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
 #endif

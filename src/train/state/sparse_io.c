@@ -1,6 +1,6 @@
 /* Moves blocks of rows between tables and checkpoints. The number of blocks of a table is the
  * smallest power of two with which blocks have at most BLOCK_ROWS rows on average, but at most
- * ROW_SHARDS. Each block therefore is a whole number of shards, and the file is the same on every
+ * ROW_SHARDS. Each block therefore consists of whole shards, and the file is the same on every
  * grid. One or several owners have the rows of a block; the rank that writes the block collects
  * them.
  *

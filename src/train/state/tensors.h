@@ -35,8 +35,8 @@ void tensors_fini(Tensors *list);
 /* Returns the path in checkpoints of a parameter's value, optimizer slot or average. slot: as in
  * Tensors.slot. Owner: the caller. */
 char *tensor_path(const Trainer *t, int param, int slot);
-/* Returns the index of the optimizer's piece of a parameter, which is trained, or is a running
- * statistic that has an average. */
+/* Returns the index of the optimizer's piece of a parameter. The parameter must be trained, or be a
+ * running statistic that has an average. */
 int tensor_piece(const Trainer *t, int param);
 /* Returns the parameter in which this rank stores tensor i: the tensor's parameter, or one that is
  * tied to it; -1: this rank does not store the tensor. */

@@ -1,9 +1,8 @@
-/* Detects loss spikes. A loss is a spike if two conditions hold. It is more than `deviations`
- * standard deviations above the mean of the window's losses, and its logarithm is more than
- * `deviations` standard deviations of their logarithms above the mean of their logarithms. The
- * second condition is needed because losses near zero may grow by large factors without a fault. In
- * the first condition the standard deviation counts as at least 1/64 of the mean, because losses
- * may be nearly constant. */
+/* Detects loss spikes. A loss is a spike if two conditions hold. First, it is more than
+ * `deviations` standard deviations above the mean of the window's losses. Second, the same is true
+ * of its logarithm and the logarithms of the window's losses. The second condition is needed
+ * because losses near zero may grow by large factors without a fault. In the first condition the
+ * standard deviation counts as at least 1/64 of the mean, because losses may be nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>

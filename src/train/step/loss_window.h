@@ -18,7 +18,7 @@ void loss_window_init(LossWindow *window, const float *loss, int count);
 int loss_window_list(const LossWindow *window, float *loss);
 void loss_window_add(LossWindow *window, double loss);
 /* Returns true if this loss is a spike, and sets *most to the largest loss that would not have been
- * one. Returns false until the window is full, and if deviations (train.spike) is not above 0;
+ * a spike. Returns false until the window is full, and if deviations (train.spike) is not above 0;
  * *most then has no meaning. Depends only on the losses, so all ranks get the same result. */
 bool loss_window_spike(const LossWindow *window, double deviations, double loss, double *most);
 

@@ -8,9 +8,10 @@
 /* Sets the position after step 0 to the first sample of epoch 0, and computes the number of steps;
  * does not set t->step. Not collective. */
 void position_init(Trainer *t);
-/* Makes the next step continue at position `at`; the trainer's training set has just changed. */
+/* Makes the next step continue at position `at`. Call it after the trainer's training set has
+ * changed. */
 void position_move(Trainer *t, Position at);
-/* Returns the position after step number `steps` of the run, which must not be before
+/* Returns the position after step number `steps` of the run. This number must be at least
  * t->begin_step, the step of the loaded checkpoint or of the last new files. */
 Position position_after(const Trainer *t, int64_t steps);
 /* Returns true if an epoch ends with step number `steps`. */

@@ -5,8 +5,8 @@
 #include "../trainer.h"
 
 /* Returns how micro-batches are dealt to the replicas. With synchronised batch norms replicas take
- * them in turns, even if Plan.deal is another deal, so that the micro-batches over which a batch
- * norm averages do not depend on grid.zero. */
+ * them in turns, even if Plan.deal is another deal. The micro-batches over which a batch norm
+ * averages then do not depend on grid.zero. */
 Deal step_deal(const Trainer *t);
 /* Opens the loader, which must be closed, at the step after t->step. Collective; all ranks return
  * the same Status. */
