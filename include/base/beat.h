@@ -1,5 +1,5 @@
 /* Records the current activity of this process in memory that a watchdog in another process may
- * read (parallel.h, Watchdog). Only the training thread writes it. Not collective. */
+ * read (parallel.h, Watchdog). Only the training thread writes to that memory. Not collective. */
 #ifndef WEFT_BASE_BEAT_H
 #define WEFT_BASE_BEAT_H
 
@@ -45,20 +45,20 @@ typedef struct Beat {
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
-/* Copies the state of this process, including earlier marks, to *beat, and keeps it there from now
- * on. If `beat` is NULL, the state moves back to the process's own memory. beat is borrowed until
- * the next call. */
+/* Copies the Beat of this process, including earlier marks, to *beat. From then on the functions
+ * below change *beat. If `beat` is NULL, the Beat moves back to the process's own memory. *beat is
+ * borrowed until the next call. */
 void beat_move(Beat *beat);
 /* Adds a mark with the current time and step. doing: name of the activity, cut to BEAT_TEXT - 1
- * bytes; `of`: the other fields, without its doing, at_s and step, which are ignored. */
+ * bytes; `of`: the other fields of the mark; of.doing, of.at_s and of.step are ignored. */
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark that has only a text and the flag `waits`. */
 void beat_mark_plain(const char *doing, bool waits);
 /* Adds the mark that beat_mark_plain adds, but with the time at_s, which the caller has already
  * read with clock_s. */
 void beat_mark_at(const char *doing, bool waits, double at_s);
-/* Call it after a wait whose mark is the newest. Adds a copy of the mark before it, with the
- * current time and step. */
+/* Call this function after a wait whose mark is the newest. Adds a copy of the mark before the
+ * wait's mark, with the current time and step. */
 void beat_mark_previous(void);
 /* Declares that this process computes no steps, but serves requests of ranks that compute them. */
 void beat_set_server(void);

@@ -22,10 +22,10 @@ typedef enum InstructionSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } InstructionSet
 const char *cpu_name(InstructionSet set);
 /* Returns the largest set that this processor has; never CPU_AUTO. */
 InstructionSet cpu_best(void);
-/* Returns a hash of CPUID leaf 7. The leaf has a bit for each instruction set from AVX2 on, except
- * FMA; also for those that are in no InstructionSet (AMX), and for properties of the processor that
- * are no instructions. Processors with equal hashes have the same ones. If the architecture is not
- * x86-64, the hash is the same on all processors. */
+/* Returns a hash of CPUID leaf 7. The bits of this leaf stand for AVX2, for later instruction sets
+ * (also for AMX and others that are in no InstructionSet), and for other properties of the
+ * processor. FMA is not among them. Processors with equal hashes have equal bits. If the
+ * architecture is not x86-64, the hash is the same on all processors. */
 uint32_t cpu_features(void);
 /* Writes the name of the processor, "AMD EPYC 7763 64-Core Processor", or "" if the kernel does not
  * provide it. Returns out. */

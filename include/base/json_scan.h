@@ -25,8 +25,8 @@ Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2,
 /* Reads the bracket `opening`, '{' or '['. *more: true if values follow; false if the
  * object or array is empty, and then its closing bracket has been read, too. */
 Status json_scan_open(JsonScan *scan, char opening, bool *more);
-/* Reads the text after a value in an object or array: a comma, and then sets *more to true; or the
- * bracket `closing`, '}' or ']', and then sets *more to false. */
+/* Reads the comma or the closing bracket after a value in an object or array. closing: the closing
+ * bracket, '}' or ']'. *more: true after a comma, false after the bracket. */
 Status json_scan_more(JsonScan *scan, char closing, bool *more);
 /* json_scan_text reads a text of at most 1024 bytes of UTF-8, which the caller owns;
  * json_scan_long_text one of at most 64 KiB. json_scan_key does what json_scan_text does, and reads
@@ -40,9 +40,8 @@ Status json_scan_count(JsonScan *scan, int64_t *value);
 Status json_scan_bool(JsonScan *scan, bool *value);
 /* Reads a finite number of at most 127 characters. */
 Status json_scan_real(JsonScan *scan, double *value);
-/* Skips any value. Its texts and numbers may have any length, but nesting is limited to 16 levels,
- * of which a text or number in the innermost brackets is one. Skipped numbers and words are not
- * checked: 1-2 and nil are accepted. */
+/* Skips any value. Its texts and numbers may have any length, but each may be inside at most 15
+ * brackets of the value. Skipped numbers and words are not checked: 1-2 and nil are accepted. */
 Status json_scan_skip(JsonScan *scan);
 /* Checks that only blanks follow. */
 Status json_scan_end(JsonScan *scan);

@@ -28,8 +28,8 @@ extern const char *const phase_names[PHASE_COUNT];
  * which the caller enters again after a nested phase. */
 Phase phase_enter(Phase phase);
 /* Counts all time until phase_count_as_end as time of this phase, even if other phases are entered
- * meanwhile; the trace and phase_watch still get these. Returns the phase before, for
- * phase_count_as_end. Calls cannot be nested. */
+ * meanwhile; the trace and the function of phase_watch still get those phases. Returns the phase
+ * before, for phase_count_as_end. Calls cannot be nested. */
 Phase phase_count_as_begin(Phase phase);
 void phase_count_as_end(Phase before);
 /* Call these two functions before and after a wait for other ranks. A wait during PHASE_UPDATE or
@@ -43,9 +43,10 @@ double phase_s(Phase phase);
 double phase_ended_s(Phase phase);
 /* From now on, calls `entered` at the beginning of every phase. NULL ends these calls. */
 void phase_watch(void (*entered)(Phase phase));
-/* trace_start begins to record the beginning and the end of every phase; the newest `events` of
- * them are kept. trace_write writes them, and the phase that has not ended, as a Chrome trace
- * (trace.json). rank: number of this process in the trace. ERR_IO: the file cannot be written. */
+/* trace_start begins to record the beginning and the end of every phase, and keeps the newest
+ * `events` phases. trace_write writes these phases, and the phase that has not ended, as a Chrome
+ * trace (trace.json). rank: number of this process in the trace. ERR_IO: the file cannot be
+ * written. */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
 /* Checks that trace_write could write to `path`, without changing an existing file. ERR_IO: it

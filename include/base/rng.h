@@ -28,8 +28,7 @@ typedef struct RngKey {
 /* Returns the key of one use of random numbers. a, b: numbers whose meaning depends on the purpose,
  * for example the hash of a parameter's name, an epoch, a step or the number of a sample. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
-/* Computes the four random words of block `counter`, which are those of elements 4 * counter to 4 *
- * counter + 3. */
+/* Computes block `counter`: the random words of elements 4 * counter to 4 * counter + 3. */
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 /* Returns the random word of an element. */
 uint32_t rng_u32(RngKey key, uint64_t element);

@@ -31,8 +31,8 @@ typedef struct StartCalls {
     void (*check)(void);
 } StartCalls;
 
-/* Begins to report stages. calls: borrowed until start_end. If it is never called, start_reach and
- * start_end do nothing. */
+/* Begins to report stages. calls: borrowed until start_end. If start_begin is never called,
+ * start_reach and start_end do nothing. */
 void start_begin(const StartCalls *calls);
 /* Reports a stage: calls StartCalls.reach. */
 void start_reach(StartStage stage);

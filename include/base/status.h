@@ -46,10 +46,11 @@ typedef enum Status {
  * what to do. A later call replaces the message. Nothing is printed. Example: `return
  * fail(ERR_NOINPUT, "%s: no such file; run `make data` first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Turns the result of a check of a table's row into a Status; a table is a constant struct of
- * functions and facts (of a rule, a model, ...). fault: what is wrong with the row; NULL: nothing
- * is. Returns OK if lacks is NULL, else ERR_BUG with the message "TABLE ROW: LACKS". row: name of
- * the row; NULL: it has no name. */
+/* Turns the result of a check of a row into a Status. A row is a constant struct with the functions
+ * and facts of one rule, layer kind, model or the like. table: kind of the row, for the message,
+ * for example "layer kind". row: name of the row; NULL: it has no name. fault: text that says what
+ * is wrong with the row; NULL: nothing is wrong. Returns OK if fault is NULL, else ERR_BUG with the
+ * message "TABLE ROW: FAULT". */
 Status row_check(const char *table, const char *row, const char *fault);
 /* A slot (field) of a row that slots_check checks. */
 typedef struct RowSlot {
@@ -101,9 +102,10 @@ _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
 /* Does what die does, with the exit code `code`; for a failure that is no fault of weft itself,
  * mostly lack of memory, or a wrong input that is found during a run. */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* die_lost does what die does, after a rank or a connection is lost. The exit code is ERR_IO until
- * die_lost_as sets another one, which ends nothing. A run sets ERR_STOPPED once it has a checkpoint
- * from which it can continue. die_lost_code returns the code. */
+/* die_lost does what die does; call it after a rank or a connection is lost. Its exit code is
+ * ERR_IO, or the code that die_lost_as has set. die_lost_as ends nothing; a run calls it with
+ * ERR_STOPPED once it has a checkpoint from which it can continue. die_lost_code returns the
+ * code. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
 int die_lost_code(void);
@@ -112,9 +114,9 @@ int die_lost_code(void);
 void die_context(const char *where, void (*abort_job)(int code));
 
 /* log_info, log_warn and log_error print a line on stderr. log_warn begins the line with "weft:
- * warning: ", log_error with "weft: error: ". Colour is used only on a terminal, if NO_COLOR is not
- * set, and TERM is set and is not "dumb". All ranks except rank 0 call log_init(false); after that,
- * log_info and log_warn print nothing. */
+ * warning: ", log_error with "weft: error: ". Colour is used if stderr is a terminal, TERM has a
+ * value other than "dumb", and NO_COLOR is empty or not set. All ranks except rank 0 call
+ * log_init(false); after that, log_info and log_warn print nothing. */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);

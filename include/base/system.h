@@ -31,8 +31,8 @@ void cond_init(pthread_cond_t *cond);
  * that clock is set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
-/* Starts a thread that calls run(argument). It receives no signals except those of its own faults;
- * other signals go to the thread that checks for them. Returns 0, or the errno. */
+/* Starts a thread that calls run(argument). The thread receives no signals except those of its own
+ * faults; other signals go to the thread that checks for them. Returns 0, or the errno. */
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *argument);
 /* Calls `run` in `count` threads, one for each element of the array `elements`, whose elements have
  * `bytes` bytes, and waits until all have ended. An element whose thread cannot be started is not
@@ -85,8 +85,9 @@ int file_sync_entry(const char *path);
  * errno, which file_error describes: EISDIR if path is a folder, ENXIO if it is a pipe, a socket or
  * a device. */
 int file_open(const char *path, int flags);
-/* Opens a stream to read a file from its beginning to its end. It may also be an unnamed pipe, as a
- * shell passes by /dev/stdin or <(command). On failure returns NULL and sets errno. */
+/* Opens a stream to read a file from its beginning to its end. The file may also be an unnamed
+ * pipe, which a shell passes as /dev/stdin or <(command). On failure returns NULL and sets
+ * errno. */
 FILE *file_open_stream(const char *path);
 /* Opens a file for writing; creates it, with mode 0666 less the umask, if it does not exist. A
  * symbolic link at path is not followed (ELOOP). flags: O_WRONLY or O_RDWR, and other flags such as
@@ -197,7 +198,8 @@ enum { LIBRARY_SYMBOLS = 32 };
 /* A function of a library. */
 typedef struct LibrarySymbol {
     const char *name;
-    /* byte offset in the table of the pointer that gets the symbol's address */
+    /* offset, in bytes, of the pointer that gets the symbol's address, in the table of
+     * library_bind */
     size_t slot;
 } LibrarySymbol;
 /* A library that is bound at run time when it is needed. It stays bound until the process ends. */

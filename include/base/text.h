@@ -6,10 +6,17 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A list of named things is defined once: #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT,
- * "right"). The list gives an enum, enum { SIDES(LIST_CONSTANT) }, and its names, const char *const
- * names[] = {SIDES(LIST_NAME)}. If each name is a bit of a set, the enums are enum {
- * SIDES(LIST_NUMBER) }; enum { SIDES(LIST_BIT) }. */
+/* A list of named things is defined once, as a macro. An enum and an array of names are made from
+ * the list:
+ *
+ *     #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right")
+ *     enum { SIDES(LIST_CONSTANT) };
+ *     const char *const names[] = {SIDES(LIST_NAME)};
+ *
+ * If the constants are bits of a set, there are two enums: the numbers of the bits, and the bits.
+ *
+ *     enum { SIDES(LIST_NUMBER) };
+ *     enum { SIDES(LIST_BIT) }; */
 #define LIST_CONSTANT(constant, ...) constant,
 #define LIST_NAME(constant, name)    [constant] = name,
 /* LIST_TEXT(SIDES): all names with bars between them, "left|right", as help shows them */
@@ -20,8 +27,8 @@
 
 /* Writes text in double quotes, escaped as in JSON and YAML. Bytes that are not UTF-8 are kept. */
 void text_quote(FILE *out, const char *text);
-/* Writes a number rounded to 15, 16 or 17 significant digits, without trailing zeros. It uses the
- * smallest number of digits that reads back as the same double. Writes null for NaN and
+/* Writes a number rounded to 15, 16 or 17 significant digits, without trailing zeros. The number of
+ * digits is the smallest with which the text reads back as the same double. Writes null for NaN and
  * infinities. */
 void text_real(FILE *out, double value);
 /* Returns value, or for a NaN a NaN without sign: printf would print the sign although it means
@@ -29,9 +36,10 @@ void text_real(FILE *out, double value);
 double text_nan_without_sign(double value);
 /* Compares two elements of an array of texts, for qsort and bsearch. */
 int text_compare(const void *a, const void *b);
-/* Returns the nearest of `count` words to `word` by edit distance, ignoring letter case. Returns
- * NULL if none is near, that is, if all need more edits than a third of the letters of `word`,
- * rounded up, or as many edits as it has letters. Borrowed from words. */
+/* Returns the word of `words` that needs the fewest edits to become `word`, ignoring letter case;
+ * NULL if no word is near. A word is near if the number of edits is at most a third of the letters
+ * of `word`, rounded up, and less than the number of its letters. The result is borrowed from
+ * words. */
 const char *text_nearest(const char *word, const char *const *words, int count);
 /* A list of words as text: "a, b, c". If more than `most` words are added, the text has the first
  * `most` words and the number of the others: "a, b, c and 3 more". */

@@ -1,6 +1,6 @@
-/* Starts other programs, and waits for them until a deadline. A program gets default signals, since
- * this process may block some, and its own process group; only a program of command_shell gets
- * input. At the deadline the program is killed together with the processes of its group. */
+/* Starts other programs, and waits for them until a deadline. Each program gets default signals,
+ * since this process may block some, and a process group of its own. Only programs of command_shell
+ * get input. At the deadline the program is killed together with the processes of its group. */
 #include "base.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@ static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
                                             [CPU_AVX512] = "AVX512F, BW, DQ and VL",
                                             [CPU_PORTABLE] = "AVX2 and FMA"};
 
-/* a InstructionSet; CPU_SETS: not chosen yet */
+/* an InstructionSet; CPU_SETS: not chosen yet */
 static atomic_int limit = CPU_SETS;
 
 const char *cpu_name(InstructionSet set)

@@ -1,12 +1,12 @@
 /* Does work on untrusted input in separate processes with limits. isolated_run_many:
  *   caller --request--> maker --fork--> workers (limits set) --answers--> maker --> caller
  *
- * The maker is a copy of the process that isolated_begin makes before MPI and threads are started;
- * the public header calls it the helper process. It forks a worker for each input of a request,
- * collects the workers' answers, and kills a worker whose time is over. Without a maker the caller
- * forks the workers itself. A job's function and texts are passed as addresses, which are the same
- * in all copies. The maker ends when its caller ends, because that closes the socket between the
- * two. */
+ * isolated_begin forks the maker before MPI and threads are started; the public header calls the
+ * maker the helper process. The maker forks a worker for each input of a request, collects the
+ * workers' answers, and kills workers whose time is over. Without a maker the caller forks the
+ * workers itself. A job's function and texts are passed as addresses, which are the same in all
+ * these processes. The maker ends when its caller ends, because the end of the caller closes the
+ * socket between the two. */
 #include "base.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ enum { DONE = 0, WRITE_FAILED = 1 };
 typedef struct Outcome {
     /* status from waitpid */
     int state;
-    /* errno if the worker could not be made or its answer not be read, else 0 */
+    /* errno if the worker could not be made or its answer could not be read, else 0 */
     int error;
     /* late: true if the worker exceeded IsolatedJob.clock_s; too_long: true if its answer exceeded
      * answer_bytes */
@@ -77,8 +77,9 @@ static int maker = -1;
 
 /* ---- the worker ---- */
 
-/* Sets a limit of this process to `most`, or leaves it lower. slack: how much higher the hard
- * limit, which kills, is than the soft limit, which signals. */
+/* Lowers a limit of this process to `most`; a limit that is lower already does not change. slack:
+ * hard limit minus soft limit. A process gets a signal at the soft limit of processor time, and is
+ * killed at the hard limit. */
 static void limit(int resource, rlim_t most, rlim_t slack)
 {
     struct rlimit now;
@@ -102,8 +103,9 @@ static void default_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    /* A terminal or a batch system sends these signals, except SIGPIPE, also to the caller, which
-     * decides whether the worker ends. A write to a closed pipe fails, which is enough. */
+    /* A terminal or a batch system sends the first five signals to the caller, too, and the caller
+     * decides whether the worker ends. SIGPIPE is ignored, because a write to a closed pipe also
+     * returns an error. */
     static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
     sigemptyset(&none);
@@ -176,8 +178,8 @@ static void read_some(const IsolatedJob *job, Running *r)
     r->in = -1;
 }
 
-/* Reads all answers to their ends, or until the time limit is exceeded; the workers that have not
- * ended then are `late`. */
+/* Reads all answers until they end or the time limit is exceeded. Sets `late` for the workers whose
+ * answer has not ended by then. */
 static void gather(const IsolatedJob *job, Running *all, int count)
 {
     const double end_s = clock_s() + job->clock_s;
@@ -215,8 +217,8 @@ static void run_workers(const IsolatedJob *job, int count, const void *const *in
 
 /* ---- the maker ---- */
 
-/* Receives `bytes` bytes to `to` or, if that is NULL, sends them from `from`. Returns false if the
- * other end of the socket is closed. */
+/* Receives `bytes` bytes into `to`. If `to` is NULL, sends `bytes` bytes from `from` instead.
+ * Returns false if the other end of the socket is closed. */
 static bool transfer(int socket, void *to, const void *from, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {

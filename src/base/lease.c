@@ -312,7 +312,7 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
     int error = read_text(l->folder, number, text);
     if (error == ENOENT) return OK;
     if (error) return fail_unreadable(l->folder, number, error);
-    /* a text that cannot be parsed has no interval of heartbeats, so that of this process is
+    /* a text that cannot be parsed has no interval of heartbeats, so this process's own interval is
      * used */
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     l->follows_same_run = lease_facts_is_same_run(&owner, &l->me);

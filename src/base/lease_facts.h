@@ -61,10 +61,11 @@ void lease_facts_describe(const LeaseFacts *facts, char *out);
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
 /* Returns the owner's state without waiting for a heartbeat, by the first rule that applies:
  * - The owner has recorded its end, or was an earlier start of the same weft run: OWNER_ENDED.
- * - Its process number belongs to this host: OWNER_ALIVE if the process is running, else
+ * - The owner has the process_scope of this process, and the state of its process can be read:
+ *   OWNER_ALIVE if the process is running, else OWNER_ENDED.
+ * - The owner was an earlier start of the same batch job: OWNER_ENDED.
+ * - The owner belongs to another job of the same cluster, and Slurm no longer lists that job:
  *   OWNER_ENDED.
- * - It was an earlier start of the same batch job, or Slurm no longer lists its job, which only a
- *   job of the same cluster queries: OWNER_ENDED.
  * - Otherwise: OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 

@@ -14,7 +14,7 @@ enum { LINE_BYTES = 4608 };
 /* largest number of bytes of messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
 
-/* The copy of the messages: kept messages, or their receiver. */
+/* The messages that are kept since log_copy_begin, or the receiver that log_copy_to has set. */
 static struct {
     pthread_mutex_t lock;
     /* true: messages are kept until log_copy_to names a receiver */

@@ -79,8 +79,8 @@ void mem_pages_free(void *p, size_t bytes)
         die("munmap of an arena of %zu bytes: %s", bytes, strerror(errno));
 }
 
-/* Adding one to the exponent of an infinity or a NaN, whose bits are all ones, carries into the
- * sign bit. The loop has no branches, so that the compiler vectorizes it. */
+/* The exponent of an infinity or a NaN has only ones as bits, so adding one to the exponent carries
+ * into the sign bit. The loop has no branches, so that the compiler vectorizes it. */
 bool mem_finite(const float *x, int64_t n)
 {
     uint32_t carried = 0;

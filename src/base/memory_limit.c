@@ -80,8 +80,8 @@ static bool read_group(Tree *tree, char *line)
     return true;
 }
 
-/* Passes the lines of the file root/path to `read` until that returns true; returns whether it
- * has. */
+/* Passes the lines of the file root/path to `read` until `read` returns true. Returns false if it
+ * never does. */
 static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
 {
     char *name = mem_format("%s%s", root, path), *line = NULL;
@@ -111,7 +111,8 @@ static void apply_limit(const char *root, const char *folder, const char *file, 
 }
 
 /* Applies the limits of all groups from the process's group up to the group at the mount point. If
- * the latter does not contain the former, applies only the limit at the mount point. */
+ * the process's group is not inside the group at the mount point, applies only the limit at the
+ * mount point. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);

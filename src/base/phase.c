@@ -1,8 +1,8 @@
 /* Measures the time spent in each phase, and records a trace. The clock is read once per change of
- * phase: the time between two changes belongs to the phase that was entered by the first of them.
- * Counting begins with the first phase_enter. If a trace is recorded, every span is also put into a
- * ring of the newest spans, which trace_write prints in Chrome's trace format (chrome://tracing,
- * Perfetto). Only one thread may use it. */
+ * phase: the time between two changes belongs to the phase that the first change entered. Counting
+ * begins with the first phase_enter. If a trace is recorded, every span is also put into a ring of
+ * the newest spans, which trace_write prints in Chrome's trace format (chrome://tracing, Perfetto).
+ * Only one thread of a process may use this module. */
 #include "base.h"
 #include "base/beat.h"
 
@@ -42,7 +42,8 @@ static struct {
     Span *span;
     /* capacity: length of the ring in spans; pushed: number of spans added since trace_start */
     int64_t capacity, pushed;
-    /* wall clock minus clock_s, added so that traces of several nodes have the same time axis */
+    /* wall clock minus clock_s; it is added to the times of a trace, so that traces of several
+     * nodes have the same time axis */
     double to_wall_s;
 } ring;
 

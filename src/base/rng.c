@@ -38,8 +38,9 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is itself computed by the generator: seed and purpose give a first key; with it, a and b
- * are the counter of the block whose first two words become the key. */
+/* The generator also computes the keys. It gets the seed as its key and the purpose as its counter,
+ * and returns a first key. With the first key, and with a and b as its counter, it returns the
+ * block whose first two words are the result. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];
@@ -78,8 +79,8 @@ static double angle_of(const uint32_t pair[2])
     return two_pi * 0x1p-32 * (double)pair[1];
 }
 
-/* Elements 2i and 2i+1 are computed from the same pair of words, with the cosine and with the
- * sine. */
+/* Elements 2i and 2i+1 are computed from the same pair of words: element 2i with the cosine,
+ * element 2i+1 with the sine. */
 float rng_normal(RngKey key, uint64_t element)
 {
     uint32_t out[4];

@@ -1,5 +1,5 @@
-/* A thread that checks for stop requests ten times a second until the first step: signals are
- * blocked in the threads that compute (stop.c), and a handler could not interrupt a call such as
+/* Runs a thread that checks for stop requests ten times a second until the first step. The threads
+ * that compute block the signals (stop.c), and a signal handler could not interrupt a call such as
  * MPI_Init. The thread also calls StartCalls.check. */
 #include "base/start.h"
 #include "base.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* text_nearest ignores words that are longer than this */
+/* largest number of bytes of a word; text_nearest ignores longer words */
 enum { WORD_MAX = 64 };
 
 static int min_of(int a, int b)
@@ -70,7 +70,7 @@ char *text_bytes(double bytes, char *out)
         bytes /= 1000;
         ++u;
     }
-    /* keeps the text within 16 chars */
+    /* keeps the text within 16 bytes */
     if (bytes > 999999) bytes = 999999;
     snprintf(out, 16, u == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[u]);
     return out;
