@@ -70,7 +70,8 @@ Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                          const ImageHeader *head, ImageBox need, ImageBox *part, const char *name);
 /* Rotates and mirrors the image by its EXIF orientation (1 to 8). Orientations 5 to 8 exchange
- * width and height. spare: scratch memory. */
+ * width and height. spare: an image for scratch, which the caller releases; the two images may
+ * exchange their memory. */
 void image_apply_orientation(Image *image, Image *spare, int orientation);
 
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;

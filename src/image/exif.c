@@ -1,6 +1,6 @@
-/* Reads the camera's orientation from EXIF data, which is a TIFF file. It has a header with the
- * byte order and the offset of a directory. An entry of the directory has 12 bytes: a tag, a type,
- * a count and a value. */
+/* Reads the camera's orientation from EXIF data, which is a TIFF file. A TIFF file has a header
+ * with the byte order and the offset of a directory. An entry of the directory has 12 bytes: a tag,
+ * a type, a count and a value. */
 #include "codec.h"
 
 #include <string.h>

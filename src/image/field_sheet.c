@@ -122,8 +122,8 @@ typedef struct BarNumbers {
     bool has_middle;
 } BarNumbers;
 
-/* Chooses the largest letters that leave a gap of two characters between the numbers; if there are
- * none, small letters without the number in the middle. */
+/* Chooses the largest letters that leave a gap of two characters between the numbers. If even small
+ * letters leave no such gap, the bar has small letters and no number in the middle. */
 static BarNumbers bar_numbers(const ColourRange *range, const char *units, int width)
 {
     const double width_value = range->high - range->low, middle = (range->low + range->high) / 2;

@@ -1,5 +1,5 @@
-/* Has a font of 5 x 7 pixels for labels in pictures, drawn for weft. A glyph is a string with the
- * rows of a character from the top; '#' is a pixel that is set. There is a glyph for each ASCII
+/* A font of 5 x 7 pixels for labels in pictures, drawn for weft. A glyph is a string with the rows
+ * of a character from the top; '#' is a pixel that is set. There is a glyph for each ASCII
  * character from the blank to the tilde, and a last one for all other characters. */
 #include "image/paint.h"
 

@@ -14,8 +14,8 @@
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
 enum {
-    /* largest number of scans of a picture; progressive pictures have about ten. Each scan may take
-     * as much time as a picture with one scan. */
+    /* largest number of scans of a picture; progressive pictures have about ten scans. Each scan
+     * may take as much time as a picture with one scan. */
     SCANS_MAX = 500,
     /* number of rows that are read by one call */
     ROWS = 16,
@@ -40,7 +40,7 @@ static _Noreturn void on_error(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Is called by the library for a warning. Treats the warning that the data end early as an
+/* The library calls this function for each warning. A warning that the data end early counts as an
  * error. */
 static void on_warning(j_common_ptr lib, int level)
 {
@@ -51,7 +51,7 @@ static void on_warning(j_common_ptr lib, int level)
     }
 }
 
-/* Is called by the library while it decodes. Fails if the picture has too many scans. */
+/* The library calls this function while it decodes. Fails if the picture has too many scans. */
 static void check_scans(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;

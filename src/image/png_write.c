@@ -24,8 +24,8 @@ static uint8_t *put_chunk(uint8_t *to, const char *type, const uint8_t *data, si
     return to + CHUNK_EXTRA + bytes;
 }
 
-/* Returns the filtered rows; each row follows the number of its filter. *bytes: length of all rows.
- * The caller owns them. */
+/* Returns the filtered rows; before each row is the number of its filter, one byte. *bytes: length
+ * of all rows. The caller owns the memory. */
 static uint8_t *filter_rows(const Image *image, size_t *bytes)
 {
     const size_t row = 3 * (size_t)image->width;

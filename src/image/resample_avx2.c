@@ -12,8 +12,9 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Returns the sums in units of bytes, from the sums with the low and with the high parts of the
- * weights; the caller clamps them to bytes. */
+/* Returns the sums as whole numbers, in the unit of the bytes of a picture. low, high: sums in
+ * fixed point with the low and with the high parts of the weights. The caller clamps the result to
+ * bytes. */
 AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, SPLIT_BITS), low),
@@ -75,8 +76,8 @@ AVX2 void rows_resample_avx2(const Weights *w, const RowPass *pass)
 }
 
 /* Computes 16 bytes of output row `output`. The bytes of two input rows are interleaved, so that
- * one instruction multiplies both rows by their weights and adds the products. from: these bytes in
- * the output's first input row. */
+ * one instruction multiplies both rows by their weights and adds the products. from: address of the
+ * 16 bytes in the first input row that the output needs. */
 AVX2 static inline __m128i sixteen_bytes(const Weights *w, int output, const uint8_t *from,
                                          size_t step)
 {

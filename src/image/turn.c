@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Says where the pixels of the upright picture are in the stored picture: pixel (x, y) is pixel
- * number first + x * x_step + y * y_step. */
+/* Maps the pixels of the upright picture to those of the stored picture: pixel (x, y) of the
+ * upright picture is pixel number first + x * x_step + y * y_step of the stored picture. */
 typedef struct PixelMap {
     ptrdiff_t first, x_step, y_step;
 } PixelMap;
