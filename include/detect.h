@@ -131,7 +131,7 @@ Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
 
 /* Writes detections as COCO's file of results (JSON), with 3 decimals for boxes and 5 for scores.
  * An existing file is replaced. image_id[i]: COCO's id of image i; category_id[c]: COCO's id of
- * class c. ERR_IO. */
+ * class c. ERR_IO: the file cannot be written. */
 Status coco_results_write(const char *path, const DetectedBox *detected, int64_t count,
                           const int64_t *image_id, const int64_t *category_id);
 

@@ -51,7 +51,7 @@ typedef struct Group {
     int64_t truths, detections;
 } Group;
 
-/* smallest and largest area of each range, in pixels */
+/* smallest and largest area of each range, in square pixels */
 static const double area_range[COCO_AREAS][2] = {
     {0, 1e10}, {0, 32 * 32}, {32 * 32, 96 * 96}, {96 * 96, 1e10}};
 
@@ -103,7 +103,7 @@ static Key *keys_reserve(Key **key, int64_t *room, int64_t count)
     return *key;
 }
 
-/* Checks the truths, and sorts their keys by class. ERR_DATA. */
+/* Checks the truths, and sorts their keys by class. ERR_DATA: a truth is not valid. */
 static Status sort_truths(const CocoEval *eval, int64_t image, const TruthBox *truth, int64_t n)
 {
     CocoScratch *s = eval->scratch;
@@ -122,7 +122,8 @@ static Status sort_truths(const CocoEval *eval, int64_t image, const TruthBox *t
     return OK;
 }
 
-/* Checks the detections, and sorts their keys by class and score. ERR_DATA. */
+/* Checks the detections, and sorts their keys by class and score. ERR_DATA: a detection is not
+ * valid. */
 static Status sort_detections(const CocoEval *eval, int64_t image, const DetectedBox *detected,
                               int64_t n)
 {

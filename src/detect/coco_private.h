@@ -1,4 +1,4 @@
-/* Declares thresholds, and what else the files of COCO's evaluation share. */
+/* Declares the IoU thresholds, and data and functions that the files of COCO's evaluation share. */
 #ifndef WEFT_DETECT_COCO_PRIVATE_H
 #define WEFT_DETECT_COCO_PRIVATE_H
 

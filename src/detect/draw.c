@@ -16,8 +16,8 @@ enum {
     LABEL_BYTES = 128
 };
 
-/* Returns the colour of a class. The hues of neighbouring classes differ by the golden ratio of the
- * circle of hues, so no hue repeats. */
+/* Returns the colour of a class. From one class to the next the hue moves by 0.618 of the circle of
+ * hues, which is 1 divided by the golden ratio, so no hue repeats. */
 static Colour class_colour(int32_t class)
 {
     Colour c;
@@ -88,14 +88,14 @@ static void draw_box(Image *image, const DetectedBox *box, const char *name)
     paint_fill(image, f.right - f.line, f.y, f.line, f.bottom - f.y, colour);
     char text[LABEL_BYTES];
     snprintf(text, sizeof text, "%.100s %.2f", name, box->score);
-    /* above the box, or inside of it at the picture's edge */
+    /* the strip is above the box, or inside of the box if there is no room above */
     const int strip = (FONT_HEIGHT + 2) * f.line;
     const int bottom = f.y >= strip ? f.y : f.y < 0 ? strip : f.y + strip;
     draw_strip(image, text, f.x, bottom, f.line, colour);
 }
 
-/* Returns the name of a class. If it has no name, writes its number to `number` and returns
- * that. */
+/* Returns the name of a class. If the class has no name, returns `number`, to which the number of
+ * the class is written. */
 static const char *name_of(int32_t class, const char *const *name, int64_t names, char number[24])
 {
     snprintf(number, 24, "%d", class);
