@@ -1,4 +1,4 @@
-/* Backends: a backend is the memory and the computation of one kind of device, as a const table of
+/* A backend provides the memory and the computation of one kind of device. It is a const table of
  * functions (BackendTable). The header also declares functions that depend on the machine: facts
  * about GPUs, versions of libraries, times on a compute stream, and the number of threads of a
  * rank. No function is collective. */
@@ -54,9 +54,10 @@ typedef struct BackendTable {
     /* true: the host can read and write the backend's memory, and each call is complete when it
      * returns */
     bool host_memory;
-    /* true: some devices of this kind support bf16; `open` fails on devices that do not */
+    /* true: some devices of this kind support bf16; on the others, `open` fails if
+     * BackendOptions.precision is bf16 */
     bool has_bf16;
-    /* the same for fp16 and for TF32 */
+    /* the same for fp16 and for BackendOptions.tf32 */
     bool has_f16, has_tf32;
     /* true: dense can apply gelu to its output, and then keeps gelu's input in `saved` */
     bool fuses_gelu;
@@ -145,10 +146,10 @@ Status backend_open(Backend **backend, const BackendTable *table, BackendOptions
 void backend_close(Backend **backend);
 /* A sequence of queued calls that is the same in every step, except for values that it reads from
  * the backend's memory. If options.replay is true, the first capture_run only calls `work`, because
- * libraries initialise themselves then. The second capture_run records the work that `work` queues;
- * it and all later ones replay the recording. `work` must queue only on the compute stream and have
- * no other effect. If a recording fails, one warning says so, and from then on captures without a
- * recording call `work` in every step. */
+ * libraries initialise themselves then. The second capture_run records the work that `work` queues.
+ * The second and all later calls replay the recording. `work` must queue only on the compute stream
+ * and have no other effect. If a recording fails, one warning says so, and from then on captures
+ * without a recording call `work` in every step. */
 typedef struct Capture {
     /* true: capture_run has been called, and has called `work` directly */
     bool was_called;
@@ -184,9 +185,9 @@ Status nvtx_start(void);
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out, bool gpus);
 /* Besides shapes and code, the bits of a backend's results depend on two things: the instruction
- * set, and the versions of the libraries. backend_instructions writes the first ("" on a GPU;
- * grid_join_gpus compares the models of GPUs), backend_libraries the second, as one line of at most
- * `room` bytes each. Ranks with equal texts compute equal bits. */
+ * set, and the versions of the libraries. backend_instructions writes the instruction set, or "" on
+ * a GPU, because grid_join_gpus compares the models of GPUs. backend_libraries writes the versions.
+ * Each text is one line of at most `room` bytes. Ranks with equal texts compute equal bits. */
 void backend_instructions(const Backend *backend, char *out, size_t room);
 void backend_libraries(const Backend *backend, char *out, size_t room);
 
@@ -205,8 +206,8 @@ int stopwatch_laps(const Stopwatch *watch);
 double stopwatch_lap_s(Stopwatch *watch, int lap);
 /* Returns the seconds of all laps together. */
 double stopwatch_sum_s(Stopwatch *watch);
-/* Returns the seconds from the start of a lap to the start of the next lap, so including the gap
- * between them; of the last lap, to its own end. */
+/* Returns the seconds from the start of a lap to the start of the next lap, with the gap between
+ * the two laps. For the last lap, returns the seconds to its own end. */
 double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 

@@ -28,8 +28,8 @@ typedef struct Average {
 typedef struct SgdArgs {
     /* grad_scale: factor by which g is multiplied first */
     float lr, momentum, weight_decay, grad_scale;
-    /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet, and gets it
-     * from g. */
+    /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet; the update then
+     * sets m to g. */
     bool nesterov, m_is_empty;
     Average average;
     /* values that replace lr, grad_scale, momentum and the average's rate, in the backend's memory;
@@ -82,10 +82,11 @@ typedef struct FlatChunk {
  * the sum of a tensor does not depend on how ranks divide it. A term x^2 is exact in double. It is
  * split into whole multiples of three units, each 2^32 times the next smaller one; the remainder,
  * which is less than the smallest unit, is dropped. `part` counts the multiples of each unit, the
- * largest unit first, as integers, without rounding. `scale` is the index of the largest unit,
- * which is the smallest unit with x^2 <= 2^31 units for every term; SQUARES_INFINITE and
- * SQUARES_NAN replace it in a sum that is infinite or NaN. Zeroed memory is the sum of no terms. A
- * sum has at most 2^32 terms (Demmel & Nguyen 2015, "Parallel reproducible summation"). */
+ * largest unit first, as integers, without rounding. `scale` is the index of the largest of the
+ * three units. That unit is the smallest one for which every term is at most 2^31 units. In a sum
+ * that is infinite or NaN, `scale` is SQUARES_INFINITE or SQUARES_NAN. Zeroed memory is the sum of
+ * no terms. A sum has at most 2^32 terms (Demmel & Nguyen 2015, "Parallel reproducible
+ * summation"). */
 typedef struct SquareSum {
     int64_t part[3], scale;
 } SquareSum;
@@ -122,8 +123,8 @@ typedef struct FlatTable {
     void (*fill)(Stream *s, float *to, float value, int64_t n);
     /* Computes out = a + b for n elements. out may be a or b. */
     void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);
-    /* Do what `add` does in bf16 and fp16, for gradients of activations. NULL if the backend lacks
-     * the type (BackendTable.has_bf16, has_f16). */
+    /* Both do what `add` does, in bf16 and in fp16, for gradients of activations. NULL if the
+     * backend lacks the type (BackendTable.has_bf16, has_f16). */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* Sets *found to 1 if an element of x is infinite or NaN; otherwise *found does not change. */
@@ -147,7 +148,8 @@ typedef struct FlatTable {
      * launch, with the same bits as `squares`. chunk is in the backend's memory. */
     void (*chunk_squares)(Stream *s, double *out, const float *x, const FlatChunk *chunk,
                           int64_t count);
-    /* Compute the sums of `squares` and of chunk_squares exactly. */
+    /* Both compute exact sums: exact_squares those of `squares`, exact_chunk_squares those of
+     * chunk_squares. */
     void (*exact_squares)(Stream *s, SquareSum *out, const float *x, int64_t n);
     void (*exact_chunk_squares)(Stream *s, SquareSum *out, const float *x, const FlatChunk *chunk,
                                 int64_t count);

@@ -128,7 +128,7 @@ typedef enum OpInputGradients {
     DX_UNSET,
     /* backward_data writes them */
     DX_WRITTEN,
-    /* they are dy itself, after backward_begin (Op.dx_alias), so there is no backward_data */
+    /* they are dy itself, after backward_begin (Op.dx_is_dy), so there is no backward_data */
     DX_IS_DY,
     /* there are none, because the inputs are ids, so there is no backward_data */
     DX_NONE,
@@ -144,8 +144,8 @@ enum { OP_MOST = 64 };
 /* The row of an operation. */
 typedef struct OpInfo {
     const char *name;
-    /* Checks the requirements of every backend on shapes and sizes. NULL: the operation has none
-     * beyond those of all operations. Messages name the operation. */
+    /* Checks requirements on shapes and sizes that are the same on every backend. NULL: the
+     * operation has none beyond those of all operations. Messages name the operation. */
     Status (*check)(const OpSpec *spec);
     /* Returns the number of multiply-adds of forward for one micro-batch. NULL: memory limits the
      * operation, and its arithmetic is not counted. */

@@ -142,7 +142,8 @@ typedef enum BagMode {
 #define ROTARY_ENTRY(ROTARY, name) ROTARY_##ROTARY,
 typedef enum RotaryType { ROTARY_SCALINGS(ROTARY_ENTRY) } RotaryType;
 #undef ROTARY_ENTRY
-/* Numbers of a rotary scaling; a number that is not given is 0. */
+/* Numbers of a rotary scaling; a number that is not given is 0. A pair is two elements of a head
+ * that are rotated together. */
 typedef struct RotaryScaling {
     RotaryType type;
     /* ratio of the longest context to the original context; at least 1 */
@@ -186,8 +187,8 @@ typedef enum ExchangeKind {
      * one; dx is all of dy */
     EXCHANGE_SCATTER,
     /* before attention whose key heads are divided by columns, each among a block of neighbouring
-     * ranks. A row of x is queries, and this rank's slices of a key head and of its values. A row
-     * of y is the same queries, and the whole key head and its values. dx has the same gradients of
+     * ranks. A row of x has queries, and this rank's slices of a key head and of its values. A row
+     * of y has the same queries, the whole key head, and its values. dx has the same gradients of
      * queries as dy, and this rank's slices of the sums of dy over the block. */
     EXCHANGE_KEYS,
 } ExchangeKind;
@@ -236,9 +237,10 @@ typedef struct OpSpec {
     /* operation activation: factor of the negative side, alpha of elu or slope of leaky_relu; at
      * least 0 */
     float act_factor;
-    /* Two dense operations of which the second reads the output of the first, which has a fused
-     * activation: the second has this activation as x_act, and its dx[0] is the gradient of the
-     * activation's input. The first has act_passed set, and gets this gradient as dy. */
+    /* Activation whose derivative a dense operation includes in its dx[0]; ACT_NONE: none. Let the
+     * dense operation A have a fused activation, and let the dense operation B read the output of
+     * A. If x_act of B is that activation, dx[0] of B is the gradient of the activation's input. A
+     * then has act_passed set, and gets this gradient as dy. */
     Act x_act;
     /* true: see x_act */
     bool act_passed;
@@ -258,7 +260,7 @@ typedef struct OpSpec {
     float drop, smoothing;
     /* yolo_loss: anchors of all inputs; each input has the same number of anchors */
     Anchors anchors;
-    /* height and width: yolo_loss: of the pictures; layer tokens_to_pixels: of the image */
+    /* height and width of the pictures (yolo_loss) or of the image (layer tokens_to_pixels) */
     int image[2];
     /* layer detect. classes: number of classes; cell: side of a cell in pixels of the picture */
     int classes, cell;

@@ -36,13 +36,14 @@ void row_store_free(RowStore **store);
 /* Changes the limit from now on. */
 void row_store_set_limit(RowStore *store, size_t limit_bytes);
 int64_t row_store_count(const RowStore *store);
-/* row_store_bytes returns the memory that is in use now. row_store_peak_bytes returns the largest
- * memory that a store uses until it has `rows` rows; with this limit all of them can be added. */
+/* row_store_bytes returns the bytes of memory that are in use now. row_store_peak_bytes returns the
+ * largest number of bytes that a store uses until it has `rows` rows; a store with this limit can
+ * hold the rows. */
 size_t row_store_bytes(const RowStore *store);
 size_t row_store_peak_bytes(int64_t rows, int floats);
-/* Sets at[i] to the row of id[i], or to NULL if it has none, for i < count. It overlaps the memory
- * accesses of many ids and leaves the rows in the cache: pass a few hundred ids, and use their rows
- * before the next call. */
+/* Sets at[i] to the row of id[i], or to NULL if it has none, for i < count. The function overlaps
+ * the memory accesses of many ids and leaves the rows in the cache: pass a few hundred ids, and use
+ * their rows before the next call. */
 void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at);
 /* Does what row_store_find does, and adds missing rows, filled with zeros. is_new: NULL, or
  * is_new[i] is set to true if the row of id[i] was added; if an id occurs twice, only at its first

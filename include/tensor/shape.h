@@ -107,7 +107,7 @@ typedef struct TensorSlice {
 } TensorSlice;
 /* A sum that is always cut into `total` slices, so that its bits do not depend on the number of
  * ranks. Each slice is a sum in fp32, and the slices are added by the binary tree of neighbours.
- * The terms are grouped in units and parts (below). Of a part with n units, slice i has the units
+ * The terms are grouped in units and parts (below). Slice i of a part with n units has the units
  * slice_first(n, total, i) to slice_first(n, total, i + 1) - 1. */
 typedef struct SumSlices {
     /* number of slices, a power of two; 0: the sum is not cut */
@@ -117,8 +117,8 @@ typedef struct SumSlices {
     /* The terms of the sum over all ranks are divided into consecutive parts, for example queries,
      * keys and values. A part consists of units that no slice divides, for example heads. units:
      * number of units of the first part; other_units: number of units of each other part;
-     * first_unit_ratio: number of terms of a unit of the first part, divided by that of a unit of
-     * another part. */
+     * first_unit_ratio: number of terms in a unit of the first part, divided by the number of terms
+     * in a unit of another part. */
     int64_t units, other_units, first_unit_ratio;
     /* number of parts */
     int parts;

@@ -12,7 +12,7 @@ static Status absent_open(Backend *backend, BackendOptions options)
         "weft on a machine with nvcc (`make info` lists what was found)");
 }
 
-/* The table claims all precisions, so that opening the backend gives this reason for any
+/* The table claims all precisions, so that absent_open fails, with its message, for any
  * train.precision. */
 const BackendTable backend_cuda = {.name = "cuda",
                                    .absent = true,

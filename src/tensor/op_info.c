@@ -196,8 +196,9 @@ const OpInfo info_conv2d = {
 
 /* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2 and w3 are the running mean and
  * variance. x is (N,C) or (N,C,H,W). In training the statistics are over the first
- * OpRun.sample_count samples, or if synced over the first OpRun.sample_count samples of every
- * replica. In evaluation, and with fixed_stats, they are the running statistics. */
+ * OpRun.sample_count samples. If spec.synced is true, they are over the first OpRun.sample_count
+ * samples of every replica. In evaluation, and with fixed_stats, they are the running
+ * statistics. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = batch_norm_check,
@@ -310,8 +311,8 @@ const OpInfo info_flatten = {
 };
 
 /* In training y = x * mask / (1-p), else y = x. The mask is not stored: backward computes it again
- * from the seed, the step, the node's name, the sample's id, and an index: of the element in plain
- * order or, with drop_channels, of the channel. */
+ * from the seed, the step, the node's name, the sample's number, and an index: that of the element
+ * in plain order or, with drop_channels, that of the channel. */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -360,8 +361,8 @@ const OpInfo info_positions = {
     .acts = ACTS_NONE,
 };
 
-/* Self-attention, causal unless spec.full is set. x (N,T,3C) has queries, keys and values side by
- * side, each with `heads` heads of C/heads elements; y is (N,T,C). Scores are scaled by
+/* Self-attention, causal unless spec.bidirectional is true. x (N,T,3C) has queries, keys and values
+ * side by side, each with `heads` heads of C/heads elements; y is (N,T,C). Scores are scaled by
  * 1/sqrt(C/heads). Saves one number for each sample, head and token, never a T x T matrix (Dao et
  * al. 2022, "FlashAttention"). rotary: queries and keys are first rotated by their position (Su et
  * al. 2021): element i of a head of width D = C/heads is rotated together with element i + D/2.
@@ -388,10 +389,11 @@ const OpInfo info_attention = {
 
 /* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_RESULTS): the loss; the rank
  * of the label's logit; the index of the largest logit. The rank is the number of logits that are
- * larger than the label's, or equal to it with a lower index. 0: the prediction is right; below 5:
- * top-5; -1: no label. With label smoothing s (Szegedy et al. 2016), only in training, the target
- * is s/K for each class, plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels
- * (N,C,H,W) and class_weights. */
+ * larger than the label's, or equal to it with a lower index; -1 if there is no label. If the rank
+ * is 0, the prediction is right. If it is below 5, the label is among the five likeliest classes.
+ * With label smoothing s (Szegedy et al. 2016), only in training, the target is s/K for each class,
+ * plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels (N,C,H,W) and
+ * class_weights. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,
@@ -439,7 +441,8 @@ const OpInfo info_reorder = {
     .acts = ACTS_NONE,
 };
 
-/* Sums a tensor over the ranks of a tensor group, or gathers their slices: see ExchangeKind. */
+/* Sums a tensor over the ranks of a tensor-parallel group, or gathers their slices: see
+ * ExchangeKind. */
 const OpInfo info_exchange = {
     .name = "exchange",
     .split = SPLIT_NEVER,

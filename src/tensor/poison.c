@@ -1,9 +1,9 @@
 /* The poison backend, for tests. It is the CPU backend, but fills outputs, gradients, `saved`,
  * cache and workspace with NaN before an operation writes them, padding included. If an operation
  * fails to write an element, or reads one that has not been written, its result has NaN. The fill
- * is bytes of 0xff: NaN in float and double, -1 in integers. A buffer of y or of a dx is not filled
- * if it is shared with another tensor of the call (in place, aliases), nor is a dx to which the
- * operation adds. Weights and cache are NULL in calls that must not read them. */
+ * is bytes of 0xff: NaN in float and double, -1 in integers. y or a dx is not filled if it shares
+ * its memory with another tensor of the call. A dx to which the operation adds is not filled
+ * either. Weights and cache are NULL in calls that must not read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"

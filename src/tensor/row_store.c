@@ -268,8 +268,8 @@ static char *prefetch_candidate(const RowStore *s, uint64_t id)
     return record;
 }
 
-/* Returns the row of an id: that of the candidate `record`, or of another record with the same tag.
- * Returns NULL if the id has no row. */
+/* Returns the row of an id, which is in the candidate `record` or in another record with the same
+ * tag. Returns NULL if the id has no row. */
 static float *confirm_candidate(const RowStore *s, uint64_t id, char *record)
 {
     if (record && id_of(record) != id) {

@@ -1,9 +1,9 @@
-/* exchange: the communication between divided and undivided layers of a tensor group (Shoeybi et
- * al. 2019, "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). The parameters of divided
- * layers are divided among the ranks. Undivided layers are computed by each rank on all tokens, or
- * on its slice of the sequence. If a layer's outputs are summed over the ranks, its bias is a
- * parameter of the exchange, so that it is added once; the operation of each backend adds it.
- * EXCHANGE_KEYS instead gathers key heads whose columns are divided.
+/* exchange: the communication between divided and undivided layers of a tensor-parallel group (the
+ * operators f and g of Shoeybi et al. 2019, "Megatron-LM", and g-bar of Korthikanti et al. 2022).
+ * The parameters of divided layers are divided among the ranks. Each rank computes undivided layers
+ * on all tokens, or on its slice of the sequence. If a layer's outputs are summed over the ranks,
+ * its bias is a parameter of the exchange, so that it is added once; the operation of each backend
+ * adds it. EXCHANGE_KEYS instead gathers key heads whose columns are divided.
  *
  * This file also has the ranges of terms in a sum's slices, and the positions of a slice's elements
  * in the whole sample. */

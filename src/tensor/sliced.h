@@ -63,18 +63,19 @@ void exchange_free(Op *op);
 /* exchange_forward computes y without the bias and returns run->y. If the result is an fp32 sum
  * that has to be rounded, exchange_forward returns this sum instead, in the workspace, and the
  * caller makes y from the sum. exchange_backward_data computes dx. Both are collective on the
- * tensor group. */
+ * tensor-parallel group. */
 void *exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 
 /* Positions of the elements of this rank's slice of a sample in the whole sample. Element i of a
- * sample of y is element (i / run) * stride + first + i % run of the whole sample. The tensor is
- * plain, and divided along its sequence or its last dimension. */
+ * sample of y is element (i / contiguous) * stride + first + i % contiguous of the whole sample.
+ * The tensor is plain, and divided along its sequence or its last dimension. */
 typedef struct SampleSlice {
     /* number of consecutive elements of the slice that are also consecutive in the whole sample;
      * the sample's elements if the tensor is not divided */
     int64_t contiguous;
-    /* elements of the whole sample from the beginning of such a range to that of the next one */
+    /* elements of the whole sample from the beginning of one such range to the beginning of the
+     * next */
     int64_t stride;
     /* index in the whole sample of the slice's element 0 */
     int64_t first;

@@ -101,7 +101,7 @@ static double group_waited(const char *folder, bool v2)
     return waited;
 }
 
-/* figures of cgroups and their parents */
+/* Figures of cgroups and of their parents. */
 typedef struct GroupFigures {
     /* the smallest quota, in cores; 0: there is none */
     double cores;

@@ -14,8 +14,8 @@ int threads_quota(const char *proc_file, const char *root);
 int threads_core_of(int cpu);
 
 /* Returns the number of cores for each of `ranks` ranks, at least 1. own: number of cores in the
- * affinity mask of this process; launcher: in that of its launcher. quota: cores that the cgroups
- * allow; 0: no quota. */
+ * affinity mask of this process; launcher: number of cores in the mask of its launcher. quota:
+ * cores that the cgroups allow; 0: no quota. */
 int threads_divide(int own, int launcher, int quota, int ranks);
 
 #endif
