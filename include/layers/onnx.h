@@ -39,7 +39,7 @@ typedef struct OnnxNode {
 typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
-    /* shape as stored: that of the transposed parameter if `transposed` is true */
+    /* shape as stored; if `transposed` is true, the shape of the transposed parameter */
     Shape shape;
     /* index of the parameter, or -1 for constant numbers */
     int param;
@@ -60,7 +60,8 @@ typedef struct OnnxGraph {
     OnnxValue input;
 } OnnxGraph;
 void onnx_graph_fini(OnnxGraph *graph);
-/* Adds a value with this name, to which something is added if another value has it already. */
+/* Adds a value with this name. If another value has the name already, the new value gets NAME_2,
+ * NAME_3 and so on. */
 OnnxValue onnx_add_value(OnnxGraph *graph, const char *name);
 /* Replaces value `from` by value `to` in the inputs and outputs of all nodes. */
 void onnx_replace(OnnxGraph *graph, OnnxValue from, OnnxValue to);

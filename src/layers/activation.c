@@ -1,5 +1,5 @@
-/* Layers that apply one activation, y = act(x), to tensors of any shape. This file also has the
- * words of model.activation. */
+/* Layers that apply one activation, y = act(x), to tensors of any shape. This file also defines the
+ * words of model.activation (activation_word). */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -1,9 +1,9 @@
 /* attention (Vaswani et al. 2017). By default it is causal: each token attends to itself and to
- * earlier tokens; the attribute `window` limits them to the last `window` tokens, this one
+ * earlier tokens; with the attribute `window` it attends only to the last `window` tokens, itself
  * included. With the attribute `full` each token attends to all tokens. The layer reads queries,
  * keys and values side by side, (N,T,3C) -> (N,T,C). The attribute `kv_heads` gives fewer heads of
  * keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers before and after
- * it are the projections. */
+ * it compute the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",

@@ -1,7 +1,7 @@
 /* Adds attention as several ONNX nodes, because ONNX has an Attention operator only from opset 23
- * on. In shapes, N is the number of samples, T of tokens, K of heads of keys and values, and W is
- * the width of a head. Tables of cosines and sines have a row for each position of the model's
- * context; the first T rows are used. */
+ * on. In shapes, N is the number of samples, T the number of tokens, K the number of heads of keys
+ * and of values, and W the width of a head. Tables of cosines and sines have a row for each
+ * position of the model's context; the first T rows are used. */
 #include "kinds.h"
 
 #include <math.h>

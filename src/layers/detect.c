@@ -1,9 +1,9 @@
 /* detect: the head of a detector on one level (YOLOv5's Detect). It is a 1x1 convolution. For each
- * anchor it has the channels x, y, w, h, object, and one channel for each class. As in YOLOv5,
- * numbers are added to the initial biases. With those of the object channels, about 8 cells of a
- * picture of 640 x 640 pixels are predicted to have an object. With those of the class channels,
- * each class has a probability of about 0.6 / classes, or of almost 1 if there is a single
- * class. */
+ * anchor it has the channels x, y, w, h, object, and one channel for each class. As in YOLOv5, a
+ * number is added to the initial bias of each object channel and each class channel. The number for
+ * object channels makes about 8 cells of a picture of 640 x 640 pixels predict an object. The
+ * number for class channels gives each class a probability of about 0.6 / classes, or of almost 1
+ * if there is a single class. */
 #include "kinds.h"
 
 #include <math.h>

@@ -1,12 +1,12 @@
-/* Computes initial values. Those of a parameter are a pure function of the seed, the parameter's
- * full name and the element's index in plain order, so that neither layouts nor grids change them.
- * Those of a row of a sparse table are a pure function of the seed, the table, the id and the
- * column. */
+/* Computes initial values. The values of a parameter are a pure function of the seed, the
+ * parameter's full name and the element's index in plain order, so that neither layouts nor grids
+ * change them. The values of a row of a sparse table are a pure function of the seed, the table,
+ * the id and the column. */
 #include "layers.h"
 
 #include <math.h>
 
-/* Numbers of inputs of an output (fan_in) and of outputs of an input (fan_out). */
+/* Number of inputs of each output (fan_in), and number of outputs of each input (fan_out). */
 typedef struct Fan {
     double in, out;
 } Fan;

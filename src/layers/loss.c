@@ -1,6 +1,7 @@
 /* softmax_loss (cross-entropy with label smoothing and class weights) and sigmoid_loss
  * (cross-entropy of one logit). Their output is (number of labels, LOSS_RESULTS). This file also
- * finds the loss that train.loss selects, and has the words of train.loss and model.activation. */
+ * finds the loss that train.loss selects, defines the words of train.loss, and has the list of the
+ * module's words (layers_words). */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", "class_weights", NULL};

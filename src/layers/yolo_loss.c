@@ -3,7 +3,8 @@
 
 static const char *const attrs[] = {"anchors", "image", "smoothing", NULL};
 
-/* Sets the anchors of YOLOv5's models with three levels, whose cells have 8, 16 and 32 pixels. */
+/* Sets the anchors of YOLOv5's models with three levels. The cells of the three levels have sides
+ * of 8, 16 and 32 pixels. */
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
