@@ -65,7 +65,7 @@ typedef struct OptimRule {
      * warm-up */
     bool for_biases;
     /* momentum of the rule in the current update, which optim_begin sets: the constant at
-     * OptimTable.momentum, or during a warm-up its value then; 0 if the rule has no momentum */
+     * OptimTable.momentum, in a warm-up the warm-up's value; 0 if the rule has no momentum */
     float momentum;
 } OptimRule;
 /* optim_rule_count returns the number of rules of a configuration, optim_rule returns a rule. Rule
@@ -141,8 +141,8 @@ typedef struct OptimShard {
      * the sums of this rank's shards are set; on return all sums are set. */
     void (*gather)(void *user, double *chunk, int sets);
     /* Adds up the sums of the slices of the tensor-parallel group: squares[set * ranges + i] is the
-     * sum of squares of range i for norm number `set`, on entry of this rank's slice, on return of
-     * all slices. NULL if tensors are not sliced. */
+     * sum of squares of range i for norm number `set`. On entry it covers this rank's slice, on
+     * return all slices. NULL if tensors are not sliced. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
@@ -156,8 +156,8 @@ typedef struct OptimWhole {
     void *user;
 } OptimWhole;
 
-/* Adds up exact sums of squares over ranks: sum[i] is the sum of range first + i, for i < count, on
- * entry over this rank's part of the range, on return over the whole tensor. Collective on the
+/* Adds up exact sums of squares over ranks: sum[i] is the sum of range first + i, for i < count. On
+ * entry it covers this rank's part of the range, on return the whole tensor. Collective on the
  * ranks that share tensors. */
 typedef struct OptimMerge {
     void (*merge)(void *user, SquareSum *sum, int first, int count);
@@ -220,7 +220,7 @@ typedef enum OptimDevices {
  *    then update.
  *  - rules on whole tensors: direction, which writes an elementwise result to the scratch memory;
  *    whole, which changes this result as one tensor in plain order; update, which applies it.
- *  - rules on all tensors at the same time: together.
+ *  - rules on all tensors at the same time: update_all.
  *  - rules for rows of sparse tables: row_state and row_update. A rule with update may have these
  *    two as well.
  * State slots are always elementwise, so that they can be sharded; the state of a row need not
@@ -377,8 +377,8 @@ void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums of FLAT_CHUNK
  * elements that are added in order, or exact sums. If ranges are sharded, every rank gets the sums
- * of all shards. If the tensor-parallel group has slices, sums that are exact are those of all
- * slices; other sums are those of this rank's slice. */
+ * of all shards. If tensors are sliced over the tensor-parallel group, exact sums cover all slices,
+ * and other sums cover this rank's slice. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
 /* Rates of an update. lr: learning rate of all parameters except biases; bias_lr: learning rate of
  * biases; warm: fraction of the warm-up that is done, 1 after it. */

@@ -68,7 +68,7 @@ static void add(const Optim *optim, int to, double factor, int from)
     }
 }
 
-/* Sets the vector in slot `to` to that in slot `from`, times `factor`. */
+/* Sets the vector in slot `to` to `factor` times the vector in slot `from`. */
 static void set(const Optim *optim, int to, double factor, int from)
 {
     for (int r = 0; r < optim->range_count; ++r) {
