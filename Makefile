@@ -309,7 +309,7 @@ format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
 check-words:     ## comments without clipped sentences and private words (docs/glossary.md)
 	@tools/check_words.sh
-check-maps:      ## src/MODULE/README.md names every file
+check-maps:      ## README.md of each folder of src has a line for every file
 	@tools/check_maps.sh
 .PHONY: check-words check-maps check-changed
 check-format:    ## is all C laid out so?

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks the maps src/MODULE/README.md (and of folders in it that have one): at most 60 lines; every source file of the folder is named
-# once, those of folders with a map of their own by that map; no file is named that is not there.
+# once, those of folders with a map of their own by that map; no file is named that is not there. A line names one unit: files
+# with the same stem (x.c, x.h, x.cu), or x.c and x_absent.c, which replaces it in builds without a library.
 # A folder has at most 40 files besides its map: one with more gets parts, subfolders about one thing each.
 set -u
 cd "$(dirname "$0")/.." || exit 70
@@ -15,6 +16,20 @@ named() { # MAP
             split($0, word, "`")
             count = split(word[2], name, ", *")
             for (i = 1; i <= count; i++) print folder part name[i]
+        }' "$1"
+}
+# Prints the lines of a map that name several units, as "LINE: NAMES".
+several_units() { # MAP
+    awk '/^\* `/ {
+            split($0, word, "`")
+            count = split(word[2], name, ", *")
+            for (i = 1; i <= count; i++) {
+                stem = name[i]
+                sub(/\.[a-z]+$/, "", stem)
+                sub(/_absent$/, "", stem)
+                if (i == 1) first = stem
+                if (stem != first) { print FNR ": " word[2]; break }
+            }
         }' "$1"
 }
 sources() { # FOLDER: prints its files, except those of folders that have a map
@@ -38,6 +53,9 @@ while read -r folder; do
         continue
     fi
     [ "$(wc -l <"$map")" -le 60 ] || wrong "$map: more than 60 lines"
+    while read -r line; do
+        wrong "$map:$line: these are several units; a line names x.c and x.h, or x.c and x_absent.c, and says what is in them"
+    done < <(several_units "$map")
     while read -r f; do wrong "$map: $f is named twice"; done < <(named "$map" | sort | uniq -d)
     while read -r f; do wrong "$map: does not name $f"; done < <(comm -23 <(sources "$folder" | sort) <(named "$map" | sort -u))
     while read -r f; do wrong "$map: names $f, which is not there"; done < <(comm -13 <(sources "$folder" | sort) <(named "$map" | sort -u))
