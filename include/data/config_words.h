@@ -18,7 +18,8 @@ typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
 typedef enum DataRefresh { REFRESH_WORDS(LIST_CONSTANT) } DataRefresh;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
-/* number of keys in data_words: those above, and data.predict (data/fields.h) */
+/* number of entries of data_words: one for each key above, and one for data.predict
+ * (data/fields.h) */
 enum { DATA_WORDS = 6 };
 extern const ConfigWords data_words[DATA_WORDS];
 

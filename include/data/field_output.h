@@ -18,8 +18,8 @@ typedef struct FieldOutputPlan {
     bool writes_truth;
     /* number of samples that will be written */
     int64_t samples;
-    /* leads: number of leads, which are the times for which a sample has fields; channels: number
-     * of targets at one lead, the first targets of the set */
+    /* leads: number of leads; a sample has predicted fields for each lead. channels: number of
+     * targets at one lead; these are the first targets of the set */
     int leads, channels;
     /* offset of each lead from the sample's time, in frames, [leads]; borrowed for the call */
     const int64_t *lead;

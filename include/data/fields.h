@@ -120,7 +120,7 @@ typedef struct FieldFile {
 } FieldFile;
 
 /* Consecutive frames at equal distances in time, which may extend over several files. Its samples
- * are the samples all of whose frames are in the segment. */
+ * are those that have all their frames in the segment. */
 typedef struct FieldSegment {
     /* first: index, in the whole set, of the segment's first frame; frames: count of its frames */
     int64_t first, frames;
@@ -135,7 +135,7 @@ typedef struct FieldSegment {
 
 /* Mean and standard deviation of one level of a variable: of its values, or of their changes. */
 typedef struct FieldStat {
-    /* variable: index of the variable; level_index: index among its selected levels */
+    /* variable: index of the variable; level: index among its selected levels */
     int16_t variable, level;
     /* number of frames over which changes are taken; 0: the mean is that of the values */
     int change;
@@ -156,8 +156,8 @@ typedef struct FieldMoments {
 
 /* One channel of a sample: a level of a variable at an offset in time. */
 typedef struct FieldChannel {
-    /* variable: index in FieldSet.variable; level_index: index among the variable's selected
-     * levels; offset: index in FieldSet.offset[FIELD_INPUT] or, for a target, in
+    /* variable: index in FieldSet.variable; level: index among the variable's selected levels;
+     * offset: index in FieldSet.offset[FIELD_INPUT] or, for a target, in
      * FieldSet.offset[FIELD_TARGET] */
     int16_t variable, level, offset;
 } FieldChannel;
@@ -205,8 +205,8 @@ typedef struct FieldAxis {
  * one block of memory. */
 typedef struct FieldSet {
     int variables, files, segments;
-    /* number of variables that are in the files; they are the first, and those that weft computes
-     * follow */
+    /* number of variables that are in the files. They come first in `variable`; the variables that
+     * weft computes follow */
     int stored;
     FieldVariable variable[FIELD_VARIABLES];
     /* The files of the set, [files]. `file`, `array`, `text` and `segment` are in one block of
@@ -297,7 +297,7 @@ typedef struct FieldMemory {
      * own memory */
     void *at;
     /* Called with `user` from time to time by threads that wait for a chunk which another process
-     * unpacks. It ends the job if that process has ended. NULL: no other process maps the
+     * unpacks. The function ends the job if that process has ended. NULL: no other process maps the
      * memory. */
     void (*check)(void *user);
     void *user;

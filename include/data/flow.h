@@ -6,9 +6,8 @@
 #include "data/import.h"
 
 typedef struct FlowKind FlowKind;
-/* The kinds: shallow water in a rotating channel, Burgers' equation, and a fluid under Kolmogorov's
- * forcing. */
-/* All kinds of flow; a new kind goes here, too. */
+/* All kinds of flow: shallow water in a rotating channel, Burgers' equation, and a fluid under
+ * Kolmogorov's forcing. A new kind is added to this list. */
 #define FLOW_KINDS(_)           _(shallow_water) _(burgers) _(kolmogorov)
 #define DECLARE_FLOW_KIND(name) extern const FlowKind flow_##name;
 FLOW_KINDS(DECLARE_FLOW_KIND)

@@ -6,9 +6,9 @@
 
 /* Returns true if the file begins with HDF5's signature. */
 bool data_is_hdf5(const char *path);
-/* Both functions hold and release a recursive lock that must be held during every call of HDF5:
- * HDF5 is not thread-safe, and a thread of a loader may be reading a compressed file through it.
- * hdf5_lock also turns off HDF5's own printing of errors in this thread. */
+/* hdf5_lock takes and hdf5_unlock releases a recursive lock, which must be held during every call
+ * of HDF5: HDF5 is not thread-safe, and a thread of a loader may be reading a compressed file
+ * through it. hdf5_lock also turns off HDF5's own printing of errors in this thread. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
 /* Initialises HDF5 and then calls isolated_begin, so that processes that are forked later need not

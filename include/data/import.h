@@ -1,8 +1,8 @@
 /* Imports, which write a new data set of weft to the path `out`: first as OUT.part, which is
- * renamed at the end. An existing file is overwritten only if `force` is true. All imports fail
- * with ERR_NOINPUT or ERR_IO for files that cannot be read or written, with ERR_DATA for files that
- * are damaged or of another kind than expected, and with ERR_USAGE for unusable arguments. All
- * except data_import_folder and data_import_boxes run on one rank. */
+ * renamed at the end. An existing file is overwritten only if `force` is true. Errors of all
+ * imports: ERR_NOINPUT, ERR_IO: a file cannot be read or written. ERR_DATA: a file is damaged, or
+ * of another kind than expected. ERR_USAGE: an argument is unusable. All except data_import_folder
+ * and data_import_boxes run on one rank. */
 #ifndef WEFT_DATA_IMPORT_H
 #define WEFT_DATA_IMPORT_H
 
@@ -47,9 +47,9 @@ typedef struct LabelDrop {
 } LabelDrop;
 /* Imports any HDF5 file with an array of samples named by `x` and one of labels named by `y` (for
  * tokens only `x`), as contiguous arrays. A separate process reads the arrays through HDF5 and
- * writes them to the new file. It inherits this open file from the caller, so isolated_begin must
- * not have been called before: processes that its helper forks do not have the file. drop NULL: all
- * samples are kept. */
+ * writes them to the new file, whose descriptor it inherits from the caller. Therefore
+ * isolated_begin must not have been called before: the process would then be forked from a helper
+ * that does not have the descriptor. drop NULL: all samples are kept. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 struct BoxSet;
@@ -59,8 +59,9 @@ typedef struct FolderImport {
     /* dir: path of the folder of the pictures; list: path of a file with a picture and its class in
      * each line, NULL: the sub-folders of dir are the classes; out: path of the new set */
     const char *dir, *list, *out;
-    /* path of a file with the classes in order: a data set, or a text with one name per line.
-     * Classes without pictures are kept. NULL: the classes that are found, sorted. */
+    /* path of a file with the classes in order: a data set, a YAML file with the key `names`, or a
+     * text with one name per line. Classes without pictures are kept. NULL: the classes that are
+     * found, sorted. */
     const char *classes;
     /* true: samples are the bytes of the files; false: (N,3,side,side) of uint8 */
     bool encoded;
@@ -114,7 +115,7 @@ typedef struct BoxFormat {
 #define BOX_FORMATS(_)           _(coco) _(yolo) _(voc)
 #define DECLARE_BOX_FORMAT(name) extern const BoxFormat box_format_##name;
 BOX_FORMATS(DECLARE_BOX_FORMAT)
-/* Returns ERR_BUG, naming the slot, if a format lacks something. */
+/* Returns ERR_BUG, with the name of the member, if a format lacks a member. */
 Status box_format_check(const char *name, const BoxFormat *format);
 /* Import of pictures with labelled boxes. */
 typedef struct BoxImport {
@@ -125,8 +126,8 @@ typedef struct BoxImport {
     const char *images, *labels;
     /* voc: path of a text file with the names of the pictures to import; NULL: all pictures */
     const char *list;
-    /* classes: yolo and voc: path of a file with the classes in order, as FolderImport.classes,
-     * NULL: the classes that are found; out: path of the new set */
+    /* classes, for yolo and voc: path of a file with the classes in order, as FolderImport.classes;
+     * NULL: the classes that are found. out: path of the new set */
     const char *classes, *out;
     /* 0: samples are the bytes of the files; else the side of squares: samples are uint8
      * (N,3,side,side), each a whole picture, centred, with margins of the value 114 */

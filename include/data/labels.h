@@ -28,8 +28,9 @@ Status data_set_count_labels(const DataSet *set, LabelUse *use);
  * warning is about targets that are probably classes. Returns NULL if there is no warning. The
  * caller owns the text. */
 char *data_set_label_warning(const DataSet *set, const Config *config, const LabelUse *use);
-/* Returns a warning if the labels of the set `set` are 1, 2, ..., those of the set `like` are 0, 1,
- * ..., and labels are matched by number; else NULL. The caller owns the text. */
+/* Returns a warning if labels are matched by number, and the labels of the set `set` begin at 1,
+ * those of the set `like` at 0 (counted from DataSet.label_base); else NULL. The caller owns the
+ * text. */
 char *data_label_shift_warning(const DataSet *set, const LabelUse *use, const DataSet *like,
                                const LabelUse *like_use);
 /* Compares the labels of each file of a set with those of its first file, as
@@ -42,10 +43,10 @@ Status data_set_class_names(const DataSet *set, ClassNames *names);
 /* Maps the labels of the set, whose classes have the names `file_names`, to the classes with the
  * names `classes`, if one of the two lists contains all names of the other. A sample of a class
  * that only `file_names` has is then an error of data_set_check_labels. ERR_DATA: each list has a
- * name that the other lacks; the message has the first names that differ. Labels keep their
- * numbers if a list is empty, or if the lists do not match and one of them is only 0, 1, 2, and so
- * on. classes_of: owner of `classes`, for messages ("a.h5"). *line: a message for the user, owned
- * by the caller; NULL: the lists are equal, or neither list has names. */
+ * name that the other lacks; the message has the first names that differ. Labels keep their numbers
+ * if a list is empty. They also keep them if the lists do not match and the names of one list are
+ * the numbers 0, 1, 2, ... classes_of: owner of `classes`, for messages ("a.h5"). *line: a message
+ * for the user, owned by the caller; NULL: the lists are equal, or neither list has names. */
 Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
                             const char *classes_of, char **line);
 

@@ -54,8 +54,8 @@ typedef struct Batch {
      * + f + 1] - 1]; padding rows have no ids. id_first has N * F + 1 entries. */
     uint64_t *ids;
     int32_t *id_first;
-    /* table rows of the ids, an entry for each bag (OpSpec.bag); borrowed; NULL: they have not been
-     * looked up yet; the loader does not set it */
+    /* rows of sparse tables that belong to the ids, one entry for each bag (OpSpec.bag); borrowed.
+     * NULL: they have not been looked up yet; the loader does not set this member */
     const BagInput *bag;
     /* number of each row's sample in the set, (N); -1 for padding rows */
     int64_t *sample;
@@ -107,9 +107,9 @@ typedef struct LoaderPlan {
     int levels;
 } LoaderPlan;
 /* A loader prepares micro-batches ahead on several threads; the result does not depend on the
- * number of threads. In step s of an epoch of n samples, row r of micro-batch m has position
- * s*batch + m*micro_batch + r (plus `shift` in the first epoch); positions from n on are padding.
- * An epoch has ceil(n/batch) steps. */
+ * number of threads. In step s of an epoch of n samples, row r of micro-batch m has the sample at
+ * position s*batch + m*micro_batch + r of the epoch; in the first epoch `shift` is added. Positions
+ * from n on are padding. An epoch has ceil(n/batch) steps. */
 typedef struct Loader Loader;
 /* Returns the number of threads of a loader of this set on a rank with `cores` cores: data.workers,
  * or its default. */

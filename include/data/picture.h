@@ -6,15 +6,16 @@
 #include "data/reader.h"
 #include "image.h"
 
-/* Converts one raw sample to floats: an image to (C,H,W), a row of a set of vectors to (D). Scales
- * and normalises it; in training an image is augmented, too, by random choices that depend only on
+/* Converts one raw sample to floats: an image to (C,H,W), a row of a table to (D). Scales and
+ * normalises it; in training an image is augmented, too, by random choices that depend only on
  * (seed, epoch, sample). Only for sets for which data_needs_picture_converter is false. */
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
-/* Returns true if the set's images must be decoded, resampled, cropped other than by data.augment,
- * changed in colour or, in a set of boxes, placed (letterbox, mosaic, shifts). PictureConverter
- * then prepares them; otherwise augment_sample does. config may be NULL. */
+/* Returns true if augment_sample is not enough to prepare the set's images, so that a
+ * PictureConverter must do it. This is so if images must be decoded, resampled, cropped by a key
+ * other than data.augment, or changed in colour. In a set of boxes it is also so if pictures must
+ * be placed (letterbox, mosaic, shifts). config may be NULL. */
 bool data_needs_picture_converter(const DataSet *set, const Config *config);
 /* Decoder, resampler and scratch memory of one thread. With them the thread decodes a picture, and
  * crops and resamples it as section data of the configuration says; in training, random choices
@@ -36,8 +37,8 @@ Status picture_prepare(PictureConverter *converter, const Image *picture, const 
 Status picture_prepare_sample(PictureConverter *converter, Reader *reader, bool training,
                               int64_t epoch, int64_t sample, float *out);
 /* Reads the picture of a sample of a set of boxes. It is upright; if the import has stored it in a
- * square, the margins are cut off. *picture: borrowed until the next call with this work. ERR_IO.
- * ERR_DATA: the picture is damaged, or its boxes belong to a picture of another size. */
+ * square, the margins are cut off. *picture: borrowed until the next call with this converter.
+ * ERR_IO. ERR_DATA: the picture is damaged, or its boxes belong to a picture of another size. */
 Status picture_read(PictureConverter *converter, Reader *reader, const DataBoxes *boxes,
                     int64_t sample, const Image **picture);
 /* Returns the approximate bytes of a PictureConverter, for the plan of memory; encoded pictures are

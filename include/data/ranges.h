@@ -9,8 +9,8 @@ typedef struct DataRange {
     int64_t count;
     double least, most, mean, deviation;
 } DataRange;
-/* Statistics of the finite values of one column of a table. nonzero_count: number of values other
- * than 0. typical: geometric mean of their absolute values. */
+/* Statistics of the finite values of one column of a table. nonzero_count: number of nonzero
+ * values. typical: geometric mean of the absolute values of all nonzero values. */
 typedef struct ColumnRange {
     float least, most, mean, deviation, typical, nonzero_count;
 } ColumnRange;

@@ -29,8 +29,8 @@ enum { DATA_CHANNELS = 256, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
 typedef struct DataFileArray {
     int64_t rows, offset, chunk_rows;
 } DataFileArray;
-/* Map from a file's labels to classes: label i has the class DataSet.class_of[first + i], for i <
- * count. count 0: a label is its class. */
+/* Map from a file's labels to classes: label DataSet.label_base + i has the class
+ * DataSet.class_of[first + i], for i < count. count 0: label DataSet.label_base + i is class i. */
 typedef struct LabelMap {
     int first, count;
 } LabelMap;
@@ -76,7 +76,7 @@ typedef struct DataSet {
     char path[DATA_PATH];
     DataKind kind;
     int64_t samples;
-    /* x: samples; y: labels or targets (a set of tokens has no y) */
+    /* x: samples; y: labels or targets (sets of tokens and of boxes have no y) */
     DataArray x, y;
     /* encoded: true if x has the bytes of all picture files, one after the other; a decoded picture
      * then has 3 channels. rotates_on_read: true if each picture is rotated or mirrored after
@@ -94,7 +94,7 @@ typedef struct DataSet {
     int file_count;
     /* the files, [file_count] of them set */
     DataFile file[DATA_FILES];
-    /* shape of a sample as the model takes it; for vectors of length D: channels = D, height =
+    /* shape of a sample as the model takes it; for a table of D columns: channels = D, height =
      * width = 1 */
     int64_t channels, height, width;
     /* size of stored images; 0: images differ in size */
@@ -106,7 +106,8 @@ typedef struct DataSet {
     int64_t classes;
     /* number of classes that the file lists or gives; larger labels are errors; 0: unknown */
     int64_t listed_classes;
-    /* number that labels in the files have for class 0: label - label_base is mapped to a class */
+    /* label of class 0 in the files: label - label_base is a class, or is mapped to one
+     * (LabelMap) */
     int64_t label_base;
     /* map from labels to classes; in a set of several files each file has its own */
     LabelMap map;
@@ -124,8 +125,8 @@ typedef struct DataSet {
     /* tokens. vocab: size of the vocabulary; context: number of tokens of a sample
      * (model.context) */
     int64_t vocab, context;
-    /* tables: ids is (N,F); or it is a flat list of ids, and id_first (N*F+1) has the index in this
-     * list of the first id of each field of each sample */
+    /* tables: ids is (N,F), or it is a flat list of ids. For a flat list, id_first (N*F+1) has the
+     * index in the list at which the ids of each field of each sample begin */
     DataArray ids, id_first;
     /* tables. fields: number F of fields of ids, 0: there are no ids; id_most: largest number of
      * ids of a sample */
@@ -145,8 +146,8 @@ typedef struct DataSet {
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
 
-/* The samples of a kind of data set. The value 0 of this and of the next enum means that the row of
- * the kind does not set the field, which is an error. */
+/* The samples of a kind of data set. In this and in the next enum, the value 0 means that the
+ * description of a kind does not set the member, which is an error. */
 typedef enum DataSamples {
     X_UNSET,
     /* images, which data.augment may change */
@@ -203,10 +204,10 @@ static inline bool data_has_fields(const DataSet *set)
 {
     return data_kind(set)->x == X_FIELDS;
 }
-/* Returns ERR_BUG, naming the slot, if the row of a kind lacks something. */
+/* Returns ERR_BUG, with the name of the member, if the description of a kind lacks a member. */
 Status data_kind_check(const DataKindInfo *kind);
 /* Checks the constant tables of the module: kinds of data set, formats of boxes, kinds of flow.
- * ERR_BUG, naming the row and the slot: a row lacks something. */
+ * ERR_BUG, with the names of the row and of the member: a row lacks a member. */
 Status data_rows_check(void);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);
@@ -243,7 +244,8 @@ int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
 /* Returns the bytes that an epoch reads from the set's files; 0: a file does not exist. For a file
  * of fields it counts the uncompressed size of the variables in use, or the size of the file if
- * that is less, and of this only the fraction of the selected frames and of the area of patches. */
+ * that is less. It multiplies the sum by the fraction of frames that are selected, and by the
+ * fraction of the area that patches cover. */
 double data_set_file_bytes(const DataSet *set);
 /* Writes the size and a hash of the set's file (file_describe) to `out`, which has `room` bytes.
  * For several files it writes their number, and a hash over the descriptions of at most 64 files,
@@ -267,8 +269,9 @@ Status data_columns_check(const DataSet *set, const DataSet *like);
 typedef struct DataUnitsPair {
     char variable[FIELD_NAME], units[2][80];
 } DataUnitsPair;
-/* Finds the first variable whose units differ in two sets of fields or, if `unknown` is true, the
- * first variable whose units only one of the two sets has. Returns false if there is none. */
+/* Finds the first variable whose units are known in two sets of fields and differ. If `unknown` is
+ * true, finds instead the first variable whose units are known in only one of the two sets. Returns
+ * false if there is none. */
 bool data_units_differ(const DataColumns *a, const DataColumns *b, bool unknown,
                        DataUnitsPair *pair);
 /* Logs the first variable whose units only one of two sets has. now, then: columns of the two sets;
@@ -279,11 +282,11 @@ void data_units_log_unknown(const char *path, const DataColumns *now, const char
  * label has no class, an id or a token is out of range, or a value is not finite. classes: number
  * of classes; 0: the number that the set has. */
 Status data_set_check(const DataSet *set, int64_t classes);
-/* Writes a fingerprint of the set's content, which depends on shapes, types and values but not on
- * paths, names of arrays or the way in which they are stored: "200x1x28x28 uint8, labels 200 int32,
- * xxh3-1 0123456789abcdef". The hash covers all labels, 4,096 samples spread evenly (at most 256 of
- * a set of fields), mean and deviation (fingerprint.c says which bytes), so a change in the other
- * samples may go unnoticed. */
+/* Writes a fingerprint of the set's content. It depends on shapes, types and values, but not on
+ * paths, names of arrays or the way in which arrays are stored. An example: "200x1x28x28 uint8,
+ * labels 200 int32, xxh3-1 0123456789abcdef". The hash covers all labels, 4,096 samples spread
+ * evenly (at most 256 of a set of fields), mean and deviation; fingerprint.c says which bytes. A
+ * change in other samples may go unnoticed. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Sets layout[i], for each file i of the set, to a hash of the way in which the file stores its
@@ -307,7 +310,7 @@ Status data_set_print(const DataSet *set, FILE *out, bool json);
  * key gives a size. */
 Status data_set_check_size(const DataSet *set, const Config *config);
 /* Keeps only the frames of a set of fields between the times of data.train_time, or of
- * data.test_time if `test` is true, and only the samples all of whose frames remain. Does nothing
+ * data.test_time if `test` is true, and only the samples that keep all their frames. Does nothing
  * if the key is not set, or to a set of another kind. Call it before data_set_take_patch.
  * ERR_CONFIG, with the key: a time is no date of the calendar, no sample remains, or frames have no
  * times. */
